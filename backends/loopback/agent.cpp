@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/agent.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+
+#include <array>
+#include <system_error>
+#include <vector>
+
+namespace viaduct::loopback {
+namespace {
+
+constexpr std::uint64_t doorbell_id = 0;
+constexpr int lease_ms = 1;
+
+/// Starts a thread that takes no signals: those belong to the program.
+std::thread start_without_signals(std::function<void()> body) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        std::thread thread(std::move(body));
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        return thread;
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> Agent::start(DoorbellBoard& board, std::function<bool()> serve) noexcept try {
+    std::unique_ptr<Agent> agent(new Agent(board, std::move(serve)));
+    agent->epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    if (!agent->epoll_) return Status::from_errno(errno, "epoll_create1");
+    epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = doorbell_id}};
+    if (epoll_ctl(agent->epoll_.get(), EPOLL_CTL_ADD, board.event_fd(), &event) != 0)
+        return Status::from_errno(errno, "epoll_ctl");
+    agent->thread_ = start_without_signals([raw = agent.get()] { raw->run(); });
+    pthread_setname_np(agent->thread_.native_handle(), "viaduct-agent");
+    return agent;
+} catch (const std::exception&) {
+    return Status(Code::NoResources, "start of the agent thread");
+}
+
+Agent::~Agent() {
+    stop_.store(true);
+    if (thread_.joinable()) {
+        board_.wake_agent();
+        thread_.join();
+    }
+}
+
+Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t id = next_id_++;
+    watches_.emplace(id, Watch{fd, client});
+    ids_[fd] = id;
+    epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = id}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+        watches_.erase(id);
+        ids_.erase(fd);
+        return Status::from_errno(errno, "epoll_ctl");
+    }
+    return {};
+}
+
+void Agent::unwatch(int fd) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = ids_.find(fd);
+    if (found == ids_.end()) return;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    watches_.erase(found->second);
+    ids_.erase(found);
+}
+
+void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
+    if (deadline.infinite()) return;
+    bool earliest = false;
+    {
+        const std::lock_guard lock(mutex_);
+        earliest = deadlines_.empty() || deadline.point() < deadlines_.begin()->first;
+        deadlines_.emplace(deadline.point(), client);
+    }
+    if (earliest) board_.wake_agent();
+}
+
+int Agent::sleep_time_ms() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (deadlines_.empty()) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadlines_.begin()->first - Deadline::Clock::now());
+    return static_cast<int>(std::clamp<long long>(left.count(), 0, 60'000));
+}
+
+void Agent::dispatch(std::uint64_t id) noexcept {
+    std::shared_ptr<AgentClient> client;
+    int fd = -1;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = watches_.find(id);
+        if (found == watches_.end()) return;  // unwatched after epoll_wait had reported it
+        client = found->second.client.lock();
+        fd = found->second.fd;
+    }
+    if (client) client->on_readable(fd);
+}
+
+void Agent::run_deadlines() noexcept {
+    while (true) {
+        std::shared_ptr<AgentClient> client;
+        {
+            const std::lock_guard lock(mutex_);
+            if (deadlines_.empty() || deadlines_.begin()->first > Deadline::Clock::now()) return;
+            client = deadlines_.begin()->second.lock();
+            deadlines_.erase(deadlines_.begin());
+        }
+        if (client) client->on_deadline();
+    }
+}
+
+void Agent::run() noexcept {
+    bool lease = false;
+    std::array<epoll_event, 64> events;
+    while (!stop_.load()) {
+        int timeout_ms = sleep_time_ms();
+        leasing_.store(lease);
+        if (lease) {
+            timeout_ms = timeout_ms < 0 ? lease_ms : std::min(timeout_ms, lease_ms);
+        } else {
+            board_.set_asleep(true);
+            if (board_.any() || stop_.load()) timeout_ms = 0;
+        }
+        const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+        board_.set_asleep(false);
+        leasing_.store(false);
+        for (int i = 0; i < count; ++i)
+            if (events[static_cast<std::size_t>(i)].data.u64 != doorbell_id)
+                dispatch(events[static_cast<std::size_t>(i)].data.u64);
+        lease = serve_();
+        run_deadlines();
+    }
+}
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The thread of a device that does what a NIC would do by itself: it serves connections whose consumers are not
+// polling, answers peers, watches for their death and keeps the time of pending connections.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "backends/loopback/doorbell.hpp"
+#include "core/deadline.hpp"
+
+namespace viaduct::loopback {
+
+/// Something that reacts to descriptors and deadlines, on the agent's thread and with no lock of the agent held.
+class AgentClient {
+public:
+    virtual ~AgentClient() = default;
+    virtual void on_readable(int fd) noexcept = 0;
+    virtual void on_deadline() noexcept {}
+};
+
+class Agent {
+public:
+    /// `serve` handles what the doorbell board shows and tells whether consumers are polling themselves: then the
+    /// agent looks again after a millisecond instead of being woken by every ring.
+    static Result<std::unique_ptr<Agent>> start(DoorbellBoard& board, std::function<bool()> serve) noexcept;
+    ~Agent();
+
+    /// Calls the client's on_readable while the descriptor is readable or hung up. Throws std::bad_alloc.
+    Status watch(int fd, const std::shared_ptr<AgentClient>& client);
+    void unwatch(int fd) noexcept;
+
+    /// Calls on_deadline once, if the client still exists then.
+    void call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client);
+
+    /// Makes sure that the next ring wakes the agent at once. Called when a consumer is about to sleep.
+    void leave_lease() noexcept {
+        if (leasing_.load()) board_.wake_agent();
+    }
+
+private:
+    Agent(DoorbellBoard& board, std::function<bool()> serve) noexcept : board_(board), serve_(std::move(serve)) {}
+    void run() noexcept;
+    int sleep_time_ms() noexcept;
+    void dispatch(std::uint64_t id) noexcept;
+    void run_deadlines() noexcept;
+
+    struct Watch {
+        int fd;
+        std::weak_ptr<AgentClient> client;
+    };
+
+    DoorbellBoard& board_;
+    std::function<bool()> serve_;
+    UniqueFd epoll_;
+    std::atomic<bool> stop_{false};
+    std::atomic<bool> leasing_{false};
+    std::mutex mutex_;  // guards what follows
+    std::unordered_map<std::uint64_t, Watch> watches_;
+    std::unordered_map<int, std::uint64_t> ids_;
+    std::multimap<Deadline::Clock::time_point, std::weak_ptr<AgentClient>> deadlines_;
+    std::uint64_t next_id_ = 1;
+    std::thread thread_;
+};
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/backing.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <array>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace viaduct::loopback {
+namespace {
+
+/// A line of /proc/self/maps.
+struct Area {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t offset = 0;
+    dev_t device = 0;
+    ino_t inode = 0;
+    bool readable = false;
+    bool writable = false;
+    bool shared = false;
+    std::string path;
+};
+
+bool parse(const char* line, Area& area) {
+    std::array<char, 5> rights{};
+    unsigned major = 0;
+    unsigned minor = 0;
+    unsigned long inode = 0;
+    int path = 0;
+    if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %lu %n", &area.begin, &area.end,
+                    rights.data(), &area.offset, &major, &minor, &inode, &path) < 7)
+        return false;
+    area.device = makedev(major, minor);
+    area.inode = inode;
+    area.readable = rights[0] == 'r';
+    area.writable = rights[1] == 'w';
+    area.shared = rights[3] == 's';
+    area.path = line + path;
+    if (!area.path.empty() && area.path.back() == '\n') area.path.pop_back();
+    return true;
+}
+
+bool is_file_of(int fd, const Area& area) noexcept {
+    struct stat info{};
+    // The device number in the maps is not that of stat(2) on every file system; the inode and the path decide there.
+    return fstat(fd, &info) == 0 && info.st_ino == area.inode && S_ISREG(info.st_mode);
+}
+
+/// A descriptor that the process holds already: of a memfd, or of a file that was unlinked.
+UniqueFd find_open_descriptor(const Area& area, int access_mode) {
+    DIR* directory = opendir("/proc/self/fd");
+    if (directory == nullptr) return {};
+    UniqueFd found;
+    while (const dirent* item = readdir(directory)) {
+        int number = -1;
+        const char* name_end = item->d_name + std::strlen(item->d_name);
+        if (std::from_chars(item->d_name, name_end, number).ptr != name_end || number == dirfd(directory)) continue;
+        struct stat info{};
+        if (fstat(number, &info) != 0 || info.st_dev != area.device || !is_file_of(number, area)) continue;
+        const int mode = fcntl(number, F_GETFL) & O_ACCMODE;
+        if (mode != O_RDWR && mode != access_mode) continue;
+        found = UniqueFd(fcntl(number, F_DUPFD_CLOEXEC, 0));
+        break;
+    }
+    closedir(directory);
+    return found;
+}
+
+UniqueFd open_backing(const Area& area) {
+    const int mode = area.writable ? O_RDWR : O_RDONLY;
+    if (UniqueFd fd = find_open_descriptor(area, mode)) return fd;
+    std::array<char, 64> link{};
+    std::snprintf(link.data(), link.size(), "/proc/self/map_files/%" PRIx64 "-%" PRIx64, area.begin, area.end);
+    for (const char* path : {static_cast<const char*>(link.data()), area.path.c_str()}) {
+        struct stat info{};
+        if (path[0] != '/' || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        UniqueFd fd(open(path, mode | O_CLOEXEC));
+        if (fd && is_file_of(fd.get(), area)) return fd;
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
+    const auto begin = reinterpret_cast<std::uint64_t>(address);
+    const std::uint64_t end = begin + length;
+    if (address == nullptr || length == 0 || end < begin) return Status(Code::InvalidParameter, "empty or wrapping range");
+    std::FILE* maps = std::fopen("/proc/self/maps", "re");
+    if (maps == nullptr) return Status::from_errno(errno, "/proc/self/maps");
+
+    MemoryInfo info{.writable = true, .file = {}};
+    Area first;
+    bool one_file = true;
+    std::uint64_t reached = begin;
+    std::array<char, 4608> line;
+    while (reached < end && std::fgets(line.data(), line.size(), maps) != nullptr) {
+        Area area;
+        if (!parse(line.data(), area) || area.end <= reached) continue;
+        if (area.begin > reached || !area.readable) break;
+        if (reached == begin) first = area;
+        const bool continues = area.shared && area.inode != 0 && area.inode == first.inode &&
+                               area.device == first.device && area.offset - first.offset == area.begin - first.begin;
+        one_file = one_file && continues;
+        info.writable = info.writable && area.writable;
+        reached = area.end;
+    }
+    std::fclose(maps);
+    if (reached < end) return Status(Code::InvalidParameter, "memory that is not mapped");
+    if (one_file) {
+        info.file.fd = open_backing(first);
+        info.file.offset = first.offset + (begin - first.begin);
+    }
+    return info;
+}
+
+}  // namespace viaduct::loopback

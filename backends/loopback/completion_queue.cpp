@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/completion_queue.hpp"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+
+#include "backends/loopback/device.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::loopback {
+namespace {
+
+/// Up to this many work queues are looked at one by one, which costs a cached load each.
+constexpr std::size_t crowd = 16;
+
+}  // namespace
+
+int Channel::fd() const noexcept {
+    std::call_once(made_, [this] {
+        fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        if (!fd_) log(LogLevel::Error, "no descriptor for a completion channel (errno %d)", errno);
+    });
+    return fd_.get();
+}
+
+void Channel::signal() const noexcept { eventfd_write(fd(), 1); }
+
+void Channel::clear() const noexcept {
+    eventfd_t value = 0;
+    eventfd_read(fd(), &value);
+}
+
+CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init) noexcept
+    : device_(device),
+      context_(init.context),
+      channel_(static_cast<const Channel*>(init.channel)),
+      capacity_(init.capacity) {}
+
+CompletionQueue::~CompletionQueue() {
+    if (armed_) device_.doorbell().leave_attention();
+    set_crowded(false);
+    device_.completion_queue_closed();
+}
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
+    if (out.empty()) return 0;
+    {
+        const std::lock_guard guard(lock_);
+        polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        if (!crowded_)
+            for (WorkQueue* queue : attached_) queue->progress();
+        if (const std::size_t taken = take(out); taken != 0 || !crowded_) return taken;
+    }
+    device_.serve_connections();
+    const std::lock_guard guard(lock_);
+    return take(out);
+}
+
+std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
+    std::size_t taken = 0;
+    for (; taken < out.size() && !items_.empty(); ++taken) {
+        Item& item = items_.front();
+        out[taken] = item.completion;
+        if (item.from != nullptr) item.from->count(-1);
+        items_.pop();
+    }
+    // The thread that armed the queue takes one completion and leaves others, while another thread may sleep already.
+    if (armed_ && !items_.empty()) disarm();
+    return taken;
+}
+
+void CompletionQueue::push(const Completion& completion, WorkQueue& from) noexcept try {
+    if (items_.size() == capacity_) {
+        from.count(-1);
+        device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
+                       .endpoint_context = completion.endpoint_context,
+                       .completion_queue_context = context_,
+                       .operation = completion.operation});
+        return;
+    }
+    items_.push() = {completion, &from};
+    if (armed_) disarm();
+} catch (const std::bad_alloc&) {
+    from.count(-1);
+    log(LogLevel::Error, "out of memory: a completion is lost");
+}
+
+void CompletionQueue::disarm() noexcept {
+    armed_ = false;
+    device_.doorbell().leave_attention();
+    channel_->signal();
+}
+
+Status CompletionQueue::arm() noexcept {
+    if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
+    if (channel_->fd() < 0) return {Code::NoResources, "no descriptor for the channel"};
+    {
+        const std::lock_guard guard(lock_);
+        if (!armed_) {
+            channel_->clear();
+            armed_ = true;
+            device_.doorbell().want_attention();
+        }
+    }
+    Fence::heavy();  // messages that did not see the want of attention are seen by the caller's next poll
+    device_.agent().leave_lease();
+    return {};
+}
+
+Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
+    if (capacity == 0 || capacity > device_.attributes().max_completions)
+        return {Code::InvalidParameter, "capacity of a completion queue"};
+    const std::lock_guard guard(lock_);
+    if (items_.size() > capacity) return {Code::Busy, "more completions wait than would fit"};
+    capacity_ = capacity;
+    return {};
+}
+
+void CompletionQueue::attach(WorkQueue& queue) {
+    const std::lock_guard guard(lock_);
+    attached_.push_back(&queue);
+    set_crowded(attached_.size() > crowd);
+}
+
+void CompletionQueue::detach(WorkQueue& queue) noexcept {
+    const std::lock_guard guard(lock_);
+    std::erase(attached_, &queue);
+    for (std::size_t i = 0; i < items_.size(); ++i)
+        if (items_[i].from == &queue) items_[i].from = nullptr;
+    set_crowded(attached_.size() > crowd);
+}
+
+void CompletionQueue::set_crowded(bool crowded) noexcept {
+    if (crowded == crowded_) return;
+    crowded_ = crowded;
+    if (!crowded) {
+        device_.doorbell().leave_attention();
+        return;
+    }
+    device_.doorbell().want_attention();
+    Fence::heavy();
+    device_.ring_all_connections();  // for messages that came before peers could see the want of attention
+}
+
+}  // namespace viaduct::loopback

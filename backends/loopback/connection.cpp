@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/connection.hpp"
+
+#include <sys/socket.h>
+
+#include "backends/loopback/device.hpp"
+#include "backends/loopback/endpoint.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::loopback {
+
+Result<std::shared_ptr<Connection>> Connection::offer(Device& device, std::shared_ptr<EndpointRef> owner) {
+    auto memory = create_memfd("viaduct-connection", sizeof(wire::Segment));
+    if (!memory.ok()) return memory.status();
+    auto mapping = Mapping::map(memory->get(), sizeof(wire::Segment), PROT_READ | PROT_WRITE);
+    if (!mapping.ok()) return mapping.status();
+    if (const Status status = seal_memfd(memory->get(), false); !status.ok()) return status;
+    mapping->as<wire::Segment>()->magic = wire::magic;
+    mapping->as<wire::Segment>()->version = wire::version;
+
+    std::shared_ptr<Connection> connection(new Connection(device, std::move(owner), 0));
+    connection->mapping_ = std::move(*mapping);
+    connection->segment_fd_ = std::move(*memory);
+    if (const Status status = assign(connection, connection->owner_); !status.ok()) return status;
+    return connection;
+}
+
+Result<std::shared_ptr<Connection>> Connection::take(Device& device, const UniqueFd& segment) {
+    if (!is_sealed_memfd(segment.get(), sizeof(wire::Segment)))
+        return Status(Code::InvalidParameter, "a peer's segment is not what it should be");
+    auto mapping = Mapping::map(segment.get(), sizeof(wire::Segment), PROT_READ | PROT_WRITE);
+    if (!mapping.ok()) return mapping.status();
+    std::shared_ptr<Connection> connection(new Connection(device, nullptr, 1));
+    connection->mapping_ = std::move(*mapping);
+    return connection;
+}
+
+Status Connection::assign(const std::shared_ptr<Connection>& connection, std::shared_ptr<EndpointRef> owner) {
+    connection->owner_ = std::move(owner);
+    if (connection->registered_) return {};
+    auto number = connection->device_.add_connection(connection);
+    if (!number.ok()) return number.status();
+    connection->number_ = *number;
+    connection->registered_ = true;
+    return {};
+}
+
+Connection::~Connection() {
+    if (socket_) device_.agent().unwatch(socket_.get());
+    if (registered_) device_.remove_connection(number_);
+}
+
+Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, int socket) {
+    auto peer = device_.find_peer(handshake.instance, peer_process(socket), descriptors);
+    if (!peer.ok()) return peer.status();
+    peer_ = std::move(*peer);
+    peer_number_ = handshake.instance.connection;
+    peer_domain_ = handshake.instance.domain;
+    remote_attributes_ = handshake.attributes;
+    asymmetric_ = Fence::available() && peer_->asymmetric_fences();
+    return {};
+}
+
+Status Connection::open(UniqueFd socket, const std::shared_ptr<Connection>& self) {
+    segment_fd_.reset();
+    socket_ = std::move(socket);
+    return device_.agent().watch(socket_.get(), self);
+}
+
+void Connection::close(bool on_purpose) noexcept {
+    if (on_purpose) segment().closing[role_].store(1);
+    if (!socket_) return;
+    device_.agent().unwatch(socket_.get());
+    shutdown(socket_.get(), SHUT_RDWR);  // also where a forked child still holds the descriptor
+    socket_.reset();
+}
+
+InstanceInfo Connection::instance_info(std::uint32_t domain) const noexcept {
+    return {
+        .instance_id = device_.instance_id(),
+        .probe_address = reinterpret_cast<std::uint64_t>(device_.probe()),
+        .connection = number_,
+        .domain = domain,
+        .asymmetric = Fence::available(),
+        .reserved = 0,
+    };
+}
+
+void Connection::request_mapping(std::uint32_t key) noexcept {
+    const MapMessage request{.type = MessageType::MapRequest, .key = key, .base = 0, .length = 0, .offset = 0};
+    // A lost request only costs speed: the slower ways to the memory stay open.
+    (void)send_message(socket_.get(), &request, sizeof request, {});
+}
+
+bool Connection::serve() noexcept {
+    const std::lock_guard lock(owner_->mutex);
+    Endpoint* endpoint = owner_->endpoint;
+    return endpoint != nullptr && endpoint->serve(*this);
+}
+
+void Connection::hang_up() noexcept {
+    const std::lock_guard lock(owner_->mutex);
+    if (owner_->endpoint != nullptr) owner_->endpoint->peer_hung_up(*this);
+}
+
+void Connection::answer_map_request(const MapMessage& request) noexcept {
+    MapMessage reply{.type = MessageType::MapReply, .key = request.key, .base = 0, .length = 0, .offset = 0};
+    std::uint32_t domain = 0;
+    {
+        const std::lock_guard lock(owner_->mutex);
+        if (owner_->endpoint == nullptr) return;
+        domain = owner_->endpoint->domain_id();
+    }
+    const auto region = look_up(device_.regions().table(), request.key);
+    constexpr std::uint32_t remote = wire::region_flags::remote_write | wire::region_flags::remote_read;
+    if (!region || region->domain != domain || (region->flags & remote) == 0) return;
+    const auto file = device_.regions().backing(request.key);
+    if (!file || !file->fd) return;
+    reply.base = region->base;
+    reply.length = region->length;
+    reply.offset = file->offset;
+    const int fd = file->fd.get();
+    (void)send_message(socket_.get(), &reply, sizeof reply, {&fd, 1});
+}
+
+void Connection::on_readable(int fd) noexcept try {
+    MapMessage message{};
+    auto received = receive_message(fd, &message, sizeof message);
+    if (!received.ok() && received.status().code() == Code::WouldBlock) return;
+    if (!received.ok() || received->size != sizeof message) return hang_up();
+    if (message.type == MessageType::MapRequest) {
+        answer_map_request(message);
+    } else if (message.type == MessageType::MapReply && received->descriptors.size() == 1) {
+        const auto stale = peer_->install(message, received->descriptors.front());
+        if (!stale.empty()) device_.await_quiet_send_queues();
+    }
+} catch (const std::exception&) {
+    log(LogLevel::Error, "out of memory while answering a peer");
+}
+
+}  // namespace viaduct::loopback

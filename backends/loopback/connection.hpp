@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One connection: the shared segment, the socket that tells of the peer's death, and who the peer is.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "backends/loopback/agent.hpp"
+#include "backends/loopback/peer.hpp"
+
+namespace viaduct::loopback {
+
+class Device;
+class Endpoint;
+
+/// Lets the agent find an endpoint that may be destroyed at any time. The mutex also orders everything that changes
+/// the connection of the endpoint. Lock order: this mutex, then the locks of the completion queues.
+struct EndpointRef {
+    std::mutex mutex;
+    Endpoint* endpoint = nullptr;
+};
+
+class Connection final : public AgentClient {
+public:
+    /// As the requester, with a new segment; as the acceptor, with the segment of a request.
+    static Result<std::shared_ptr<Connection>> offer(Device& device, std::shared_ptr<EndpointRef> owner);
+    static Result<std::shared_ptr<Connection>> take(Device& device, const UniqueFd& segment);
+    ~Connection() override;
+
+    /// Ties the acceptor's connection to its endpoint and gives it a number on the doorbell board.
+    static Status assign(const std::shared_ptr<Connection>& connection, std::shared_ptr<EndpointRef> owner);
+
+    /// Who the peer is, from its handshake; takes the descriptors. InvalidParameter: they are not sound.
+    Status set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, int socket);
+
+    /// Hands the socket to the connection and lets the agent watch it.
+    Status open(UniqueFd socket, const std::shared_ptr<Connection>& self);
+
+    /// Closes the socket: the peer's agent notices. `on_purpose`: it is a disconnection, not a failure.
+    void close(bool on_purpose) noexcept;
+
+    bool closed_on_purpose_by_peer() const noexcept { return segment().closing[1 - role_].load() != 0; }
+
+    /// Moves a handshake from one of two states to another; false where it was in neither.
+    bool advance(wire::Handshake from, wire::Handshake to) noexcept {
+        return segment().handshake.compare_exchange_strong(from, to);
+    }
+    wire::Handshake handshake() const noexcept { return segment().handshake.load(); }
+
+    InstanceInfo instance_info(std::uint32_t domain) const noexcept;
+    int segment_fd() const noexcept { return segment_fd_.get(); }
+    std::uint32_t number() const noexcept { return number_; }
+
+    // What the work queues use.
+    wire::Direction& outgoing() noexcept { return segment().directions[role_]; }
+    wire::Direction& incoming() noexcept { return segment().directions[1 - role_]; }
+    wire::Slot* outgoing_slots() noexcept { return segment().slots[role_]; }
+    wire::Slot* incoming_slots() noexcept { return segment().slots[1 - role_]; }
+    std::byte* outgoing_area() noexcept { return segment().area[role_]; }
+    std::byte* incoming_area() noexcept { return segment().area[1 - role_]; }
+    Peer& peer() noexcept { return *peer_; }
+    std::uint32_t peer_domain() const noexcept { return peer_domain_; }
+    const EndpointAttributes& remote_attributes() const noexcept { return remote_attributes_; }
+    bool asymmetric_fences() const noexcept { return asymmetric_; }
+    void hint_peer() const noexcept { peer_->doorbell().hint(peer_number_); }
+    void ring_peer() const noexcept { peer_->doorbell().ring(peer_number_); }
+    void request_mapping(std::uint32_t key) noexcept;
+
+    /// Receives that the peer has posted, as its last message said; a cache of the peer's credit line.
+    std::atomic<std::uint32_t> told_credit{0};
+
+    /// Called by the agent, or by a consumer that polls a crowded queue. Tells whether consumers poll by themselves.
+    bool serve() noexcept;
+
+private:
+    Connection(Device& device, std::shared_ptr<EndpointRef> owner, unsigned role) noexcept
+        : device_(device), owner_(std::move(owner)), role_(role) {}
+    wire::Segment& segment() const noexcept { return *mapping_.as<wire::Segment>(); }
+    void on_readable(int fd) noexcept override;
+    void answer_map_request(const MapMessage& request) noexcept;
+    void hang_up() noexcept;
+
+    Device& device_;
+    std::shared_ptr<EndpointRef> owner_;
+    const unsigned role_;  // 0: requester, 1: acceptor
+    std::uint32_t number_ = 0;
+    bool registered_ = false;
+    UniqueFd segment_fd_;
+    Mapping mapping_;
+    UniqueFd socket_;
+    std::shared_ptr<Peer> peer_;
+    std::uint32_t peer_number_ = 0;
+    std::uint32_t peer_domain_ = 0;
+    bool asymmetric_ = false;
+    EndpointAttributes remote_attributes_;
+};
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/connector.hpp"
+
+#include "backends/loopback/device.hpp"
+#include "backends/loopback/endpoint.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::loopback {
+namespace {
+
+/// How often a meeting may lose the race for its name at a stretch before it takes a breath.
+constexpr int meeting_tries = 64;
+constexpr std::chrono::milliseconds meeting_pause{1};
+
+}  // namespace
+
+Connector::Connector(Endpoint& endpoint, const backend::ConnectParameters& parameters) noexcept
+    : device_(endpoint.device()), owner_(endpoint.ref()), parameters_(parameters) {}
+
+Connector::~Connector() { stop(); }
+
+Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const backend::ConnectParameters& parameters) {
+    std::shared_ptr<Connector> connector(new Connector(endpoint, parameters));
+    connector->self_ = connector;
+    if (const Status status = connector->attempt(); !status.ok()) {
+        endpoint.withdraw();
+        return status;
+    }
+    connector->device_.agent().call_at(parameters.deadline, connector);
+    return connector;
+}
+
+Status Connector::attempt() {
+    socket_.reset();
+    lobby_.reset();
+    return peer_to_peer() ? meet_peer() : ask_listener();
+}
+
+Status Connector::ask_listener() {
+    for (std::uint32_t place = 0; place < max_listeners; ++place) {
+        auto socket = connect_to(service_name(parameters_.remote, place));
+        if (!socket.ok() && socket.status().code() == Code::NoListener) continue;
+        if (!socket.ok()) return socket.status();
+        return send_request(std::move(*socket));
+    }
+    return {Code::NoListener, "nobody listens on that service"};
+}
+
+/// Both peers try to bind one name. The first gets it and waits; the other finds it taken and connects.
+Status Connector::meet_peer() {
+    const std::string name =
+        rendezvous_name(parameters_.local.host, parameters_.remote.host, parameters_.remote.service);
+    for (int tries = 0; tries < meeting_tries; ++tries) {
+        auto listening = listen_on(name);
+        if (listening.ok()) {
+            auto lobby = Lobby::create(std::move(*listening));
+            if (!lobby.ok()) return lobby.status();
+            lobby_ = std::move(*lobby);
+            return device_.agent().watch(lobby_->fd(), self_.lock());
+        }
+        if (listening.status().code() != Code::Busy) return listening.status();
+        auto socket = connect_to(name);
+        if (socket.ok()) return send_request(std::move(*socket));
+        if (socket.status().code() != Code::NoListener) return socket.status();
+    }
+    device_.agent().call_at(Deadline::after(meeting_pause), self_.lock());
+    return {};
+}
+
+Status Connector::send_request(UniqueFd socket) {
+    Endpoint& endpoint = *owner_->endpoint;
+    if (offered_ == nullptr) {
+        auto offered = Connection::offer(device_, owner_);
+        if (!offered.ok()) return offered.status();
+        offered_ = std::move(*offered);
+    }
+    endpoint.announce(*offered_);
+    HandshakeMessage message = make_handshake(MessageType::Connect, offered_->instance_info(endpoint.domain_id()),
+                                              endpoint.attributes(), parameters_.private_data);
+    set_bytes(message.local_host, parameters_.local.host.span());
+    set_bytes(message.local_service, parameters_.local.service.span());
+    set_bytes(message.remote_host, parameters_.remote.host.span());
+    const auto device = device_.descriptors();
+    const std::array<int, 4> descriptors{offered_->segment_fd(), device[0], device[1], device[2]};
+    if (const Status status = send_message(socket.get(), &message, sizeof message, descriptors);
+        !status.ok() && status.code() != Code::SystemError)
+        return status;
+    // A listener that left in between hangs up: read_answer() sees it and tries again.
+    socket_ = std::move(socket);
+    return device_.agent().watch(socket_.get(), self_.lock());
+}
+
+void Connector::on_readable(int fd) noexcept try {
+    const std::lock_guard lock(owner_->mutex);
+    if (endpoint() == nullptr) return;
+    if (lobby_ && fd == lobby_->fd())
+        look_at_guests();
+    else if (socket_ && fd == socket_.get())
+        read_answer();
+} catch (const std::exception&) {
+    log(LogLevel::Error, "out of memory while connecting");
+    finish({.kind = ConnectionEventKind::Unreachable});
+}
+
+void Connector::read_answer() {
+    auto answer = receive_handshake(socket_.get());
+    if (!answer.ok() && answer.status().code() == Code::WouldBlock) return;
+    if (!answer.ok() || answer->hung_up) return answer_hung_up();
+    switch (answer->type) {
+        case MessageType::Accepted: return established_with(*answer);
+        case MessageType::Rejected:
+            return finish({.kind = ConnectionEventKind::Rejected, .private_data = answer->private_data});
+        case MessageType::Conflict:
+            return finish({.kind = ConnectionEventKind::Conflict,
+                           .reason = compatible(owner_->endpoint->attributes(), answer->attributes).code(),
+                           .remote = answer->attributes});
+        case MessageType::Connect:
+        case MessageType::MapRequest:
+        case MessageType::MapReply: return answer_hung_up();  // nonsense at this point
+    }
+}
+
+/// The listener left, or its process died. Whether the request had been taken decides what that means.
+void Connector::answer_hung_up() {
+    device_.agent().unwatch(socket_.get());
+    socket_.reset();
+    if (peer_to_peer()) offered_->advance(wire::Handshake::Taken, wire::Handshake::Offered);
+    if (offered_->handshake() == wire::Handshake::Offered) {
+        const Status status = attempt();
+        if (status.ok()) return;
+        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+    }
+    // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4).
+    if (parameters_.deadline.infinite()) finish({.kind = ConnectionEventKind::Unreachable});
+}
+
+void Connector::established_with(Handshake& handshake) {
+    ConnectionEvent event{.kind = ConnectionEventKind::Established,
+                          .remote = handshake.attributes,
+                          .remote_address = parameters_.remote,
+                          .private_data = handshake.private_data};
+    device_.agent().unwatch(socket_.get());
+    Status status = offered_->set_peer(handshake, handshake.descriptors, socket_.get());
+    if (status.ok()) status = owner_->endpoint->establish(std::exchange(offered_, nullptr), std::move(socket_));
+    if (!status.ok()) event = {.kind = ConnectionEventKind::Unreachable};
+    finish(event);
+}
+
+void Connector::look_at_guests() {
+    while (true) {
+        auto guest = lobby_->next();
+        if (!guest.ok()) return;
+        auto request = ConnectionRequest::take(device_, std::move(guest->first), std::move(guest->second));
+        if (!request.ok()) continue;
+        ConnectionRequest& partner = **request;
+        if (!(partner.remote_address().host == parameters_.remote.host) ||
+            !(partner.remote_host_asked_for() == parameters_.local.host)) {
+            parked_.push_back(std::move(*request));  // the same hosts the other way round: it may bind when we are done
+            continue;
+        }
+        ConnectionEvent event{.kind = ConnectionEventKind::Established,
+                              .remote = partner.remote_attributes(),
+                              .remote_address = partner.remote_address(),
+                              .private_data = partner.private_data()};
+        Endpoint& own = *owner_->endpoint;
+        if (const Status status = compatible(own.attributes(), event.remote); !status.ok()) {
+            partner.conflict(own.attributes());
+            event.kind = ConnectionEventKind::Conflict;
+            event.reason = status.code();
+            return finish(event);
+        }
+        if (partner.accept_locked(own, parameters_.private_data).ok()) return finish(event);
+    }
+}
+
+void Connector::on_deadline() noexcept try {
+    const std::lock_guard lock(owner_->mutex);
+    if (endpoint() == nullptr) return;
+    if (!parameters_.deadline.passed()) {
+        if (!lobby_ && !socket_ && peer_to_peer()) (void)attempt();
+        return;
+    }
+    const bool answer_coming = socket_ && offered_ != nullptr &&
+                               !offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
+                               !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
+    if (!answer_coming) finish({.kind = ConnectionEventKind::TimedOut});
+} catch (const std::exception&) {
+    log(LogLevel::Error, "out of memory while connecting");
+}
+
+void Connector::finish(const ConnectionEvent& event) noexcept {
+    stop();
+    if (owner_->endpoint != nullptr) owner_->endpoint->connector_finished(event);
+}
+
+void Connector::abandon() noexcept {
+    if (offered_ != nullptr && !offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
+        !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned))
+        offered_->close(true);  // accepted in this very moment: the peer sees a disconnection
+    stop();
+}
+
+void Connector::stop() noexcept {
+    stopped_ = true;
+    if (socket_) device_.agent().unwatch(socket_.get());
+    if (lobby_) device_.agent().unwatch(lobby_->fd());
+    socket_.reset();
+    lobby_.reset();
+    parked_.clear();
+    offered_.reset();
+}
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The active side of connecting: asks a listener, or meets a peer, until an answer or the deadline ends it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backends/loopback/connection.hpp"
+#include "backends/loopback/listener.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::loopback {
+
+/// Runs on the agent's thread once started. Everything happens with the mutex of the endpoint's reference held.
+class Connector final : public AgentClient {
+public:
+    /// NoListener: nobody listens (client/server).
+    static Result<std::shared_ptr<Connector>> start(Endpoint& endpoint, const backend::ConnectParameters& parameters);
+    ~Connector() override;
+
+    /// The endpoint gives up. No event follows.
+    void abandon() noexcept;
+
+private:
+    Connector(Endpoint& endpoint, const backend::ConnectParameters& parameters) noexcept;
+
+    void on_readable(int fd) noexcept override;
+    void on_deadline() noexcept override;
+
+    Status attempt();
+    Status ask_listener();
+    Status meet_peer();
+    Status send_request(UniqueFd socket);
+    void read_answer();
+    void answer_hung_up();
+    void look_at_guests();
+    void established_with(Handshake& handshake);
+    void finish(const ConnectionEvent& event) noexcept;
+    void stop() noexcept;
+    bool peer_to_peer() const noexcept { return parameters_.model == backend::ConnectParameters::Model::PeerToPeer; }
+    Endpoint* endpoint() const noexcept { return stopped_ ? nullptr : owner_->endpoint; }
+
+    Device& device_;
+    const std::shared_ptr<EndpointRef> owner_;
+    const backend::ConnectParameters parameters_;
+    std::weak_ptr<Connector> self_;
+    bool stopped_ = false;
+
+    // Asking: the offered connection and the socket on which the answer comes.
+    std::shared_ptr<Connection> offered_;
+    UniqueFd socket_;
+
+    // Meeting, where this side came first: partners that come, and those that belong to another pair.
+    std::optional<Lobby> lobby_;
+    std::vector<std::unique_ptr<ConnectionRequest>> parked_;
+};
+
+}  // namespace viaduct::loopback

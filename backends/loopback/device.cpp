@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/device.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include "backends/loopback/endpoint.hpp"
+#include "backends/loopback/listener.hpp"
+
+namespace viaduct::loopback {
+namespace {
+
+constexpr std::uint32_t max_transfer_bytes = 16 * 1024 * 1024;
+
+class MemoryRegion final : public backend::MemoryRegion {
+public:
+    MemoryRegion(OwnRegionTable& table, std::uint32_t key) noexcept : table_(table), key_(key) {}
+    ~MemoryRegion() override { table_.remove(key_); }
+
+    std::uint32_t key() const noexcept override { return key_; }
+
+    Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override {
+        table_.set_rights(key_, static_cast<const ProtectionDomain&>(domain).id(), access);
+        return {};
+    }
+
+private:
+    OwnRegionTable& table_;
+    const std::uint32_t key_;
+};
+
+DeviceAttributes make_attributes(std::uint32_t index) {
+    return {
+        .name = fmt::format("viaduct-lo{}", index),
+        .host = host_of(index),
+        .capabilities = {.unreliable = true, .atomic_write = true, .peer_to_peer = true},
+        .max_endpoints = wire::max_connections,
+        .max_queue_depth = 1024,
+        .max_sges = 256,
+        .max_completion_queues = 2 * wire::max_connections + 1024,
+        .max_completions = 65536,
+        .max_regions = wire::max_regions,
+        .max_region_bytes = std::uint64_t{1} << 47,
+        .max_protection_domains = 1U << 20,
+        .max_transfer_bytes = max_transfer_bytes,
+        .native_mtu_bytes = wire::fragment_bytes,
+        .max_private_data_bytes = PrivateData::capacity,
+        .max_service_bytes = Address::max_service,
+    };
+}
+
+/// Takes one from a budget; false where it is used up.
+bool take_one(std::atomic<std::uint32_t>& used, std::uint32_t limit) noexcept {
+    if (used.fetch_add(1) < limit) return true;
+    used.fetch_sub(1);
+    return false;
+}
+
+}  // namespace
+
+Bytes<Address::max_host> host_of(std::uint32_t index) noexcept {
+    const std::array<std::uint8_t, 4> bytes{127, 0, 0, static_cast<std::uint8_t>(index + 1)};
+    return Bytes<Address::max_host>(bytes);
+}
+
+bool is_loopback_host(const Bytes<Address::max_host>& host) noexcept {
+    for (std::uint32_t index = 0; index < device_count; ++index)
+        if (host == host_of(index)) return true;
+    return false;
+}
+
+Device::Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard doorbell, OwnRegionTable regions)
+    : attributes_(make_attributes(index)),
+      observer_(observer),
+      doorbell_(std::move(doorbell)),
+      regions_(std::move(regions)) {}
+
+Device::~Device() { agent_.reset(); }
+
+Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
+    if (index >= device_count) return Status(Code::InvalidParameter, "there is no such loopback device");
+    Fence::available();
+    auto doorbell = DoorbellBoard::create();
+    if (!doorbell.ok()) return doorbell.status();
+    auto regions = OwnRegionTable::create();
+    if (!regions.ok()) return regions.status();
+    std::unique_ptr<Device> device(new Device(index, observer, std::move(*doorbell), std::move(*regions)));
+    if (getrandom(&device->instance_id_, sizeof device->instance_id_, 0) != sizeof device->instance_id_)
+        return Status::from_errno(errno, "getrandom");
+    auto agent = Agent::start(device->doorbell_, [raw = device.get()] { return raw->serve_connections(); });
+    if (!agent.ok()) return agent.status();
+    device->agent_ = std::move(*agent);
+    return device;
+}
+
+Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept try {
+    return std::unique_ptr<backend::ProtectionDomain>(std::make_unique<ProtectionDomain>(next_domain_.fetch_add(1)));
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
+Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
+                                                                       void* address, std::uint64_t length,
+                                                                       Access access) noexcept try {
+    auto key = regions_.add(address, length, static_cast<const ProtectionDomain&>(domain).id(), access);
+    if (!key.ok()) return key.status();
+    return std::unique_ptr<backend::MemoryRegion>(std::make_unique<MemoryRegion>(regions_, *key));
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
+Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept try {
+    return std::unique_ptr<backend::Channel>(std::make_unique<Channel>());
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
+Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
+    const backend::CompletionQueueInit& init) noexcept try {
+    if (init.capacity == 0 || init.capacity > attributes_.max_completions)
+        return Status(Code::InvalidParameter, "capacity of a completion queue");
+    if (!take_one(completion_queues_, attributes_.max_completion_queues))
+        return Status(Code::NoResources, "all completion queues are in use");
+    return std::unique_ptr<backend::CompletionQueue>(std::make_unique<CompletionQueue>(*this, init));
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
+Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept try {
+    if (const Status status = Endpoint::check(init.attributes, attributes_); !status.ok()) return status;
+    if (!take_one(endpoints_, attributes_.max_endpoints)) return Status(Code::NoResources, "all endpoints are in use");
+    return std::unique_ptr<backend::Endpoint>(std::make_unique<Endpoint>(*this, init));
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
+Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local) noexcept try {
+    if (!(local.host == attributes_.host)) return Status(Code::InvalidParameter, "the host is not that of the device");
+    return Listener::create(*this, local);
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
+Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t process,
+                                                std::span<UniqueFd> descriptors) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (const auto found = peers_.find(info.instance_id); found != peers_.end())
+            if (auto peer = found->second.lock()) return peer;
+    }
+    auto created = Peer::create(info, process, descriptors);
+    if (!created.ok()) return created.status();
+    const std::lock_guard lock(mutex_);
+    std::erase_if(peers_, [](const auto& item) { return item.second.expired(); });
+    auto& place = peers_[info.instance_id];
+    if (auto peer = place.lock()) return peer;  // another thread was faster
+    place = *created;
+    return std::move(*created);
+}
+
+Result<std::uint32_t> Device::add_connection(const std::shared_ptr<Connection>& connection) {
+    const std::lock_guard lock(mutex_);
+    if (!free_numbers_.empty()) {
+        const std::uint32_t number = free_numbers_.back();
+        free_numbers_.pop_back();
+        connections_[number] = connection;
+        return number;
+    }
+    if (connections_.size() == wire::max_connections) return Status(Code::NoResources, "all connections are in use");
+    connections_.push_back(connection);
+    free_numbers_.reserve(connections_.capacity());  // so that remove_connection() never allocates
+    return static_cast<std::uint32_t>(connections_.size() - 1);
+}
+
+void Device::remove_connection(std::uint32_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    connections_[number].reset();
+    free_numbers_.push_back(number);
+}
+
+bool Device::serve_connections() noexcept {
+    bool consumers_poll = false;
+    doorbell_.take([&](std::uint32_t number) {
+        std::shared_ptr<Connection> connection;
+        {
+            const std::lock_guard lock(mutex_);
+            if (number < connections_.size()) connection = connections_[number].lock();
+        }
+        if (connection && connection->serve()) consumers_poll = true;
+    });
+    return consumers_poll;
+}
+
+void Device::ring_all_connections() noexcept {
+    std::size_t count = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        count = connections_.size();
+    }
+    for (std::uint32_t number = 0; number < count; ++number) doorbell_.ring_self(number);
+}
+
+void Device::await_quiet_send_queues() noexcept {
+    std::vector<std::shared_ptr<Connection>> connections;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& item : connections_)
+            if (auto connection = item.lock()) connections.push_back(std::move(connection));
+    }
+    // Serving takes and releases the lock of each send queue.
+    for (const auto& connection : connections) connection->serve();
+}
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An open loopback device: what its endpoints share.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/loopback/agent.hpp"
+#include "backends/loopback/completion_queue.hpp"
+#include "backends/loopback/connection.hpp"
+#include "backends/loopback/region_table.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::loopback {
+
+/// Devices 0 to 7 have the addresses 127.0.0.1 to 127.0.0.8.
+inline constexpr std::uint32_t device_count = 8;
+Bytes<Address::max_host> host_of(std::uint32_t index) noexcept;
+bool is_loopback_host(const Bytes<Address::max_host>& host) noexcept;
+
+class ProtectionDomain final : public backend::ProtectionDomain {
+public:
+    explicit ProtectionDomain(std::uint32_t id) noexcept : id_(id) {}
+    std::uint32_t id() const noexcept { return id_; }
+
+private:
+    const std::uint32_t id_;
+};
+
+class Device final : public backend::Device {
+public:
+    static Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer);
+    ~Device() override;
+
+    const DeviceAttributes& attributes() const noexcept override { return attributes_; }
+    Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override;
+    Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
+                                                                   void* address, std::uint64_t length,
+                                                                   Access access) noexcept override;
+    Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override;
+    Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
+        const backend::CompletionQueueInit& init) noexcept override;
+    Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
+    Result<std::unique_ptr<backend::Listener>> listen(const Address& local) noexcept override;
+
+    Agent& agent() noexcept { return *agent_; }
+    DoorbellBoard& doorbell() noexcept { return doorbell_; }
+    OwnRegionTable& regions() noexcept { return regions_; }
+    void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
+
+    /// Who this device is, for peers; the descriptors go along in this order.
+    std::uint64_t instance_id() const noexcept { return instance_id_; }
+    const std::uint64_t* probe() const noexcept { return &instance_id_; }
+    std::array<int, 3> descriptors() const noexcept {
+        return {doorbell_.memory_fd(), doorbell_.event_fd(), regions_.memory_fd()};
+    }
+
+    /// The peer of that instance: known already, or made from the descriptors.
+    Result<std::shared_ptr<Peer>> find_peer(const InstanceInfo& info, pid_t process, std::span<UniqueFd> descriptors);
+
+    /// Numbers connections on the doorbell board. NoResources: all are in use.
+    Result<std::uint32_t> add_connection(const std::shared_ptr<Connection>& connection);
+    void remove_connection(std::uint32_t number) noexcept;
+
+    /// Serves the connections whose bits are set; tells whether consumers poll by themselves.
+    bool serve_connections() noexcept;
+    void ring_all_connections() noexcept;
+
+    /// Waits until no thread is inside a send queue that it had entered before.
+    void await_quiet_send_queues() noexcept;
+
+    void completion_queue_closed() noexcept { completion_queues_.fetch_sub(1); }
+    void endpoint_closed() noexcept { endpoints_.fetch_sub(1); }
+
+private:
+    Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard doorbell, OwnRegionTable regions);
+
+    DeviceAttributes attributes_;
+    DeviceObserver& observer_;
+    std::uint64_t instance_id_ = 0;
+    DoorbellBoard doorbell_;
+    OwnRegionTable regions_;
+    std::atomic<std::uint32_t> next_domain_{1};
+    std::atomic<std::uint32_t> endpoints_{0};
+    std::atomic<std::uint32_t> completion_queues_{0};
+    std::mutex mutex_;  // guards what follows
+    std::vector<std::weak_ptr<Connection>> connections_;
+    std::vector<std::uint32_t> free_numbers_;
+    std::unordered_map<std::uint64_t, std::weak_ptr<Peer>> peers_;
+    std::unique_ptr<Agent> agent_;  // last: its thread uses all of the above
+};
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/endpoint.hpp"
+
+#include <bit>
+
+#include "backends/loopback/connector.hpp"
+#include "backends/loopback/device.hpp"
+
+namespace viaduct::loopback {
+
+Status Endpoint::check(const EndpointAttributes& attributes, const DeviceAttributes& limits) noexcept {
+    if (attributes.max_transfer_bytes == 0 || attributes.max_transfer_bytes > limits.max_transfer_bytes)
+        return {Code::InvalidTransferSize, "maximum transfer size"};
+    if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
+    if (attributes.reliability == Reliability::Unreliable && attributes.access.remote_read)
+        return {Code::InvalidRdmaRead, "RDMA read on an unreliable endpoint"};
+    return {};
+}
+
+Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
+    : device_(device),
+      attributes_(init.attributes),
+      domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),
+      context_(init.context),
+      observer_(*init.observer),
+      send_(*this, *static_cast<CompletionQueue*>(init.send_queue)),
+      receive_(*this, *static_cast<CompletionQueue*>(init.receive_queue)),
+      ref_(std::make_shared<EndpointRef>()) {
+    ref_->endpoint = this;
+    send_.completions().attach(send_);
+    try {
+        receive_.completions().attach(receive_);
+    } catch (...) {
+        send_.completions().detach(send_);
+        throw;
+    }
+}
+
+Endpoint::~Endpoint() {
+    disconnect();
+    {
+        const std::lock_guard lock(ref_->mutex);
+        ref_->endpoint = nullptr;
+    }
+    receive_.completions().detach(receive_);
+    send_.completions().detach(send_);
+    device_.endpoint_closed();
+}
+
+const DeviceAttributes& Endpoint::device_attributes() const noexcept { return device_.attributes(); }
+
+Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept try {
+    posted = 0;
+    const std::lock_guard lock(send_.completions().lock());
+    for (; posted < requests.size(); ++posted)
+        if (const Status status = send_.post(requests[posted]); !status.ok()) return status;
+    return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
+    posted = 0;
+    const std::lock_guard lock(receive_.completions().lock());
+    for (; posted < requests.size(); ++posted)
+        if (const Status status = receive_.post(requests[posted]); !status.ok()) return status;
+    return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
+    return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
+}
+
+bool Endpoint::may_use(const Sge& sge, bool written) const noexcept {
+    if (sge.length == 0) return true;
+    const auto region = look_up(device_.regions().table(), sge.key);
+    return region && region->domain == domain_id_ &&
+           region->covers(reinterpret_cast<std::uint64_t>(sge.address), sge.length) &&
+           (!written || (region->flags & wire::region_flags::writable) != 0);
+}
+
+bool Endpoint::peer_may_access(std::uint32_t key, std::uint64_t address, std::uint64_t length,
+                               bool read) const noexcept {
+    const auto region = look_up(device_.regions().table(), key);
+    const std::uint32_t needed = read ? wire::region_flags::remote_read
+                                      : wire::region_flags::remote_write | wire::region_flags::writable;
+    return (read ? attributes_.access.remote_read : attributes_.access.remote_write) && region &&
+           region->domain == domain_id_ && (region->flags & needed) == needed && region->covers(address, length);
+}
+
+void Endpoint::raise(AsyncEventKind kind, CompletedOperation operation) noexcept {
+    device_.raise(
+        {.kind = kind, .endpoint_context = context_, .completion_queue_context = 0, .operation = operation});
+}
+
+/// Runs a change that touches both queues, with both locks held; each lock once, the lower address first.
+template <class Change>
+void Endpoint::with_queues_locked(Change change) noexcept {
+    SpinLock* first = &send_.completions().lock();
+    SpinLock* second = &receive_.completions().lock();
+    if (std::less<>()(second, first)) std::swap(first, second);
+    const std::lock_guard lock_first(*first);
+    if (first == second) return change();
+    const std::lock_guard lock_second(*second);
+    change();
+}
+
+Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
+    const std::lock_guard lock(ref_->mutex);
+    if (!is_idle()) return {Code::InvalidState, "attributes of an endpoint that is not idle"};
+    if (const Status status = check(attributes, device_.attributes()); !status.ok()) return status;
+    with_queues_locked([&] {
+        attributes_ = attributes;
+        domain_id_ = static_cast<const ProtectionDomain&>(domain).id();
+    });
+    return {};
+}
+
+Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept try {
+    const std::lock_guard lock(ref_->mutex);
+    if (!is_idle()) return {Code::InvalidState, "connect on an endpoint that is not idle"};
+    if (!(parameters.local.host == device_.attributes().host))
+        return {Code::InvalidParameter, "the local host is not that of the device"};
+    if (!is_loopback_host(parameters.remote.host)) return {Code::Unreachable, "no loopback device has that address"};
+    auto connector = Connector::start(*this, parameters);
+    if (!connector.ok()) return connector.status();
+    connector_ = std::move(*connector);
+    return {};
+} catch (const std::exception&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+void Endpoint::announce(Connection& connection) noexcept {
+    const std::lock_guard lock(receive_.completions().lock());
+    receive_.announce(connection);
+}
+
+void Endpoint::withdraw() noexcept {
+    const std::lock_guard lock(receive_.completions().lock());
+    receive_.withdraw();
+}
+
+Status Endpoint::establish(std::shared_ptr<Connection> connection, UniqueFd socket) noexcept try {
+    with_queues_locked([&] {
+        breaking_.store(false);
+        connection_ = connection;
+        send_.attach(*connection);
+        receive_.attach(*connection);
+    });
+    const Status status = connection->open(std::move(socket), connection);
+    // Messages may have come before the doorbell board led anywhere.
+    device_.doorbell().ring_self(connection->number());
+    return status;
+} catch (const std::exception&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+void Endpoint::connector_finished(const ConnectionEvent& event) noexcept {
+    connector_.reset();
+    if (event.kind != ConnectionEventKind::Established) withdraw();
+    observer_.on_connection_event(event);
+}
+
+/// Flushes both queues and lets the connection go. With the mutex of the reference held.
+void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight) noexcept {
+    if (connector_ != nullptr) std::exchange(connector_, nullptr)->abandon();
+    const std::shared_ptr<Connection> connection = connection_;
+    with_queues_locked([&] {
+        connection_ = nullptr;
+        send_.detach(in_flight);
+        receive_.detach(reject_receives);
+        breaking_.store(false);
+    });
+    if (connection != nullptr) connection->close(on_purpose);
+}
+
+void Endpoint::disconnect() noexcept {
+    const std::lock_guard lock(ref_->mutex);
+    end_connection(!breaking_.load(), false, CompletionCode::Flushed);
+    broken_ = false;
+}
+
+void Endpoint::fail() noexcept {
+    const std::lock_guard lock(ref_->mutex);
+    end_connection(false, true, CompletionCode::Flushed);
+    broken_ = true;
+}
+
+void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight) noexcept {
+    end_connection(false, true, in_flight);
+    broken_ = true;
+    observer_.on_connection_event(event);
+}
+
+void Endpoint::request_break() noexcept {
+    if (breaking_.exchange(true)) return;
+    device_.doorbell().ring_self(connection_->number());
+}
+
+bool Endpoint::serve(Connection& connection) noexcept {
+    if (connection_.get() != &connection) return false;
+    {
+        const std::lock_guard lock(send_.completions().lock());
+        send_.progress();
+    }
+    {
+        const std::lock_guard lock(receive_.completions().lock());
+        receive_.progress();
+    }
+    if (is_breaking()) {
+        broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
+        return false;
+    }
+    const std::uint32_t polls = send_.completions().polls() + receive_.completions().polls();
+    return std::exchange(polls_seen_, polls) != polls;
+}
+
+void Endpoint::peer_hung_up(Connection& connection) noexcept {
+    if (connection_.get() != &connection) return;
+    {
+        // What the peer had sent before it went is still received.
+        const std::lock_guard lock(receive_.completions().lock());
+        receive_.progress();
+    }
+    const bool on_purpose = connection.closed_on_purpose_by_peer() && !is_breaking();
+    if (on_purpose)
+        broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed);
+    else
+        broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
+}
+
+}  // namespace viaduct::loopback

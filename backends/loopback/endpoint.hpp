@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An endpoint of the loopback backend: its two work queues, and the coming and going of its connection.
+#pragma once
+
+#include "backends/loopback/connection.hpp"
+#include "backends/loopback/receive_queue.hpp"
+#include "backends/loopback/region_table.hpp"
+#include "backends/loopback/send_queue.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::loopback {
+
+class Connector;
+
+class Endpoint final : public backend::Endpoint {
+public:
+    static Status check(const EndpointAttributes& attributes, const DeviceAttributes& limits) noexcept;
+
+    Endpoint(Device& device, const backend::EndpointInit& init);
+    ~Endpoint() override;
+
+    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    std::uint32_t outstanding(QueueKind queue) const noexcept override;
+    Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
+    Status connect(const backend::ConnectParameters& parameters) noexcept override;
+    void disconnect() noexcept override;
+    void fail() noexcept override;
+
+    // What the work queues use, with the lock of a completion queue held.
+    const EndpointAttributes& attributes() const noexcept { return attributes_; }
+    const DeviceAttributes& device_attributes() const noexcept;
+    std::uint64_t context() const noexcept { return context_; }
+    std::uint32_t domain_id() const noexcept { return domain_id_; }
+    std::uint32_t receives_posted() const noexcept { return receive_.posted_total(); }
+    bool may_use(const Sge& sge, bool written) const noexcept;
+    bool peer_may_access(std::uint32_t key, std::uint64_t address, std::uint64_t length, bool read) const noexcept;
+    void raise(AsyncEventKind kind, CompletedOperation operation) noexcept;
+
+    /// After an error that ends the connection the queues stand still until the agent has flushed them.
+    void request_break() noexcept;
+    bool is_breaking() const noexcept { return breaking_.load(std::memory_order_acquire); }
+
+    /// A receive failed: on reliable levels that ends the connection.
+    void fail_receive() noexcept {
+        if (attributes_.reliability != Reliability::Unreliable) request_break();
+    }
+
+    // What connections and connectors use, with the mutex of the reference held.
+    std::shared_ptr<EndpointRef> ref() const noexcept { return ref_; }
+    Device& device() noexcept { return device_; }
+    bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
+    bool serve(Connection& connection) noexcept;
+    void peer_hung_up(Connection& connection) noexcept;
+
+    /// Tells the peer-to-be how many receives are posted.
+    void announce(Connection& connection) noexcept;
+    void withdraw() noexcept;
+
+    /// Begins to use an accepted connection; the socket becomes the connection's.
+    Status establish(std::shared_ptr<Connection> connection, UniqueFd socket) noexcept;
+
+    /// The connector is done, with that event for the observer.
+    void connector_finished(const ConnectionEvent& event) noexcept;
+
+private:
+    template <class Change>
+    void with_queues_locked(Change change) noexcept;
+    void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight) noexcept;
+    void broke(const ConnectionEvent& event, CompletionCode in_flight) noexcept;
+
+    Device& device_;
+    EndpointAttributes attributes_;
+    std::uint32_t domain_id_;
+    const std::uint64_t context_;
+    EndpointObserver& observer_;
+    SendQueue send_;
+    ReceiveQueue receive_;
+    std::atomic<bool> breaking_{false};
+    std::uint32_t polls_seen_ = 0;
+    std::shared_ptr<EndpointRef> ref_;  // its mutex guards what follows; connection_ is changed with both queues locked
+    std::shared_ptr<Connection> connection_;
+    std::shared_ptr<Connector> connector_;
+    bool broken_ = false;
+};
+
+}  // namespace viaduct::loopback

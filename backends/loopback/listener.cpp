@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/listener.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include "backends/loopback/device.hpp"
+#include "backends/loopback/endpoint.hpp"
+
+namespace viaduct::loopback {
+namespace {
+
+constexpr std::size_t max_guests = 4096;
+
+bool has_hung_up(int socket) noexcept {
+    pollfd look{.fd = socket, .events = POLLIN | POLLRDHUP, .revents = 0};
+    return ::poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+}
+
+}  // namespace
+
+// ---- Requests ----------------------------------------------------------------------------------------------------
+
+ConnectionRequest::ConnectionRequest(Device& device, UniqueFd socket, Handshake handshake,
+                                     std::shared_ptr<Connection> connection) noexcept
+    : device_(device),
+      socket_(std::move(socket)),
+      handshake_(std::move(handshake)),
+      connection_(std::move(connection)) {}
+
+Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueFd socket,
+                                                                   Handshake handshake) {
+    auto connection = Connection::take(device, handshake.descriptors.front());
+    if (!connection.ok()) return connection.status();
+    const auto peer_descriptors = std::span(handshake.descriptors).subspan(1);
+    if (const Status status = (*connection)->set_peer(handshake, peer_descriptors, socket.get()); !status.ok())
+        return status;
+    handshake.descriptors.clear();
+    if (!(*connection)->advance(wire::Handshake::Offered, wire::Handshake::Taken))
+        return Status(Code::TimedOut, "the requester has given up");
+    return std::unique_ptr<ConnectionRequest>(
+        new ConnectionRequest(device, std::move(socket), std::move(handshake), std::move(*connection)));
+}
+
+Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
+    auto& own = static_cast<Endpoint&>(endpoint);
+    const std::lock_guard lock(own.ref()->mutex);
+    if (!own.is_idle()) return {Code::InvalidState, "accept with an endpoint that is not idle"};
+    return accept_locked(own, private_data);
+} catch (const std::exception&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data) {
+    if (connection_ == nullptr) return {Code::TimedOut, "the request was answered already"};
+    if (const Status status = Connection::assign(connection_, endpoint.ref()); !status.ok()) return status;
+    const HandshakeMessage message = make_handshake(
+        MessageType::Accepted, connection_->instance_info(endpoint.domain_id()), endpoint.attributes(), private_data);
+    endpoint.announce(*connection_);
+    if (has_hung_up(socket_.get()) || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Accepted)) {
+        endpoint.withdraw();
+        connection_.reset();
+        return {Code::TimedOut, "the requester has given up"};
+    }
+    // From here on the connection stands; should the requester die now, its hang-up tells.
+    answer(message, device_.descriptors());
+    return endpoint.establish(std::move(connection_), std::move(socket_));
+}
+
+Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
+    if (connection_ == nullptr || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused)) return {};
+    answer(make_handshake(MessageType::Rejected, {}, {}, private_data), {});
+    connection_.reset();
+    return {};
+}
+
+void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
+    if (!connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused)) return;
+    answer(make_handshake(MessageType::Conflict, {}, own, {}), {});
+    connection_.reset();
+}
+
+void ConnectionRequest::answer(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
+    // A requester that is gone needs no answer.
+    (void)send_message(socket_.get(), &message, sizeof message, descriptors);
+}
+
+// ---- Listeners ---------------------------------------------------------------------------------------------------
+
+Result<Lobby> Lobby::create(UniqueFd listening) noexcept {
+    Lobby lobby;
+    lobby.epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    if (!lobby.epoll_) return Status::from_errno(errno, "epoll_create1");
+    epoll_event event{.events = EPOLLIN, .data = {.fd = listening.get()}};
+    if (epoll_ctl(lobby.epoll_.get(), EPOLL_CTL_ADD, listening.get(), &event) != 0)
+        return Status::from_errno(errno, "epoll_ctl");
+    lobby.listening_ = std::move(listening);
+    return lobby;
+}
+
+Status Lobby::admit() noexcept {
+    auto socket = accept_from(listening_.get());
+    if (!socket.ok()) return socket.status();
+    if (guests_.size() >= max_guests) return {};
+    const int fd = socket->get();
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Status::from_errno(errno, "epoll_ctl");
+    guests_.emplace(fd, std::move(*socket));
+    return {};
+}
+
+Result<std::pair<UniqueFd, Handshake>> Lobby::next() {
+    epoll_event event{};
+    while (epoll_wait(epoll_.get(), &event, 1, 0) == 1) {
+        if (event.data.fd == listening_.get()) {
+            const Status status = admit();
+            if (!status.ok() && status.code() != Code::WouldBlock) return status;
+            continue;
+        }
+        auto handshake = receive_handshake(event.data.fd);
+        if (!handshake.ok() && handshake.status().code() == Code::WouldBlock) continue;
+        const auto found = guests_.find(event.data.fd);
+        UniqueFd socket = std::move(found->second);
+        guests_.erase(found);
+        epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
+        // Who hangs up or talks nonsense leaves.
+        if (handshake.ok() && !handshake->hung_up && handshake->type == MessageType::Connect)
+            return std::pair{std::move(socket), std::move(*handshake)};
+    }
+    return Status(Code::WouldBlock, "no request waits");
+}
+
+Result<std::unique_ptr<backend::Listener>> Listener::create(Device& device, const Address& local) {
+    for (std::uint32_t place = 0; place < max_listeners; ++place) {
+        auto socket = listen_on(service_name(local, place));
+        if (!socket.ok() && socket.status().code() == Code::Busy) continue;
+        if (!socket.ok()) return socket.status();
+        auto lobby = Lobby::create(std::move(*socket));
+        if (!lobby.ok()) return lobby.status();
+        return std::unique_ptr<backend::Listener>(new Listener(device, std::move(*lobby)));
+    }
+    return Status(Code::NoResources, "too many listeners on one service");
+}
+
+Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept try {
+    while (true) {
+        auto guest = lobby_.next();
+        if (!guest.ok()) return guest.status();
+        auto request = ConnectionRequest::take(device_, std::move(guest->first), std::move(guest->second));
+        if (request.ok()) return std::unique_ptr<backend::ConnectionRequest>(std::move(*request));
+        if (request.status().code() == Code::NoResources) return request.status();
+    }
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
+}  // namespace viaduct::loopback

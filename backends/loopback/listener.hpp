@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The passive side of connecting: listeners, and the requests that reach them.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "backends/loopback/connection.hpp"
+#include "backends/loopback/rendezvous.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::loopback {
+
+/// A request, from the moment that its message was read.
+class ConnectionRequest final : public backend::ConnectionRequest {
+public:
+    /// InvalidParameter: the segment is not sound. TimedOut: the requester has given up already.
+    static Result<std::unique_ptr<ConnectionRequest>> take(Device& device, UniqueFd socket, Handshake handshake);
+
+    const Address& remote_address() const noexcept override { return handshake_.local; }
+    const EndpointAttributes& remote_attributes() const noexcept override { return handshake_.attributes; }
+    const PrivateData& private_data() const noexcept override { return handshake_.private_data; }
+    Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
+    Status reject(const PrivateData& private_data) noexcept override;
+
+    const Bytes<Address::max_host>& remote_host_asked_for() const noexcept { return handshake_.remote_host; }
+
+    /// accept() for an endpoint whose mutex is held, idle or (peer-to-peer) connecting.
+    Status accept_locked(class Endpoint& endpoint, const PrivateData& private_data);
+
+    /// Refuses a peer-to-peer partner because of its attributes, telling it one's own.
+    void conflict(const EndpointAttributes& own) noexcept;
+
+private:
+    ConnectionRequest(Device& device, UniqueFd socket, Handshake handshake,
+                      std::shared_ptr<Connection> connection) noexcept;
+    void answer(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;
+
+    Device& device_;
+    UniqueFd socket_;
+    Handshake handshake_;
+    std::shared_ptr<Connection> connection_;
+};
+
+/// Sockets whose peers have connected and not yet sent their message.
+class Lobby {
+public:
+    static Result<Lobby> create(UniqueFd listening) noexcept;
+
+    /// Readable when a peer connects or speaks.
+    int fd() const noexcept { return epoll_.get(); }
+
+    /// The next sound handshake, with its socket. WouldBlock: there is none yet.
+    Result<std::pair<UniqueFd, Handshake>> next();
+
+private:
+    Status admit() noexcept;
+
+    UniqueFd epoll_;
+    UniqueFd listening_;
+    std::unordered_map<int, UniqueFd> guests_;
+};
+
+class Listener final : public backend::Listener {
+public:
+    static Result<std::unique_ptr<backend::Listener>> create(Device& device, const Address& local);
+
+    int fd() const noexcept override { return lobby_.fd(); }
+    Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
+
+private:
+    Listener(Device& device, Lobby lobby) noexcept : device_(device), lobby_(std::move(lobby)) {}
+
+    Device& device_;
+    Lobby lobby_;
+};
+
+}  // namespace viaduct::loopback

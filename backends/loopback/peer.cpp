@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/peer.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+namespace viaduct::loopback {
+
+Result<std::shared_ptr<Peer>> Peer::create(const InstanceInfo& info, pid_t process, std::span<UniqueFd> descriptors) {
+    auto doorbell = RemoteDoorbell::open(descriptors[0], std::move(descriptors[1]));
+    if (!doorbell.ok()) return doorbell.status();
+    if (!is_sealed_memfd(descriptors[2].get(), sizeof(wire::RegionTable)))
+        return Status(Code::InvalidParameter, "a peer's region table is not what it should be");
+    auto regions = Mapping::map(descriptors[2].get(), sizeof(wire::RegionTable), PROT_READ);
+    if (!regions.ok()) return regions.status();
+
+    auto peer = std::make_shared<Peer>();
+    peer->instance_id_ = info.instance_id;
+    peer->process_ = process;
+    peer->asymmetric_ = info.asymmetric != 0;
+    peer->doorbell_ = std::move(*doorbell);
+    peer->region_memory_ = std::move(*regions);
+    peer->regions_ = peer->region_memory_.as<const wire::RegionTable>();
+    peer->process_vm_ = process != 0 && peer->probe(info.probe_address);
+    return peer;
+}
+
+bool Peer::probe(std::uint64_t address) noexcept {
+    std::uint64_t value = 0;
+    const iovec here{.iov_base = &value, .iov_len = sizeof value};
+    const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof value};
+    return process_vm_readv(process_, &here, 1, &there, 1, 0) == sizeof value && value == instance_id_;
+}
+
+bool Peer::should_request(std::uint32_t key) {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(requested_[key % requested_.size()], key) != key;
+}
+
+std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& reply, const UniqueFd& file) {
+    std::vector<std::unique_ptr<RemoteMapping>> stale;
+    const auto region_now = region(reply.key);
+    if (!region_now || region_now->base != reply.base || region_now->length != reply.length) return stale;
+
+    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    const std::uint64_t skipped = reply.offset % page;
+    struct stat info{};
+    // A file that is shorter than the region would turn accesses into SIGBUS. (One that shrinks later still can: see
+    // docs/thread-safety.md on memory that is taken away.)
+    if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+        static_cast<std::uint64_t>(info.st_size) < reply.offset ||
+        static_cast<std::uint64_t>(info.st_size) - reply.offset < reply.length)
+        return stale;
+    auto created = std::make_unique<RemoteMapping>();
+    auto mapping = Mapping::map(file.get(), skipped + reply.length, PROT_READ | PROT_WRITE,
+                                static_cast<off_t>(reply.offset - skipped));
+    if (!mapping.ok()) return stale;
+    created->key = reply.key;
+    created->base = reply.base;
+    created->length = reply.length;
+    created->local = mapping->as<std::byte>() + skipped;
+    created->mapping = std::move(*mapping);
+
+    const std::lock_guard lock(mutex_);
+    cache_[reply.key % cache_.size()].store(created.get(), std::memory_order_release);
+    mappings_.push_back(std::move(created));
+    const auto gone = std::partition(mappings_.begin(), mappings_.end(), [this](const auto& mapping) {
+        return region(mapping->key).has_value() &&
+               cache_[mapping->key % cache_.size()].load(std::memory_order_relaxed) == mapping.get();
+    });
+    for (auto it = gone; it != mappings_.end(); ++it) {
+        RemoteMapping* expected = it->get();
+        cache_[expected->key % cache_.size()].compare_exchange_strong(expected, nullptr);
+        stale.push_back(std::move(*it));
+    }
+    mappings_.erase(gone, mappings_.end());
+    return stale;
+}
+
+Status Peer::copy_to(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept {
+    return copy(process_vm_writev, address, pieces, length);
+}
+
+Status Peer::copy_from(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept {
+    return copy(process_vm_readv, address, pieces, length);
+}
+
+Status Peer::copy(Copy how, std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept {
+    const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = length};
+    const ssize_t copied = how(process_, pieces.data(), pieces.size(), &there, 1, 0);
+    if (copied == static_cast<ssize_t>(length)) return {};
+    if (copied >= 0) return {Code::InvalidParameter, "part of the peer's memory is gone", EFAULT};
+    switch (errno) {
+        case EPERM:
+        case ENOSYS:
+            process_vm_.store(false, std::memory_order_relaxed);
+            return {Code::PermissionDenied, "process_vm access is not allowed", errno};
+        case ESRCH: return {Code::Unreachable, "the peer is gone", errno};
+        default: return {Code::InvalidParameter, "process_vm access failed", errno};
+    }
+}
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Another process (or this one) as connections see it: its doorbell, its regions and the ways to its memory.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/loopback/doorbell.hpp"
+#include "backends/loopback/region_table.hpp"
+#include "backends/loopback/rendezvous.hpp"
+
+namespace viaduct::loopback {
+
+/// A region of a peer that is mapped into this process.
+struct RemoteMapping {
+    std::uint32_t key = 0;
+    std::uint64_t base = 0;
+    std::uint64_t length = 0;
+    std::byte* local = nullptr;  ///< where `base` is here
+    Mapping mapping;
+};
+
+/// Shared by all connections to one open device of one process.
+class Peer {
+public:
+    /// `descriptors`: doorbell memory, doorbell event, region table. InvalidParameter: not what they should be.
+    static Result<std::shared_ptr<Peer>> create(const InstanceInfo& info, pid_t process,
+                                                std::span<UniqueFd> descriptors);
+
+    std::uint64_t instance_id() const noexcept { return instance_id_; }
+    const RemoteDoorbell& doorbell() const noexcept { return doorbell_; }
+    bool asymmetric_fences() const noexcept { return asymmetric_; }
+
+    std::optional<RegionView> region(std::uint32_t key) const noexcept { return look_up(*regions_, key); }
+
+    /// Whether the peer is this very process: its addresses are good here.
+    bool is_this_process() const noexcept { return process_ == getpid(); }
+
+    /// Where `address` of a mapped region is here; null where it is not mapped (yet). Good as long as the caller holds
+    /// the send lock under which it asked.
+    std::byte* mapped(std::uint32_t key, std::uint64_t address) const noexcept {
+        const RemoteMapping* mapping = cache_[key % cache_.size()].load(std::memory_order_acquire);
+        if (mapping == nullptr || mapping->key != key) return nullptr;
+        return mapping->local + (address - mapping->base);
+    }
+
+    /// True once for each key: the caller then asks the peer for the file.
+    bool should_request(std::uint32_t key);
+
+    /// Maps what the peer sent. Returns mappings of regions that are gone: the caller frees them once nobody can be
+    /// using them any more.
+    std::vector<std::unique_ptr<RemoteMapping>> install(const MapMessage& reply, const UniqueFd& file);
+
+    bool process_vm() const noexcept { return process_vm_.load(std::memory_order_relaxed); }
+
+    /// Copies between local pieces and the peer's memory through the kernel. PermissionDenied: this way is closed from
+    /// now on. Unreachable: the process is gone. InvalidParameter: the memory is not there.
+    Status copy_to(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
+    Status copy_from(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
+
+private:
+    using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
+    Status copy(Copy how, std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
+    bool probe(std::uint64_t address) noexcept;
+
+    std::uint64_t instance_id_ = 0;
+    pid_t process_ = 0;
+    bool asymmetric_ = false;
+    std::atomic<bool> process_vm_{false};
+    RemoteDoorbell doorbell_;
+    Mapping region_memory_;
+    const wire::RegionTable* regions_ = nullptr;
+    std::array<std::atomic<RemoteMapping*>, 256> cache_{};
+    std::mutex mutex_;  // guards what follows
+    std::vector<std::unique_ptr<RemoteMapping>> mappings_;
+    std::array<std::uint32_t, 256> requested_{};
+};
+
+}  // namespace viaduct::loopback

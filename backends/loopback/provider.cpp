@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/provider.hpp"
+
+#include "backends/loopback/device.hpp"
+
+namespace viaduct::loopback {
+
+std::uint32_t Provider::device_count() const noexcept { return loopback::device_count; }
+
+Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept try {
+    auto device = Device::open(index, observer);
+    if (!device.ok()) return device.status();
+    return std::unique_ptr<backend::Device>(std::move(*device));
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
+}  // namespace viaduct::loopback

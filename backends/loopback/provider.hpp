@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The entry of the loopback backend.
+#pragma once
+
+#include "core/backend.hpp"
+
+namespace viaduct::loopback {
+
+class Provider final : public backend::Provider {
+public:
+    std::string_view name() const noexcept override { return "loopback"; }
+    std::uint32_t device_count() const noexcept override;
+    Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override;
+};
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/receive_queue.hpp"
+
+#include "backends/loopback/endpoint.hpp"
+
+namespace viaduct::loopback {
+namespace {
+
+using wire::SlotKind;
+
+constexpr std::uint32_t slot_mask = wire::slot_count - 1;
+constexpr std::uint32_t publish_every = wire::slot_count / 4;
+
+bool is_write(SlotKind kind) noexcept { return kind == SlotKind::WriteNotice || kind == SlotKind::RefusedNotice; }
+
+}  // namespace
+
+Status ReceiveQueue::post(const ReceiveRequest& request) {
+    const DeviceAttributes& limits = endpoint_.device_attributes();
+    if (outstanding() >= limits.max_queue_depth) return {Code::QueueFull, "the receive queue is full"};
+    if (request.sges.size() > limits.max_sges) return {Code::InvalidParameter, "too many pieces"};
+    Entry& entry = entries_.vacant();
+    entry.sges.assign(request.sges);
+    entry.context = request.context;
+    entry.fault = request.fault;
+    entry.room = total_length(request.sges);
+    entries_.commit();
+    count(1);
+    if (rejecting_) {
+        complete_front({}, CompletionCode::Flushed, 0);
+        return {};
+    }
+    if (announced_ == nullptr) return {};
+    const std::uint32_t posted = posted_.load(std::memory_order_relaxed) + 1;
+    posted_.store(posted, std::memory_order_relaxed);
+    announced_->incoming().credit.posted.store(posted, std::memory_order_release);
+    if (connection_ == nullptr) return {};
+    Fence::light(connection_->asymmetric_fences());
+    if (connection_->incoming().producer.waiting.load(std::memory_order_relaxed) != 0) connection_->ring_peer();
+    return {};
+}
+
+void ReceiveQueue::announce(Connection& connection) noexcept {
+    announced_ = &connection;
+    posted_.store(static_cast<std::uint32_t>(entries_.size()), std::memory_order_relaxed);
+    connection.incoming().credit.posted.store(posted_.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+void ReceiveQueue::attach(Connection& connection) noexcept {
+    connection_ = &connection;
+    next_ = published_ = 0;
+    received_ = 0;
+    in_message_ = skipping_ = false;
+}
+
+void ReceiveQueue::withdraw() noexcept {
+    announced_ = nullptr;
+    posted_.store(0, std::memory_order_relaxed);
+}
+
+void ReceiveQueue::detach(bool reject) noexcept {
+    connection_ = nullptr;
+    withdraw();
+    rejecting_ = reject;
+    in_message_ = false;
+    while (!entries_.empty()) complete_front({}, CompletionCode::Flushed, 0);
+}
+
+void ReceiveQueue::progress() noexcept {
+    if (connection_ == nullptr) return;
+    bool prompt = false;
+    while (!endpoint_.is_breaking()) {
+        const wire::Slot& slot = connection_->incoming_slots()[next_ & slot_mask];
+        if (slot.sequence.load(std::memory_order_acquire) != next_ + 1) break;
+        const Arrival arrival = read(slot);
+        connection_->told_credit.store(slot.credit, std::memory_order_relaxed);
+        consume(arrival, slot);
+        if (endpoint_.is_breaking()) break;  // the slot that could not be received stays unconfirmed
+        ++next_;
+        prompt = prompt || (arrival.flags & (wire::slot_flags::external | wire::slot_flags::acknowledge)) != 0;
+        if ((prompt && arrival.length == wire::fragment_bytes) || next_ - published_ >= publish_every)
+            publish_consumed();
+    }
+    if (prompt) publish_consumed();
+}
+
+void ReceiveQueue::publish_consumed() noexcept {
+    if (published_ == next_) return;
+    published_ = next_;
+    connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (connection_->incoming().producer.waiting.load(std::memory_order_relaxed) != 0) connection_->ring_peer();
+}
+
+ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept {
+    Arrival arrival{.kind = slot.kind,
+                    .flags = slot.flags,
+                    .length = slot.length,
+                    .immediate = slot.immediate,
+                    .total = slot.length,
+                    .payload = nullptr};
+    if (arrival.kind != SlotKind::Message) return arrival;
+    if ((arrival.flags & wire::slot_flags::external) == 0) {
+        if (arrival.length <= wire::inline_bytes) arrival.payload = slot.payload;
+        return arrival;
+    }
+    wire::External external;
+    std::memcpy(&external, slot.payload, sizeof external);
+    arrival.total = external.total;
+    if (arrival.length <= wire::fragment_bytes && external.offset <= wire::area_bytes - arrival.length)
+        arrival.payload = connection_->incoming_area() + external.offset;
+    return arrival;
+}
+
+void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexcept {
+    switch (arrival.kind) {
+        case SlotKind::Message: receive_fragment(arrival); return;
+        case SlotKind::WriteNotice:
+        case SlotKind::RefusedNotice: {
+            if (entries_.empty()) {
+                endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::ReceiveRdmaWrite);
+                return endpoint_.fail_receive();
+            }
+            Entry& entry = entries_.front();
+            if (arrival.kind == SlotKind::RefusedNotice) return fail_front(arrival, CompletionCode::LocalProtection);
+            if (entry.fault != CompletionCode::Success) return fail_front(arrival, entry.fault);
+            return complete_front(arrival, CompletionCode::Success, arrival.length);
+        }
+        case SlotKind::NoReceive:
+            // On reliable levels the sender breaks the connection; its hang-up comes behind this slot.
+            return endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
+        case SlotKind::WriteRefused:
+            return endpoint_.raise(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
+        case SlotKind::ReadRefused:
+            return endpoint_.raise(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
+        case SlotKind::AgentWrite:
+        case SlotKind::AgentRead:
+        case SlotKind::AgentAtomic: return serve_agent_order(arrival, slot);
+    }
+    endpoint_.request_break();  // a kind that does not exist: the peer does not keep to the protocol
+}
+
+void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
+    if (arrival.payload == nullptr) return endpoint_.request_break();
+    const bool last = (arrival.flags & wire::slot_flags::more) == 0;
+    if (!in_message_) {
+        if (entries_.empty()) {  // an honest peer sends NoReceive instead
+            endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
+            return endpoint_.request_break();
+        }
+        received_ = 0;
+        skipping_ = false;
+        in_message_ = true;
+        if (const auto code = check(entries_.front(), arrival); code != CompletionCode::Success) {
+            fail_front(arrival, code);
+            skipping_ = true;
+        }
+    }
+    if (!skipping_) {
+        Entry& entry = entries_.front();
+        if (received_ + arrival.length > entry.room) return endpoint_.request_break();  // more than the peer had said
+        scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
+        received_ += arrival.length;
+        if (last) complete_front(arrival, CompletionCode::Success, static_cast<std::uint32_t>(received_));
+    }
+    in_message_ = !last;
+}
+
+/// What the guide (section 5.2) checks of a receive when a message has come.
+CompletionCode ReceiveQueue::check(Entry& entry, const Arrival& arrival) const noexcept {
+    if (entry.fault != CompletionCode::Success) return entry.fault;
+    if (arrival.total > entry.room || arrival.total > endpoint_.attributes().max_transfer_bytes)
+        return CompletionCode::LocalLength;
+    for (const Sge& sge : entry.sges.span())
+        if (!endpoint_.may_use(sge, true)) return CompletionCode::LocalProtection;
+    return CompletionCode::Success;
+}
+
+void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept {
+    const bool with_immediate = (arrival.flags & wire::slot_flags::immediate) != 0 && code == CompletionCode::Success;
+    completions_.push({.context = entries_.front().context,
+                       .endpoint_context = endpoint_.context(),
+                       .bytes = bytes,
+                       .immediate = with_immediate ? arrival.immediate : 0,
+                       .operation = is_write(arrival.kind) ? CompletedOperation::ReceiveRdmaWrite
+                                                           : CompletedOperation::Receive,
+                       .code = code,
+                       .with_immediate = with_immediate},
+                      *this);
+    entries_.pop();
+}
+
+void ReceiveQueue::fail_front(const Arrival& arrival, CompletionCode code) noexcept {
+    complete_front(arrival, code, 0);
+    endpoint_.fail_receive();
+    if (endpoint_.is_breaking()) report_fault();
+}
+
+/// Lets a sender that waits for confirmation know that this slot is why the connection broke.
+void ReceiveQueue::report_fault() noexcept {
+    if (published_ != next_) {
+        published_ = next_;
+        connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
+    }
+    connection_->incoming().consumer.fault_slot.store(next_, std::memory_order_relaxed);
+    connection_->incoming().consumer.fault.store(1, std::memory_order_release);
+}
+
+/// An RDMA operation that the peer could not do itself. Its checks are repeated: the peer may be hostile, and the
+/// region may have changed.
+void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept {
+    wire::AgentTransfer order;
+    std::memcpy(&order, slot.payload, sizeof order);
+    const bool atomic = arrival.kind == SlotKind::AgentAtomic;
+    const bool read = arrival.kind == SlotKind::AgentRead;
+    if (atomic ? arrival.length != 8 || order.address % 8 != 0
+               : arrival.length > wire::fragment_bytes || order.offset > wire::area_bytes - arrival.length)
+        return endpoint_.request_break();
+    if (!endpoint_.peer_may_access(order.key, order.address, arrival.length, read)) {
+        endpoint_.raise(read ? AsyncEventKind::RemoteReadProtection : AsyncEventKind::RemoteWriteProtection,
+                        read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite);
+        endpoint_.fail_receive();
+        if (endpoint_.is_breaking()) report_fault();
+        return;
+    }
+    auto* target = reinterpret_cast<std::byte*>(order.address);
+    std::byte* area = connection_->incoming_area() + order.offset;
+    if (atomic)
+        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(target)).store(order.value, std::memory_order_release);
+    else if (read)
+        std::memcpy(area, target, arrival.length);
+    else
+        std::memcpy(target, area, arrival.length);
+}
+
+}  // namespace viaduct::loopback

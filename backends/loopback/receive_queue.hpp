@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receive queue of an endpoint: the consumer of a connection's incoming slots.
+#pragma once
+
+#include "backends/loopback/completion_queue.hpp"
+#include "backends/loopback/connection.hpp"
+#include "backends/loopback/sge_list.hpp"
+
+namespace viaduct::loopback {
+
+class Endpoint;
+
+/// Everything is called with the lock of the completion queue held, but for posted_total().
+class ReceiveQueue final : public WorkQueue {
+public:
+    ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions) noexcept
+        : endpoint_(endpoint), completions_(completions) {}
+
+    CompletionQueue& completions() noexcept { return completions_; }
+    Status post(const ReceiveRequest& request);
+    void progress() noexcept override;
+
+    /// Tells the peer how many receives are posted, from now on.
+    void announce(Connection& connection) noexcept;
+
+    /// Begins to consume.
+    void attach(Connection& connection) noexcept;
+
+    /// Ends consumption and completes what is posted as Flushed. `reject`: what is posted later as well, until reset().
+    void detach(bool reject) noexcept;
+
+    /// Takes back announce(): the connection did not come about. What is posted stays.
+    void withdraw() noexcept;
+    void reset() noexcept { rejecting_ = false; }
+
+    /// Receives posted since announce(), for the messages of the send queue.
+    std::uint32_t posted_total() const noexcept { return posted_.load(std::memory_order_relaxed); }
+
+private:
+    struct Entry {
+        std::uint64_t context = 0;
+        CompletionCode fault = CompletionCode::Success;
+        std::uint64_t room = 0;
+        SgeList sges;
+    };
+
+    /// The fields of a slot, copied once: the peer may change them at any time.
+    struct Arrival {
+        wire::SlotKind kind;
+        std::uint8_t flags;
+        std::uint32_t length;
+        std::uint32_t immediate;
+        std::uint32_t total;       // of the message
+        const std::byte* payload;  // inline, or in the area; null where the slot is not sound
+    };
+    Arrival read(const wire::Slot& slot) const noexcept;
+
+    void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
+    void receive_fragment(const Arrival& arrival) noexcept;
+    CompletionCode check(Entry& entry, const Arrival& arrival) const noexcept;
+    void complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept;
+    void fail_front(const Arrival& arrival, CompletionCode code) noexcept;
+    void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept;
+    void report_fault() noexcept;
+    void publish_consumed() noexcept;
+
+    Endpoint& endpoint_;
+    CompletionQueue& completions_;
+    Connection* connection_ = nullptr;  // consumed from
+    Connection* announced_ = nullptr;   // told of receives
+    Ring<Entry> entries_;
+    std::atomic<std::uint32_t> posted_{0};
+
+    std::uint32_t next_ = 0;       // slots consumed, in total
+    std::uint32_t published_ = 0;  // of those, told to the producer
+    std::uint64_t received_ = 0;   // bytes of the message that is coming in fragments
+    bool in_message_ = false;
+    bool skipping_ = false;   // its fragments are dropped: the receive has failed
+    bool rejecting_ = false;  // broken: posted receives complete as Flushed
+};
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the send queue does for each kind of request. An operation that returns Blocked is executed again later and
+// goes on where it stopped.
+#include <array>
+#include <atomic>
+
+#include "backends/loopback/endpoint.hpp"
+#include "backends/loopback/send_queue.hpp"
+
+namespace viaduct::loopback {
+namespace {
+
+using wire::SlotKind;
+
+void copy_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+    if (length == 8)
+        std::memcpy(target, source, 8);  // one store, without the call
+    else
+        std::memcpy(target, source, length);
+}
+
+template <class Payload>
+void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
+    static_assert(sizeof payload <= wire::inline_bytes);
+    std::memcpy(slot.payload, &payload, sizeof payload);
+}
+
+std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(total - moved, wire::fragment_bytes));
+}
+
+}  // namespace
+
+Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
+
+SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
+    if (operation.request.fault != CompletionCode::Success) return fail(operation, operation.request.fault);
+    // The fence of the guide (section 5.2) needs no work here: an RDMA read is complete before the next request starts.
+    return operation.request.opcode == Opcode::Send ? send(operation) : rdma(operation);
+}
+
+SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
+    const SendRequest& request = operation.request;
+    if (!operation.started) {
+        if (const auto code = check_pieces(operation); code != CompletionCode::Success) return fail(operation, code);
+        if (!have_slot()) return Outcome::Blocked;
+        switch (take_credit()) {
+            case Credit::Missing: return finish_without_receive(operation);
+            case Credit::Awaited: return Outcome::Blocked;
+            case Credit::Taken: operation.started = true;
+        }
+    }
+    const bool confirmed = reliability() == Reliability::ReliableReception;
+    const std::uint8_t immediate = request.with_immediate ? wire::slot_flags::immediate : 0;
+    const std::uint8_t last = confirmed ? wire::slot_flags::acknowledge : 0;
+    if (confirmed) expect_ring();
+    if (operation.total <= wire::inline_bytes) {
+        wire::Slot& slot = next_slot();
+        gather(request.sges, 0, slot.payload, operation.total);
+        publish(slot, SlotKind::Message, immediate | last, static_cast<std::uint32_t>(operation.total),
+                request.immediate);
+    } else {
+        while (operation.moved < operation.total) {
+            const std::uint32_t length = next_fragment(operation.total, operation.moved);
+            std::uint32_t offset = 0;
+            if (!have_slot() || !place_in_area(length, offset)) return Outcome::Blocked;
+            gather(request.sges, operation.moved, connection_->outgoing_area() + offset, length);
+            operation.moved += length;
+            wire::Slot& slot = next_slot();
+            set_payload(slot, wire::External{offset, static_cast<std::uint32_t>(operation.total)});
+            const bool more = operation.moved < operation.total;
+            publish(slot, SlotKind::Message, wire::slot_flags::external | immediate | (more ? wire::slot_flags::more : last),
+                    length, request.immediate);
+        }
+    }
+    operation.last_slot = next_;
+    if (!confirmed) {
+        connection_->hint_peer();
+        return Outcome::Finished;
+    }
+    connection_->ring_peer();
+    return Outcome::InFlight;
+}
+
+SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
+    const SendRequest& request = operation.request;
+    const bool with_notice = request.with_immediate && request.opcode == Opcode::RdmaWrite;
+    if (operation.awaiting) return await_agent(operation);
+    if (!operation.started) {
+        if (request.opcode == Opcode::RdmaRead && reliability() == Reliability::Unreliable)
+            return fail(operation, CompletionCode::LocalFormat);
+        if (request.opcode == Opcode::AtomicWrite && request.remote.address % 8 != 0)
+            return fail(operation, CompletionCode::LocalFormat);
+        if (const auto code = check_pieces(operation); code != CompletionCode::Success) return fail(operation, code);
+        if (with_notice) {
+            if (!have_slot()) return Outcome::Blocked;
+            switch (take_credit()) {
+                case Credit::Missing: return finish_without_receive(operation);
+                case Credit::Awaited: return Outcome::Blocked;
+                case Credit::Taken: break;
+            }
+        }
+        operation.started = true;
+    }
+    if (operation.moved < operation.total) {
+        const auto region = connection_->peer().region(request.remote.key);
+        if (!region || !may_access(*region, operation)) return refuse(operation);
+        const Outcome outcome = transfer(operation, *region);
+        if (outcome != Outcome::Finished || operation.moved < operation.total) return outcome;
+    }
+    return with_notice ? notify_write(operation) : Outcome::Finished;
+}
+
+CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcept {
+    if (operation.total > endpoint_.attributes().max_transfer_bytes) return CompletionCode::LocalLength;
+    if (operation.request.opcode == Opcode::AtomicWrite) return CompletionCode::Success;  // its value was taken before
+    const bool written = operation.request.opcode == Opcode::RdmaRead;
+    for (const Sge& sge : operation.request.sges)
+        if (!endpoint_.may_use(sge, written)) return CompletionCode::LocalProtection;
+    return CompletionCode::Success;
+}
+
+/// The protection check of the target, made here because the target stays passive. The region must be there, allow the
+/// operation, and belong to the protection domain of the peer's endpoint, which must accept such operations.
+bool SendQueue::may_access(const RegionView& region, const Operation& operation) const noexcept {
+    const bool read = operation.request.opcode == Opcode::RdmaRead;
+    const Access accepted = connection_->remote_attributes().access;
+    const std::uint32_t needed = read ? wire::region_flags::remote_read
+                                      : wire::region_flags::remote_write | wire::region_flags::writable;
+    return (read ? accepted.remote_read : accepted.remote_write) && (region.flags & needed) == needed &&
+           region.domain == connection_->peer_domain() &&
+           region.covers(operation.request.remote.address, operation.total);
+}
+
+/// Chooses the way to the peer's memory: directly where it is mapped here, else through the kernel, else through the
+/// peer's agent.
+SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& region) noexcept {
+    Peer& peer = connection_->peer();
+    const RemoteAddress& remote = operation.request.remote;
+    const bool mappable = (region.flags & wire::region_flags::mappable) != 0;
+    std::byte* target = nullptr;
+    if (peer.is_this_process())
+        target = reinterpret_cast<std::byte*>(remote.address);
+    else if (mappable)
+        target = peer.mapped(remote.key, remote.address);
+    if (target != nullptr) {
+        transfer_directly(operation, target);
+        return Outcome::Finished;
+    }
+    if (mappable && peer.should_request(remote.key)) connection_->request_mapping(remote.key);
+    if (peer.process_vm() && operation.request.opcode != Opcode::AtomicWrite) return transfer_by_kernel(operation);
+    return transfer_by_agent(operation);
+}
+
+void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexcept {
+    const SendRequest& request = operation.request;
+    if (request.opcode == Opcode::AtomicWrite) {
+        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(target)).store(operation.value, std::memory_order_release);
+    } else {
+        target += operation.moved;
+        for_stretch(request.sges, operation.moved, operation.total - operation.moved,
+                    [&](std::byte* piece, std::uint64_t length) {
+                        if (request.opcode == Opcode::RdmaRead)
+                            copy_piece(piece, target, length);
+                        else
+                            copy_piece(target, piece, length);
+                        target += length;
+                    });
+    }
+    operation.moved = operation.total;
+}
+
+SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept {
+    const SendRequest& request = operation.request;
+    std::array<iovec, 256> pieces;
+    std::size_t count = 0;
+    const std::uint64_t length = operation.total - operation.moved;
+    for_stretch(request.sges, operation.moved, length, [&](std::byte* piece, std::uint64_t part) {
+        pieces[count++] = {.iov_base = piece, .iov_len = part};
+    });
+    Peer& peer = connection_->peer();
+    const std::uint64_t address = request.remote.address + operation.moved;
+    const std::span<const iovec> local(pieces.data(), count);
+    const Status status = request.opcode == Opcode::RdmaRead ? peer.copy_from(address, local, length)
+                                                             : peer.copy_to(address, local, length);
+    switch (status.code()) {
+        case Code::Ok: operation.moved = operation.total; return Outcome::Finished;
+        case Code::PermissionDenied: return transfer_by_agent(operation);
+        case Code::Unreachable: return Outcome::Blocked;  // the hang-up of its socket will end this
+        default: return refuse(operation);
+    }
+}
+
+/// The last resort, and the way of atomic writes to memory that is not mapped here.
+SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
+    const SendRequest& request = operation.request;
+    const bool read = request.opcode == Opcode::RdmaRead;
+    expect_ring();
+    do {
+        const std::uint32_t length = next_fragment(operation.total, operation.moved);
+        std::uint32_t offset = 0;
+        if (!have_slot()) return Outcome::Blocked;
+        wire::AgentTransfer order{request.remote.address + operation.moved, operation.value, request.remote.key, 0};
+        SlotKind kind = SlotKind::AgentAtomic;
+        if (request.opcode != Opcode::AtomicWrite) {
+            if (!place_in_area(length, offset)) return Outcome::Blocked;
+            kind = read ? SlotKind::AgentRead : SlotKind::AgentWrite;
+            if (!read) gather(request.sges, operation.moved, connection_->outgoing_area() + offset, length);
+        }
+        order.offset = operation.area_offset = offset;
+        wire::Slot& slot = next_slot();
+        set_payload(slot, order);
+        publish(slot, kind, wire::slot_flags::acknowledge, length, 0);
+        if (!read) operation.moved += length;
+    } while (!read && operation.moved < operation.total);
+    operation.last_slot = next_;
+    operation.awaiting = true;
+    connection_->ring_peer();
+    return Outcome::Blocked;
+}
+
+SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
+    read_consumed();
+    if (!is_consumed(operation.last_slot)) return Outcome::Blocked;
+    operation.awaiting = false;
+    if (operation.request.opcode == Opcode::RdmaRead) {
+        const std::uint32_t length = next_fragment(operation.total, operation.moved);
+        scatter(operation.request.sges, operation.moved, connection_->outgoing_area() + operation.area_offset, length);
+        operation.moved += length;
+    }
+    return rdma(operation);
+}
+
+/// Tells the peer of an RDMA write with immediate data, which takes a receive there.
+SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
+    if (!have_slot()) return Outcome::Blocked;
+    const bool confirmed = reliability() == Reliability::ReliableReception;
+    if (confirmed) expect_ring();
+    publish(next_slot(), SlotKind::WriteNotice,
+            wire::slot_flags::immediate | (confirmed ? wire::slot_flags::acknowledge : 0),
+            static_cast<std::uint32_t>(operation.total), operation.request.immediate);
+    operation.last_slot = next_;
+    if (!confirmed) {
+        connection_->hint_peer();
+        return Outcome::Finished;
+    }
+    connection_->ring_peer();
+    return Outcome::InFlight;
+}
+
+/// The target's protection forbids the operation: both sides are told, each as the reliability level has it
+/// (guide, sections 3.8.1 and 5.2, RDMA protection error).
+SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
+    if (!have_slot()) return Outcome::Blocked;
+    const SendRequest& request = operation.request;
+    SlotKind kind = SlotKind::WriteRefused;
+    if (request.opcode == Opcode::RdmaRead)
+        kind = SlotKind::ReadRefused;
+    else if (request.with_immediate && request.opcode == Opcode::RdmaWrite)
+        kind = SlotKind::RefusedNotice;
+    publish(next_slot(), kind, 0, 0, request.immediate);
+    connection_->ring_peer();
+    const bool told = request.opcode != Opcode::RdmaWrite || reliability() == Reliability::ReliableReception;
+    return fail(operation, told ? CompletionCode::RemoteProtection : CompletionCode::Success);
+}
+
+/// No receive is posted (guide, section 3.8.1, Receive Queue Empty).
+SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexcept {
+    publish(next_slot(), SlotKind::NoReceive, 0, 0, 0);
+    connection_->ring_peer();
+    const bool told = reliability() == Reliability::ReliableReception;
+    return fail(operation, told ? CompletionCode::RemoteOperation : CompletionCode::Success);
+}
+
+/// Ends an operation that went wrong. On reliable levels nothing behind it is executed (guide, section 2.4).
+SendQueue::Outcome SendQueue::fail(Operation& operation, CompletionCode code) noexcept {
+    operation.code = code;
+    if (reliability() != Reliability::Unreliable) endpoint_.request_break();
+    return Outcome::Finished;
+}
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The send queue of an endpoint: the producer of a connection's outgoing slots, and the initiator of RDMA.
+#pragma once
+
+#include <array>
+
+#include "backends/loopback/completion_queue.hpp"
+#include "backends/loopback/connection.hpp"
+#include "backends/loopback/sge_list.hpp"
+
+namespace viaduct::loopback {
+
+class Endpoint;
+
+/// Everything is called with the lock of the completion queue held.
+///
+/// A request is executed right in the post if nothing stands before it; else it waits in `entries_`, and progress()
+/// goes on with it. Requests are started in order and completed in order; only Reliable Reception sends are in flight
+/// between the two.
+class SendQueue final : public WorkQueue {
+public:
+    SendQueue(Endpoint& endpoint, CompletionQueue& completions) noexcept
+        : endpoint_(endpoint), completions_(completions) {}
+
+    CompletionQueue& completions() noexcept { return completions_; }
+    Status post(const SendRequest& request);
+    void progress() noexcept override;
+
+    void attach(Connection& connection) noexcept;
+
+    /// Completes what is left: `in_flight` for what the peer may or may not have received, Flushed for the rest.
+    void detach(CompletionCode in_flight) noexcept;
+
+private:
+    struct Operation {
+        SendRequest request;
+        std::uint64_t total = 0;
+        std::uint64_t moved = 0;
+        std::uint64_t value = 0;         // AtomicWrite: the 8 bytes
+        std::uint32_t last_slot = 0;     // position behind the last slot, once in flight or awaited
+        std::uint32_t area_offset = 0;   // of the AgentRead fragment that is awaited
+        CompletionCode code = CompletionCode::Success;
+        bool started = false;   // checked, and credit taken
+        bool awaiting = false;  // last_slot is to be consumed before the operation goes on
+        bool in_flight = false;
+        bool finished = false;
+    };
+    struct Entry {
+        Operation operation;
+        SgeList sges;
+    };
+    enum class Outcome { Finished, Blocked, InFlight };
+    enum class Credit { Taken, Missing, Awaited };
+
+    Outcome execute(Operation& operation) noexcept;
+    Outcome send(Operation& operation) noexcept;
+    Outcome rdma(Operation& operation) noexcept;
+    Outcome transfer(Operation& operation, const RegionView& region) noexcept;
+    void transfer_directly(Operation& operation, std::byte* target) noexcept;
+    Outcome transfer_by_kernel(Operation& operation) noexcept;
+    Outcome transfer_by_agent(Operation& operation) noexcept;
+    Outcome await_agent(Operation& operation) noexcept;
+    Outcome notify_write(Operation& operation) noexcept;
+    Outcome refuse(Operation& operation) noexcept;
+    Outcome finish_without_receive(Operation& operation) noexcept;
+    Outcome fail(Operation& operation, CompletionCode code) noexcept;
+
+    CompletionCode check_pieces(const Operation& operation) const noexcept;
+    Credit take_credit() noexcept;
+    bool have_slot() noexcept;
+    wire::Slot& next_slot() noexcept;
+    void publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flags, std::uint32_t length,
+                 std::uint32_t immediate) noexcept;
+    bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
+    bool is_room_coming() noexcept;
+    void expect_ring() noexcept;
+    bool is_consumed(std::uint32_t position) const noexcept {
+        return static_cast<std::int32_t>(consumed_ - position) >= 0;
+    }
+    void read_consumed() noexcept;
+    void complete(const Operation& operation, CompletionCode code) noexcept;
+    void enqueue(const Operation& operation);
+    void retire() noexcept;
+    Reliability reliability() const noexcept;
+    bool may_access(const RegionView& region, const Operation& operation) const noexcept;
+
+    Endpoint& endpoint_;
+    CompletionQueue& completions_;
+    Connection* connection_ = nullptr;
+    Ring<Entry> entries_;
+    std::size_t cursor_ = 0;  // the first entry that is not finished and not in flight
+
+    // The producer's end of the connection.
+    std::uint32_t next_ = 0;      // slots written, in total
+    std::uint32_t consumed_ = 0;  // slots known to be consumed, in total
+    std::uint32_t sent_ = 0;      // messages sent that take a receive, in total
+    std::uint32_t credit_ = 0;    // receives known to be posted by the peer, in total
+    std::uint32_t area_head_ = 0;
+    std::uint32_t area_tail_ = 0;
+    std::uint32_t area_used_ = 0;  // ranges that are not freed yet
+    std::array<std::uint32_t, wire::slot_count> area_end_{};  // behind the range of each slot; 0: the slot has none
+    std::uint32_t rung_at_ = 0;    // next_ at the last ring for want of room
+    bool waiting_ = false;         // the peer rings when it has consumed slots or posted receives
+    bool awaiting_credit_ = false;
+};
+
+}  // namespace viaduct::loopback

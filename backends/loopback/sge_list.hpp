@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The pieces of a posted request, copied: two in place, longer lists on the heap, whose room is kept for reuse.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "core/work.hpp"
+
+namespace viaduct::loopback {
+
+class SgeList {
+public:
+    /// Throws std::bad_alloc for lists longer than any that the object held before.
+    void assign(std::span<const Sge> sges) {
+        size_ = sges.size();
+        if (size_ <= few_.size())
+            std::copy(sges.begin(), sges.end(), few_.begin());
+        else
+            many_.assign(sges.begin(), sges.end());
+    }
+
+    std::span<const Sge> span() const noexcept {
+        return size_ <= few_.size() ? std::span(few_).first(size_) : std::span<const Sge>(many_);
+    }
+
+private:
+    std::array<Sge, 2> few_{};
+    std::vector<Sge> many_;
+    std::size_t size_ = 0;
+};
+
+inline std::uint64_t total_length(std::span<const Sge> sges) noexcept {
+    std::uint64_t total = 0;
+    for (const Sge& sge : sges) total += sge.length;
+    return total;
+}
+
+/// Calls `visit(pointer, length)` for the stretch of the pieces that begins `skip` bytes in and is `length` long.
+template <class Visit>
+void for_stretch(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length, Visit visit) noexcept {
+    for (const Sge& sge : sges) {
+        if (length == 0) return;
+        if (skip >= sge.length) {
+            skip -= sge.length;
+            continue;
+        }
+        const std::uint64_t part = std::min<std::uint64_t>(sge.length - skip, length);
+        visit(static_cast<std::byte*>(sge.address) + skip, part);
+        skip = 0;
+        length -= part;
+    }
+}
+
+inline void gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* target, std::uint64_t length) noexcept {
+    for_stretch(sges, skip, length, [&](const std::byte* piece, std::uint64_t part) {
+        std::memcpy(target, piece, part);
+        target += part;
+    });
+}
+
+inline void scatter(std::span<const Sge> sges, std::uint64_t skip, const std::byte* source,
+                    std::uint64_t length) noexcept {
+    for_stretch(sges, skip, length, [&](std::byte* piece, std::uint64_t part) {
+        std::memcpy(piece, source, part);
+        source += part;
+    });
+}
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,21 @@
+# What every target of the project shares: warnings, and the shape of a front-end library.
+
+add_library(viaduct_options INTERFACE)
+target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wpedantic)
+if(VIADUCT_WERROR)
+  target_compile_options(viaduct_options INTERFACE -Werror)
+endif()
+target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR})
+
+# viaduct_frontend(NAME vipl SOVERSION 1 MAP vipl.map SOURCES ...): a thin shared library over libviaduct that exports
+# what its symbol map names and nothing else. Its public headers are in include/ beside the caller.
+function(viaduct_frontend)
+  cmake_parse_arguments(ARG "" "NAME;SOVERSION;MAP" "SOURCES" ${ARGN})
+  add_library(${ARG_NAME} SHARED ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE viaduct viaduct_options)
+  target_include_directories(${ARG_NAME} PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
+                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  set(map ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_MAP})
+  target_link_options(${ARG_NAME} PRIVATE -Wl,--version-script=${map} -Wl,--no-undefined)
+  set_target_properties(${ARG_NAME} PROPERTIES SOVERSION ${ARG_SOVERSION} LINK_DEPENDS ${map})
+endfunction()

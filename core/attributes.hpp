@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Attributes of devices, memory and endpoints, as values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/address.hpp"
+#include "core/status.hpp"
+
+namespace viaduct {
+
+/// What a connection promises (VI Architecture guide, section 1.2.3).
+enum class Reliability : std::uint8_t {
+    Unreliable,          ///< at most once; a message with no receive posted is dropped
+    ReliableDelivery,    ///< exactly once and in order; a send completes once its buffer is free
+    ReliableReception,   ///< as above; a send completes once the data are in the target's memory
+};
+
+/// What a reliable sender does when the peer has no receive posted (unreliable senders drop).
+enum class ReceiverNotReady : std::uint8_t {
+    Wait,   ///< until a receive is posted (DAT, RPMA)
+    Break,  ///< the connection breaks (VIPL)
+};
+
+struct Access {
+    bool remote_write = false;
+    bool remote_read = false;
+    friend bool operator==(const Access&, const Access&) = default;
+};
+
+/// Abilities that a device may lack; asked for, never found out by a failing call.
+struct Capabilities {
+    bool unreliable = true;
+    bool atomic_write = true;
+    bool peer_to_peer = true;  ///< rendezvous of two active sides
+};
+
+struct DeviceAttributes {
+    std::string name;
+    Bytes<Address::max_host> host;  ///< address of this device
+    Capabilities capabilities;
+    std::uint32_t max_endpoints = 0;
+    std::uint32_t max_queue_depth = 0;  ///< requests in one work queue
+    std::uint32_t max_sges = 0;
+    std::uint32_t max_completion_queues = 0;
+    std::uint32_t max_completions = 0;  ///< entries of one completion queue
+    std::uint32_t max_regions = 0;
+    std::uint64_t max_region_bytes = 0;
+    std::uint32_t max_protection_domains = 0;
+    std::uint32_t max_transfer_bytes = 0;  ///< of one request
+    std::uint32_t native_mtu_bytes = 0;
+    std::uint32_t max_private_data_bytes = 0;
+    std::uint32_t max_service_bytes = 0;
+};
+
+struct EndpointAttributes {
+    Reliability reliability = Reliability::ReliableDelivery;
+    ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;
+    std::uint32_t max_transfer_bytes = 0;
+    std::uint64_t qos = 0;  ///< no device defines a value other than 0
+    Access access;          ///< RDMA that the endpoint accepts from its peer
+    friend bool operator==(const EndpointAttributes&, const EndpointAttributes&) = default;
+};
+
+/// Whether two endpoints may be connected: reliability, transfer size and quality of service must be equal
+/// (guide, sections 3.3.2 and 4.6). Access is told to the peer and not compared.
+inline Status compatible(const EndpointAttributes& local, const EndpointAttributes& remote) noexcept {
+    if (local.reliability != remote.reliability) return {Code::InvalidReliability, "reliability levels differ"};
+    if (local.max_transfer_bytes != remote.max_transfer_bytes)
+        return {Code::InvalidTransferSize, "maximum transfer sizes differ"};
+    if (local.qos != remote.qos) return {Code::InvalidQos, "qualities of service differ"};
+    return {};
+}
+
+}  // namespace viaduct

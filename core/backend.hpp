@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The interface between the core and its backends: small abstract classes, implemented once for each kind of device.
+//
+// Rules that hold for every class:
+//   - Errors: only the codes named at a function are returned, and besides them NoResources and SystemError.
+//   - Threads: every function may be called from any thread at any time, except destructors, which need exclusive use.
+//   - Ownership: what a function returns in a unique_ptr belongs to the caller, who destroys it before the object that
+//     made it. An endpoint is destroyed before its completion queues.
+//   - Observers are called from any thread, with locks of the backend held: they take note and return, and must not
+//     call into the backend.
+//   - What the data path owes to its users is in docs/adr/0001-data-path.md; tests/contract checks each rule.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/attributes.hpp"
+#include "core/deadline.hpp"
+#include "core/events.hpp"
+#include "core/status.hpp"
+#include "core/work.hpp"
+
+namespace viaduct::backend {
+
+/// Scope within which endpoints may use memory regions.
+class ProtectionDomain {
+public:
+    virtual ~ProtectionDomain() = default;
+};
+
+/// Memory that endpoints of the same protection domain may use, and peers as far as its access allows.
+/// Destroying it ends every use; an operation that finds it gone fails with a protection error.
+class MemoryRegion {
+public:
+    virtual ~MemoryRegion() = default;
+
+    /// Names the region here and at peers. Never 0.
+    virtual std::uint32_t key() const noexcept = 0;
+
+    /// Changes domain and access at once, or nothing.
+    virtual Status modify(const ProtectionDomain& domain, Access access) noexcept = 0;
+};
+
+/// Wakes waiters: a file descriptor that becomes readable when a completion queue armed on it gets a completion.
+class Channel {
+public:
+    virtual ~Channel() = default;
+
+    /// For poll(2) and epoll(7); stays the backend's.
+    virtual int fd() const noexcept = 0;
+};
+
+class CompletionQueue {
+public:
+    virtual ~CompletionQueue() = default;
+
+    /// Takes up to `out.size()` completions, in order; also moves work forward. Never blocks behind a waiter.
+    virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
+
+    /// Makes the next completion signal the channel, and clears an earlier signal if no waiter was armed. Callers arm,
+    /// poll again, and only then sleep. InvalidState: the queue has no channel.
+    virtual Status arm() noexcept = 0;
+
+    /// Changes the capacity. Busy: more completions wait than would fit. InvalidParameter: 0 or above the limit.
+    virtual Status resize(std::uint32_t capacity) noexcept = 0;
+};
+
+struct ConnectParameters {
+    enum class Model : std::uint8_t { ClientServer, PeerToPeer };
+    Model model = Model::ClientServer;
+    Address local;   ///< told to the peer; the host is the device's
+    Address remote;  ///< whom to ask
+    PrivateData private_data;
+    Deadline deadline = Deadline::never();
+};
+
+/// A send queue, a receive queue and, at times, a connection.
+class Endpoint {
+public:
+    virtual ~Endpoint() = default;
+
+    /// Appends requests in order; stops at the first that cannot be queued. `posted` tells how many were.
+    /// On an endpoint that is not connected they complete as Flushed. QueueFull: the queue has no room.
+    /// InvalidParameter: more pieces than the device allows.
+    virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
+
+    /// As post_send. Receives may be posted before connecting; after a connection broke they complete as Flushed until
+    /// disconnect() is called.
+    virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
+
+    /// Requests posted whose completions were not yet polled.
+    virtual std::uint32_t outstanding(QueueKind queue) const noexcept = 0;
+
+    /// Changes attributes and domain of an endpoint that is not connected. InvalidState: it is, or is about to be.
+    virtual Status modify(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept = 0;
+
+    /// Starts to connect; Ok means that an event will tell the end. NoListener, Unreachable and InvalidState (not
+    /// idle) are reported at once.
+    virtual Status connect(const ConnectParameters& parameters) noexcept = 0;
+
+    /// Ends or abandons the connection, completes everything posted as Flushed, and makes the endpoint idle.
+    /// Without effect on an idle endpoint other than the flush. No event of the old connection follows.
+    virtual void disconnect() noexcept = 0;
+
+    /// Breaks the endpoint off after an error that the front-end found: as disconnect(), but the peer sees its
+    /// connection Lost, and what is posted from now on completes as Flushed until disconnect() is called.
+    virtual void fail() noexcept = 0;
+};
+
+/// A request to connect that a peer made. Answered at most once; destroyed unanswered, the peer runs into its deadline.
+class ConnectionRequest {
+public:
+    virtual ~ConnectionRequest() = default;
+
+    virtual const Address& remote_address() const noexcept = 0;  ///< the peer's `local` address
+    virtual const EndpointAttributes& remote_attributes() const noexcept = 0;
+    virtual const PrivateData& private_data() const noexcept = 0;
+
+    /// Connects an idle endpoint; no event tells of success. TimedOut: the peer has given up. InvalidState: the
+    /// endpoint is not idle, and the request may be tried again with another.
+    virtual Status accept(Endpoint& endpoint, const PrivateData& private_data) noexcept = 0;
+
+    /// Refuses; Ok also when the peer has given up.
+    virtual Status reject(const PrivateData& private_data) noexcept = 0;
+};
+
+/// Receives requests for one service while it exists. Requests that nobody took end as NoListener at the peer.
+class Listener {
+public:
+    virtual ~Listener() = default;
+
+    /// Becomes readable when a request may be waiting.
+    virtual int fd() const noexcept = 0;
+
+    /// The next request. WouldBlock: none is waiting.
+    virtual Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept = 0;
+};
+
+struct CompletionQueueInit {
+    std::uint32_t capacity = 0;
+    std::uint64_t context = 0;   ///< in overrun events
+    Channel* channel = nullptr;  ///< needed by arm(); may serve several queues; outlives the queue
+};
+
+struct EndpointInit {
+    EndpointAttributes attributes;
+    const ProtectionDomain* domain = nullptr;
+    CompletionQueue* send_queue = nullptr;
+    CompletionQueue* receive_queue = nullptr;  ///< may be the same as send_queue
+    std::uint64_t context = 0;                 ///< in completions and events
+    EndpointObserver* observer = nullptr;      ///< outlives the endpoint
+};
+
+/// A network interface opened by this process.
+class Device {
+public:
+    virtual ~Device() = default;
+
+    virtual const DeviceAttributes& attributes() const noexcept = 0;
+    virtual Result<std::unique_ptr<ProtectionDomain>> create_protection_domain() noexcept = 0;
+
+    /// InvalidParameter: length 0, an overflowing range, or memory that is not mapped. Read-only memory is registered
+    /// and never written to.
+    virtual Result<std::unique_ptr<MemoryRegion>> register_memory(const ProtectionDomain& domain, void* address,
+                                                                  std::uint64_t length, Access access) noexcept = 0;
+    virtual Result<std::unique_ptr<Channel>> create_channel() noexcept = 0;
+
+    /// InvalidParameter: capacity 0 or above the limit.
+    virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(const CompletionQueueInit& init) noexcept = 0;
+
+    /// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: the attribute is not supported.
+    virtual Result<std::unique_ptr<Endpoint>> create_endpoint(const EndpointInit& init) noexcept = 0;
+
+    /// Several listeners may share a service, in one process and in several; each request goes to one of them.
+    virtual Result<std::unique_ptr<Listener>> listen(const Address& local) noexcept = 0;
+};
+
+/// Makes devices of one kind.
+class Provider {
+public:
+    virtual ~Provider() = default;
+
+    virtual std::string_view name() const noexcept = 0;  ///< "loopback", "verbs"
+
+    /// Number of devices it can open; 0 where the machine has none.
+    virtual std::uint32_t device_count() const noexcept = 0;
+
+    /// Opens a device by its number. InvalidParameter: no such device. The observer outlives the device.
+    virtual Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept = 0;
+};
+
+}  // namespace viaduct::backend

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/completion_queue.hpp"
+
+#include <poll.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace viaduct {
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, std::unique_ptr<backend::Channel> channel,
+                                 std::unique_ptr<backend::CompletionQueue> queue) noexcept
+    : device_(std::move(device)), channel_(std::move(channel)), queue_(std::move(queue)) {}
+
+CompletionQueue::~CompletionQueue() = default;
+
+Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device,
+                                                                 std::uint32_t capacity, std::uint64_t context) {
+    auto channel = device->backend().create_channel();
+    if (!channel.ok()) return channel.status();
+    auto queue = device->backend().create_completion_queue(
+        {.capacity = capacity, .context = context, .channel = channel->get()});
+    if (!queue.ok()) return queue.status();
+    return std::shared_ptr<CompletionQueue>(
+        new CompletionQueue(std::move(device), std::move(*channel), std::move(*queue)));
+}
+
+std::size_t CompletionQueue::wait(std::span<Completion> out, const Deadline& deadline) noexcept {
+    std::size_t taken = 0;
+    wait_until(*this, deadline, [&] { return (taken = poll(out)) != 0; });
+    return taken;
+}
+
+void CompletionQueue::sleep(const Deadline& deadline) noexcept {
+    pollfd waiter{.fd = channel_->fd(), .events = POLLIN, .revents = 0};
+    ::poll(&waiter, 1, deadline.poll_timeout_ms());
+}
+
+std::chrono::nanoseconds spin_time() noexcept {
+    static const std::chrono::nanoseconds time = [] {
+        unsigned microseconds = std::thread::hardware_concurrency() > 1 ? 50 : 0;
+        if (const char* wanted = std::getenv("VIADUCT_SPIN_US"); wanted != nullptr)
+            std::from_chars(wanted, wanted + std::strlen(wanted), microseconds);
+        return std::chrono::microseconds(microseconds);
+    }();
+    return time;
+}
+
+}  // namespace viaduct

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where finished work is found, by polling or by waiting.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "core/device.hpp"
+
+namespace viaduct {
+
+/// Kept alive by the endpoints that use it.
+class VIADUCT_EXPORT CompletionQueue {
+public:
+    /// `context` comes back in overrun events. InvalidParameter: capacity 0 or above the limit of the device.
+    static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device, std::uint32_t capacity,
+                                                           std::uint64_t context);
+    ~CompletionQueue();
+
+    /// Takes up to out.size() completions; never blocks.
+    std::size_t poll(std::span<Completion> out) noexcept { return queue_->poll(out); }
+
+    /// Waits until at least one completion was taken or the deadline has passed (0): spins a little, then sleeps.
+    /// Several threads may wait at once. WouldBlock is not an error here: the result is then 0 completions.
+    std::size_t wait(std::span<Completion> out, const Deadline& deadline) noexcept;
+
+    /// Sleeps until the queue may have a completion or the deadline has passed; takes nothing. For callers that keep
+    /// completions of their own: arm(), look again, then sleep().
+    Status arm() noexcept { return queue_->arm(); }
+    void sleep(const Deadline& deadline) noexcept;
+
+    /// Busy: more completions wait than would fit.
+    Status resize(std::uint32_t capacity) noexcept { return queue_->resize(capacity); }
+
+    int fd() const noexcept { return channel_->fd(); }
+    bool in_use() const noexcept { return users.in_use(); }
+    UseCount users;  ///< kept by the core's endpoints
+    backend::CompletionQueue& backend() noexcept { return *queue_; }
+
+private:
+    CompletionQueue(std::shared_ptr<Device> device, std::unique_ptr<backend::Channel> channel,
+                    std::unique_ptr<backend::CompletionQueue> queue) noexcept;
+
+    std::shared_ptr<Device> device_;
+    std::unique_ptr<backend::Channel> channel_;
+    std::unique_ptr<backend::CompletionQueue> queue_;
+};
+
+/// Calls `look` until it returns true or the deadline has passed: a short spin, then arm, look again, sleep. The one
+/// place where the library waits for completions. Returns what the last look said.
+template <class Look>
+bool wait_until(CompletionQueue& queue, const Deadline& deadline, Look look);
+
+/// How long waits spin before they sleep: VIADUCT_SPIN_US, by default 50 microseconds (0 on a single core).
+VIADUCT_EXPORT std::chrono::nanoseconds spin_time() noexcept;
+
+template <class Look>
+bool wait_until(CompletionQueue& queue, const Deadline& deadline, Look look) {
+    if (look()) return true;
+    if (deadline.passed()) return false;
+    const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());
+    while (Deadline::Clock::now() < spin_end)
+        for (int i = 0; i < 16; ++i)
+            if (look()) return true;
+    while (!deadline.passed()) {
+        if (!queue.arm().ok()) return false;
+        if (look()) return true;
+        queue.sleep(deadline);
+        if (look()) return true;
+    }
+    return false;
+}
+
+}  // namespace viaduct

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/device.hpp"
+
+#include <cstdlib>
+
+namespace viaduct {
+
+Device::Device(std::unique_ptr<backend::Device> device) noexcept : device_(std::move(device)) {}
+
+Device::~Device() = default;
+
+Result<std::shared_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
+    const char* wanted = std::getenv("VIADUCT_BACKEND");
+    backend::Provider* provider = find_provider(wanted == nullptr ? "" : wanted);
+    if (provider == nullptr) return Status(Code::InvalidParameter, "VIADUCT_BACKEND names no backend of this build");
+    return open(*provider, index, observer);
+}
+
+Result<std::shared_ptr<Device>> Device::open(backend::Provider& provider, std::uint32_t index,
+                                             DeviceObserver& observer) {
+    auto device = provider.open(index, observer);
+    if (!device.ok()) return device.status();
+    return std::shared_ptr<Device>(new Device(std::move(*device)));
+}
+
+ProtectionDomain::ProtectionDomain(std::shared_ptr<Device> device,
+                                   std::unique_ptr<backend::ProtectionDomain> domain) noexcept
+    : device_(std::move(device)), domain_(std::move(domain)) {}
+
+ProtectionDomain::~ProtectionDomain() = default;
+
+Result<std::shared_ptr<ProtectionDomain>> ProtectionDomain::create(std::shared_ptr<Device> device) {
+    auto domain = device->backend().create_protection_domain();
+    if (!domain.ok()) return domain.status();
+    return std::shared_ptr<ProtectionDomain>(new ProtectionDomain(std::move(device), std::move(*domain)));
+}
+
+MemoryRegion::MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::MemoryRegion> region,
+                           void* address, std::uint64_t length, Access access) noexcept
+    : domain_(std::move(domain)), region_(std::move(region)), address_(address), length_(length), access_(access) {
+    domain_->users.add();
+}
+
+MemoryRegion::~MemoryRegion() { domain_->users.remove(); }
+
+Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<ProtectionDomain> domain, void* address,
+                                                           std::uint64_t length, Access access) {
+    auto region = domain->device()->backend().register_memory(domain->backend(), address, length, access);
+    if (!region.ok()) return region.status();
+    return std::unique_ptr<MemoryRegion>(
+        new MemoryRegion(std::move(domain), std::move(*region), address, length, access));
+}
+
+Status MemoryRegion::modify(std::shared_ptr<ProtectionDomain> domain, Access access) {
+    if (const Status status = region_->modify(domain->backend(), access); !status.ok()) return status;
+    domain->users.add();
+    domain_->users.remove();
+    domain_ = std::move(domain);
+    access_ = access;
+    return {};
+}
+
+}  // namespace viaduct

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An open network interface and the scopes of memory on it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+
+#include "core/backend.hpp"
+#include "core/export.hpp"
+
+namespace viaduct {
+
+class Device;
+
+/// Counts the objects that use a parent, so that the parent can tell whether it is busy.
+class UseCount {
+public:
+    void add() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
+    void remove() noexcept { users_.fetch_sub(1, std::memory_order_acq_rel); }
+    bool in_use() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
+
+private:
+    std::atomic<std::uint32_t> users_{0};
+};
+
+/// Endpoints use memory regions of their own protection domain only. Kept alive by its regions and endpoints.
+class VIADUCT_EXPORT ProtectionDomain {
+public:
+    static Result<std::shared_ptr<ProtectionDomain>> create(std::shared_ptr<Device> device);
+    ~ProtectionDomain();
+
+    const std::shared_ptr<Device>& device() const noexcept { return device_; }
+    const backend::ProtectionDomain& backend() const noexcept { return *domain_; }
+
+    /// Whether a region or an endpoint uses the domain.
+    bool in_use() const noexcept { return users.in_use(); }
+    UseCount users;  ///< kept by the core's regions and endpoints
+
+private:
+    ProtectionDomain(std::shared_ptr<Device> device, std::unique_ptr<backend::ProtectionDomain> domain) noexcept;
+
+    std::shared_ptr<Device> device_;
+    std::unique_ptr<backend::ProtectionDomain> domain_;
+};
+
+/// Registered memory. The memory itself stays the caller's and must stay mapped until the region is gone.
+class VIADUCT_EXPORT MemoryRegion {
+public:
+    /// InvalidParameter: length 0, an overflowing range, or memory that is not mapped.
+    static Result<std::unique_ptr<MemoryRegion>> create(std::shared_ptr<ProtectionDomain> domain, void* address,
+                                                        std::uint64_t length, Access access);
+    ~MemoryRegion();
+
+    void* address() const noexcept { return address_; }
+    std::uint64_t length() const noexcept { return length_; }
+    Access access() const noexcept { return access_; }
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+    std::uint32_t key() const noexcept { return region_->key(); }
+
+    /// Changes both or, on failure, nothing. Not to be called by two threads at once.
+    Status modify(std::shared_ptr<ProtectionDomain> domain, Access access);
+
+    bool covers(const void* address, std::uint64_t length) const noexcept {
+        const auto begin = reinterpret_cast<std::uintptr_t>(address_);
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        return at >= begin && at - begin <= length_ && length <= length_ - (at - begin);
+    }
+
+private:
+    MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::MemoryRegion> region, void* address,
+                 std::uint64_t length, Access access) noexcept;
+
+    std::shared_ptr<ProtectionDomain> domain_;
+    std::unique_ptr<backend::MemoryRegion> region_;
+    void* address_;
+    std::uint64_t length_;
+    Access access_;
+};
+
+/// An open device. Its children keep it alive.
+class VIADUCT_EXPORT Device {
+public:
+    /// Opens device number `index` of the backend in force: VIADUCT_BACKEND, else the first one that has a device.
+    /// InvalidParameter: no such device or backend. The observer outlives the device.
+    static Result<std::shared_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer);
+
+    /// Opens a device of a given provider (tests, tools).
+    static Result<std::shared_ptr<Device>> open(backend::Provider& provider, std::uint32_t index,
+                                                DeviceObserver& observer);
+    ~Device();
+
+    const DeviceAttributes& attributes() const noexcept { return device_->attributes(); }
+    backend::Device& backend() noexcept { return *device_; }
+
+    /// Starts to receive requests for a service; see backend::Device::listen.
+    Result<std::unique_ptr<backend::Listener>> listen(const Address& local) { return device_->listen(local); }
+
+private:
+    explicit Device(std::unique_ptr<backend::Device> device) noexcept;
+
+    std::unique_ptr<backend::Device> device_;
+};
+
+/// The provider named "loopback" or "verbs"; with an empty name, the one in force. Null where there is none.
+VIADUCT_EXPORT backend::Provider* find_provider(std::string_view name) noexcept;
+
+}  // namespace viaduct

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/endpoint.hpp"
+
+namespace viaduct {
+namespace {
+
+constexpr EndpointTrigger trigger_of(ConnectionEventKind kind) noexcept {
+    switch (kind) {
+        case ConnectionEventKind::Established: return EndpointTrigger::Established;
+        case ConnectionEventKind::Rejected:
+        case ConnectionEventKind::TimedOut:
+        case ConnectionEventKind::Conflict: return EndpointTrigger::Refused;
+        case ConnectionEventKind::Unreachable: return EndpointTrigger::Unreachable;
+        case ConnectionEventKind::Disconnected: return EndpointTrigger::PeerDisconnected;
+        case ConnectionEventKind::Lost: return EndpointTrigger::Broken;
+    }
+    return EndpointTrigger::Broken;
+}
+
+}  // namespace
+
+Endpoint::Endpoint(const EndpointConfig& config) noexcept
+    : attributes_(config.attributes),
+      domain_(config.domain),
+      send_queue_(config.send_queue),
+      receive_queue_(config.receive_queue),
+      observer_(config.observer) {
+    domain_->users.add();
+    send_queue_->users.add();
+    receive_queue_->users.add();
+}
+
+Endpoint::~Endpoint() {
+    endpoint_.reset();
+    receive_queue_->users.remove();
+    send_queue_->users.remove();
+    domain_->users.remove();
+}
+
+Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config) {
+    std::unique_ptr<Endpoint> endpoint(new Endpoint(config));
+    auto created = config.domain->device()->backend().create_endpoint({
+        .attributes = config.attributes,
+        .domain = &config.domain->backend(),
+        .send_queue = &config.send_queue->backend(),
+        .receive_queue = &config.receive_queue->backend(),
+        .context = config.context,
+        .observer = endpoint.get(),
+    });
+    if (!created.ok()) return created.status();
+    endpoint->endpoint_ = std::move(*created);
+    return endpoint;
+}
+
+bool Endpoint::apply(EndpointTrigger trigger) noexcept {
+    auto state = state_.load(std::memory_order_acquire);
+    while (true) {
+        const auto next = next_state(state, trigger);
+        if (!next) return false;
+        if (state_.compare_exchange_weak(state, *next, std::memory_order_acq_rel)) return true;
+    }
+}
+
+void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
+    // An event that crosses a reset on its way belongs to a connection that the consumer has already given up.
+    if (apply(trigger_of(event.kind)) && observer_ != nullptr) observer_->on_connection_event(event);
+}
+
+Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept {
+    if (state() != EndpointState::Unconnected) return {Code::InvalidState, "attributes of an endpoint that is not idle"};
+    if (const Status status = endpoint_->modify(attributes, domain->backend()); !status.ok()) return status;
+    domain->users.add();
+    domain_->users.remove();
+    domain_ = std::move(domain);
+    attributes_ = attributes;
+    return {};
+}
+
+Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
+    if (!apply(EndpointTrigger::Connect)) return {Code::InvalidState, "connect on an endpoint that is not idle"};
+    const Status status = endpoint_->connect(parameters);
+    if (!status.ok()) apply(EndpointTrigger::Refused);
+    return status;
+}
+
+Status Endpoint::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
+    if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, "accept with an endpoint that is not idle"};
+    const Status status = request.accept(*endpoint_, private_data);
+    // Where the connection broke in the meantime the endpoint is Disconnected already, and Established changes nothing.
+    apply(status.ok() ? EndpointTrigger::Established : EndpointTrigger::Refused);
+    return status;
+}
+
+void Endpoint::disconnect() noexcept {
+    endpoint_->disconnect();
+    apply(EndpointTrigger::Reset);
+}
+
+void Endpoint::fail() noexcept {
+    apply(EndpointTrigger::Broken);
+    endpoint_->fail();
+}
+
+}  // namespace viaduct

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An endpoint: two work queues, a state, and at times a connection.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+
+#include "core/completion_queue.hpp"
+#include "core/device.hpp"
+#include "core/state_machine.hpp"
+
+namespace viaduct {
+
+using backend::ConnectParameters;
+
+struct EndpointConfig {
+    EndpointAttributes attributes;
+    std::shared_ptr<ProtectionDomain> domain;
+    std::shared_ptr<CompletionQueue> send_queue;
+    std::shared_ptr<CompletionQueue> receive_queue;  ///< may be the same as send_queue
+    std::uint64_t context = 0;                       ///< comes back in completions and events
+    EndpointObserver* observer = nullptr;            ///< outlives the endpoint; called after the state has changed
+};
+
+class VIADUCT_EXPORT Endpoint final : private EndpointObserver {
+public:
+    static Result<std::unique_ptr<Endpoint>> create(const EndpointConfig& config);
+
+    /// Ends a connection that is left; the peer sees it Disconnected.
+    ~Endpoint();
+    Endpoint(const Endpoint&) = delete;
+    Endpoint& operator=(const Endpoint&) = delete;
+
+    EndpointState state() const noexcept { return state_.load(std::memory_order_acquire); }
+
+    /// See backend::Endpoint for the meaning and the errors of the calls that follow.
+    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+        return endpoint_->post_send(requests, posted);
+    }
+    Status post_send(const SendRequest& request) noexcept {
+        std::size_t posted = 0;
+        return endpoint_->post_send({&request, 1}, posted);
+    }
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+        return endpoint_->post_receive(requests, posted);
+    }
+    Status post_receive(const ReceiveRequest& request) noexcept {
+        std::size_t posted = 0;
+        return endpoint_->post_receive({&request, 1}, posted);
+    }
+    std::uint32_t outstanding(QueueKind queue) const noexcept { return endpoint_->outstanding(queue); }
+
+    Status modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept;
+    Status connect(const ConnectParameters& parameters) noexcept;
+    Status accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept;
+    void disconnect() noexcept;
+    void fail() noexcept;
+
+    const EndpointAttributes& attributes() const noexcept { return attributes_; }
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+
+private:
+    explicit Endpoint(const EndpointConfig& config) noexcept;
+    void on_connection_event(const ConnectionEvent& event) noexcept override;
+
+    /// Follows the table; false (and no change) where the trigger has no meaning in the present state.
+    bool apply(EndpointTrigger trigger) noexcept;
+
+    std::atomic<EndpointState> state_{EndpointState::Unconnected};
+    EndpointAttributes attributes_;
+    std::shared_ptr<ProtectionDomain> domain_;
+    std::shared_ptr<CompletionQueue> send_queue_;
+    std::shared_ptr<CompletionQueue> receive_queue_;
+    EndpointObserver* observer_;
+    std::unique_ptr<backend::Endpoint> endpoint_;
+};
+
+}  // namespace viaduct

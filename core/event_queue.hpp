@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events on their way from the thread that notes them to the thread that waits for them.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "core/deadline.hpp"
+
+namespace viaduct {
+
+/// Thread-safe. Once closed it takes no more events and waiters return what is left, then nothing.
+template <class Event>
+class EventQueue {
+public:
+    void push(const Event& event) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (closed_) return;
+            events_.push_back(event);
+        }
+        ready_.notify_one();
+    }
+
+    /// The oldest event, or nothing once the deadline has passed or the queue is closed and empty.
+    std::optional<Event> wait(const Deadline& deadline) {
+        std::unique_lock lock(mutex_);
+        const auto has_news = [this] { return closed_ || !events_.empty(); };
+        if (deadline.infinite())
+            ready_.wait(lock, has_news);
+        else
+            ready_.wait_until(lock, deadline.point(), has_news);
+        if (events_.empty()) return std::nullopt;
+        Event event = std::move(events_.front());
+        events_.pop_front();
+        return event;
+    }
+
+    std::optional<Event> try_take() { return wait(Deadline::now()); }
+
+    void clear() {
+        const std::lock_guard lock(mutex_);
+        events_.clear();
+    }
+
+    void close() {
+        {
+            const std::lock_guard lock(mutex_);
+            closed_ = true;
+        }
+        ready_.notify_all();
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable ready_;
+    std::deque<Event> events_;
+    bool closed_ = false;
+};
+
+}  // namespace viaduct

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one table of endpoint states. Its states are the finest that a front-end shows (those of DAT 2.0); the states of
+// VIPL and the events of librpma are projections of it. docs/state-machine.md is printed from this table.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "core/export.hpp"
+
+namespace viaduct {
+
+enum class EndpointState : std::uint8_t {
+    Unconnected,
+    Reserved,           ///< set aside for a service point
+    TentativePending,   ///< a request came for a reserved endpoint
+    PassivePending,     ///< accepted here, not yet established
+    ActivePending,      ///< requested here, not yet answered
+    Connected,
+    DisconnectPending,  ///< closing gracefully
+    Disconnected,       ///< the connection is over, or an error broke the endpoint; only a reset leads out
+};
+inline constexpr std::size_t endpoint_state_count = 8;
+
+enum class EndpointTrigger : std::uint8_t {
+    Reserve,
+    Release,
+    RequestArrived,
+    Connect,           ///< the consumer asks for a connection
+    Accept,            ///< the consumer accepts a request
+    Established,
+    Refused,           ///< rejected, timed out, nobody listens, or attributes in conflict
+    Unreachable,
+    Disconnect,        ///< the consumer begins a graceful end
+    PeerDisconnected,
+    Broken,            ///< an error, or the death of the peer
+    Reset,             ///< the consumer takes the endpoint back to Unconnected
+};
+inline constexpr std::size_t endpoint_trigger_count = 12;
+
+VIADUCT_EXPORT const char* to_string(EndpointState state) noexcept;
+VIADUCT_EXPORT const char* to_string(EndpointTrigger trigger) noexcept;
+
+namespace detail {
+
+struct Transition {
+    EndpointState from;
+    EndpointTrigger trigger;
+    EndpointState to;
+};
+
+using enum EndpointState;
+using T = EndpointTrigger;
+
+inline constexpr Transition transitions[] = {
+    {Unconnected, T::Reserve, Reserved},
+    {Unconnected, T::Connect, ActivePending},
+    {Unconnected, T::Accept, PassivePending},
+    {Unconnected, T::Broken, Disconnected},
+    {Unconnected, T::Unreachable, Disconnected},
+    {Unconnected, T::Reset, Unconnected},
+    {Reserved, T::Release, Unconnected},
+    {Reserved, T::RequestArrived, TentativePending},
+    {TentativePending, T::Accept, PassivePending},
+    {TentativePending, T::Refused, Unconnected},
+    {TentativePending, T::Broken, Disconnected},
+    {TentativePending, T::Reset, Unconnected},
+    {PassivePending, T::Established, Connected},
+    {PassivePending, T::Refused, Unconnected},
+    {PassivePending, T::Unreachable, Disconnected},
+    {PassivePending, T::PeerDisconnected, Disconnected},
+    {PassivePending, T::Broken, Disconnected},
+    {PassivePending, T::Reset, Unconnected},
+    {ActivePending, T::Established, Connected},
+    {ActivePending, T::Refused, Unconnected},
+    {ActivePending, T::Unreachable, Disconnected},
+    {ActivePending, T::Broken, Disconnected},
+    {ActivePending, T::Reset, Unconnected},
+    {Connected, T::Disconnect, DisconnectPending},
+    {Connected, T::PeerDisconnected, Disconnected},
+    {Connected, T::Broken, Disconnected},
+    {Connected, T::Reset, Unconnected},
+    {DisconnectPending, T::PeerDisconnected, Disconnected},
+    {DisconnectPending, T::Broken, Disconnected},
+    {DisconnectPending, T::Reset, Unconnected},
+    {Disconnected, T::Broken, Disconnected},
+    {Disconnected, T::Reset, Unconnected},
+};
+
+}  // namespace detail
+
+/// The state that follows, or nothing where the trigger has no meaning in that state.
+constexpr std::optional<EndpointState> next_state(EndpointState from, EndpointTrigger trigger) noexcept {
+    for (const auto& row : detail::transitions)
+        if (row.from == from && row.trigger == trigger) return row.to;
+    return std::nullopt;
+}
+
+}  // namespace viaduct

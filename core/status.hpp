@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a call of the core reports: a Status, or a Result that holds a value or a Status.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "core/export.hpp"
+
+namespace viaduct {
+
+/// Reasons, in the finest division that any front-end needs. Each front-end translates them in one exhaustive switch.
+enum class Code : std::uint8_t {
+    Ok,
+    WouldBlock,           ///< nothing to report yet
+    InvalidParameter,     ///< an argument is outside what the call accepts
+    InvalidState,         ///< the state of the endpoint does not allow the call
+    InvalidReliability,   ///< reliability level unsupported, or in conflict with the peer's
+    InvalidTransferSize,  ///< maximum transfer size unsupported, or in conflict with the peer's
+    InvalidQos,           ///< quality of service unsupported, or in conflict with the peer's
+    InvalidRdmaRead,      ///< RDMA read is not supported at this reliability level
+    NoResources,          ///< memory, descriptors, threads or a documented limit are used up
+    Busy,                 ///< the object is in use by others
+    QueueFull,            ///< a work queue or a completion queue has no room
+    TimedOut,             ///< the deadline passed
+    NoListener,           ///< the host answers, and nobody listens on that service
+    Rejected,             ///< the peer refused
+    Unreachable,          ///< no way to that host
+    PermissionDenied,     ///< the peer belongs to another user, or the system refused access
+    Unsupported,          ///< the device lacks the ability
+    SystemError,          ///< an unexpected failure of the system; see sys_errno()
+};
+
+/// The name of a code, for logs and tests; never null.
+VIADUCT_EXPORT const char* to_string(Code code) noexcept;
+
+/// The outcome of a call. Trivially copyable, no heap. `where` is a string literal that names the failing step.
+class [[nodiscard]] Status {
+public:
+    constexpr Status() noexcept = default;
+    constexpr Status(Code code, const char* where, int sys_errno = 0) noexcept  // NOLINT: implicit by intent
+        : where_(where), errno_(sys_errno), code_(code) {}
+
+    /// Builds a status from errno: resource exhaustion and permission keep their own codes.
+    VIADUCT_EXPORT static Status from_errno(int sys_errno, const char* where) noexcept;
+
+    constexpr bool ok() const noexcept { return code_ == Code::Ok; }
+    constexpr Code code() const noexcept { return code_; }
+    constexpr int sys_errno() const noexcept { return errno_; }
+    constexpr const char* where() const noexcept { return where_; }
+
+private:
+    const char* where_ = "";
+    int errno_ = 0;
+    Code code_ = Code::Ok;
+};
+
+/// A value or the reason why there is none.
+template <class T>
+class [[nodiscard]] Result {
+public:
+    Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit by intent
+    Result(Status status) noexcept : status_(status) { assert(!status.ok()); }  // NOLINT: implicit by intent
+
+    bool ok() const noexcept { return value_.has_value(); }
+    Status status() const noexcept { return status_; }
+    T& value() & noexcept { return *value_; }
+    const T& value() const& noexcept { return *value_; }
+    T&& value() && noexcept { return std::move(*value_); }
+    T& operator*() & noexcept { return *value_; }
+    T&& operator*() && noexcept { return std::move(*value_); }
+    T* operator->() noexcept { return &*value_; }
+
+private:
+    std::optional<T> value_;
+    Status status_;
+};
+
+}  // namespace viaduct

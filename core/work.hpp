@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What goes into the work queues of an endpoint and what comes out of its completion queues.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace viaduct {
+
+/// One piece of local memory. The layout is that of a VIPL data segment.
+struct Sge {
+    void* address = nullptr;
+    std::uint32_t key = 0;  ///< of the memory region that holds the piece
+    std::uint32_t length = 0;
+};
+
+/// A place in the peer's memory.
+struct RemoteAddress {
+    std::uint64_t address = 0;  ///< virtual address in the peer's process
+    std::uint32_t key = 0;      ///< of the peer's memory region
+};
+
+enum class Opcode : std::uint8_t {
+    Send,
+    RdmaWrite,
+    RdmaRead,
+    /// 8 bytes to an 8-byte aligned address, atomic to every observer. The one piece has length 8; it is read during
+    /// the post, and its key is not used.
+    AtomicWrite,
+};
+
+/// Which of the two work queues of an endpoint.
+enum class QueueKind : std::uint8_t { Send, Receive };
+
+/// How a work request ended.
+enum class CompletionCode : std::uint8_t {
+    Success,
+    LocalFormat,      ///< the request is malformed
+    LocalLength,      ///< too many pieces, too long, lengths disagree, or the receive is too small
+    LocalProtection,  ///< a key, address, protection domain or right of a local piece is wrong
+    RemoteProtection, ///< the peer's region does not allow the RDMA operation
+    RemoteOperation,  ///< the peer had no receive posted, or its receive failed
+    Transport,        ///< the connection broke while the operation was under way
+    Flushed,          ///< the endpoint was disconnected before the operation ran
+};
+
+/// A request for the send queue. The pieces are copied by the post; the data must stay until the completion.
+struct SendRequest {
+    std::uint64_t context = 0;  ///< returned in the completion
+    Opcode opcode = Opcode::Send;
+    bool with_immediate = false;  ///< Send and RdmaWrite only; an RDMA write then consumes a receive
+    bool fence = false;           ///< start only when all earlier RDMA reads of the queue are complete
+    /// Success, or a fault that the front-end found: the request then takes its turn in the queue, moves no data and
+    /// completes with this code, as if the device had found it.
+    CompletionCode fault = CompletionCode::Success;
+    std::uint32_t immediate = 0;
+    RemoteAddress remote;
+    std::span<const Sge> sges;
+};
+
+/// A request for the receive queue.
+struct ReceiveRequest {
+    std::uint64_t context = 0;
+    CompletionCode fault = CompletionCode::Success;  ///< as in SendRequest; reported when a message arrives
+    std::span<const Sge> sges;
+};
+
+enum class CompletedOperation : std::uint8_t { Send, RdmaWrite, RdmaRead, AtomicWrite, Receive, ReceiveRdmaWrite };
+
+/// One finished work request.
+struct Completion {
+    std::uint64_t context = 0;
+    std::uint64_t endpoint_context = 0;  ///< as given at the creation of the endpoint
+    std::uint32_t bytes = 0;             ///< moved; 0 where code is not Success
+    std::uint32_t immediate = 0;
+    CompletedOperation operation = CompletedOperation::Send;
+    CompletionCode code = CompletionCode::Success;
+    bool with_immediate = false;
+
+    QueueKind queue() const noexcept {
+        return operation < CompletedOperation::Receive ? QueueKind::Send : QueueKind::Receive;
+    }
+};
+
+}  // namespace viaduct
