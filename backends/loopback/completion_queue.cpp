@@ -48,13 +48,20 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     {
         const std::lock_guard guard(lock_);
         polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        if (!crowded_)
-            for (WorkQueue* queue : attached_) queue->progress();
-        if (const std::size_t taken = take(out); taken != 0 || !crowded_) return taken;
+        if (!crowded_) return poll_each(out);
+        if (const std::size_t taken = take(out); taken != 0) return taken;
     }
     device_.serve_connections();
     const std::lock_guard guard(lock_);
     return take(out);
+}
+
+/// What waits comes first; what the work queues complete now goes straight into the consumer's array.
+std::size_t CompletionQueue::poll_each(std::span<Completion> out) noexcept {
+    const std::size_t taken = take(out);
+    sink_ = out.subspan(taken);
+    for (WorkQueue* queue : attached_) queue->progress();
+    return out.size() - std::exchange(sink_, {}).size();
 }
 
 std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
@@ -71,6 +78,12 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
 }
 
 void CompletionQueue::push(const Completion& completion, WorkQueue& from) noexcept try {
+    if (!sink_.empty()) {
+        sink_.front() = completion;
+        sink_ = sink_.subspan(1);
+        from.count(-1);
+        return;
+    }
     if (items_.size() == capacity_) {
         from.count(-1);
         device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,

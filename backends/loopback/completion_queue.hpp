@@ -72,6 +72,7 @@ private:
         Completion completion;
         WorkQueue* from = nullptr;  // null once the endpoint is gone
     };
+    std::size_t poll_each(std::span<Completion> out) noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
     void disarm() noexcept;
     void set_crowded(bool crowded) noexcept;
@@ -85,6 +86,7 @@ private:
     std::vector<WorkQueue*> attached_;
     bool crowded_ = false;  // too many work queues to look at each: the doorbell board tells which are ready
     bool armed_ = false;
+    std::span<Completion> sink_;  // the rest of the consumer's array while a poll moves work forward
     std::atomic<std::uint32_t> polls_{0};
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/endpoint.hpp"
 
-#include <bit>
+#include <functional>
 
 #include "backends/loopback/connector.hpp"
 #include "backends/loopback/device.hpp"
@@ -150,10 +150,12 @@ Status Endpoint::establish(std::shared_ptr<Connection> connection, UniqueFd sock
         receive_.attach(*connection);
     });
     const Status status = connection->open(std::move(socket), connection);
+    if (!status.ok()) end_connection(false, false, CompletionCode::Flushed);
     // Messages may have come before the doorbell board led anywhere.
     device_.doorbell().ring_self(connection->number());
     return status;
 } catch (const std::exception&) {
+    end_connection(false, false, CompletionCode::Flushed);
     return {Code::NoResources, "out of memory"};
 }
 
@@ -168,9 +170,9 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
     if (connector_ != nullptr) std::exchange(connector_, nullptr)->abandon();
     const std::shared_ptr<Connection> connection = connection_;
     with_queues_locked([&] {
-        connection_ = nullptr;
         send_.detach(in_flight);
         receive_.detach(reject_receives);
+        connection_ = nullptr;
         breaking_.store(false);
     });
     if (connection != nullptr) connection->close(on_purpose);

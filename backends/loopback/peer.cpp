@@ -35,7 +35,10 @@ bool Peer::probe(std::uint64_t address) noexcept {
 
 bool Peer::should_request(std::uint32_t key) {
     const std::lock_guard lock(mutex_);
-    return std::exchange(requested_[key % requested_.size()], key) != key;
+    std::uint32_t& place = requested_[key % requested_.size()];
+    if (place != 0 && region(place)) return false;  // asked for already, or the place serves another region
+    place = key;
+    return true;
 }
 
 std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& reply, const UniqueFd& file) {
@@ -47,13 +50,14 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
     const std::uint64_t skipped = reply.offset % page;
     struct stat info{};
     // A file that is shorter than the region would turn accesses into SIGBUS. (One that shrinks later still can: see
-    // docs/thread-safety.md on memory that is taken away.)
+    // docs/shm-wire.md, "Trust".)
     if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
         static_cast<std::uint64_t>(info.st_size) < reply.offset ||
         static_cast<std::uint64_t>(info.st_size) - reply.offset < reply.length)
         return stale;
     auto created = std::make_unique<RemoteMapping>();
-    auto mapping = Mapping::map(file.get(), skipped + reply.length, PROT_READ | PROT_WRITE,
+    const bool writable = (region_now->flags & wire::region_flags::writable) != 0;
+    auto mapping = Mapping::map(file.get(), skipped + reply.length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                                 static_cast<off_t>(reply.offset - skipped));
     if (!mapping.ok()) return stale;
     created->key = reply.key;
@@ -63,11 +67,11 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
     created->mapping = std::move(*mapping);
 
     const std::lock_guard lock(mutex_);
-    cache_[reply.key % cache_.size()].store(created.get(), std::memory_order_release);
     mappings_.push_back(std::move(created));
+    cache_[reply.key % cache_.size()].store(mappings_.back().get(), std::memory_order_release);
     const auto gone = std::partition(mappings_.begin(), mappings_.end(), [this](const auto& mapping) {
-        return region(mapping->key).has_value() &&
-               cache_[mapping->key % cache_.size()].load(std::memory_order_relaxed) == mapping.get();
+        return cache_[mapping->key % cache_.size()].load(std::memory_order_relaxed) == mapping.get() &&
+               region(mapping->key).has_value();
     });
     for (auto it = gone; it != mappings_.end(); ++it) {
         RemoteMapping* expected = it->get();

@@ -50,7 +50,8 @@ public:
         return mapping->local + (address - mapping->base);
     }
 
-    /// True once for each key: the caller then asks the peer for the file.
+    /// True once for each key that may have a place in the cache: the caller then asks the peer for the file. Regions
+    /// that find their place taken by another one that still exists are reached in slower ways.
     bool should_request(std::uint32_t key);
 
     /// Maps what the peer sent. Returns mappings of regions that are gone: the caller frees them once nobody can be
@@ -65,6 +66,7 @@ public:
     Status copy_from(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
 
 private:
+    static constexpr std::size_t max_mappings = 1024;
     using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
     Status copy(Copy how, std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
     bool probe(std::uint64_t address) noexcept;
@@ -76,10 +78,10 @@ private:
     RemoteDoorbell doorbell_;
     Mapping region_memory_;
     const wire::RegionTable* regions_ = nullptr;
-    std::array<std::atomic<RemoteMapping*>, 256> cache_{};
+    std::array<std::atomic<RemoteMapping*>, max_mappings> cache_{};
     std::mutex mutex_;  // guards what follows
     std::vector<std::unique_ptr<RemoteMapping>> mappings_;
-    std::array<std::uint32_t, 256> requested_{};
+    std::array<std::uint32_t, max_mappings> requested_{};
 };
 
 }  // namespace viaduct::loopback

@@ -34,13 +34,13 @@ std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
 Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
 
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
-    if (operation.request.fault != CompletionCode::Success) return fail(operation, operation.request.fault);
+    if (operation.code != CompletionCode::Success) return fail(operation, operation.code);
     // The fence of the guide (section 5.2) needs no work here: an RDMA read is complete before the next request starts.
-    return operation.request.opcode == Opcode::Send ? send(operation) : rdma(operation);
+    return operation.request->opcode == Opcode::Send ? send(operation) : rdma(operation);
 }
 
 SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
-    const SendRequest& request = operation.request;
+    const SendRequest& request = *operation.request;
     if (!operation.started) {
         if (const auto code = check_pieces(operation); code != CompletionCode::Success) return fail(operation, code);
         if (!have_slot()) return Outcome::Blocked;
@@ -83,7 +83,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
 }
 
 SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
-    const SendRequest& request = operation.request;
+    const SendRequest& request = *operation.request;
     const bool with_notice = request.with_immediate && request.opcode == Opcode::RdmaWrite;
     if (operation.awaiting) return await_agent(operation);
     if (!operation.started) {
@@ -113,9 +113,9 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
 
 CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcept {
     if (operation.total > endpoint_.attributes().max_transfer_bytes) return CompletionCode::LocalLength;
-    if (operation.request.opcode == Opcode::AtomicWrite) return CompletionCode::Success;  // its value was taken before
-    const bool written = operation.request.opcode == Opcode::RdmaRead;
-    for (const Sge& sge : operation.request.sges)
+    if (operation.request->opcode == Opcode::AtomicWrite) return CompletionCode::Success;  // its value was taken before
+    const bool written = operation.request->opcode == Opcode::RdmaRead;
+    for (const Sge& sge : operation.request->sges)
         if (!endpoint_.may_use(sge, written)) return CompletionCode::LocalProtection;
     return CompletionCode::Success;
 }
@@ -123,20 +123,21 @@ CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcep
 /// The protection check of the target, made here because the target stays passive. The region must be there, allow the
 /// operation, and belong to the protection domain of the peer's endpoint, which must accept such operations.
 bool SendQueue::may_access(const RegionView& region, const Operation& operation) const noexcept {
-    const bool read = operation.request.opcode == Opcode::RdmaRead;
+    const bool read = operation.request->opcode == Opcode::RdmaRead;
     const Access accepted = connection_->remote_attributes().access;
     const std::uint32_t needed = read ? wire::region_flags::remote_read
                                       : wire::region_flags::remote_write | wire::region_flags::writable;
     return (read ? accepted.remote_read : accepted.remote_write) && (region.flags & needed) == needed &&
            region.domain == connection_->peer_domain() &&
-           region.covers(operation.request.remote.address, operation.total);
+           region.covers(operation.request->remote.address, operation.total);
 }
 
 /// Chooses the way to the peer's memory: directly where it is mapped here, else through the kernel, else through the
 /// peer's agent.
 SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& region) noexcept {
+    if (operation.by_agent) return transfer_by_agent(operation);
     Peer& peer = connection_->peer();
-    const RemoteAddress& remote = operation.request.remote;
+    const RemoteAddress& remote = operation.request->remote;
     const bool mappable = (region.flags & wire::region_flags::mappable) != 0;
     std::byte* target = nullptr;
     if (peer.is_this_process())
@@ -148,12 +149,12 @@ SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& r
         return Outcome::Finished;
     }
     if (mappable && peer.should_request(remote.key)) connection_->request_mapping(remote.key);
-    if (peer.process_vm() && operation.request.opcode != Opcode::AtomicWrite) return transfer_by_kernel(operation);
+    if (peer.process_vm() && operation.request->opcode != Opcode::AtomicWrite) return transfer_by_kernel(operation);
     return transfer_by_agent(operation);
 }
 
 void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexcept {
-    const SendRequest& request = operation.request;
+    const SendRequest& request = *operation.request;
     if (request.opcode == Opcode::AtomicWrite) {
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(target)).store(operation.value, std::memory_order_release);
     } else {
@@ -171,7 +172,7 @@ void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexc
 }
 
 SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept {
-    const SendRequest& request = operation.request;
+    const SendRequest& request = *operation.request;
     std::array<iovec, 256> pieces;
     std::size_t count = 0;
     const std::uint64_t length = operation.total - operation.moved;
@@ -193,7 +194,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
 
 /// The last resort, and the way of atomic writes to memory that is not mapped here.
 SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
-    const SendRequest& request = operation.request;
+    const SendRequest& request = *operation.request;
     const bool read = request.opcode == Opcode::RdmaRead;
     expect_ring();
     do {
@@ -211,6 +212,7 @@ SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
         wire::Slot& slot = next_slot();
         set_payload(slot, order);
         publish(slot, kind, wire::slot_flags::acknowledge, length, 0);
+        operation.by_agent = true;
         if (!read) operation.moved += length;
     } while (!read && operation.moved < operation.total);
     operation.last_slot = next_;
@@ -223,9 +225,9 @@ SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
     read_consumed();
     if (!is_consumed(operation.last_slot)) return Outcome::Blocked;
     operation.awaiting = false;
-    if (operation.request.opcode == Opcode::RdmaRead) {
+    if (operation.request->opcode == Opcode::RdmaRead) {
         const std::uint32_t length = next_fragment(operation.total, operation.moved);
-        scatter(operation.request.sges, operation.moved, connection_->outgoing_area() + operation.area_offset, length);
+        scatter(operation.request->sges, operation.moved, connection_->outgoing_area() + operation.area_offset, length);
         operation.moved += length;
     }
     return rdma(operation);
@@ -238,7 +240,7 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     if (confirmed) expect_ring();
     publish(next_slot(), SlotKind::WriteNotice,
             wire::slot_flags::immediate | (confirmed ? wire::slot_flags::acknowledge : 0),
-            static_cast<std::uint32_t>(operation.total), operation.request.immediate);
+            static_cast<std::uint32_t>(operation.total), operation.request->immediate);
     operation.last_slot = next_;
     if (!confirmed) {
         connection_->hint_peer();
@@ -252,7 +254,7 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
 /// (guide, sections 3.8.1 and 5.2, RDMA protection error).
 SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
     if (!have_slot()) return Outcome::Blocked;
-    const SendRequest& request = operation.request;
+    const SendRequest& request = *operation.request;
     SlotKind kind = SlotKind::WriteRefused;
     if (request.opcode == Opcode::RdmaRead)
         kind = SlotKind::ReadRefused;

@@ -26,10 +26,13 @@ Status SendQueue::post(const SendRequest& request) {
     const DeviceAttributes& limits = endpoint_.device_attributes();
     if (outstanding() >= limits.max_queue_depth) return {Code::QueueFull, "the send queue is full"};
     if (request.sges.size() > limits.max_sges) return {Code::InvalidParameter, "too many pieces"};
-    Operation operation{.request = request, .total = total_length(request.sges)};
+    Operation operation;
+    operation.request = &request;
+    operation.total = total_length(request.sges);
+    operation.code = request.fault;
     if (request.opcode == Opcode::AtomicWrite) {
         if (request.sges.size() != 1 || operation.total != sizeof operation.value)
-            operation.request.fault = CompletionCode::LocalLength;
+            operation.code = CompletionCode::LocalLength;
         else
             std::memcpy(&operation.value, request.sges[0].address, sizeof operation.value);
     }
@@ -61,7 +64,8 @@ Status SendQueue::post(const SendRequest& request) {
 
 void SendQueue::enqueue(const Operation& operation) {
     Entry& entry = entries_.vacant();
-    entry.sges.assign(operation.request.sges);
+    entry.sges.assign(operation.request->sges);
+    entry.request = *operation.request;
     entry.operation = operation;
     entries_.commit();
 }
@@ -70,12 +74,11 @@ void SendQueue::progress() noexcept {
     if (entries_.empty() || connection_ == nullptr) return;
     read_consumed();
     while (cursor_ < entries_.size() && !endpoint_.is_breaking()) {
-        Entry& entry = entries_[cursor_];
-        entry.operation.request.sges = entry.sges.span();
-        const Outcome outcome = execute(entry.operation);
+        Operation& operation = entries_[cursor_].ready();
+        const Outcome outcome = execute(operation);
         if (outcome == Outcome::Blocked) break;
-        entry.operation.finished = outcome == Outcome::Finished;
-        entry.operation.in_flight = outcome == Outcome::InFlight;
+        operation.finished = outcome == Outcome::Finished;
+        operation.in_flight = outcome == Outcome::InFlight;
         ++cursor_;
     }
     retire();
@@ -87,7 +90,7 @@ void SendQueue::progress() noexcept {
 
 void SendQueue::retire() noexcept {
     while (cursor_ != 0) {
-        Operation& operation = entries_.front().operation;
+        const Operation& operation = entries_.front().ready();
         if (!operation.finished && !is_consumed(operation.last_slot)) return;
         complete(operation, operation.code);
         entries_.pop();
@@ -96,11 +99,11 @@ void SendQueue::retire() noexcept {
 }
 
 void SendQueue::complete(const Operation& operation, CompletionCode code) noexcept {
-    completions_.push({.context = operation.request.context,
+    completions_.push({.context = operation.request->context,
                        .endpoint_context = endpoint_.context(),
                        .bytes = code == CompletionCode::Success ? static_cast<std::uint32_t>(operation.total) : 0,
                        .immediate = 0,
-                       .operation = completed_operation(operation.request.opcode),
+                       .operation = completed_operation(operation.request->opcode),
                        .code = code,
                        .with_immediate = false},
                       *this);
@@ -123,7 +126,7 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
         refused = connection_->outgoing().consumer.fault.load(std::memory_order_acquire) != 0;
     }
     for (; !entries_.empty(); entries_.pop()) {
-        const Operation& operation = entries_.front().operation;
+        const Operation& operation = entries_.front().ready();
         CompletionCode code = CompletionCode::Flushed;
         if (operation.finished) {
             code = operation.code;

@@ -33,21 +33,30 @@ public:
 
 private:
     struct Operation {
-        SendRequest request;
+        const SendRequest* request = nullptr;  // the caller's during the post, the entry's later
         std::uint64_t total = 0;
         std::uint64_t moved = 0;
         std::uint64_t value = 0;         // AtomicWrite: the 8 bytes
         std::uint32_t last_slot = 0;     // position behind the last slot, once in flight or awaited
         std::uint32_t area_offset = 0;   // of the AgentRead fragment that is awaited
-        CompletionCode code = CompletionCode::Success;
+        CompletionCode code = CompletionCode::Success;  // of a finished operation; before that, a fault found early
         bool started = false;   // checked, and credit taken
         bool awaiting = false;  // last_slot is to be consumed before the operation goes on
+        bool by_agent = false;  // the peer's agent has part of the data: it gets the rest, too
         bool in_flight = false;
         bool finished = false;
     };
     struct Entry {
         Operation operation;
+        SendRequest request;
         SgeList sges;
+
+        /// Entries move when the ring grows: what points into them is set before each use.
+        Operation& ready() noexcept {
+            request.sges = sges.span();
+            operation.request = &request;
+            return operation;
+        }
     };
     enum class Outcome { Finished, Blocked, InFlight };
     enum class Credit { Taken, Missing, Awaited };
