@@ -7,6 +7,13 @@ if(VIADUCT_WERROR)
 endif()
 target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR})
 
+# The data path crosses several files; link-time optimisation lets the compiler see it whole.
+include(CheckIPOSupported)
+check_ipo_supported(RESULT VIADUCT_HAS_IPO LANGUAGES CXX)
+function(viaduct_optimise_whole target)
+  set_property(TARGET ${target} PROPERTY INTERPROCEDURAL_OPTIMIZATION_RELEASE ${VIADUCT_HAS_IPO})
+endfunction()
+
 # viaduct_frontend(NAME vipl SOVERSION 1 MAP vipl.map SOURCES ...): a thin shared library over libviaduct that exports
 # what its symbol map names and nothing else. Its public headers are in include/ beside the caller.
 function(viaduct_frontend)
@@ -18,4 +25,5 @@ function(viaduct_frontend)
   set(map ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_MAP})
   target_link_options(${ARG_NAME} PRIVATE -Wl,--version-script=${map} -Wl,--no-undefined)
   set_target_properties(${ARG_NAME} PROPERTIES SOVERSION ${ARG_SOVERSION} LINK_DEPENDS ${map})
+  viaduct_optimise_whole(${ARG_NAME})
 endfunction()

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/address.hpp"
 #include "core/status.hpp"
@@ -40,11 +41,12 @@ struct Capabilities {
 struct DeviceAttributes {
     std::string name;
     Bytes<Address::max_host> host;  ///< address of this device
+    std::vector<Bytes<Address::max_host>> local_hosts;  ///< of all devices of its kind on this host, by number
     Capabilities capabilities;
     std::uint32_t max_endpoints = 0;
     std::uint32_t max_queue_depth = 0;  ///< requests in one work queue
     std::uint32_t max_sges = 0;
-    std::uint32_t max_completion_queues = 0;
+    std::uint32_t max_completion_queues = 0;  ///< enough for two private ones of each endpoint, and more
     std::uint32_t max_completions = 0;  ///< entries of one completion queue
     std::uint32_t max_regions = 0;
     std::uint64_t max_region_bytes = 0;

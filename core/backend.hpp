@@ -6,6 +6,7 @@
 //   - Threads: every function may be called from any thread at any time, except destructors, which need exclusive use.
 //   - Ownership: what a function returns in a unique_ptr belongs to the caller, who destroys it before the object that
 //     made it. An endpoint is destroyed before its completion queues.
+//     A connection request may outlive its listener, though not its device.
 //   - Observers are called from any thread, with locks of the backend held: they take note and return, and must not
 //     call into the backend.
 //   - What the data path owes to its users is in docs/adr/0001-data-path.md; tests/contract checks each rule.

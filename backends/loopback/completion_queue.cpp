@@ -31,7 +31,7 @@ void Channel::clear() const noexcept {
     eventfd_read(fd(), &value);
 }
 
-CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init) noexcept
+CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init)
     : device_(device),
       context_(init.context),
       channel_(static_cast<const Channel*>(init.channel)),

@@ -49,7 +49,7 @@ private:
 
 class CompletionQueue final : public backend::CompletionQueue {
 public:
-    CompletionQueue(Device& device, const backend::CompletionQueueInit& init) noexcept;
+    CompletionQueue(Device& device, const backend::CompletionQueueInit& init);
     ~CompletionQueue() override;
 
     std::size_t poll(std::span<Completion> out) noexcept override;

@@ -61,10 +61,15 @@ Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> desc
     return {};
 }
 
-Status Connection::open(UniqueFd socket, const std::shared_ptr<Connection>& self) {
-    segment_fd_.reset();
+Status Connection::open(UniqueFd& socket, const std::shared_ptr<Connection>& self) {
+    if (const Status status = device_.agent().watch(socket.get(), self); !status.ok()) return status;
     socket_ = std::move(socket);
-    return device_.agent().watch(socket_.get(), self);
+    segment_fd_.reset();
+    return {};
+}
+
+void Connection::send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
+    (void)send_message(socket_.get(), &message, sizeof message, descriptors);
 }
 
 void Connection::close(bool on_purpose) noexcept {

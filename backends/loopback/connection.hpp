@@ -34,8 +34,12 @@ public:
     /// Who the peer is, from its handshake; takes the descriptors. InvalidParameter: they are not sound.
     Status set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, int socket);
 
-    /// Hands the socket to the connection and lets the agent watch it.
-    Status open(UniqueFd socket, const std::shared_ptr<Connection>& self);
+    /// Lets the agent watch the socket and then takes it; on failure it stays the caller's. The mutex of the owner is
+    /// held, so the agent waits until the endpoint is ready.
+    Status open(UniqueFd& socket, const std::shared_ptr<Connection>& self);
+
+    /// A peer that is gone needs no message: failures are left to the hang-up of the socket.
+    void send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;
 
     /// Closes the socket: the peer's agent notices. `on_purpose`: it is a disconnection, not a failure.
     void close(bool on_purpose) noexcept;

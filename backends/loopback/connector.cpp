@@ -141,8 +141,11 @@ void Connector::established_with(Handshake& handshake) {
                           .private_data = handshake.private_data};
     device_.agent().unwatch(socket_.get());
     Status status = offered_->set_peer(handshake, handshake.descriptors, socket_.get());
-    if (status.ok()) status = owner_->endpoint->establish(std::exchange(offered_, nullptr), std::move(socket_));
-    if (!status.ok()) event = {.kind = ConnectionEventKind::Unreachable};
+    if (status.ok()) status = offered_->open(socket_, offered_);
+    if (status.ok())
+        owner_->endpoint->establish(std::exchange(offered_, nullptr));
+    else
+        event = {.kind = ConnectionEventKind::Unreachable};
     finish(event);
 }
 

@@ -29,10 +29,17 @@ private:
     const std::uint32_t key_;
 };
 
+std::vector<Bytes<Address::max_host>> all_hosts() {
+    std::vector<Bytes<Address::max_host>> hosts;
+    for (std::uint32_t index = 0; index < device_count; ++index) hosts.push_back(host_of(index));
+    return hosts;
+}
+
 DeviceAttributes make_attributes(std::uint32_t index) {
     return {
         .name = fmt::format("viaduct-lo{}", index),
         .host = host_of(index),
+        .local_hosts = all_hosts(),
         .capabilities = {.unreliable = true, .atomic_write = true, .peer_to_peer = true},
         .max_endpoints = wire::max_connections,
         .max_queue_depth = 1024,

@@ -142,21 +142,15 @@ void Endpoint::withdraw() noexcept {
     receive_.withdraw();
 }
 
-Status Endpoint::establish(std::shared_ptr<Connection> connection, UniqueFd socket) noexcept try {
+void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
     with_queues_locked([&] {
         breaking_.store(false);
-        connection_ = connection;
-        send_.attach(*connection);
-        receive_.attach(*connection);
+        connection_ = std::move(connection);
+        send_.attach(*connection_);
+        receive_.attach(*connection_);
     });
-    const Status status = connection->open(std::move(socket), connection);
-    if (!status.ok()) end_connection(false, false, CompletionCode::Flushed);
     // Messages may have come before the doorbell board led anywhere.
-    device_.doorbell().ring_self(connection->number());
-    return status;
-} catch (const std::exception&) {
-    end_connection(false, false, CompletionCode::Flushed);
-    return {Code::NoResources, "out of memory"};
+    device_.doorbell().ring_self(connection_->number());
 }
 
 void Endpoint::connector_finished(const ConnectionEvent& event) noexcept {

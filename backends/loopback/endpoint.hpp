@@ -57,8 +57,8 @@ public:
     void announce(Connection& connection) noexcept;
     void withdraw() noexcept;
 
-    /// Begins to use an accepted connection; the socket becomes the connection's.
-    Status establish(std::shared_ptr<Connection> connection, UniqueFd socket) noexcept;
+    /// Begins to use an open connection.
+    void establish(std::shared_ptr<Connection> connection) noexcept;
 
     /// The connector is done, with that event for the observer.
     void connector_finished(const ConnectionEvent& event) noexcept;

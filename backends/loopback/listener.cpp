@@ -56,33 +56,33 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     if (const Status status = Connection::assign(connection_, endpoint.ref()); !status.ok()) return status;
     const HandshakeMessage message = make_handshake(
         MessageType::Accepted, connection_->instance_info(endpoint.domain_id()), endpoint.attributes(), private_data);
+    const bool gone = has_hung_up(socket_.get());
+    if (const Status status = connection_->open(socket_, connection_); !status.ok()) return status;
     endpoint.announce(*connection_);
-    if (has_hung_up(socket_.get()) || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Accepted)) {
+    if (gone || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Accepted)) {
         endpoint.withdraw();
         connection_.reset();
         return {Code::TimedOut, "the requester has given up"};
     }
     // From here on the connection stands; should the requester die now, its hang-up tells.
-    answer(message, device_.descriptors());
-    return endpoint.establish(std::move(connection_), std::move(socket_));
+    connection_->send(message, device_.descriptors());
+    endpoint.establish(std::move(connection_));
+    return {};
 }
 
 Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
-    if (connection_ == nullptr || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused)) return {};
-    answer(make_handshake(MessageType::Rejected, {}, {}, private_data), {});
-    connection_.reset();
+    refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
     return {};
 }
 
 void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
-    if (!connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused)) return;
-    answer(make_handshake(MessageType::Conflict, {}, own, {}), {});
-    connection_.reset();
+    refuse(make_handshake(MessageType::Conflict, {}, own, {}));
 }
 
-void ConnectionRequest::answer(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
-    // A requester that is gone needs no answer.
-    (void)send_message(socket_.get(), &message, sizeof message, descriptors);
+void ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
+    if (connection_ == nullptr || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused)) return;
+    (void)send_message(socket_.get(), &message, sizeof message, {});  // a requester that is gone needs no answer
+    connection_.reset();
 }
 
 // ---- Listeners ---------------------------------------------------------------------------------------------------

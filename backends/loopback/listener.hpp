@@ -34,7 +34,7 @@ public:
 private:
     ConnectionRequest(Device& device, UniqueFd socket, Handshake handshake,
                       std::shared_ptr<Connection> connection) noexcept;
-    void answer(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;
+    void refuse(const HandshakeMessage& message) noexcept;
 
     Device& device_;
     UniqueFd socket_;

@@ -22,7 +22,7 @@ std::uint64_t rights_of(std::uint32_t domain, std::uint32_t flags) noexcept {
 
 }  // namespace
 
-Result<OwnRegionTable> OwnRegionTable::create() noexcept {
+Result<OwnRegionTable> OwnRegionTable::create() {
     auto memory = create_memfd("viaduct-regions", sizeof(wire::RegionTable));
     if (!memory.ok()) return memory.status();
     auto mapping = Mapping::map(memory->get(), sizeof(wire::RegionTable), PROT_READ | PROT_WRITE);

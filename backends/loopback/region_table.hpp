@@ -49,7 +49,8 @@ struct BackingFile {
 
 class OwnRegionTable {
 public:
-    static Result<OwnRegionTable> create() noexcept;
+    /// Throws std::bad_alloc.
+    static Result<OwnRegionTable> create();
 
     int memory_fd() const noexcept { return memory_.get(); }
     const wire::RegionTable& table() const noexcept { return *mapping_.as<wire::RegionTable>(); }

@@ -11,6 +11,9 @@ namespace viaduct::loopback {
 template <class T>
 class Ring {
 public:
+    /// Throws std::bad_alloc.
+    Ring() : items_(std::make_unique<T[]>(initial_capacity)) {}
+
     bool empty() const noexcept { return head_ == tail_; }
     std::size_t size() const noexcept { return tail_ - head_; }
 
@@ -35,7 +38,7 @@ public:
 
 private:
     void grow() {
-        const std::size_t capacity = capacity_ == 0 ? 16 : capacity_ * 2;
+        const std::size_t capacity = capacity_ * 2;
         auto items = std::make_unique<T[]>(capacity);
         for (std::size_t i = 0; i < size(); ++i) items[i] = std::move((*this)[i]);
         tail_ = size();
@@ -44,8 +47,10 @@ private:
         capacity_ = capacity;
     }
 
+    static constexpr std::size_t initial_capacity = 16;
+
     std::unique_ptr<T[]> items_;
-    std::size_t capacity_ = 0;
+    std::size_t capacity_ = initial_capacity;
     std::size_t head_ = 0;
     std::size_t tail_ = 0;
 };

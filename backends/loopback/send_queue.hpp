@@ -19,7 +19,7 @@ class Endpoint;
 /// between the two.
 class SendQueue final : public WorkQueue {
 public:
-    SendQueue(Endpoint& endpoint, CompletionQueue& completions) noexcept
+    SendQueue(Endpoint& endpoint, CompletionQueue& completions)
         : endpoint_(endpoint), completions_(completions) {}
 
     CompletionQueue& completions() noexcept { return completions_; }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that move and complete descriptors (guide, section 3.5).
+#include "api/vipl/cq.hpp"
+#include "api/vipl/translate.hpp"
+#include "api/vipl/vi.hpp"
+
+using namespace viaduct;
+using namespace viaduct::vipl;
+
+namespace {
+
+VIP_RETURN take_done(VIP_VI_HANDLE handle, QueueKind kind, VIP_DESCRIPTOR** descriptor) noexcept {
+    Vi* vi = resolve<Vi>(handle);
+    if (vi == nullptr || descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->queue(kind).done(descriptor);
+}
+
+VIP_RETURN wait_done(VIP_VI_HANDLE handle, QueueKind kind, VIP_ULONG timeout, VIP_DESCRIPTOR** descriptor) noexcept {
+    Vi* vi = resolve<Vi>(handle);
+    if (vi == nullptr || descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->queue(kind).wait(to_deadline(timeout), descriptor);
+}
+
+VIP_RETURN request_notify(VIP_VI_HANDLE handle, QueueKind kind, VIP_PVOID context, WorkQueue::NotifyHandler handler) {
+    return guarded([&] {
+        Vi* vi = resolve<Vi>(handle);
+        if (vi == nullptr || handler == nullptr) return VIP_INVALID_PARAMETER;
+        return vi->queue(kind).notify(context, handler);
+    });
+}
+
+void write_entry(const CqEntry& entry, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) noexcept {
+    vi = entry.vi;
+    receive = to_boolean(entry.receive);
+}
+
+}  // namespace
+
+VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr, VIP_MEM_HANDLE MemoryHandle) {
+    Vi* vi = resolve<Vi>(ViHandle);
+    if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->post_send(DescriptorPtr, MemoryHandle);
+}
+
+VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr, VIP_MEM_HANDLE MemoryHandle) {
+    Vi* vi = resolve<Vi>(ViHandle);
+    if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->post_receive(DescriptorPtr, MemoryHandle);
+}
+
+VIP_RETURN VipSendDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {
+    return take_done(ViHandle, QueueKind::Send, DescriptorPtr);
+}
+
+VIP_RETURN VipRecvDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {
+    return take_done(ViHandle, QueueKind::Receive, DescriptorPtr);
+}
+
+VIP_RETURN VipSendWait(VIP_VI_HANDLE ViHandle, VIP_ULONG Timeout, VIP_DESCRIPTOR** DescriptorPtr) {
+    return wait_done(ViHandle, QueueKind::Send, Timeout, DescriptorPtr);
+}
+
+VIP_RETURN VipRecvWait(VIP_VI_HANDLE ViHandle, VIP_ULONG Timeout, VIP_DESCRIPTOR** DescriptorPtr) {
+    return wait_done(ViHandle, QueueKind::Receive, Timeout, DescriptorPtr);
+}
+
+VIP_RETURN VipSendNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context,
+                         void (*Handler)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
+                                         VIP_DESCRIPTOR* DescriptorPtr)) {
+    return request_notify(ViHandle, QueueKind::Send, Context, Handler);
+}
+
+VIP_RETURN VipRecvNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context,
+                         void (*Handler)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
+                                         VIP_DESCRIPTOR* DescriptorPtr)) {
+    return request_notify(ViHandle, QueueKind::Receive, Context, Handler);
+}
+
+VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE* ViHandle, VIP_BOOLEAN* RecvQueue) {
+    Cq* cq = resolve<Cq>(CQHandle);
+    if (cq == nullptr || ViHandle == nullptr || RecvQueue == nullptr) return VIP_INVALID_PARAMETER;
+    CqEntry entry;
+    if (!cq->next_entry(entry)) return VIP_NOT_DONE;
+    write_entry(entry, *ViHandle, *RecvQueue);
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_VI_HANDLE* ViHandle, VIP_BOOLEAN* RecvQueue) {
+    Cq* cq = resolve<Cq>(CQHandle);
+    if (cq == nullptr || ViHandle == nullptr || RecvQueue == nullptr) return VIP_INVALID_PARAMETER;
+    CqEntry entry;
+    const VIP_RETURN result = cq->wait(to_deadline(Timeout), entry);
+    if (result == VIP_SUCCESS) write_entry(entry, *ViHandle, *RecvQueue);
+    return result;
+}
+
+VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context,
+                       void (*Handler)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
+                                       VIP_BOOLEAN RecvQueue)) {
+    return guarded([&] {
+        Cq* cq = resolve<Cq>(CQHandle);
+        if (cq == nullptr || Handler == nullptr) return VIP_INVALID_PARAMETER;
+        cq->notify(Context, Handler);
+        return VIP_SUCCESS;
+    });
+}

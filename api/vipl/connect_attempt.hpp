@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The outcome of a connection request, on its way from the backend to the call that collects it.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "core/backend.hpp"
+
+namespace viaduct::vipl {
+
+/// At most one request of a VI is under way. The outcome of a peer-to-peer request stays until it is collected or the
+/// next request begins.
+class ConnectAttempt {
+public:
+    using Model = backend::ConnectParameters::Model;
+
+    /// False: a request is under way.
+    bool begin(Model model) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (phase_ == Phase::Pending) return false;
+        model_ = model;
+        phase_ = Phase::Pending;
+        return true;
+    }
+
+    /// Notes the outcome. Without effect where no request is under way.
+    void settle(const ConnectionEvent& event) noexcept {
+        {
+            const std::lock_guard lock(mutex_);
+            if (phase_ != Phase::Pending) return;
+            outcome_ = event;
+            phase_ = Phase::Settled;
+        }
+        changed_.notify_all();
+    }
+    void settle(ConnectionEventKind kind) noexcept {
+        ConnectionEvent event;
+        event.kind = kind;
+        settle(event);
+    }
+
+    /// Gives the request up, or its outcome; who waits for it gets InvalidState.
+    void abandon() noexcept {
+        {
+            const std::lock_guard lock(mutex_);
+            phase_ = Phase::None;
+        }
+        changed_.notify_all();
+    }
+
+    /// Collects the outcome. InvalidState: there is no request of this model. WouldBlock: it is under way.
+    Result<ConnectionEvent> try_take(Model model) {
+        const std::lock_guard lock(mutex_);
+        return take(model);
+    }
+
+    /// The same, waiting for the outcome; the request has its own deadline.
+    Result<ConnectionEvent> wait(Model model) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return phase_ != Phase::Pending; });
+        return take(model);
+    }
+
+private:
+    enum class Phase : std::uint8_t { None, Pending, Settled };
+
+    Result<ConnectionEvent> take(Model model) {
+        if (phase_ == Phase::None || model_ != model) return Status(Code::InvalidState, "no connection request");
+        if (phase_ == Phase::Pending) return Status(Code::WouldBlock, "connection request under way");
+        phase_ = Phase::None;
+        return outcome_;
+    }
+
+    std::mutex mutex_;  // guards what follows
+    std::condition_variable changed_;
+    Phase phase_ = Phase::None;
+    Model model_ = Model::ClientServer;
+    ConnectionEvent outcome_;
+};
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/vipl/connection.hpp"
+
+#include <poll.h>
+
+#include "api/vipl/nic.hpp"
+#include "api/vipl/translate.hpp"
+#include "api/vipl/vi.hpp"
+
+using namespace viaduct;
+using namespace viaduct::vipl;
+
+namespace {
+
+using Model = ConnectParameters::Model;
+
+/// Reads an address that has to be this NIC's (guide, section 3.3.1 and others).
+bool read_local_address(const Nic& nic, const VIP_NET_ADDRESS& from, Address& to) noexcept {
+    return to_address(from, nic.attributes(), to) && to.host == nic.attributes().host;
+}
+
+/// Waits for a request for the service. It is announced only while a call waits: clients are to learn at once that
+/// nobody does (guide, section 6.7).
+Result<std::unique_ptr<backend::ConnectionRequest>> wait_for_request(Nic& nic, const Address& local,
+                                                                     const Deadline& deadline) {
+    auto listener = nic.device()->listen(local);
+    if (!listener.ok()) return listener.status();
+    while (true) {
+        auto request = (*listener)->next_request();
+        if (request.ok() || request.status().code() != Code::WouldBlock) return request;
+        if (deadline.passed()) return Status(Code::TimedOut, "wait for a connection request");
+        pollfd news{.fd = (*listener)->fd(), .events = POLLIN, .revents = 0};
+        ::poll(&news, 1, deadline.poll_timeout_ms());
+    }
+}
+
+/// What the two kinds of request have in common: checks the arguments and begins.
+VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, const VIP_NET_ADDRESS* remote,
+                         VIP_ULONG timeout) noexcept {
+    const Nic& nic = vi.nic();
+    ConnectParameters parameters;
+    if (local == nullptr || remote == nullptr || timeout == 0) return VIP_INVALID_PARAMETER;
+    if (!read_local_address(nic, *local, parameters.local) || !to_address(*remote, nic.attributes(), parameters.remote))
+        return VIP_INVALID_PARAMETER;
+    parameters.model = model;
+    parameters.deadline = to_deadline(timeout);
+    return vi.connect(parameters);
+}
+
+/// Tells the outcome of a request.
+VIP_RETURN finish_request(const Result<ConnectionEvent>& outcome, VIP_VI_ATTRIBUTES& remote) noexcept {
+    if (!outcome.ok()) return to_return(outcome.status());
+    const VIP_RETURN result = to_return(outcome.value());
+    if (result == VIP_SUCCESS) remote = to_vi_attributes(outcome.value().remote);
+    return result;
+}
+
+}  // namespace
+
+VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
+                          VIP_NET_ADDRESS* RemoteAddr, VIP_VI_ATTRIBUTES* RemoteViAttribs,
+                          VIP_CONN_HANDLE* ConnHandle) {
+    return guarded([&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        if (nic == nullptr || LocalAddr == nullptr || RemoteAddr == nullptr || RemoteViAttribs == nullptr ||
+            ConnHandle == nullptr)
+            return VIP_INVALID_PARAMETER;
+        Address local;
+        if (!read_local_address(*nic, *LocalAddr, local)) return VIP_INVALID_PARAMETER;
+        auto request = wait_for_request(*nic, local, to_deadline(Timeout));
+        if (!request.ok()) return to_return(request.status());
+        auto& connection = nic->connections.add(std::make_unique<Connection>(*nic, std::move(*request)));
+        to_net_address(connection.request().remote_address(), *RemoteAddr);
+        *RemoteViAttribs = to_vi_attributes(connection.request().remote_attributes());
+        *ConnHandle = connection.handle();
+        return VIP_SUCCESS;
+    });
+}
+
+VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) {
+    Connection* connection = resolve<Connection>(ConnHandle);
+    Vi* vi = resolve<Vi>(ViHandle);
+    if (connection == nullptr || vi == nullptr || &connection->nic() != &vi->nic()) return VIP_INVALID_PARAMETER;
+    const VIP_RETURN result = vi->accept(connection->request());
+    if (result == VIP_SUCCESS || result == VIP_TIMEOUT) connection->nic().connections.remove(*connection);
+    return result;
+}
+
+VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
+    Connection* connection = resolve<Connection>(ConnHandle);
+    if (connection == nullptr) return VIP_INVALID_PARAMETER;
+    const Status status = connection->request().reject({});
+    connection->nic().connections.remove(*connection);
+    return to_return(status);
+}
+
+VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
+                             VIP_ULONG Timeout, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
+    return guarded([&] {
+        Vi* vi = resolve<Vi>(ViHandle);
+        if (vi == nullptr || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        const VIP_RETURN begun = begin_request(*vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
+        if (begun != VIP_SUCCESS) return begun;
+        return finish_request(vi->attempt.wait(Model::ClientServer), *RemoteViAttribs);
+    });
+}
+
+VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
+    Vi* vi = resolve<Vi>(ViHandle);
+    if (vi == nullptr) return VIP_INVALID_PARAMETER;
+    vi->disconnect();
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
+                                 VIP_ULONG Timeout) {
+    Vi* vi = resolve<Vi>(ViHandle);
+    if (vi == nullptr) return VIP_INVALID_PARAMETER;
+    return begin_request(*vi, Model::PeerToPeer, LocalAddr, RemoteAddr, Timeout);
+}
+
+VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
+    return guarded([&] {
+        Vi* vi = resolve<Vi>(ViHandle);
+        if (vi == nullptr || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        return finish_request(vi->attempt.try_take(Model::PeerToPeer), *RemoteViAttribs);
+    });
+}
+
+VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
+    return guarded([&] {
+        Vi* vi = resolve<Vi>(ViHandle);
+        if (vi == nullptr || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        return finish_request(vi->attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
+    });
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requests for a connection that VipConnectWait has given out (guide, section 3.3).
+#pragma once
+
+#include <memory>
+
+#include "api/vipl/handles.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::vipl {
+
+/// Lives until it is answered.
+class Connection {
+public:
+    Connection(Nic& nic, std::unique_ptr<backend::ConnectionRequest> request)
+        : nic_(nic), request_(std::move(request)), registration_(this) {}
+
+    Nic& nic() const noexcept { return nic_; }
+    backend::ConnectionRequest& request() noexcept { return *request_; }
+    VIP_CONN_HANDLE handle() const noexcept { return registration_.handle(); }
+
+private:
+    Nic& nic_;
+    const std::unique_ptr<backend::ConnectionRequest> request_;
+    Registration<Connection> registration_;
+};
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/vipl/cq.hpp"
+
+#include "api/vipl/nic.hpp"
+#include "api/vipl/translate.hpp"
+#include "api/vipl/vi.hpp"
+
+namespace viaduct::vipl {
+
+Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), entries_(capacity), registration_(this) {}
+
+Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
+    std::unique_ptr<Cq> cq(new Cq(nic, capacity));
+    auto queue = CompletionQueue::create(nic.device(), capacity, cq->registration_.value());
+    if (!queue.ok()) return queue.status();
+    cq->queue_ = std::move(*queue);
+    cq->notifier_ = std::make_unique<Notifier>(*cq->queue_);
+    return cq;
+}
+
+Cq::~Cq() {
+    registration_.revoke();
+    if (notifier_ != nullptr) notifier_->stop();
+}
+
+/// One at a time: the core wakes other waiters as long as there are more.
+bool Cq::take_one() noexcept {
+    Completion completion;
+    if (queue_->poll({&completion, 1}) == 0) return false;
+    deliver(completion);
+    return true;
+}
+
+void Cq::deliver(const Completion& completion) noexcept {
+    Vi* vi = resolve<Vi>(completion.endpoint_context);
+    if (vi == nullptr) return;
+    vi->queue(completion.queue()).complete.push(write_back(completion));
+    if (entries_.full())
+        report_overrun();
+    else
+        entries_.push({.vi = vi->handle(), .receive = completion.queue() == QueueKind::Receive});
+}
+
+bool Cq::next_entry(CqEntry& entry) noexcept {
+    const std::lock_guard lock(mutex_);
+    while (entries_.empty())
+        if (!take_one()) return false;
+    entry = entries_.pop();
+    return true;
+}
+
+VIP_RETURN Cq::wait(const Deadline& deadline, CqEntry& entry) noexcept {
+    if (wait_until(*queue_, deadline, [&] { return next_entry(entry); })) return VIP_SUCCESS;
+    return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
+}
+
+void Cq::notify(VIP_PVOID context, NotifyHandler handler) {
+    notifier_->request([this, context, handler] {
+        CqEntry entry;
+        if (!next_entry(entry)) return false;
+        handler(context, nic_.handle(), entry.vi, to_boolean(entry.receive));
+        return true;
+    });
+}
+
+VIP_RETURN Cq::resize(std::uint32_t capacity) {
+    CqEntries resized(capacity);
+    const std::lock_guard lock(mutex_);
+    while (take_one()) {
+    }
+    if (entries_.size() > capacity) return VIP_ERROR_RESOURCE;
+    if (const Status status = queue_->resize(capacity); !status.ok()) return to_return(status);
+    while (!entries_.empty()) resized.push(entries_.pop());
+    entries_ = std::move(resized);
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN Cq::done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept {
+    const std::lock_guard lock(mutex_);
+    while (queue.complete.empty() && take_one()) {
+    }
+    if (queue.complete.empty() && queue.outstanding() != 0) return VIP_NOT_DONE;
+    *descriptor = queue.complete.pop();
+    return *descriptor != nullptr ? result_of(**descriptor) : VIP_DESCRIPTOR_ERROR;
+}
+
+bool Cq::empty(const WorkQueue& queue) noexcept {
+    const std::lock_guard lock(mutex_);
+    return queue.complete.empty() && queue.outstanding() == 0;
+}
+
+void Cq::report_overrun() noexcept {
+    if (overrun_.exchange(true)) return;
+    nic_.errors.report({.NicHandle = nic_.handle(),
+                        .ViHandle = nullptr,
+                        .CQHandle = handle(),
+                        .DescriptorPtr = nullptr,
+                        .OpCode = 0,
+                        .ResourceCode = VIP_RESOURCE_CQ,
+                        .ErrorCode = VIP_ERROR_CATASTROPHIC});
+}
+
+}  // namespace viaduct::vipl
+
+using namespace viaduct::vipl;
+
+namespace {
+
+/// The sizes that VipCreateCQ and VipResizeCQ accept.
+VIP_RETURN check_entry_count(const Nic& nic, VIP_ULONG count) noexcept {
+    if (count == 0) return VIP_INVALID_PARAMETER;
+    return count > nic.attributes().max_completions ? VIP_ERROR_RESOURCE : VIP_SUCCESS;
+}
+
+}  // namespace
+
+VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE NicHandle, VIP_ULONG EntryCount, VIP_CQ_HANDLE* CQHandle) {
+    return guarded([&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        if (nic == nullptr || CQHandle == nullptr) return VIP_INVALID_PARAMETER;
+        if (const VIP_RETURN result = check_entry_count(*nic, EntryCount); result != VIP_SUCCESS) return result;
+        if (nic->cqs.size() >= nic->max_cqs()) return VIP_ERROR_RESOURCE;
+        auto cq = Cq::create(*nic, static_cast<std::uint32_t>(EntryCount));
+        if (!cq.ok()) return to_return(cq.status());
+        *CQHandle = nic->cqs.add(std::move(*cq)).handle();
+        return VIP_SUCCESS;
+    });
+}
+
+VIP_RETURN VipDestroyCQ(VIP_CQ_HANDLE CQHandle) {
+    Cq* cq = resolve<Cq>(CQHandle);
+    if (cq == nullptr) return VIP_INVALID_PARAMETER;
+    if (cq->queue()->in_use()) return VIP_ERROR_RESOURCE;
+    return cq->nic().cqs.remove(*cq) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+}
+
+VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE CQHandle, VIP_ULONG EntryCount) {
+    return guarded([&] {
+        Cq* cq = resolve<Cq>(CQHandle);
+        if (cq == nullptr) return VIP_INVALID_PARAMETER;
+        if (const VIP_RETURN result = check_entry_count(cq->nic(), EntryCount); result != VIP_SUCCESS) return result;
+        return cq->resize(static_cast<std::uint32_t>(EntryCount));
+    });
+}

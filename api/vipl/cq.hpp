@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Completion queues (guide, sections 3.5.7, 3.5.8, 3.5.11 and 3.6).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "api/vipl/handles.hpp"
+#include "api/vipl/notify.hpp"
+#include "core/completion_queue.hpp"
+
+namespace viaduct::vipl {
+
+class WorkQueue;
+
+/// Says which queue of which VI has a complete descriptor. The VI may be gone by the time it is read.
+struct CqEntry {
+    VIP_VI_HANDLE vi = nullptr;
+    bool receive = false;
+};
+
+/// Entries in order, of bounded number.
+class CqEntries {
+public:
+    explicit CqEntries(std::size_t capacity) : ring_(capacity) {}
+
+    std::size_t size() const noexcept { return count_; }
+    bool empty() const noexcept { return count_ == 0; }
+    bool full() const noexcept { return count_ == ring_.size(); }
+    void push(const CqEntry& entry) noexcept { ring_[(first_ + count_++) % ring_.size()] = entry; }
+    CqEntry pop() noexcept {
+        const CqEntry entry = ring_[first_];
+        first_ = (first_ + 1) % ring_.size();
+        --count_;
+        return entry;
+    }
+
+private:
+    std::vector<CqEntry> ring_;
+    std::size_t first_ = 0;
+    std::size_t count_ = 0;
+};
+
+/// Sorts the completions of the core's queue to the work queues that they belong to, and keeps an entry for each.
+class Cq {
+public:
+    using NotifyHandler = void (*)(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLEAN receive);
+
+    static Result<std::unique_ptr<Cq>> create(Nic& nic, std::uint32_t capacity);
+    ~Cq();
+
+    Nic& nic() const noexcept { return nic_; }
+    VIP_CQ_HANDLE handle() const noexcept { return registration_.handle(); }
+    const std::shared_ptr<CompletionQueue>& queue() const noexcept { return queue_; }
+
+    /// Takes the next entry; false: there is none.
+    bool next_entry(CqEntry& entry) noexcept;
+
+    VIP_RETURN wait(const Deadline& deadline, CqEntry& entry) noexcept;
+    void notify(VIP_PVOID context, NotifyHandler handler);
+    VIP_RETURN resize(std::uint32_t capacity);
+
+    /// What WorkQueue::done() and empty() are for the queues of this completion queue.
+    VIP_RETURN done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept;
+    bool empty(const WorkQueue& queue) noexcept;
+
+    /// Tells once that entries were lost (guide, section 6.3.2).
+    void report_overrun() noexcept;
+
+private:
+    Cq(Nic& nic, std::uint32_t capacity);
+    bool take_one() noexcept;
+    void deliver(const Completion& completion) noexcept;
+
+    Nic& nic_;
+    std::shared_ptr<CompletionQueue> queue_;
+    std::mutex mutex_;  // guards entries_ and the lists of complete descriptors of the work queues
+    CqEntries entries_;
+    std::atomic<bool> overrun_{false};
+    std::unique_ptr<Notifier> notifier_;
+    Registration<Cq> registration_;
+};
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/vipl/descriptor.hpp"
+
+#include <cstddef>
+#include <span>
+
+#include "api/vipl/translate.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+std::uint64_t context_of(const VIP_DESCRIPTOR& descriptor) noexcept {
+    return reinterpret_cast<std::uint64_t>(&descriptor);
+}
+
+bool reserved_fields_clear(const VIP_CONTROL_SEGMENT& control) noexcept {
+    return control.Reserved == 0 && (control.Control & VIP_CONTROL_RESERVED) == 0;
+}
+
+/// An operation on the peer's memory has an address segment in front of its data segments (guide, section 5.3).
+bool read_remote(const VIP_DESCRIPTOR& descriptor, RemoteAddress& remote) noexcept {
+    if (descriptor.CS.SegCount == 0) return false;
+    const VIP_ADDRESS_SEGMENT& segment = descriptor.DS[0].Remote;
+    remote = {.address = segment.Data.AddressBits, .key = segment.Handle};
+    return segment.Reserved == 0;
+}
+
+// Data segments are laid out as the core's pieces are (guide, section 5.4): the device reads them where they stand.
+static_assert(sizeof(VIP_DESCRIPTOR_SEGMENT) == sizeof(Sge) &&
+              offsetof(VIP_DATA_SEGMENT, Data) == offsetof(Sge, address) &&
+              offsetof(VIP_DATA_SEGMENT, Handle) == offsetof(Sge, key) &&
+              offsetof(VIP_DATA_SEGMENT, Length) == offsetof(Sge, length));
+
+std::span<const Sge> pieces_of(std::span<const VIP_DESCRIPTOR_SEGMENT> segments) noexcept {
+    return {reinterpret_cast<const Sge*>(segments.data()), segments.size()};
+}
+
+std::uint64_t total_length(std::span<const VIP_DESCRIPTOR_SEGMENT> segments) noexcept {
+    std::uint64_t bytes = 0;
+    for (const VIP_DESCRIPTOR_SEGMENT& segment : segments) bytes += segment.Local.Length;
+    return bytes;
+}
+
+/// The part of a send that the control segment decides; false: a format error.
+bool read_control(const VIP_CONTROL_SEGMENT& control, const DescriptorLimits& limits, SendRequest& request) noexcept {
+    request.fence = (control.Control & VIP_CONTROL_QFENCE) != 0;
+    request.with_immediate = (control.Control & VIP_CONTROL_IMMEDIATE) != 0;
+    request.immediate = control.ImmediateData;
+    const bool clear = reserved_fields_clear(control);
+    switch (control.Control & VIP_CONTROL_OP_MASK) {
+        case VIP_CONTROL_OP_SENDRECV: return clear;
+        case VIP_CONTROL_OP_RDMAWRITE: request.opcode = Opcode::RdmaWrite; return clear;
+        case VIP_CONTROL_OP_RDMAREAD:
+            request.opcode = Opcode::RdmaRead;
+            request.with_immediate = false;  // the bit is ignored (guide, section 5.2)
+            return clear && limits.rdma_read;
+        default: return false;
+    }
+}
+
+/// Reads the segments of a send.
+CompletionCode read_segments(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
+                             SendRequest& request) noexcept {
+    if (descriptor.CS.SegCount > limits.segments) return CompletionCode::LocalLength;
+    const bool remote = request.opcode != Opcode::Send;
+    if (remote && !read_remote(descriptor, request.remote)) return CompletionCode::LocalFormat;
+    const std::span segments(descriptor.DS + (remote ? 1 : 0), descriptor.CS.SegCount - (remote ? 1u : 0u));
+    request.sges = pieces_of(segments);
+    const std::uint64_t bytes = total_length(segments);
+    const bool fits = bytes == descriptor.CS.Length && bytes <= limits.transfer_bytes;
+    return fits ? CompletionCode::Success : CompletionCode::LocalLength;
+}
+
+}  // namespace
+
+SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept {
+    SendRequest request;
+    request.context = context_of(descriptor);
+    request.fault = read_control(descriptor.CS, limits, request) ? read_segments(descriptor, limits, request)
+                                                                 : CompletionCode::LocalFormat;
+    return request;
+}
+
+ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept {
+    ReceiveRequest request;
+    request.context = context_of(descriptor);
+    const VIP_CONTROL_SEGMENT& control = descriptor.CS;
+    if (!reserved_fields_clear(control) || (control.Control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_SENDRECV) {
+        request.fault = CompletionCode::LocalFormat;
+        return request;
+    }
+    if (control.SegCount > limits.segments) {
+        request.fault = CompletionCode::LocalLength;
+        return request;
+    }
+    request.sges = pieces_of({descriptor.DS, control.SegCount});
+    return request;
+}
+
+VIP_DESCRIPTOR* write_back(const Completion& completion) noexcept {
+    auto* descriptor = reinterpret_cast<VIP_DESCRIPTOR*>(completion.context);
+    VIP_CONTROL_SEGMENT& control = descriptor->CS;
+    VIP_UINT32 status = VIP_STATUS_DONE | to_status_bit(completion.code) | to_operation_bits(completion.operation);
+    if (completion.with_immediate && completion.queue() == QueueKind::Receive) {
+        status |= VIP_STATUS_IMMEDIATE;
+        control.ImmediateData = completion.immediate;
+    }
+    control.Length = completion.bytes;
+    control.Status = status;
+    return descriptor;
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/vipl/error_callback.hpp"
+
+#include "api/vipl/nic.hpp"
+#include "api/vipl/thread.hpp"
+#include "api/vipl/translate.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+void log_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
+    log(LogLevel::Warning, "VIPL: asynchronous error: %s (NIC %p, VI %p, CQ %p, descriptor %p)",
+        to_string(error->ErrorCode), error->NicHandle, error->ViHandle, error->CQHandle,
+        static_cast<void*>(error->DescriptorPtr));
+}
+
+}  // namespace
+
+struct ErrorReporter::Shared {
+    EventQueue<VIP_ERROR_DESCRIPTOR> errors;
+    Containment contain;
+    std::mutex mutex;  // guards what follows
+    Handler handler = log_error;
+    VIP_PVOID context = nullptr;
+};
+
+ErrorReporter::ErrorReporter(Containment contain) : shared_(std::make_shared<Shared>()) {
+    shared_->contain = std::move(contain);
+}
+
+void ErrorReporter::set_handler(Handler handler, VIP_PVOID context) noexcept {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->handler = handler == nullptr ? log_error : handler;
+    shared_->context = context;
+}
+
+void ErrorReporter::report(const VIP_ERROR_DESCRIPTOR& error) noexcept {
+    try {
+        shared_->errors.push(error);
+        const std::lock_guard lock(mutex_);
+        if (!thread_.joinable()) thread_ = start_thread([shared = shared_] { serve(shared); });
+    } catch (const std::exception& reason) {
+        log(LogLevel::Error, "VIPL: asynchronous error not delivered: %s (%s)", to_string(error.ErrorCode),
+            reason.what());
+    }
+}
+
+void ErrorReporter::stop() noexcept {
+    shared_->errors.close();
+    shared_->errors.clear();
+    std::thread thread;
+    {
+        const std::lock_guard lock(mutex_);
+        thread.swap(thread_);
+    }
+    end_thread(thread);
+}
+
+void ErrorReporter::serve(const std::shared_ptr<Shared>& shared) {
+    while (auto error = shared->errors.wait(Deadline::never())) {
+        shared->contain(*error);
+        std::unique_lock lock(shared->mutex);
+        const Handler handler = shared->handler;
+        VIP_PVOID const context = shared->context;
+        lock.unlock();
+        handler(context, &*error);
+    }
+}
+
+}  // namespace viaduct::vipl
+
+using namespace viaduct::vipl;
+
+VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
+                            void (*Handler)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR* ErrorDesc)) {
+    Nic* nic = resolve<Nic>(NicHandle);
+    if (nic == nullptr) return VIP_INVALID_PARAMETER;
+    nic->errors.set_handler(Handler, Context);
+    return VIP_SUCCESS;
+}

@@ -1,0 +1,452 @@
+/*
+ * vipl.h - the Virtual Interface Provider Library (VIPL) of Viaduct
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Declares what the "Intel Virtual Interface (VI) Architecture Developer's Guide", revision 1.0 (1998), defines: the 41
+ * calls of its section 3, the types and values of section 4 and the descriptor format of section 5. Names, values and
+ * layouts are those of its appendix A on an LP64 system (VIP_ULONG is unsigned long). Extensions stand at the end and
+ * are marked as such. The header compiles alone as C89, C11 and C++17.
+ *
+ * Conventions that hold for every call:
+ *   - The result is VIP_SUCCESS or the reason why nothing happened; output parameters are written only where the
+ *     comment of the call says so.
+ *   - Handles are opaque. A handle that was never given out, was destroyed, or belongs to another kind of object
+ *     gives VIP_INVALID_PARAMETER; it never crashes.
+ *   - Every call is thread-safe (VIP_NIC_ATTRIBUTES.ThreadSafe is VIP_TRUE), with one rule: an object must not be
+ *     destroyed while another thread is inside a call that uses it (section 2.3).
+ *   - Times are in milliseconds; VIP_INFINITE waits for ever.
+ */
+#ifndef VIADUCT_VIPL_H
+#define VIADUCT_VIPL_H
+
+#ifndef _VIPL_
+#define _VIPL_ 1
+#endif
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef IN
+#define IN
+#endif
+#ifndef OUT
+#define OUT
+#endif
+
+/* ---- Section 4.1: generic types ---------------------------------------------------------------------------------- */
+
+typedef void *VIP_PVOID;
+typedef int VIP_BOOLEAN;
+typedef char VIP_CHAR;
+typedef unsigned char VIP_UCHAR;
+typedef unsigned short VIP_USHORT;
+typedef unsigned long VIP_ULONG;
+typedef uint64_t VIP_UINT64;
+typedef uint32_t VIP_UINT32;
+typedef uint16_t VIP_UINT16;
+typedef uint8_t VIP_UINT8;
+
+#define VIP_TRUE (1)
+#define VIP_FALSE (0)
+
+/* A time-out that never expires. */
+#define VIP_INFINITE (~(VIP_ULONG)0)
+
+/* Opaque handles. NULL is never a valid handle. */
+typedef VIP_PVOID VIP_NIC_HANDLE;
+typedef VIP_PVOID VIP_VI_HANDLE;
+typedef VIP_PVOID VIP_PROTECTION_HANDLE;
+typedef VIP_PVOID VIP_CONN_HANDLE;
+typedef VIP_PVOID VIP_CQ_HANDLE;
+
+/* Names a registered region, on this host and to the peer of an RDMA operation. Zero is never a valid handle. */
+typedef VIP_UINT32 VIP_MEM_HANDLE;
+
+/* Section 6.5: the recommended device name; "VINIC" is the same device as "VINIC0". */
+#define VINICBASENAME "VINIC"
+
+/* ---- Section 4.2: return codes ----------------------------------------------------------------------------------- */
+
+typedef enum {
+    VIP_SUCCESS,
+    VIP_NOT_DONE,
+    VIP_INVALID_PARAMETER,
+    VIP_ERROR_RESOURCE,
+    VIP_TIMEOUT,
+    VIP_REJECT,
+    VIP_INVALID_RELIABILITY_LEVEL,
+    VIP_INVALID_MTU,
+    VIP_INVALID_QOS,
+    VIP_INVALID_PTAG,
+    VIP_INVALID_RDMAREAD,
+    VIP_DESCRIPTOR_ERROR,
+    VIP_INVALID_STATE,
+    VIP_ERROR_NAMESERVICE,
+    VIP_NO_MATCH,
+    VIP_NOT_REACHABLE,
+    VIP_ERROR_NOT_SUPPORTED, /* later headers: the provider lacks the call or the InfoType */
+    VIP_INVALID_ADDRESS      /* vendors' headers: declared for their sources; see docs/conformance.md */
+} VIP_RETURN;
+
+/* ---- Section 4.9: network addresses ------------------------------------------------------------------------------ */
+
+/*
+ * HostAddress holds HostAddressLen bytes of host address and, right behind them, DiscriminatorLen bytes of
+ * discriminator; the caller allocates a block large enough for both.
+ */
+typedef struct {
+    VIP_UINT16 HostAddressLen;
+    VIP_UINT16 DiscriminatorLen;
+    VIP_UINT8 HostAddress[1];
+} VIP_NET_ADDRESS;
+
+/* ---- Sections 4.5 and 4.6: NIC and VI attributes ----------------------------------------------------------------- */
+
+typedef VIP_USHORT VIP_RELIABILITY_LEVEL;
+
+#define VIP_SERVICE_UNRELIABLE 0x01
+#define VIP_SERVICE_RELIABLE_DELIVERY 0x02
+#define VIP_SERVICE_RELIABLE_RECEPTION 0x04
+
+typedef VIP_PVOID VIP_QOS; /* the guide leaves its meaning open; NULL is the only value accepted */
+
+typedef struct {
+    VIP_CHAR Name[64];                             /* device name, NUL-terminated */
+    VIP_ULONG HardwareVersion;
+    VIP_ULONG ProviderVersion;
+    VIP_UINT16 NicAddressLen;                      /* bytes of a host address on this NIC */
+    const VIP_UINT8 *LocalNicAddress;              /* NicAddressLen bytes, valid until the NIC is closed */
+    VIP_BOOLEAN ThreadSafe;
+    VIP_UINT16 MaxDiscriminatorLen;                /* bytes */
+    VIP_ULONG MaxRegisterBytes;
+    VIP_ULONG MaxRegisterRegions;
+    VIP_ULONG MaxRegisterBlockBytes;
+    VIP_ULONG MaxVI;
+    VIP_ULONG MaxDescriptorsPerQueue;
+    VIP_ULONG MaxSegmentsPerDesc;                  /* includes the address segment */
+    VIP_ULONG MaxCQ;
+    VIP_ULONG MaxCQEntries;                        /* for each completion queue */
+    VIP_ULONG MaxTransferSize;                     /* bytes of one descriptor */
+    VIP_ULONG NativeMTU;                           /* bytes */
+    VIP_ULONG MaxPtags;
+    VIP_RELIABILITY_LEVEL ReliabilityLevelSupport; /* a bit for each supported level */
+    VIP_RELIABILITY_LEVEL RDMAReadSupport;         /* a bit for each level with RDMA Read */
+} VIP_NIC_ATTRIBUTES;
+
+typedef struct {
+    VIP_RELIABILITY_LEVEL ReliabilityLevel; /* one VIP_SERVICE_ bit */
+    VIP_ULONG MaxTransferSize;              /* bytes of one descriptor */
+    VIP_QOS QoS;
+    VIP_PROTECTION_HANDLE Ptag;
+    VIP_BOOLEAN EnableRdmaWrite;            /* accept RDMA Writes of the peer */
+    VIP_BOOLEAN EnableRdmaRead;             /* accept RDMA Reads of the peer */
+} VIP_VI_ATTRIBUTES;
+
+/* ---- Section 4.7: memory attributes ------------------------------------------------------------------------------ */
+
+typedef struct _VIP_MEM_ATTRIBUTES {
+    VIP_PROTECTION_HANDLE Ptag;
+    VIP_BOOLEAN EnableRdmaWrite; /* peers may write the region */
+    VIP_BOOLEAN EnableRdmaRead;  /* peers may read the region */
+} VIP_MEM_ATTRIBUTES;
+
+/* ---- Section 4.8: VI states -------------------------------------------------------------------------------------- */
+
+typedef enum { VIP_STATE_IDLE, VIP_STATE_CONNECTED, VIP_STATE_CONNECT_PENDING, VIP_STATE_ERROR } VIP_VI_STATE;
+
+/* ---- Sections 4.3 and 5: descriptors ----------------------------------------------------------------------------- */
+
+/* Descriptors must begin at a multiple of this many bytes. */
+#define VIP_DESCRIPTOR_ALIGNMENT 64
+
+typedef union {
+    VIP_UINT64 AddressBits;
+    VIP_PVOID Address;
+} VIP_PVOID64;
+
+typedef struct {
+    VIP_PVOID64 Next;          /* the provider's while the descriptor is posted */
+    VIP_MEM_HANDLE NextHandle; /* the provider's while the descriptor is posted */
+    VIP_UINT16 SegCount;       /* segments behind this one, an address segment included */
+    VIP_UINT16 Control;        /* VIP_CONTROL_ bits */
+    VIP_UINT32 Reserved;       /* zero */
+    VIP_UINT32 ImmediateData;
+    VIP_UINT32 Length;         /* in: sum of the data segments (send queue); out: bytes transferred */
+    VIP_UINT32 Status;         /* VIP_STATUS_ bits, written by the provider */
+} VIP_CONTROL_SEGMENT;
+
+typedef struct {
+    VIP_PVOID64 Data;      /* address in the peer's process */
+    VIP_MEM_HANDLE Handle; /* handle of the peer's region */
+    VIP_UINT32 Reserved;   /* zero */
+} VIP_ADDRESS_SEGMENT;
+
+typedef struct {
+    VIP_PVOID64 Data;
+    VIP_MEM_HANDLE Handle;
+    VIP_UINT32 Length; /* bytes; zero is allowed */
+} VIP_DATA_SEGMENT;
+
+typedef union {
+    VIP_ADDRESS_SEGMENT Remote;
+    VIP_DATA_SEGMENT Local;
+} VIP_DESCRIPTOR_SEGMENT;
+
+/* Longer gather and scatter lists continue behind DS[1] in the caller's memory. */
+typedef struct _VIP_DESCRIPTOR {
+    VIP_CONTROL_SEGMENT CS;
+    VIP_DESCRIPTOR_SEGMENT DS[2];
+} VIP_DESCRIPTOR;
+
+#define VIP_CONTROL_OP_SENDRECV 0x0000
+#define VIP_CONTROL_OP_RDMAWRITE 0x0001
+#define VIP_CONTROL_OP_RDMAREAD 0x0002
+#define VIP_CONTROL_OP_RESERVED 0x0003
+#define VIP_CONTROL_OP_MASK 0x0003
+#define VIP_CONTROL_IMMEDIATE 0x0004
+#define VIP_CONTROL_QFENCE 0x0008
+#define VIP_CONTROL_RESERVED 0xFFF0
+
+#define VIP_STATUS_DONE 0x00000001
+#define VIP_STATUS_FORMAT_ERROR 0x00000002
+#define VIP_STATUS_PROTECTION_ERROR 0x00000004
+#define VIP_STATUS_LENGTH_ERROR 0x00000008
+#define VIP_STATUS_PARTIAL_ERROR 0x00000010
+#define VIP_STATUS_DESC_FLUSHED_ERROR 0x00000020
+#define VIP_STATUS_TRANSPORT_ERROR 0x00000040
+#define VIP_STATUS_RDMA_PROT_ERROR 0x00000080
+#define VIP_STATUS_REMOTE_DESC_ERROR 0x00000100
+#define VIP_STATUS_ERROR_MASK 0x000001FE
+
+#define VIP_STATUS_OP_SEND 0x00000000
+#define VIP_STATUS_OP_RECEIVE 0x00010000
+#define VIP_STATUS_OP_RDMA_WRITE 0x00020000
+#define VIP_STATUS_OP_REMOTE_RDMA_WRITE 0x00030000
+#define VIP_STATUS_OP_RDMA_READ 0x00040000
+#define VIP_STATUS_OP_MASK 0x00070000
+#define VIP_STATUS_IMMEDIATE 0x00080000
+#define VIP_STATUS_RESERVED 0xFFF0FE00
+
+/* ---- Section 4.4: asynchronous errors ---------------------------------------------------------------------------- */
+
+typedef enum _VIP_ERROR_CODE {
+    VIP_ERROR_POST_DESC,
+    VIP_ERROR_CONN_LOST,
+    VIP_ERROR_RECVQ_EMPTY,
+    VIP_ERROR_VI_OVERRUN,
+    VIP_ERROR_RDMAW_PROT,
+    VIP_ERROR_RDMAW_DATA,
+    VIP_ERROR_RDMAW_ABORT,
+    VIP_ERROR_RDMAR_PROT,
+    VIP_ERROR_COMP_PROT,
+    VIP_ERROR_RDMA_TRANSPORT,
+    VIP_ERROR_CATASTROPHIC
+} VIP_ERROR_CODE;
+
+typedef enum _VIP_RESOURCE_CODE {
+    VIP_RESOURCE_NIC,
+    VIP_RESOURCE_VI,
+    VIP_RESOURCE_CQ,
+    VIP_RESOURCE_DESCRIPTOR
+} VIP_RESOURCE_CODE;
+
+typedef struct _VIP_ERROR_DESCRIPTOR {
+    VIP_NIC_HANDLE NicHandle;
+    VIP_VI_HANDLE ViHandle;        /* NULL where no VI is concerned */
+    VIP_CQ_HANDLE CQHandle;        /* NULL where no completion queue is concerned */
+    VIP_DESCRIPTOR *DescriptorPtr; /* NULL where no descriptor is concerned */
+    VIP_ULONG OpCode;              /* a VIP_STATUS_OP_ value */
+    VIP_RESOURCE_CODE ResourceCode;
+    VIP_ERROR_CODE ErrorCode;
+} VIP_ERROR_DESCRIPTOR;
+
+/* ---- Section 3.7.6: system management ---------------------------------------------------------------------------- */
+
+#define VIP_SMI_AUTODISCOVERY ((VIP_ULONG)1)
+
+typedef struct {
+    VIP_ULONG NumberOfHops;         /* in: how deep to look; 1 means directly connected nodes */
+    VIP_NET_ADDRESS **ADAddrArray;  /* in: NumAdAddrs pointers to the caller's address blocks */
+    VIP_ULONG NumAdAddrs;           /* in: room; out: addresses found, or needed where there is too little room */
+} VIP_AUTODISCOVERY_LIST;
+
+/* ---- Section 3.1: hardware connection ---------------------------------------------------------------------------- */
+
+/*
+ * Opens a NIC and gives a handle to it; each call gives another handle. Device names: "VINIC", "VINIC<n>",
+ * "/dev/via_lo", "/dev/via_eth<n>", "/dev/clanvi<n>".
+ * VIP_ERROR_RESOURCE: out of memory, descriptors or threads. VIP_INVALID_PARAMETER: NULL or an unknown name.
+ */
+extern VIP_RETURN VipOpenNic(IN const VIP_CHAR *DeviceName, OUT VIP_NIC_HANDLE *NicHandle);
+
+/* Closes a NIC and frees everything made on it: VIs, queues, memory handles, tags, threads. */
+extern VIP_RETURN VipCloseNic(IN VIP_NIC_HANDLE NicHandle);
+
+/* ---- Section 3.2: endpoints -------------------------------------------------------------------------------------- */
+
+/*
+ * Creates a VI in the Idle state. A NULL completion queue handle leaves the queue on its own.
+ * VIP_INVALID_RELIABILITY_LEVEL, _MTU, _QOS, _PTAG, _RDMAREAD name the attribute at fault.
+ */
+extern VIP_RETURN VipCreateVi(IN VIP_NIC_HANDLE NicHandle, IN VIP_VI_ATTRIBUTES *ViAttribs,
+                              IN VIP_CQ_HANDLE SendCQHandle, IN VIP_CQ_HANDLE RecvCQHandle,
+                              OUT VIP_VI_HANDLE *ViHandle);
+
+/* Destroys a VI. VIP_INVALID_STATE: not Idle, or descriptors are still on its queues. */
+extern VIP_RETURN VipDestroyVi(IN VIP_VI_HANDLE ViHandle);
+
+/* ---- Section 3.3: connections ------------------------------------------------------------------------------------ */
+
+/*
+ * Waits for a request whose discriminator is that of LocalAddr. RemoteAddr receives the LocalAddr of the requester and
+ * must have room for NicAddressLen + MaxDiscriminatorLen bytes. The ConnHandle is good for one VipConnectAccept that
+ * succeeds or times out, or one VipConnectReject. Timeout 0 looks once and returns.
+ */
+extern VIP_RETURN VipConnectWait(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS *LocalAddr, IN VIP_ULONG Timeout,
+                                 OUT VIP_NET_ADDRESS *RemoteAddr, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs,
+                                 OUT VIP_CONN_HANDLE *ConnHandle);
+
+/*
+ * Connects an Idle VI with the requester. Where the attributes conflict the requester is not told and another VI may
+ * be tried. VIP_TIMEOUT: the requester has given up.
+ */
+extern VIP_RETURN VipConnectAccept(IN VIP_CONN_HANDLE ConnHandle, IN VIP_VI_HANDLE ViHandle);
+
+/* Refuses a request; the requester gets VIP_REJECT. */
+extern VIP_RETURN VipConnectReject(IN VIP_CONN_HANDLE ConnHandle);
+
+/*
+ * Requests a connection and waits for the answer. LocalAddr must bear the address of the NIC; its discriminator is
+ * shown to the server. Timeout 0 is invalid. VIP_NO_MATCH comes at once where nobody waits.
+ */
+extern VIP_RETURN VipConnectRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS *LocalAddr,
+                                    IN VIP_NET_ADDRESS *RemoteAddr, IN VIP_ULONG Timeout,
+                                    OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
+
+/* Ends a connection, flushes what is posted and leaves the VI Idle. Good in every state. */
+extern VIP_RETURN VipDisconnect(IN VIP_VI_HANDLE ViHandle);
+
+/* Begins to look for a peer that asks for the same pair of hosts and the same discriminator (RemoteAddr's). */
+extern VIP_RETURN VipConnectPeerRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS *LocalAddr,
+                                        IN VIP_NET_ADDRESS *RemoteAddr, IN VIP_ULONG Timeout);
+
+/* The result of VipConnectPeerRequest, or VIP_NOT_DONE. */
+extern VIP_RETURN VipConnectPeerDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
+
+/* Waits for the result of VipConnectPeerRequest. */
+extern VIP_RETURN VipConnectPeerWait(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
+
+/* ---- Section 3.4: memory protection and registration ------------------------------------------------------------- */
+
+extern VIP_RETURN VipCreatePtag(IN VIP_NIC_HANDLE NicHandle, OUT VIP_PROTECTION_HANDLE *Ptag);
+
+/* VIP_ERROR_RESOURCE: a VI or a region still uses the tag. */
+extern VIP_RETURN VipDestroyPtag(IN VIP_NIC_HANDLE NicHandle, IN VIP_PROTECTION_HANDLE Ptag);
+
+/*
+ * Registers memory of any alignment; regions may overlap. The memory must be mapped; read-only pages are registered
+ * and never written. On failure *MemoryHandle is 0.
+ */
+extern VIP_RETURN VipRegisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress, IN VIP_ULONG Length,
+                                 IN VIP_MEM_ATTRIBUTES *MemAttribs, OUT VIP_MEM_HANDLE *MemoryHandle);
+
+/* The address must be the one that was registered. */
+extern VIP_RETURN VipDeregisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress,
+                                   IN VIP_MEM_HANDLE MemoryHandle);
+
+/* ---- Section 3.5: data transfer and completion ------------------------------------------------------------------- */
+
+/* Post a descriptor that lies in registered memory (MemoryHandle). They return at once; the work needs no later call. */
+extern VIP_RETURN VipPostSend(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr,
+                              IN VIP_MEM_HANDLE MemoryHandle);
+extern VIP_RETURN VipPostRecv(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr,
+                              IN VIP_MEM_HANDLE MemoryHandle);
+
+/*
+ * Take the descriptor at the head of a queue if it is complete. VIP_DESCRIPTOR_ERROR: it completed with errors, or the
+ * queue is empty and *DescriptorPtr is NULL. VIP_NOT_DONE: nothing is complete.
+ */
+extern VIP_RETURN VipSendDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_DESCRIPTOR **DescriptorPtr);
+extern VIP_RETURN VipRecvDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_DESCRIPTOR **DescriptorPtr);
+
+/* The same, waiting. VIP_ERROR_RESOURCE on a queue that has a completion queue. */
+extern VIP_RETURN VipSendWait(IN VIP_VI_HANDLE ViHandle, IN VIP_ULONG Timeout, OUT VIP_DESCRIPTOR **DescriptorPtr);
+extern VIP_RETURN VipRecvWait(IN VIP_VI_HANDLE ViHandle, IN VIP_ULONG Timeout, OUT VIP_DESCRIPTOR **DescriptorPtr);
+
+/* Take the next entry of a completion queue: which queue of which VI has a completed descriptor. */
+extern VIP_RETURN VipCQDone(IN VIP_CQ_HANDLE CQHandle, OUT VIP_VI_HANDLE *ViHandle, OUT VIP_BOOLEAN *RecvQueue);
+extern VIP_RETURN VipCQWait(IN VIP_CQ_HANDLE CQHandle, IN VIP_ULONG Timeout, OUT VIP_VI_HANDLE *ViHandle,
+                            OUT VIP_BOOLEAN *RecvQueue);
+
+/*
+ * Ask for one call of Handler, for the next completed descriptor (or completion queue entry). Handlers of one queue run
+ * one after the other on a thread of that queue; destroying the queue cancels those that have not begun.
+ */
+extern VIP_RETURN VipSendNotify(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Context,
+                                IN void (*Handler)(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle,
+                                                   IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr));
+extern VIP_RETURN VipRecvNotify(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Context,
+                                IN void (*Handler)(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle,
+                                                   IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr));
+extern VIP_RETURN VipCQNotify(IN VIP_CQ_HANDLE CQHandle, IN VIP_PVOID Context,
+                              IN void (*Handler)(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle,
+                                                 IN VIP_VI_HANDLE ViHandle, IN VIP_BOOLEAN RecvQueue));
+
+/* ---- Section 3.6: completion queues ------------------------------------------------------------------------------ */
+
+extern VIP_RETURN VipCreateCQ(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG EntryCount, OUT VIP_CQ_HANDLE *CQHandle);
+
+/* VIP_ERROR_RESOURCE: a VI still uses the queue. */
+extern VIP_RETURN VipDestroyCQ(IN VIP_CQ_HANDLE CQHandle);
+extern VIP_RETURN VipResizeCQ(IN VIP_CQ_HANDLE CQHandle, IN VIP_ULONG EntryCount);
+
+/* ---- Section 3.7: queries ---------------------------------------------------------------------------------------- */
+
+extern VIP_RETURN VipQueryNic(IN VIP_NIC_HANDLE NicHandle, OUT VIP_NIC_ATTRIBUTES *NicAttribs);
+extern VIP_RETURN VipSetViAttributes(IN VIP_VI_HANDLE ViHandle, IN VIP_VI_ATTRIBUTES *ViAttribs);
+extern VIP_RETURN VipQueryVi(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_STATE *State, OUT VIP_VI_ATTRIBUTES *ViAttribs,
+                             OUT VIP_BOOLEAN *ViSendQEmpty, OUT VIP_BOOLEAN *ViRecvQEmpty);
+extern VIP_RETURN VipSetMemAttributes(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Address, IN VIP_MEM_HANDLE MemHandle,
+                                      IN VIP_MEM_ATTRIBUTES *MemAttribs);
+extern VIP_RETURN VipQueryMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Address, IN VIP_MEM_HANDLE MemHandle,
+                              OUT VIP_MEM_ATTRIBUTES *MemAttribs);
+
+/* InfoType VIP_SMI_AUTODISCOVERY fills a VIP_AUTODISCOVERY_LIST. */
+extern VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG InfoType,
+                                               IN OUT VIP_PVOID SysManInfo);
+
+/* ---- Section 3.8: asynchronous errors ---------------------------------------------------------------------------- */
+
+/* Handler runs on a thread of the NIC, one error at a time. A NULL Handler restores the default, which logs. */
+extern VIP_RETURN VipErrorCallback(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Context,
+                                   IN void (*Handler)(IN VIP_PVOID Context, IN VIP_ERROR_DESCRIPTOR *ErrorDesc));
+
+/* ---- Section 3.9: name service ----------------------------------------------------------------------------------- */
+
+/* NSInitInfo: NULL for the system's resolver, else the path (char *) of a hosts-style file. */
+extern VIP_RETURN VipNSInit(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID NSInitInfo);
+
+/* Address->HostAddressLen tells the room for the host address, and on success its length. */
+extern VIP_RETURN VipNSGetHostByName(IN VIP_NIC_HANDLE NicHandle, IN VIP_CHAR *Name, OUT VIP_NET_ADDRESS *Address,
+                                     IN VIP_ULONG NameIndex);
+
+/* *NameLen: in, the room with its NUL; out, the length without NUL, or the room needed where it was too small. */
+extern VIP_RETURN VipNSGetHostByAddr(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS *Address, OUT VIP_CHAR *Name,
+                                     IN OUT VIP_ULONG *NameLen);
+extern VIP_RETURN VipNSShutdown(IN VIP_NIC_HANDLE NicHandle);
+
+/* ---- Extensions (section 9.2 asks for them; vendors' libraries had them) ----------------------------------------- */
+
+/* Attach a pointer to a VI and read it back; NULL where none was set or the handle is invalid. */
+extern void VipSetUserData(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID UserData);
+extern VIP_PVOID VipGetUserData(IN VIP_VI_HANDLE ViHandle);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* VIADUCT_VIPL_H */

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Protection tags and registered memory (guide, sections 3.4, 3.7.4 and 3.7.5).
+#include "api/vipl/nic.hpp"
+#include "api/vipl/ptag.hpp"
+#include "api/vipl/translate.hpp"
+
+using namespace viaduct;
+using namespace viaduct::vipl;
+
+namespace {
+
+Ptag* find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle) noexcept {
+    Ptag* ptag = resolve<Ptag>(handle);
+    return ptag != nullptr && &ptag->nic() == &nic ? ptag : nullptr;
+}
+
+/// A region is named by its handle and the address that it was registered at.
+MemoryRegion* find_region(Nic* nic, const void* address, VIP_MEM_HANDLE handle) noexcept {
+    MemoryRegion* region = nic == nullptr ? nullptr : nic->regions.find(handle);
+    return region != nullptr && region->address() == address ? region : nullptr;
+}
+
+Access access_of(const VIP_MEM_ATTRIBUTES& attributes) noexcept {
+    return {.remote_write = attributes.EnableRdmaWrite != VIP_FALSE,
+            .remote_read = attributes.EnableRdmaRead != VIP_FALSE};
+}
+
+bool is_range(const void* address, VIP_ULONG length) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    return address != nullptr && length != 0 && begin + (length - 1) >= begin;
+}
+
+}  // namespace
+
+VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* PtagHandle) {
+    return guarded([&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        if (nic == nullptr || PtagHandle == nullptr) return VIP_INVALID_PARAMETER;
+        auto domain = ProtectionDomain::create(nic->device());
+        if (!domain.ok()) return to_return(domain.status());
+        *PtagHandle = nic->ptags.add(std::make_unique<Ptag>(*nic, std::move(*domain))).handle();
+        return VIP_SUCCESS;
+    });
+}
+
+VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE PtagHandle) {
+    Nic* nic = resolve<Nic>(NicHandle);
+    Ptag* ptag = nic == nullptr ? nullptr : find_ptag(*nic, PtagHandle);
+    if (ptag == nullptr) return VIP_INVALID_PARAMETER;
+    if (ptag->domain()->in_use()) return VIP_ERROR_RESOURCE;
+    return nic->ptags.remove(*ptag) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+}
+
+VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_ULONG Length,
+                          VIP_MEM_ATTRIBUTES* MemAttribs, VIP_MEM_HANDLE* MemoryHandle) {
+    if (MemoryHandle != nullptr) *MemoryHandle = 0;
+    return guarded([&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        if (nic == nullptr || MemAttribs == nullptr || MemoryHandle == nullptr || !is_range(VirtualAddress, Length))
+            return VIP_INVALID_PARAMETER;
+        const Ptag* ptag = find_ptag(*nic, MemAttribs->Ptag);
+        if (ptag == nullptr) return VIP_INVALID_PTAG;
+        if (Length > nic->attributes().max_region_bytes) return VIP_ERROR_RESOURCE;
+        auto region = MemoryRegion::create(ptag->domain(), VirtualAddress, Length, access_of(*MemAttribs));
+        if (!region.ok()) return to_return(region.status());
+        const VIP_MEM_HANDLE key = (*region)->key();
+        nic->regions.insert(std::move(*region));
+        *MemoryHandle = key;
+        return VIP_SUCCESS;
+    });
+}
+
+VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemoryHandle) {
+    Nic* nic = resolve<Nic>(NicHandle);
+    if (find_region(nic, VirtualAddress, MemoryHandle) == nullptr) return VIP_INVALID_PARAMETER;
+    return nic->regions.erase(MemoryHandle) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+}
+
+VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,
+                               VIP_MEM_ATTRIBUTES* MemAttribs) {
+    return guarded([&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        MemoryRegion* region = find_region(nic, Address, MemHandle);
+        if (region == nullptr || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        const Ptag* ptag = find_ptag(*nic, MemAttribs->Ptag);
+        if (ptag == nullptr) return VIP_INVALID_PTAG;
+        const std::lock_guard lock(nic->region_attributes);
+        return to_return(region->modify(ptag->domain(), access_of(*MemAttribs)));
+    });
+}
+
+VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,
+                       VIP_MEM_ATTRIBUTES* MemAttribs) {
+    Nic* nic = resolve<Nic>(NicHandle);
+    const MemoryRegion* region = find_region(nic, Address, MemHandle);
+    if (region == nullptr || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
+    const std::lock_guard lock(nic->region_attributes);
+    *MemAttribs = {.Ptag = nic->ptag_of(*region->domain()),
+                   .EnableRdmaWrite = to_boolean(region->access().remote_write),
+                   .EnableRdmaRead = to_boolean(region->access().remote_read)};
+    return VIP_SUCCESS;
+}

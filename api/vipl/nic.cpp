@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/vipl/nic.hpp"
+
+#include <charconv>
+#include <cstdio>
+
+#include "api/vipl/translate.hpp"
+
+namespace viaduct::vipl {
+
+Nic::Nic(std::uint32_t index)
+    : errors([this](const VIP_ERROR_DESCRIPTOR& error) { contain(error); }), index_(index), registration_(this) {}
+
+Result<std::unique_ptr<Nic>> Nic::open(std::uint32_t index) {
+    std::unique_ptr<Nic> nic(new Nic(index));
+    auto device = Device::open(index, *nic);
+    if (!device.ok()) return device.status();
+    nic->device_ = std::move(*device);
+    return nic;
+}
+
+Nic::~Nic() {
+    registration_.revoke();
+    errors.stop();
+    connections.clear();
+    vis.clear();
+    cqs.clear();
+}
+
+/// What is left when each VI has two completion queues of its own.
+std::size_t Nic::max_cqs() const noexcept {
+    return attributes().max_completion_queues - std::size_t{2} * attributes().max_endpoints;
+}
+
+VIP_NIC_ATTRIBUTES Nic::vipl_attributes() const noexcept {
+    const DeviceAttributes& device = attributes();
+    constexpr VIP_RELIABILITY_LEVEL reliable = VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
+    VIP_NIC_ATTRIBUTES nic{};
+    std::snprintf(nic.Name, sizeof nic.Name, VINICBASENAME "%u", index_);
+    nic.ProviderVersion = VIPL_PROVIDER_VERSION;
+    nic.NicAddressLen = static_cast<VIP_UINT16>(device.host.size());
+    nic.LocalNicAddress = device.host.span().data();
+    nic.ThreadSafe = VIP_TRUE;
+    nic.MaxDiscriminatorLen = static_cast<VIP_UINT16>(device.max_service_bytes);
+    nic.MaxRegisterBytes = device.max_region_bytes;
+    nic.MaxRegisterRegions = device.max_regions;
+    nic.MaxRegisterBlockBytes = device.max_region_bytes;
+    nic.MaxVI = device.max_endpoints;
+    nic.MaxDescriptorsPerQueue = device.max_queue_depth;
+    nic.MaxSegmentsPerDesc = device.max_sges;
+    nic.MaxCQ = max_cqs();
+    nic.MaxCQEntries = device.max_completions;
+    nic.MaxTransferSize = device.max_transfer_bytes;
+    nic.NativeMTU = device.native_mtu_bytes;
+    nic.MaxPtags = device.max_protection_domains;
+    nic.ReliabilityLevelSupport = reliable;
+    if (device.capabilities.unreliable) nic.ReliabilityLevelSupport |= VIP_SERVICE_UNRELIABLE;
+    nic.RDMAReadSupport = reliable;
+    return nic;
+}
+
+VIP_PROTECTION_HANDLE Nic::ptag_of(const ProtectionDomain& domain) const noexcept {
+    VIP_PROTECTION_HANDLE found = nullptr;
+    ptags.for_each([&](const Ptag& ptag) {
+        if (ptag.domain().get() == &domain) found = ptag.handle();
+    });
+    return found;
+}
+
+void Nic::on_async_event(const AsyncEvent& event) noexcept {
+    if (event.kind == AsyncEventKind::CompletionQueueOverrun) {
+        if (Cq* cq = resolve<Cq>(event.completion_queue_context); cq != nullptr) cq->report_overrun();
+        return;
+    }
+    errors.report({.NicHandle = handle(),
+                   .ViHandle = to_handle(event.endpoint_context),
+                   .CQHandle = nullptr,
+                   .DescriptorPtr = nullptr,
+                   .OpCode = to_operation_bits(event.operation),
+                   .ResourceCode = VIP_RESOURCE_VI,
+                   .ErrorCode = to_error_code(event.kind)});
+}
+
+/// A completion queue that lost entries is of no more use, and neither are its VIs (guide, section 6.3.2).
+void Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
+    if (error.CQHandle == nullptr) return;
+    vis.for_each([&error](Vi& vi) {
+        if (vi.uses(error.CQHandle)) vi.fail();
+    });
+}
+
+std::optional<std::uint32_t> device_number(std::string_view name) noexcept {
+    if (name == VINICBASENAME || name == "/dev/via_lo") return 0;
+    for (const std::string_view prefix : {VINICBASENAME, "/dev/via_eth", "/dev/clanvi"}) {
+        if (!name.starts_with(prefix)) continue;
+        const char* const end = name.data() + name.size();
+        std::uint32_t number = 0;
+        const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, number);
+        if (error == std::errc() && rest == end) return number;
+    }
+    return std::nullopt;
+}
+
+}  // namespace viaduct::vipl
+
+using namespace viaduct;
+using namespace viaduct::vipl;
+
+VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
+    return guarded([&] {
+        if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
+        const auto number = device_number(DeviceName);
+        if (!number) return VIP_INVALID_PARAMETER;
+        auto nic = Nic::open(*number);
+        if (!nic.ok()) return to_return(nic.status());
+        *NicHandle = (*nic).release()->handle();  // the program's, until VipCloseNic
+        return VIP_SUCCESS;
+    });
+}
+
+VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle) {
+    Nic* nic = resolve<Nic>(NicHandle);
+    if (nic == nullptr) return VIP_INVALID_PARAMETER;
+    delete nic;
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* NicAttribs) {
+    const Nic* nic = resolve<Nic>(NicHandle);
+    if (nic == nullptr || NicAttribs == nullptr) return VIP_INVALID_PARAMETER;
+    *NicAttribs = nic->vipl_attributes();
+    return VIP_SUCCESS;
+}

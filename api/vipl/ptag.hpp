@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Protection tags: which VIs may use which memory (guide, section 3.4).
+#pragma once
+
+#include <memory>
+
+#include "api/vipl/handles.hpp"
+#include "core/device.hpp"
+
+namespace viaduct::vipl {
+
+/// Names a protection domain of a NIC.
+class Ptag {
+public:
+    Ptag(Nic& nic, std::shared_ptr<ProtectionDomain> domain)
+        : nic_(nic), domain_(std::move(domain)), registration_(this) {}
+
+    Nic& nic() const noexcept { return nic_; }
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+    VIP_PROTECTION_HANDLE handle() const noexcept { return registration_.handle(); }
+
+private:
+    Nic& nic_;
+    const std::shared_ptr<ProtectionDomain> domain_;
+    Registration<Ptag> registration_;
+};
+
+}  // namespace viaduct::vipl

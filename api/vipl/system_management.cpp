@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Discovery of the NICs that can be reached (guide, section 3.7.6).
+#include <algorithm>
+#include <cstring>
+
+#include "api/vipl/nic.hpp"
+#include "api/vipl/translate.hpp"
+
+using namespace viaduct;
+using namespace viaduct::vipl;
+
+namespace {
+
+using HostAddress = Bytes<Address::max_host>;
+
+/// No link leads from a NIC to itself; one leads to each NIC of the host.
+std::vector<HostAddress> discover(const Nic& nic, VIP_ULONG hops) {
+    if (hops == 0) return {nic.attributes().host};
+    return nic.attributes().local_hosts;
+}
+
+/// Writes all addresses or none.
+VIP_RETURN write_addresses(const std::vector<HostAddress>& addresses, VIP_NET_ADDRESS* const* entries) noexcept {
+    if (entries == nullptr) return VIP_INVALID_PARAMETER;
+    const auto has_room = [](const HostAddress& address, const VIP_NET_ADDRESS* entry) {
+        return entry != nullptr && entry->HostAddressLen >= address.size();
+    };
+    if (!std::equal(addresses.begin(), addresses.end(), entries, has_room)) return VIP_INVALID_PARAMETER;
+    for (const HostAddress& address : addresses) {
+        VIP_NET_ADDRESS& entry = **entries++;
+        entry.HostAddressLen = static_cast<VIP_UINT16>(address.size());
+        std::memcpy(static_cast<VIP_UINT8*>(entry.HostAddress), address.span().data(), address.size());
+    }
+    return VIP_SUCCESS;
+}
+
+}  // namespace
+
+VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG InfoType, VIP_PVOID SysManInfo) {
+    return guarded([&] {
+        const Nic* nic = resolve<Nic>(NicHandle);
+        if (nic == nullptr || SysManInfo == nullptr) return VIP_INVALID_PARAMETER;
+        if (InfoType != VIP_SMI_AUTODISCOVERY) return VIP_ERROR_NOT_SUPPORTED;
+        auto& list = *static_cast<VIP_AUTODISCOVERY_LIST*>(SysManInfo);
+        const auto found = discover(*nic, list.NumberOfHops);
+        const VIP_ULONG room = list.NumAdAddrs;
+        if (room >= found.size()) {
+            const VIP_RETURN result = write_addresses(found, list.ADAddrArray);
+            if (result != VIP_SUCCESS) return result;
+        }
+        list.NumAdAddrs = found.size();
+        return room >= found.size() ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+    });
+}

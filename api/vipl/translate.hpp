@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Values of the core in the words of VIPL, and back.
+#pragma once
+
+#include "api/vipl/api.hpp"
+#include "core/deadline.hpp"
+#include "core/events.hpp"
+#include "core/state_machine.hpp"
+#include "core/status.hpp"
+#include "core/work.hpp"
+
+namespace viaduct::vipl {
+
+VIP_RETURN to_return(Code code) noexcept;
+inline VIP_RETURN to_return(const Status& status) noexcept { return to_return(status.code()); }
+
+/// What the call that asked for a connection returns for the event that ended the attempt.
+VIP_RETURN to_return(const ConnectionEvent& event) noexcept;
+
+VIP_VI_STATE to_vi_state(EndpointState state) noexcept;
+
+/// The bits of a descriptor's status (guide, section 5.2).
+constexpr VIP_UINT32 to_status_bit(CompletionCode code) noexcept {
+    switch (code) {
+        case CompletionCode::Success: return 0;
+        case CompletionCode::LocalFormat: return VIP_STATUS_FORMAT_ERROR;
+        case CompletionCode::LocalLength: return VIP_STATUS_LENGTH_ERROR;
+        case CompletionCode::LocalProtection: return VIP_STATUS_PROTECTION_ERROR;
+        case CompletionCode::RemoteProtection: return VIP_STATUS_RDMA_PROT_ERROR;
+        case CompletionCode::RemoteOperation: return VIP_STATUS_REMOTE_DESC_ERROR;
+        case CompletionCode::Transport: return VIP_STATUS_TRANSPORT_ERROR;
+        case CompletionCode::Flushed: return VIP_STATUS_DESC_FLUSHED_ERROR;
+    }
+    return VIP_STATUS_TRANSPORT_ERROR;
+}
+
+constexpr VIP_UINT32 to_operation_bits(CompletedOperation operation) noexcept {
+    switch (operation) {
+        case CompletedOperation::Send: return VIP_STATUS_OP_SEND;
+        case CompletedOperation::RdmaWrite:
+        case CompletedOperation::AtomicWrite: return VIP_STATUS_OP_RDMA_WRITE;
+        case CompletedOperation::RdmaRead: return VIP_STATUS_OP_RDMA_READ;
+        case CompletedOperation::Receive: return VIP_STATUS_OP_RECEIVE;
+        case CompletedOperation::ReceiveRdmaWrite: return VIP_STATUS_OP_REMOTE_RDMA_WRITE;
+    }
+    return VIP_STATUS_OP_SEND;
+}
+
+VIP_ERROR_CODE to_error_code(AsyncEventKind kind) noexcept;
+const char* to_string(VIP_ERROR_CODE code) noexcept;
+
+/// The bit of a level, and the level of a bit (false: not exactly one of the three bits).
+VIP_RELIABILITY_LEVEL to_level(Reliability reliability) noexcept;
+bool to_reliability(VIP_RELIABILITY_LEVEL level, Reliability& reliability) noexcept;
+
+/// The attributes of a peer; its protection tag means nothing here and stays NULL.
+VIP_VI_ATTRIBUTES to_vi_attributes(const EndpointAttributes& attributes) noexcept;
+
+inline VIP_BOOLEAN to_boolean(bool value) noexcept { return value ? VIP_TRUE : VIP_FALSE; }
+
+Deadline to_deadline(VIP_ULONG timeout_ms) noexcept;
+
+/// Reads an address. False: parts of a length that the NIC does not have.
+bool to_address(const VIP_NET_ADDRESS& from, const DeviceAttributes& nic, Address& to) noexcept;
+
+/// Writes an address into the caller's block, which has room for both parts.
+void to_net_address(const Address& from, VIP_NET_ADDRESS& to) noexcept;
+
+}  // namespace viaduct::vipl

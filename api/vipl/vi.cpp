@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/vipl/vi.hpp"
+
+#include "api/vipl/cq.hpp"
+#include "api/vipl/nic.hpp"
+#include "api/vipl/ptag.hpp"
+#include "api/vipl/translate.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+/// Attributes as the core takes them.
+struct CoreAttributes {
+    EndpointAttributes endpoint;
+    std::shared_ptr<ProtectionDomain> domain;
+};
+
+/// Reads attributes, or names the one that is at fault.
+VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAttributes& to) noexcept {
+    if (!to_reliability(from.ReliabilityLevel, to.endpoint.reliability)) return VIP_INVALID_RELIABILITY_LEVEL;
+    if (from.MaxTransferSize == 0 || from.MaxTransferSize > nic.attributes().max_transfer_bytes) return VIP_INVALID_MTU;
+    if (from.QoS != nullptr) return VIP_INVALID_QOS;
+    const Ptag* ptag = resolve<Ptag>(from.Ptag);
+    if (ptag == nullptr || &ptag->nic() != &nic) return VIP_INVALID_PTAG;
+    if (from.EnableRdmaRead && to.endpoint.reliability == Reliability::Unreliable) return VIP_INVALID_RDMAREAD;
+    to.endpoint.receiver_not_ready = ReceiverNotReady::Break;
+    to.endpoint.max_transfer_bytes = static_cast<std::uint32_t>(from.MaxTransferSize);
+    to.endpoint.access = {.remote_write = from.EnableRdmaWrite != VIP_FALSE,
+                          .remote_read = from.EnableRdmaRead != VIP_FALSE};
+    to.domain = ptag->domain();
+    return VIP_SUCCESS;
+}
+
+/// The core's queue behind a completion queue, or one for a work queue alone.
+Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const Cq* cq) {
+    if (cq != nullptr) return cq->queue();
+    return CompletionQueue::create(nic.device(), nic.attributes().max_queue_depth, 0);
+}
+
+VIP_ULONG operation_of(QueueKind queue) noexcept {
+    return queue == QueueKind::Send ? VIP_STATUS_OP_SEND : VIP_STATUS_OP_RECEIVE;
+}
+
+}  // namespace
+
+Vi::Vi(Nic& nic, std::shared_ptr<CompletionQueue> send_queue, std::shared_ptr<CompletionQueue> receive_queue,
+       Cq* send_cq, Cq* receive_cq)
+    : nic_(nic),
+      send_(*this, QueueKind::Send, std::move(send_queue), send_cq),
+      receive_(*this, QueueKind::Receive, std::move(receive_queue), receive_cq),
+      max_segments_(nic.attributes().max_sges),
+      registration_(this) {}
+
+VIP_RETURN Vi::create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq, Cq* receive_cq,
+                      std::unique_ptr<Vi>& vi) {
+    CoreAttributes wanted;
+    if (const VIP_RETURN result = read_attributes(nic, attributes, wanted); result != VIP_SUCCESS) return result;
+    auto send_queue = completions_for(nic, send_cq);
+    if (!send_queue.ok()) return to_return(send_queue.status());
+    auto receive_queue = completions_for(nic, receive_cq);
+    if (!receive_queue.ok()) return to_return(receive_queue.status());
+    std::unique_ptr<Vi> created(new Vi(nic, *send_queue, *receive_queue, send_cq, receive_cq));
+    auto endpoint = Endpoint::create({.attributes = wanted.endpoint,
+                                      .domain = wanted.domain,
+                                      .send_queue = *send_queue,
+                                      .receive_queue = *receive_queue,
+                                      .context = created->registration_.value(),
+                                      .observer = created.get()});
+    if (!endpoint.ok()) return to_return(endpoint.status());
+    created->endpoint_ = std::move(*endpoint);
+    created->copy_attributes();
+    vi = std::move(created);
+    return VIP_SUCCESS;
+}
+
+Vi::~Vi() {
+    registration_.revoke();
+    send_.cancel_notifies();
+    receive_.cancel_notifies();
+}
+
+VIP_RETURN Vi::set_attributes(const VIP_VI_ATTRIBUTES& attributes) {
+    CoreAttributes wanted;
+    if (const VIP_RETURN result = read_attributes(nic_, attributes, wanted); result != VIP_SUCCESS) return result;
+    const std::lock_guard lock(attributes_mutex_);
+    const Status status = endpoint_->modify(wanted.endpoint, std::move(wanted.domain));
+    if (status.ok()) copy_attributes();
+    return to_return(status);
+}
+
+VIP_VI_ATTRIBUTES Vi::attributes() const {
+    const std::lock_guard lock(attributes_mutex_);
+    VIP_VI_ATTRIBUTES attributes = to_vi_attributes(endpoint_->attributes());
+    attributes.Ptag = nic_.ptag_of(*endpoint_->domain());
+    return attributes;
+}
+
+void Vi::copy_attributes() noexcept {
+    domain_.store(endpoint_->domain().get(), std::memory_order_relaxed);
+    max_transfer_bytes_.store(endpoint_->attributes().max_transfer_bytes, std::memory_order_relaxed);
+    reliable_.store(endpoint_->attributes().reliability != Reliability::Unreliable, std::memory_order_relaxed);
+}
+
+DescriptorLimits Vi::limits() const noexcept {
+    return {.segments = max_segments_,
+            .transfer_bytes = max_transfer_bytes_.load(std::memory_order_relaxed),
+            .rdma_read = reliable_.load(std::memory_order_relaxed)};
+}
+
+bool Vi::uses(VIP_CQ_HANDLE cq) const noexcept {
+    return (send_.cq() != nullptr && send_.cq()->handle() == cq) ||
+           (receive_.cq() != nullptr && receive_.cq()->handle() == cq);
+}
+
+bool Vi::destroyable() const noexcept {
+    return endpoint_->state() == EndpointState::Unconnected && send_.empty() && receive_.empty();
+}
+
+/// Whether a descriptor may be read at all: aligned, and in memory of the VI's protection tag (guide, section 3.8.1).
+bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept {
+    if (reinterpret_cast<std::uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
+    const MemoryRegion* region = nic_.regions.find(memory);
+    if (region == nullptr || region->domain().get() != domain_.load(std::memory_order_relaxed)) return false;
+    if (!region->covers(descriptor, sizeof(VIP_CONTROL_SEGMENT))) return false;
+    // More segments than the NIC takes are an error of the descriptor, found when it is read; they are not looked at.
+    const std::size_t segments = descriptor->CS.SegCount;
+    return segments > max_segments_ ||
+           region->covers(descriptor, sizeof(VIP_CONTROL_SEGMENT) + segments * sizeof(VIP_DESCRIPTOR_SEGMENT));
+}
+
+VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
+    if (!postable(descriptor, memory)) return refuse_descriptor(descriptor, QueueKind::Send);
+    const SendRequest request = read_send(*descriptor, limits());
+    descriptor->CS.Status = 0;
+    const Status status = endpoint_->post_send(request);
+    return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Send);
+}
+
+VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
+    if (!postable(descriptor, memory)) return refuse_descriptor(descriptor, QueueKind::Receive);
+    const ReceiveRequest request = read_receive(*descriptor, limits());
+    descriptor->CS.Status = 0;
+    const Status status = endpoint_->post_receive(request);
+    return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Receive);
+}
+
+/// The call has posted nothing, and the program learns it as from hardware: later, by an error (guide, section 6.3.1).
+VIP_RETURN Vi::refuse_descriptor(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
+    break_off();
+    report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, operation_of(queue));
+    report_loss();
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN Vi::not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
+    if (status.code() == Code::QueueFull) {
+        break_off();
+        report(VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI, descriptor, operation_of(queue));
+        report_loss();
+    }
+    return to_return(status);
+}
+
+VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
+    if (endpoint_->state() != EndpointState::Unconnected || !attempt.begin(parameters.model)) return VIP_INVALID_STATE;
+    const Status status = endpoint_->connect(parameters);
+    if (status.ok()) return VIP_SUCCESS;
+    if (status.code() == Code::Unreachable) {
+        // A reliable VI is in the Error state then, and its receives are flushed (guide, section 3.3.4).
+        if (reliable_) endpoint_->fail();
+        if (parameters.model == ConnectParameters::Model::PeerToPeer) {
+            attempt.settle(ConnectionEventKind::Unreachable);  // VipConnectPeerDone tells (section 3.3.7)
+            return VIP_SUCCESS;
+        }
+    }
+    attempt.abandon();
+    return to_return(status);
+}
+
+VIP_RETURN Vi::accept(backend::ConnectionRequest& request) noexcept {
+    {
+        const std::lock_guard lock(attributes_mutex_);
+        const Status status = compatible(endpoint_->attributes(), request.remote_attributes());
+        if (!status.ok()) return to_return(status);
+    }
+    if (endpoint_->state() != EndpointState::Unconnected) return VIP_INVALID_STATE;
+    loss_due_ = true;  // the connection may be lost again before accept() returns
+    const Status status = endpoint_->accept(request, {});
+    if (!status.ok()) loss_due_ = false;
+    return to_return(status);
+}
+
+void Vi::disconnect() noexcept {
+    loss_due_ = false;
+    endpoint_->disconnect();
+    attempt.abandon();
+}
+
+void Vi::break_off() noexcept {
+    endpoint_->fail();
+    attempt.settle(ConnectionEventKind::Lost);
+}
+
+void Vi::fail() noexcept {
+    break_off();
+    report_loss();
+}
+
+void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
+    switch (event.kind) {
+        case ConnectionEventKind::Established: loss_due_ = true; break;
+        case ConnectionEventKind::Disconnected:
+        case ConnectionEventKind::Lost: report_loss(); break;
+        case ConnectionEventKind::Rejected:
+        case ConnectionEventKind::TimedOut:
+        case ConnectionEventKind::Conflict:
+        case ConnectionEventKind::Unreachable: break;
+    }
+    attempt.settle(event);
+}
+
+void Vi::report_loss() noexcept {
+    if (loss_due_.exchange(false)) report(VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI, nullptr, 0);
+}
+
+void Vi::report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
+                VIP_ULONG operation) noexcept {
+    nic_.errors.report({.NicHandle = nic_.handle(),
+                        .ViHandle = handle(),
+                        .CQHandle = nullptr,
+                        .DescriptorPtr = descriptor,
+                        .OpCode = operation,
+                        .ResourceCode = resource,
+                        .ErrorCode = code});
+}
+
+}  // namespace viaduct::vipl
+
+using namespace viaduct;
+using namespace viaduct::vipl;
+
+namespace {
+
+/// Finds the completion queue of a handle that may be NULL; false: not a queue of this NIC.
+bool find_cq(const Nic& nic, VIP_CQ_HANDLE handle, Cq*& cq) noexcept {
+    if (handle == nullptr) return true;
+    cq = resolve<Cq>(handle);
+    return cq != nullptr && &cq->nic() == &nic;
+}
+
+}  // namespace
+
+VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs, VIP_CQ_HANDLE SendCQHandle,
+                       VIP_CQ_HANDLE RecvCQHandle, VIP_VI_HANDLE* ViHandle) {
+    return guarded([&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        if (nic == nullptr || ViAttribs == nullptr || ViHandle == nullptr) return VIP_INVALID_PARAMETER;
+        Cq* send_cq = nullptr;
+        Cq* receive_cq = nullptr;
+        if (!find_cq(*nic, SendCQHandle, send_cq) || !find_cq(*nic, RecvCQHandle, receive_cq))
+            return VIP_INVALID_PARAMETER;
+        std::unique_ptr<Vi> vi;
+        const VIP_RETURN result = Vi::create(*nic, *ViAttribs, send_cq, receive_cq, vi);
+        if (result == VIP_SUCCESS) *ViHandle = nic->vis.add(std::move(vi)).handle();
+        return result;
+    });
+}
+
+VIP_RETURN VipDestroyVi(VIP_VI_HANDLE ViHandle) {
+    Vi* vi = resolve<Vi>(ViHandle);
+    if (vi == nullptr) return VIP_INVALID_PARAMETER;
+    if (!vi->destroyable()) return VIP_INVALID_STATE;
+    return vi->nic().vis.remove(*vi) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+}
+
+VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttribs) {
+    return guarded([&] {
+        Vi* vi = resolve<Vi>(ViHandle);
+        if (vi == nullptr || ViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        return vi->set_attributes(*ViAttribs);
+    });
+}
+
+VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State, VIP_VI_ATTRIBUTES* ViAttribs,
+                      VIP_BOOLEAN* ViSendQEmpty, VIP_BOOLEAN* ViRecvQEmpty) {
+    Vi* vi = resolve<Vi>(ViHandle);
+    if (vi == nullptr || State == nullptr || ViAttribs == nullptr || ViSendQEmpty == nullptr || ViRecvQEmpty == nullptr)
+        return VIP_INVALID_PARAMETER;
+    *State = to_vi_state(vi->endpoint().state());
+    *ViAttribs = vi->attributes();
+    *ViSendQEmpty = to_boolean(vi->queue(QueueKind::Send).empty());
+    *ViRecvQEmpty = to_boolean(vi->queue(QueueKind::Receive).empty());
+    return VIP_SUCCESS;
+}
+
+void VipSetUserData(VIP_VI_HANDLE ViHandle, VIP_PVOID UserData) {
+    if (Vi* vi = resolve<Vi>(ViHandle); vi != nullptr) vi->user_data = UserData;
+}
+
+VIP_PVOID VipGetUserData(VIP_VI_HANDLE ViHandle) {
+    const Vi* vi = resolve<Vi>(ViHandle);
+    return vi == nullptr ? nullptr : vi->user_data.load();
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// VIs: endpoints with their work queues (guide, sections 3.2 and 3.7.2).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "api/vipl/connect_attempt.hpp"
+#include "api/vipl/handles.hpp"
+#include "api/vipl/work_queue.hpp"
+#include "core/endpoint.hpp"
+
+namespace viaduct::vipl {
+
+class Vi final : private EndpointObserver {
+public:
+    /// Fails for the reasons of VipCreateVi.
+    static VIP_RETURN create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq, Cq* receive_cq,
+                             std::unique_ptr<Vi>& vi);
+    ~Vi();
+
+    Nic& nic() const noexcept { return nic_; }
+    VIP_VI_HANDLE handle() const noexcept { return registration_.handle(); }
+    const Endpoint& endpoint() const noexcept { return *endpoint_; }
+    WorkQueue& queue(QueueKind kind) noexcept { return kind == QueueKind::Send ? send_ : receive_; }
+    bool uses(VIP_CQ_HANDLE cq) const noexcept;
+
+    VIP_RETURN set_attributes(const VIP_VI_ATTRIBUTES& attributes);
+    VIP_VI_ATTRIBUTES attributes() const;
+
+    /// Idle, and nothing is left on the queues.
+    bool destroyable() const noexcept;
+
+    VIP_RETURN post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
+    VIP_RETURN post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
+
+    /// Begins a request for a connection; `attempt` tells the outcome.
+    VIP_RETURN connect(const ConnectParameters& parameters) noexcept;
+    VIP_RETURN accept(backend::ConnectionRequest& request) noexcept;
+    void disconnect() noexcept;
+    ConnectAttempt attempt;
+
+    /// Takes the VI to the Error state after an error that leaves its queues unusable (guide, section 6.3.1).
+    void fail() noexcept;
+
+    std::atomic<VIP_PVOID> user_data{nullptr};
+
+private:
+    Vi(Nic& nic, std::shared_ptr<CompletionQueue> send_queue, std::shared_ptr<CompletionQueue> receive_queue,
+       Cq* send_cq, Cq* receive_cq);
+    void on_connection_event(const ConnectionEvent& event) noexcept override;
+    void copy_attributes() noexcept;
+    DescriptorLimits limits() const noexcept;
+    bool postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept;
+    VIP_RETURN refuse_descriptor(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
+    VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
+    void break_off() noexcept;
+    void report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
+                VIP_ULONG operation) noexcept;
+    void report_loss() noexcept;
+
+    Nic& nic_;
+    WorkQueue send_;
+    WorkQueue receive_;
+    mutable std::mutex attributes_mutex_;  // guards the attributes of endpoint_
+    // Copies of attributes for posts, which take no lock.
+    const std::uint32_t max_segments_;
+    std::atomic<const ProtectionDomain*> domain_{nullptr};
+    std::atomic<std::uint32_t> max_transfer_bytes_{0};
+    std::atomic<bool> reliable_{false};
+    std::atomic<bool> loss_due_{false};  // the end of the connection is to be told, once
+    Registration<Vi> registration_;
+    std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it
+};
+
+}  // namespace viaduct::vipl

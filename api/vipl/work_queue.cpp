@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/vipl/work_queue.hpp"
+
+#include "api/vipl/cq.hpp"
+#include "api/vipl/nic.hpp"
+#include "api/vipl/vi.hpp"
+
+namespace viaduct::vipl {
+
+std::uint32_t WorkQueue::outstanding() const noexcept { return vi_.endpoint().outstanding(kind_); }
+
+bool WorkQueue::empty() const noexcept { return cq_ != nullptr ? cq_->empty(*this) : outstanding() == 0; }
+
+VIP_RETURN WorkQueue::done(VIP_DESCRIPTOR** descriptor) noexcept {
+    if (cq_ != nullptr) return cq_->done(*this, descriptor);
+    Completion completion;
+    if (queue_->poll({&completion, 1}) != 0) {
+        *descriptor = write_back(completion);
+        return result_of(**descriptor);
+    }
+    if (outstanding() != 0) return VIP_NOT_DONE;
+    *descriptor = nullptr;
+    return VIP_DESCRIPTOR_ERROR;
+}
+
+VIP_RETURN WorkQueue::wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor) noexcept {
+    if (cq_ != nullptr) return VIP_ERROR_RESOURCE;
+    VIP_RETURN result = VIP_NOT_DONE;
+    if (wait_until(*queue_, deadline, [&] { return (result = done(descriptor)) != VIP_NOT_DONE; })) return result;
+    return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
+}
+
+VIP_RETURN WorkQueue::notify(VIP_PVOID context, NotifyHandler handler) {
+    if (cq_ != nullptr) return VIP_ERROR_RESOURCE;
+    if (empty()) return VIP_DESCRIPTOR_ERROR;
+    notifier_.request([this, context, handler] {
+        VIP_DESCRIPTOR* descriptor = nullptr;
+        if (done(&descriptor) == VIP_NOT_DONE) return false;
+        handler(context, vi_.nic().handle(), vi_.handle(), descriptor);
+        return true;
+    });
+    return VIP_SUCCESS;
+}
+
+}  // namespace viaduct::vipl
