@@ -2,6 +2,10 @@
 
 add_library(viaduct_options INTERFACE)
 target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wpedantic)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # gcc 12 sees overlaps in std::string's operator+ that are not there (its bug 105651).
+  target_compile_options(viaduct_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
 if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()
@@ -10,6 +14,9 @@ target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR})
 # The data path crosses several files; link-time optimisation lets the compiler see it whole.
 include(CheckIPOSupported)
 check_ipo_supported(RESULT VIADUCT_HAS_IPO LANGUAGES CXX)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(CMAKE_CXX_COMPILE_OPTIONS_IPO -flto=auto -fno-fat-lto-objects)  # on all processors
+endif()
 function(viaduct_optimise_whole target)
   set_property(TARGET ${target} PROPERTY INTERPROCEDURAL_OPTIMIZATION_RELEASE ${VIADUCT_HAS_IPO})
 endfunction()

@@ -56,7 +56,7 @@ public:
     Status arm() noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
 
-    SpinLock& lock() noexcept { return lock_; }
+    LeaningLock& lock() noexcept { return lock_; }
 
     /// With the lock held. A completion that finds no room is lost, and the device told.
     void push(const Completion& completion, WorkQueue& from) noexcept;
@@ -80,7 +80,7 @@ private:
     Device& device_;
     const std::uint64_t context_;
     const Channel* const channel_;
-    SpinLock lock_;  // guards what follows
+    LeaningLock lock_;  // guards what follows
     std::uint32_t capacity_;
     Ring<Item> items_;
     std::vector<WorkQueue*> attached_;

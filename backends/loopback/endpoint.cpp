@@ -98,12 +98,12 @@ void Endpoint::raise(AsyncEventKind kind, CompletedOperation operation) noexcept
 /// Runs a change that touches both queues, with both locks held; each lock once, the lower address first.
 template <class Change>
 void Endpoint::with_queues_locked(Change change) noexcept {
-    SpinLock* first = &send_.completions().lock();
-    SpinLock* second = &receive_.completions().lock();
+    LeaningLock* first = &send_.completions().lock();
+    LeaningLock* second = &receive_.completions().lock();
     if (std::less<>()(second, first)) std::swap(first, second);
-    const std::lock_guard lock_first(*first);
+    const LeaningLock::Aside lock_first(*first);
     if (first == second) return change();
-    const std::lock_guard lock_second(*second);
+    const LeaningLock::Aside lock_second(*second);
     change();
 }
 
@@ -133,12 +133,12 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
 }
 
 void Endpoint::announce(Connection& connection) noexcept {
-    const std::lock_guard lock(receive_.completions().lock());
+    const LeaningLock::Aside lock(receive_.completions().lock());
     receive_.announce(connection);
 }
 
 void Endpoint::withdraw() noexcept {
-    const std::lock_guard lock(receive_.completions().lock());
+    const LeaningLock::Aside lock(receive_.completions().lock());
     receive_.withdraw();
 }
 
@@ -198,11 +198,11 @@ void Endpoint::request_break() noexcept {
 bool Endpoint::serve(Connection& connection) noexcept {
     if (connection_.get() != &connection) return false;
     {
-        const std::lock_guard lock(send_.completions().lock());
+        const LeaningLock::Aside lock(send_.completions().lock());
         send_.progress();
     }
     {
-        const std::lock_guard lock(receive_.completions().lock());
+        const LeaningLock::Aside lock(receive_.completions().lock());
         receive_.progress();
     }
     if (is_breaking()) {
@@ -217,7 +217,7 @@ void Endpoint::peer_hung_up(Connection& connection) noexcept {
     if (connection_.get() != &connection) return;
     {
         // What the peer had sent before it went is still received.
-        const std::lock_guard lock(receive_.completions().lock());
+        const LeaningLock::Aside lock(receive_.completions().lock());
         receive_.progress();
     }
     const bool on_purpose = connection.closed_on_purpose_by_peer() && !is_breaking();

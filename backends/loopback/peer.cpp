@@ -18,6 +18,7 @@ Result<std::shared_ptr<Peer>> Peer::create(const InstanceInfo& info, pid_t proce
     auto peer = std::make_shared<Peer>();
     peer->instance_id_ = info.instance_id;
     peer->process_ = process;
+    peer->same_process_ = process == getpid();
     peer->asymmetric_ = info.asymmetric != 0;
     peer->doorbell_ = std::move(*doorbell);
     peer->region_memory_ = std::move(*regions);

@@ -40,7 +40,7 @@ public:
     std::optional<RegionView> region(std::uint32_t key) const noexcept { return look_up(*regions_, key); }
 
     /// Whether the peer is this very process: its addresses are good here.
-    bool is_this_process() const noexcept { return process_ == getpid(); }
+    bool is_this_process() const noexcept { return same_process_; }
 
     /// Where `address` of a mapped region is here; null where it is not mapped (yet). Good as long as the caller holds
     /// the send lock under which it asked.
@@ -73,6 +73,7 @@ private:
 
     std::uint64_t instance_id_ = 0;
     pid_t process_ = 0;
+    bool same_process_ = false;
     bool asymmetric_ = false;
     std::atomic<bool> process_vm_{false};
     RemoteDoorbell doorbell_;

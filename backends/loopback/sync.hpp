@@ -34,6 +34,57 @@ private:
     std::atomic<bool> held_{false};
 };
 
+/// The lock of a completion queue. It leans towards the thread that uses the queue: that one takes it without an atomic
+/// read-modify-write, which would wait until the message just written has reached the other core. Whoever else wants
+/// it pays for both with membarrier(2) (docs/adr/0005-leaning-locks.md). A queue that changes hands too often becomes
+/// an ordinary lock.
+class LeaningLock {
+public:
+    void lock() noexcept {
+        if (owner_.load(std::memory_order_relaxed) == this_thread()) {
+            active_.store(true, std::memory_order_relaxed);
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+            if (!wanted_.load(std::memory_order_acquire)) return;
+            active_.store(false, std::memory_order_release);
+        }
+        lock_slowly(true);
+    }
+
+    void unlock() noexcept {
+        if (slow_)
+            unlock_slowly();
+        else
+            active_.store(false, std::memory_order_release);
+    }
+
+    /// For those who come now and then, the agent above all: takes the lock and leaves it leaning as it was.
+    class Aside {
+    public:
+        explicit Aside(LeaningLock& lock) noexcept : lock_(lock) { lock_.lock_slowly(false); }
+        ~Aside() { lock_.unlock_slowly(); }
+        Aside(const Aside&) = delete;
+        Aside& operator=(const Aside&) = delete;
+
+    private:
+        LeaningLock& lock_;
+    };
+
+private:
+    static constexpr int max_owners = 8;
+
+    static void* this_thread() noexcept { return __builtin_thread_pointer(); }
+    void* nobody() noexcept { return this; }  // an address that no thread has
+    void lock_slowly(bool lean) noexcept;
+    void unlock_slowly() noexcept;
+
+    std::atomic<void*> owner_{nullptr};
+    std::atomic<bool> active_{false};  // the owner holds the lock the fast way
+    std::atomic<bool> wanted_{false};  // somebody else holds it or waits for the owner
+    bool slow_ = false;                // how it is held; written by the holder
+    int owners_ = 0;                   // changes of owner so far
+    SpinLock slow_lock_;               // among those who do not come the fast way
+};
+
 /// "I write A, then read B; you write B, then read A" needs a full fence on both sides. Where one side is hot and the
 /// other rare, membarrier(2) lets the rare side pay for both (docs/adr/0004-asymmetric-fences.md).
 class Fence {
@@ -43,6 +94,9 @@ public:
 
     /// For the rare side: a full fence here, and in every thread of every registered process.
     static void heavy() noexcept;
+
+    /// The same within this process. False: it cannot be had.
+    static bool heavy_in_process() noexcept;
 
     /// For the hot side. `asymmetric`: the other side's heavy() reaches this process.
     static void light(bool asymmetric) noexcept {
