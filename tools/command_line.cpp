@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/command_line.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "tools/measure/target.hpp"
+
+namespace viaduct::tools {
+namespace {
+
+std::atomic<bool> stopped{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+measure::ApiKind parse_api(const std::string& text) {
+    if (text == "vipl") return measure::ApiKind::Vipl;
+    if (text == "core") return measure::ApiKind::Core;
+    throw UsageError("unknown API '" + text + "': choose vipl or core");
+}
+
+}  // namespace
+
+options::typed_value<std::string>* text(const char* placeholder) {
+    return options::value<std::string>()->value_name(placeholder);
+}
+
+options::typed_value<std::string>* text(const char* placeholder, const char* default_value) {
+    return text(placeholder)->default_value(default_value);
+}
+
+options::typed_value<Count>* count(const char* placeholder) { return options::value<Count>()->value_name(placeholder); }
+
+options::variables_map parse(int argc, char** argv, const options::options_description& description) {
+    options::options_description all(description);
+    all.add_options()("target", options::value<std::string>());
+    options::positional_options_description positional;
+    positional.add("target", 1);
+    options::variables_map given;
+    try {
+        options::store(options::command_line_parser(argc, argv).options(all).positional(positional).run(), given);
+        options::notify(given);
+    } catch (const options::error& error) {
+        throw UsageError(error.what());
+    }
+    return given;
+}
+
+void add_common_options(options::options_description& description) {
+    auto add = description.add_options();
+    add("api", text("NAME", "vipl"), "programming interface: vipl or core");
+    add("backend", text("NAME"), "loopback or verbs (default: $VIADUCT_BACKEND, else what the machine has)");
+    add("device,I", count("N")->default_value(0), "number of the device to open");
+    add("version,V", "print the version and exit");
+    add("help,h", "print this help and exit");
+}
+
+bool answer_information(const options::variables_map& given, std::string_view tool, std::string_view usage,
+                        const options::options_description& description) {
+    if (given.count("help") != 0) {
+        std::ostringstream text;
+        text << description;
+        fmt::print("{}\n{}\nMore in {}(1).\n", usage, text.str(), tool);
+        return true;
+    }
+    if (given.count("version") != 0) {
+        fmt::print("{} (Viaduct) {}\n", tool, VIADUCT_VERSION);
+        return true;
+    }
+    return false;
+}
+
+std::unique_ptr<measure::Api> open_api(const options::variables_map& given) {
+    const auto kind = parse_api(given["api"].as<std::string>());
+    if (given.count("backend") != 0) {
+        const auto& backend = given["backend"].as<std::string>();
+        if (backend != "loopback" && backend != "verbs")
+            throw UsageError("unknown backend '" + backend + "': choose loopback or verbs");
+        setenv("VIADUCT_BACKEND", backend.c_str(), 1);
+    }
+    return measure::open_api(kind, static_cast<std::uint32_t>(count_of(given, "device", max_uint32)));
+}
+
+std::string service_to_listen_on(const options::variables_map& given) {
+    const auto& attached = given["listen"].as<std::string>();  // as in --listen=7471
+    if (given.count("target") == 0) return attached.empty() ? std::string(measure::default_service) : attached;
+    if (!attached.empty()) throw UsageError("a listening server takes a service and no host");
+    return given["target"].as<std::string>();
+}
+
+measure::Operation parse_operation(const std::string& text) {
+    for (const auto operation : {measure::Operation::Send, measure::Operation::Write, measure::Operation::Read})
+        if (text == measure::text_of(operation)) return operation;
+    throw UsageError("unknown operation '" + text + "': choose send, write or read");
+}
+
+std::chrono::duration<double> parse_seconds(const std::string& option, const std::string& text) {
+    double seconds = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    constexpr double longest = 1e9;
+    if (error != std::errc() || end != text.data() + text.size() || !(seconds >= 0 && seconds <= longest))
+        throw UsageError("bad value '" + text + "' for --" + option + ": expected seconds, such as 0.2");
+    return std::chrono::duration<double>(seconds);
+}
+
+std::uint64_t count_of(const options::variables_map& given, const char* option, Count largest) {
+    const Count count = given[option].as<Count>();
+    if (count < 0 || count > largest) throw UsageError(fmt::format("--{} {} is out of range", option, count));
+    return static_cast<std::uint64_t>(count);
+}
+
+void exclude(const options::variables_map& given, const char* one, const char* other) {
+    const auto chosen = [&](const char* option) { return given.count(option) != 0 && !given[option].defaulted(); };
+    if (chosen(one) && chosen(other)) throw UsageError(fmt::format("--{} and --{} exclude each other", one, other));
+}
+
+const std::atomic<bool>& stop_on_signal() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { stopped.store(true); };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    return stopped;
+}
+
+int run_tool(std::string_view tool, int (*tool_main)(int, char**), int argc, char** argv) noexcept {
+    constexpr int failure = 2;
+    try {
+        return tool_main(argc, argv);
+    } catch (const UsageError& error) {
+        fmt::print(stderr, "{}: {}\nTry '{} --help'.\n", tool, error.what(), tool);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "{}: {}\n", tool, error.what());
+    }
+    return failure;
+}
+
+}  // namespace viaduct::tools

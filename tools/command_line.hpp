@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the command lines of the tools have in common.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <boost/program_options.hpp>
+
+#include "tools/measure/api.hpp"
+#include "tools/measure/error.hpp"
+#include "tools/measure/wire.hpp"
+
+namespace viaduct::tools {
+
+namespace options = boost::program_options;
+
+/// A command line that makes no sense; the text says why.
+class UsageError : public measure::Error {
+public:
+    using Error::Error;
+};
+
+/// An option with a text, or with a whole number that is not negative. Numbers are read as signed: an unsigned option
+/// would take "-1" for a large one.
+using Count = std::int64_t;
+inline constexpr Count max_uint32 = std::numeric_limits<std::uint32_t>::max();
+options::typed_value<std::string>* text(const char* placeholder);
+options::typed_value<std::string>* text(const char* placeholder, const char* default_value);
+options::typed_value<Count>* count(const char* placeholder);
+
+/// The value of such a number. Throws UsageError where it is out of range.
+std::uint64_t count_of(const options::variables_map& given, const char* option,
+                       Count largest = std::numeric_limits<Count>::max());
+
+/// Parses options and at most one positional argument, "target". Throws UsageError.
+options::variables_map parse(int argc, char** argv, const options::options_description& description);
+
+/// --help, --version, --api, --backend and --device.
+void add_common_options(options::options_description& description);
+
+/// Answers --help and --version; whether there was one.
+bool answer_information(const options::variables_map& given, std::string_view tool, std::string_view usage,
+                        const options::options_description& description);
+
+/// Opens the interface, backend and device that the options name.
+std::unique_ptr<measure::Api> open_api(const options::variables_map& given);
+
+/// The service to listen on: the value of --listen or the positional argument, else the default.
+std::string service_to_listen_on(const options::variables_map& given);
+
+measure::Operation parse_operation(const std::string& text);
+
+/// A time in seconds, such as "0.2". Throws UsageError where it is negative or no number.
+std::chrono::duration<double> parse_seconds(const std::string& option, const std::string& text);
+
+/// Whether two options that exclude each other were both given. Throws UsageError.
+void exclude(const options::variables_map& given, const char* one, const char* other);
+
+/// A flag that SIGINT and SIGTERM set. A second signal ends the process as usual.
+const std::atomic<bool>& stop_on_signal();
+
+/// Runs a tool: its exit status, or 2 after a message on standard error.
+int run_tool(std::string_view tool, int (*tool_main)(int, char**), int argc, char** argv) noexcept;
+
+}  // namespace viaduct::tools

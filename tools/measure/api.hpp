@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the tools ask of a programming interface (VIPL, the core, later DAT and RPMA): links that connect and move data.
+//
+// An implementation is an Api, a Listener and a `final` Link. The classes below serve the parts that are not timed; the
+// measuring loops are templates over the final Link, so that no virtual call stands in the way (see any_link.hpp).
+// Failures are thrown (error.hpp). Completions of a queue come in the order of posting, in every interface, so that the
+// caller needs no tags: the n-th completion belongs to the n-th post.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/address.hpp"
+#include "core/work.hpp"
+
+namespace viaduct::measure {
+
+using Host = Bytes<Address::max_host>;
+using Service = Bytes<Address::max_service>;
+using Timeout = std::chrono::milliseconds;
+
+struct DeviceInfo {
+    std::string name;
+    Host host;
+    std::uint32_t max_transfer_bytes = 0;
+    std::uint32_t max_queue_depth = 0;
+    std::uint32_t max_service_bytes = 0;
+};
+
+/// Registered memory, open to the peer's RDMA writes and reads.
+class Region {
+public:
+    virtual ~Region() = default;
+    virtual std::uint32_t key() const noexcept = 0;
+};
+
+struct LinkOptions {
+    std::uint32_t send_depth = 16;     ///< requests outstanding at once
+    std::uint32_t receive_depth = 16;  ///< receives posted at once
+    bool bare = false;  ///< shares its completion queue with other bare links; is connected and closed, moves no data
+};
+
+/// One end of a reliable connection. Used by one thread at a time.
+class Link {
+public:
+    virtual ~Link() = default;
+
+    /// Receives may be posted before. Throws NoListener, TimedOut or Error; the link may then be tried again.
+    virtual void connect(const Address& remote, Timeout timeout) = 0;
+
+    /// Ends the connection and empties the queues; the link may be connected again.
+    virtual void disconnect() noexcept = 0;
+
+    virtual void post_receive(const Sge& piece) = 0;
+    virtual void post_send(const Sge& piece) = 0;
+    virtual void post_write(const Sge& piece, const RemoteAddress& remote) = 0;
+    virtual void post_read(const Sge& piece, const RemoteAddress& remote) = 0;
+
+    /// Takes the next completion of the send queue, if there is one. Throws Closed or Error where it failed.
+    virtual bool poll_send() = 0;
+
+    /// Takes the next completed receive, if there is one: its length in bytes. Throws Closed or Error.
+    virtual std::optional<std::uint32_t> poll_receive() = 0;
+
+    /// The same, waiting.
+    virtual bool wait_send(Timeout timeout) = 0;
+    virtual std::optional<std::uint32_t> wait_receive(Timeout timeout) = 0;
+};
+
+class Listener {
+public:
+    virtual ~Listener() = default;
+
+    /// Connects a link of the same Api with the next client. False: none came in time, or one came and gave up.
+    virtual bool accept(Link& link, Timeout timeout) = 0;
+};
+
+/// An open device, seen through one programming interface. Outlives what it makes.
+class Api {
+public:
+    virtual ~Api() = default;
+
+    virtual std::string_view name() const noexcept = 0;
+    virtual const DeviceInfo& device() const noexcept = 0;
+    virtual std::unique_ptr<Region> register_memory(std::span<std::byte> memory) = 0;
+    virtual std::unique_ptr<Link> create_link(const LinkOptions& options) = 0;
+    virtual std::unique_ptr<Listener> listen(const Service& service) = 0;
+};
+
+enum class ApiKind : std::uint8_t { Vipl, Core };
+
+/// Opens device number `device` of the backend in force (VIADUCT_BACKEND).
+std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device = 0);
+
+/// The name of the backend in force, "none" where there is none.
+std::string backend_name();
+
+/// Connects; where nobody listens, tries again for `patience`. A VIPL server listens only while it waits, so that a
+/// client may meet the moment between two waits.
+void connect_patiently(Link& link, const Address& remote, Timeout timeout, Timeout patience);
+
+}  // namespace viaduct::measure

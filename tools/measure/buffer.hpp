@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Page-aligned, zeroed memory to measure with: from the heap, or shareable with other processes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "core/shareable_memory.hpp"
+
+namespace viaduct::measure {
+
+enum class Memory : std::uint8_t { Shareable, Heap };
+
+class Buffer {
+public:
+    static constexpr std::size_t alignment = 4096;
+
+    Buffer(Memory memory, std::size_t size);
+
+    std::byte* data() const noexcept { return bytes_.data(); }
+    std::size_t size() const noexcept { return bytes_.size(); }
+    std::span<std::byte> bytes() const noexcept { return bytes_; }
+
+private:
+    struct Free {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+
+    std::unique_ptr<void, Free> heap_;
+    std::optional<ShareableMemory> shareable_;
+    std::span<std::byte> bytes_;
+};
+
+}  // namespace viaduct::measure

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/core_api.hpp"
+
+#include <poll.h>
+
+#include <cstring>
+
+#include "tools/measure/error.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+[[noreturn]] void fail_call(const char* what, Status status) {
+    std::string text = std::string(what) + ": " + to_string(status.code());
+    if (*status.where() != '\0') text += std::string(" (") + status.where() + ")";
+    if (status.sys_errno() != 0) text += std::string(": ") + std::strerror(status.sys_errno());
+    if (status.code() == Code::NoListener) throw NoListener("nobody listens there");
+    if (status.code() == Code::TimedOut) throw TimedOut("no answer in time");
+    throw Error(text);
+}
+
+template <class T>
+T take_value(const char* what, Result<T> result) {
+    if (!result.ok()) fail_call(what, result.status());
+    return std::move(*result);
+}
+
+const char* text_of(CompletionCode code) {
+    switch (code) {
+        case CompletionCode::Success: return "success";
+        case CompletionCode::LocalFormat: return "malformed request";
+        case CompletionCode::LocalLength: return "length error";
+        case CompletionCode::LocalProtection: return "protection error";
+        case CompletionCode::RemoteProtection: return "protection error at the peer";
+        case CompletionCode::RemoteOperation: return "the peer had no fitting receive";
+        case CompletionCode::Transport: return "transport error";
+        case CompletionCode::Flushed: return "flushed";
+    }
+    return "unknown error";
+}
+
+class CoreRegion final : public Region {
+public:
+    explicit CoreRegion(std::unique_ptr<MemoryRegion> region) : region_(std::move(region)) {}
+    std::uint32_t key() const noexcept override { return region_->key(); }
+
+private:
+    std::unique_ptr<MemoryRegion> region_;
+};
+
+class CoreListener final : public Listener {
+public:
+    CoreListener(std::unique_ptr<backend::Listener> listener, const EndpointAttributes& attributes)
+        : listener_(std::move(listener)), attributes_(attributes) {}
+
+    bool accept(Link& link, Timeout timeout) override {
+        const auto deadline = Deadline::after(timeout);
+        while (true) {
+            auto request = listener_->next_request();
+            if (request.ok()) return answer(**request, static_cast<CoreLink&>(link));
+            if (request.status().code() != Code::WouldBlock) fail_call("listen", request.status());
+            if (deadline.passed()) return false;
+            pollfd waiter{.fd = listener_->fd(), .events = POLLIN, .revents = 0};
+            ::poll(&waiter, 1, deadline.poll_timeout_ms());
+        }
+    }
+
+private:
+    bool answer(backend::ConnectionRequest& request, CoreLink& link) {
+        if (compatible(attributes_, request.remote_attributes()).ok()) return link.accept(request);
+        // The client learns nothing more from a failure here than from this one.
+        (void)request.reject({});
+        return false;
+    }
+
+    std::unique_ptr<backend::Listener> listener_;
+    EndpointAttributes attributes_;
+};
+
+}  // namespace
+
+CoreApi::CoreApi(std::uint32_t device)
+    : device_(take_value("cannot open the device", Device::open(device, *this))),
+      domain_(take_value("cannot create a protection domain", ProtectionDomain::create(device_))) {
+    const DeviceAttributes& attributes = device_->attributes();
+    info_ = {.name = attributes.name,
+             .host = attributes.host,
+             .max_transfer_bytes = attributes.max_transfer_bytes,
+             .max_queue_depth = attributes.max_queue_depth,
+             .max_service_bytes = attributes.max_service_bytes};
+}
+
+EndpointAttributes CoreApi::endpoint_attributes() const noexcept {
+    return {.reliability = Reliability::ReliableDelivery,
+            .max_transfer_bytes = info_.max_transfer_bytes,
+            .access = {.remote_write = true, .remote_read = true}};
+}
+
+std::unique_ptr<Region> CoreApi::register_memory(std::span<std::byte> memory) {
+    const Access access{.remote_write = true, .remote_read = true};
+    return std::make_unique<CoreRegion>(
+        take_value("cannot register memory", MemoryRegion::create(domain_, memory.data(), memory.size(), access)));
+}
+
+std::shared_ptr<CompletionQueue> CoreApi::create_queue(std::uint32_t depth) {
+    return take_value("cannot create a completion queue", CompletionQueue::create(device_, depth, 0));
+}
+
+std::unique_ptr<Link> CoreApi::create_link(const LinkOptions& options) {
+    if (options.bare) {
+        if (bare_queue_ == nullptr) bare_queue_ = create_queue(1);
+        return std::make_unique<CoreLink>(*this, bare_queue_, bare_queue_);
+    }
+    return std::make_unique<CoreLink>(*this, create_queue(options.send_depth), create_queue(options.receive_depth));
+}
+
+std::unique_ptr<Listener> CoreApi::listen(const Service& service) {
+    auto listener = device_->listen({.host = info_.host, .service = service});
+    return std::make_unique<CoreListener>(take_value("cannot listen", std::move(listener)), endpoint_attributes());
+}
+
+CoreLink::CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends,
+                   std::shared_ptr<CompletionQueue> receives) {
+    sends_.queue = std::move(sends);
+    receives_.queue = std::move(receives);
+    endpoint_ = take_value("cannot create an endpoint", Endpoint::create({.attributes = api.endpoint_attributes(),
+                                                                          .domain = api.domain(),
+                                                                          .send_queue = sends_.queue,
+                                                                          .receive_queue = receives_.queue,
+                                                                          .observer = this}));
+    local_.host = api.device().host;
+}
+
+void CoreLink::connect(const Address& remote, Timeout timeout) {
+    const auto deadline = Deadline::after(timeout);
+    events_.clear();
+    const Status status =
+        endpoint_->connect({.local = local_, .remote = remote, .private_data = {}, .deadline = deadline});
+    if (!status.ok()) fail_call("cannot connect", status);
+    const auto event = events_.wait(Deadline::never());
+    switch (event->kind) {
+        case ConnectionEventKind::Established: return;
+        case ConnectionEventKind::TimedOut: throw TimedOut("no answer in time");
+        case ConnectionEventKind::Rejected: throw Error("the server refused the connection");
+        default: throw Error("the way to the server was lost while connecting");
+    }
+}
+
+bool CoreLink::accept(backend::ConnectionRequest& request) {
+    const Status status = endpoint_->accept(request, {});
+    if (status.code() == Code::TimedOut) return false;
+    if (!status.ok()) fail_call("cannot accept", status);
+    return true;
+}
+
+void CoreLink::disconnect() noexcept {
+    endpoint_->disconnect();
+    events_.clear();
+    for (Inbox* inbox : {&sends_, &receives_}) {
+        while (inbox->queue->poll(inbox->batch) != 0) continue;
+        inbox->fill(0);
+    }
+}
+
+void CoreLink::fail(CompletionCode code) {
+    if (code == CompletionCode::Flushed || code == CompletionCode::Transport) throw Closed("the connection is closed");
+    throw Error(std::string("a request failed: ") + text_of(code));
+}
+
+void CoreLink::fail_post(Status status) { fail_call("cannot post", status); }
+
+}  // namespace viaduct::measure

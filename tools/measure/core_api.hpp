@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The core as a programming interface to measure.
+#pragma once
+
+#include <array>
+
+#include "core/endpoint.hpp"
+#include "core/event_queue.hpp"
+#include "tools/measure/api.hpp"
+
+namespace viaduct::measure {
+
+class CoreApi final : public Api, private DeviceObserver {
+public:
+    explicit CoreApi(std::uint32_t device);
+
+    std::string_view name() const noexcept override { return "core"; }
+    const DeviceInfo& device() const noexcept override { return info_; }
+    std::unique_ptr<Region> register_memory(std::span<std::byte> memory) override;
+    std::unique_ptr<Link> create_link(const LinkOptions& options) override;
+    std::unique_ptr<Listener> listen(const Service& service) override;
+
+    /// What every endpoint is made with, so that both ends agree.
+    EndpointAttributes endpoint_attributes() const noexcept;
+    std::shared_ptr<CompletionQueue> create_queue(std::uint32_t depth);
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+
+private:
+    /// Whatever goes wrong shows in the completions; the events say nothing more.
+    void on_async_event(const AsyncEvent&) noexcept override {}
+
+    std::shared_ptr<Device> device_;
+    std::shared_ptr<ProtectionDomain> domain_;
+    std::shared_ptr<CompletionQueue> bare_queue_;
+    DeviceInfo info_;
+};
+
+class CoreLink final : public Link, private EndpointObserver {
+public:
+    CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends, std::shared_ptr<CompletionQueue> receives);
+
+    void connect(const Address& remote, Timeout timeout) override;
+    void disconnect() noexcept override;
+
+    /// False: the client has given up.
+    bool accept(backend::ConnectionRequest& request);
+
+    void post_receive(const Sge& piece) override {
+        check_posted(endpoint_->post_receive(ReceiveRequest{.sges = {&piece, 1}}));
+    }
+    void post_send(const Sge& piece) override { post(Opcode::Send, piece, {}); }
+    void post_write(const Sge& piece, const RemoteAddress& remote) override { post(Opcode::RdmaWrite, piece, remote); }
+    void post_read(const Sge& piece, const RemoteAddress& remote) override { post(Opcode::RdmaRead, piece, remote); }
+
+    bool poll_send() override { return take(sends_) != nullptr; }
+    std::optional<std::uint32_t> poll_receive() override { return length_of(take(receives_)); }
+    bool wait_send(Timeout timeout) override { return await(sends_, timeout) != nullptr; }
+    std::optional<std::uint32_t> wait_receive(Timeout timeout) override { return length_of(await(receives_, timeout)); }
+
+private:
+    /// A completion queue and what was taken from it in one go.
+    struct Inbox {
+        std::shared_ptr<CompletionQueue> queue;
+        std::array<Completion, 32> batch;
+        std::size_t next = 0;
+        std::size_t end = 0;
+
+        void fill(std::size_t count) noexcept {
+            next = 0;
+            end = count;
+        }
+    };
+
+    void on_connection_event(const ConnectionEvent& event) noexcept override { events_.push(event); }
+
+    void post(Opcode opcode, const Sge& piece, const RemoteAddress& remote) {
+        check_posted(endpoint_->post_send({.opcode = opcode, .remote = remote, .sges = {&piece, 1}}));
+    }
+
+    const Completion* take(Inbox& inbox) {
+        if (inbox.next == inbox.end) {
+            inbox.fill(inbox.queue->poll(inbox.batch));
+            if (inbox.end == 0) return nullptr;
+        }
+        const Completion& completion = inbox.batch[inbox.next++];
+        if (completion.code != CompletionCode::Success) [[unlikely]]
+            fail(completion.code);
+        return &completion;
+    }
+
+    const Completion* await(Inbox& inbox, Timeout timeout) {
+        if (inbox.next == inbox.end) inbox.fill(inbox.queue->wait(inbox.batch, Deadline::after(timeout)));
+        return inbox.end == 0 ? nullptr : take(inbox);
+    }
+
+    static std::optional<std::uint32_t> length_of(const Completion* completion) noexcept {
+        return completion == nullptr ? std::nullopt : std::optional(completion->bytes);
+    }
+
+    static void check_posted(Status status) {
+        if (!status.ok()) [[unlikely]]
+            fail_post(status);
+    }
+
+    [[noreturn]] static void fail(CompletionCode code);
+    [[noreturn]] static void fail_post(Status status);
+
+    Address local_;
+    Inbox sends_;
+    Inbox receives_;
+    EventQueue<ConnectionEvent> events_;
+    std::unique_ptr<Endpoint> endpoint_;
+};
+
+}  // namespace viaduct::measure

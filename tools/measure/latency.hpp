@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The latency loops, compiled for each kind of link.
+//
+// A time stamp is taken and bookkeeping done while a message is on its way, so that neither lengthens the round trip.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include "tools/measure/clock.hpp"
+#include "tools/measure/statistics.hpp"
+#include "tools/measure/workspace.hpp"
+
+namespace viaduct::measure {
+
+/// How long a sleeping loop waits for the other end.
+inline constexpr Timeout stall_limit{30000};
+
+[[noreturn]] inline void fail_stalled() { throw TimedOut("no progress for 30 s"); }
+
+/// Whether the two ends of a local measurement take turns on one processor.
+inline const bool one_processor = std::thread::hardware_concurrency() == 1;
+
+/// Counts polls that found nothing. After some ten microseconds of them the other end is probably not running, and may
+/// be given the processor. Ping-pong wants that only where there is but one: on a busy machine the ends would else
+/// never run at the same time.
+class Spin {
+public:
+    explicit Spin(bool yields = one_processor) noexcept : yields_(yields) {}
+
+    void missed() noexcept {
+        constexpr unsigned polls_between_yields = 1U << 12;
+        if (yields_ && ++misses_ % polls_between_yields == 0) [[unlikely]]
+            std::this_thread::yield();
+    }
+
+private:
+    bool yields_;
+    unsigned misses_ = 0;
+};
+
+/// Take the next completion, by spinning or sleeping as the mode wants.
+template <class L>
+void take_send(L& link, Mode mode) {
+    if (mode == Mode::Blocking) {
+        if (!link.wait_send(stall_limit)) fail_stalled();
+        return;
+    }
+    for (Spin spin; !link.poll_send();) spin.missed();
+}
+
+template <class L>
+std::uint32_t take_receive(L& link, Mode mode) {
+    if (mode == Mode::Blocking) {
+        const auto length = link.wait_receive(stall_limit);
+        if (!length) fail_stalled();
+        return *length;
+    }
+    for (Spin spin;; spin.missed())
+        if (const auto length = link.poll_receive()) return *length;
+}
+
+/// Records the time between calls, except before the first.
+class Laps {
+public:
+    explicit Laps(Histogram& histogram) noexcept : histogram_(histogram) {}
+
+    void mark() noexcept {
+        const Ticks now = ticks();
+        if (last_ != 0) histogram_.record(now - last_);
+        last_ = now;
+    }
+
+private:
+    Histogram& histogram_;
+    Ticks last_ = 0;
+};
+
+/// Ping-pong by messages. Laps are whole round trips.
+template <class L>
+class SendPingPong {
+public:
+    SendPingPong(L& link, const Workspace& workspace, std::uint32_t size, Mode mode)
+        : link_(link),
+          outgoing_(workspace.piece(workspace.outgoing(), size)),
+          incoming_(workspace.piece(workspace.incoming(), workspace.size())),
+          mode_(mode) {}
+
+    void lead(std::uint64_t iterations, Laps& laps) {
+        for (std::uint64_t i = 0; i < iterations; ++i) {
+            link_.post_send(outgoing_);
+            laps.mark();
+            if (i != 0) link_.post_receive(incoming_);  // for the one that the last round used up
+            take_send(link_, mode_);
+            take_receive(link_, mode_);
+        }
+        laps.mark();
+        link_.post_receive(incoming_);
+    }
+
+    void follow(std::uint64_t iterations) {
+        for (std::uint64_t i = 0; i < iterations; ++i) {
+            take_receive(link_, mode_);
+            link_.post_send(outgoing_);
+            link_.post_receive(incoming_);
+            take_send(link_, mode_);
+        }
+    }
+
+private:
+    L& link_;
+    Sge outgoing_;
+    Sge incoming_;
+    Mode mode_;
+};
+
+/// Ping-pong by RDMA writes: each side watches the last byte of its own memory.
+template <class L>
+class WritePingPong {
+public:
+    WritePingPong(L& link, const Workspace& workspace, std::uint32_t size, const RemoteAddress& remote)
+        : link_(link),
+          outgoing_(workspace.piece(workspace.outgoing(), size)),
+          out_mark_(*(workspace.outgoing() + size - 1)),
+          in_mark_(*(workspace.landing() + size - 1)),
+          remote_(remote) {}
+
+    /// Before either side may write.
+    static void prepare(const Workspace& workspace, std::uint32_t size) {
+        std::atomic_ref(*(workspace.landing() + size - 1)).store(std::byte{0}, std::memory_order_release);
+    }
+
+    void lead(std::uint64_t iterations, Laps& laps) {
+        for (std::uint64_t i = 0; i < iterations; ++i) {
+            write();
+            laps.mark();
+            take_send(link_, Mode::Polling);
+            watch();
+            advance();
+        }
+        laps.mark();
+    }
+
+    void follow(std::uint64_t iterations) {
+        for (std::uint64_t i = 0; i < iterations; ++i) {
+            watch();
+            write();
+            take_send(link_, Mode::Polling);
+            advance();
+        }
+    }
+
+private:
+    void write() {
+        out_mark_ = mark_;
+        link_.post_write(outgoing_, remote_);
+    }
+
+    void watch() {
+        const std::atomic_ref in_mark(in_mark_);
+        Spin spin;
+        for (std::uint32_t looks = 1; in_mark.load(std::memory_order_acquire) != mark_; ++looks) {
+            // No message is due: the poll throws once the peer has gone.
+            constexpr std::uint32_t looks_between_polls = 1U << 16;
+            if (looks % looks_between_polls == 0) (void)link_.poll_receive();
+            spin.missed();
+        }
+    }
+
+    /// Marks run from 1 to 255: memory begins with 0.
+    void advance() noexcept { mark_ = static_cast<std::byte>(static_cast<unsigned>(mark_) % 255 + 1); }
+
+    L& link_;
+    Sge outgoing_;
+    std::byte& out_mark_;
+    std::byte& in_mark_;
+    RemoteAddress remote_;
+    std::byte mark_{1};
+};
+
+/// Reads, one after the other; the peer does nothing. A lap is one read.
+template <class L>
+void read_repeatedly(L& link, const Sge& piece, const RemoteAddress& remote, Mode mode, std::uint64_t iterations,
+                     Laps& laps) {
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+        laps.mark();
+        link.post_read(piece, remote);
+        take_send(link, mode);
+    }
+    laps.mark();
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The vi-perf measurement, for programs that want numbers and not a table: a server and a client.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/measure/api.hpp"
+#include "tools/measure/buffer.hpp"
+#include "tools/measure/statistics.hpp"
+#include "tools/measure/wire.hpp"
+
+namespace viaduct::measure {
+
+struct PerfParameters {
+    Test test = Test::Latency;
+    Operation operation = Operation::Send;
+    Mode mode = Mode::Polling;
+    Memory memory = Memory::Shareable;
+    bool bidirectional = false;    ///< both ends stream; bandwidth and rate
+    std::uint32_t window = 128;    ///< requests under way at once; bandwidth and rate
+    std::uint32_t open = 1;        ///< connections held open at once; connect test
+    std::uint32_t max_size = 8;    ///< the largest message that will be measured, bytes
+    std::uint64_t iterations = 0;  ///< 0: as many as fill `duration`
+    std::chrono::duration<double> duration{1.0};
+    std::optional<std::uint64_t> warmup;  ///< iterations; nothing: a tenth, or until the pace is known
+    Timeout connect_timeout{3000};        ///< also how long to wait for a server that is not there yet
+};
+
+/// Why the parameters do not go together, or nothing.
+std::optional<std::string> check(const PerfParameters& parameters);
+
+/// What was measured for one size. Fields that a test does not measure are empty.
+struct Measurement {
+    struct Latency {
+        Histogram histogram;               ///< in ticks
+        double nanoseconds_per_count = 1;  ///< from a value of the histogram to a time
+    };
+
+    std::uint32_t size = 0;        ///< bytes; 0 in the connect test
+    std::uint64_t iterations = 0;  ///< round trips, messages in one direction, or connections
+    double seconds = 0;
+    std::optional<Latency> latency;             ///< one way, of a read, or of a connection
+    std::optional<double> messages_per_second;  ///< both directions together
+    std::optional<double> bytes_per_second;     ///< both directions together
+    std::optional<double> connections_per_second;
+};
+
+/// Told how far a measurement has come, 0 to 1.
+using Progress = std::function<void(double)>;
+
+class PerfClient {
+public:
+    /// Connects and agrees with the server. Throws Error.
+    PerfClient(Api& api, const Address& server, const PerfParameters& parameters);
+    ~PerfClient();
+
+    /// Warms up and measures. Throws Closed or Error.
+    Measurement measure(std::uint32_t size, const Progress& progress = {});
+
+private:
+    class Session;
+    std::unique_ptr<Session> session_;
+};
+
+struct PerfServerOptions {
+    std::uint64_t clients = 0;  ///< to serve before the server returns; 0 for no limit
+    std::function<void()> on_listening = [] {};
+    std::function<void(const std::string&)> tell = [](const std::string&) {};  ///< a line about a client
+};
+
+/// Serves one client after the other until `stop` is set, which is seen between clients.
+void serve_perf(Api& api, const Service& service, const PerfServerOptions& options, const std::atomic<bool>& stop);
+
+}  // namespace viaduct::measure

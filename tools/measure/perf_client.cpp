@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
+
+#include "tools/measure/perf_session.hpp"
+#include "tools/measure/target.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Terms terms_of(const PerfParameters& parameters) {
+    return {.test = parameters.test,
+            .operation = parameters.operation,
+            .mode = parameters.mode,
+            .memory = parameters.memory,
+            .bidirectional = parameters.bidirectional,
+            .window = parameters.window,
+            .open = parameters.open};
+}
+
+}  // namespace
+
+std::optional<std::string> check(const PerfParameters& parameters) {
+    const bool streams = parameters.test == Test::Bandwidth || parameters.test == Test::Rate;
+    if (parameters.bidirectional && !streams) return "only the bandwidth and rate tests can be bidirectional";
+    if (terms_of(parameters).is_write_ping_pong() && parameters.mode == Mode::Blocking)
+        return "write latency is measured by polling memory: there is nothing to block on";
+    if (parameters.open > 1 && parameters.test != Test::Connect) return "only the connect test holds connections open";
+    if (parameters.open == 0) return "the connect test needs at least one connection";
+    if (parameters.window == 0) return "the window must be at least 1";
+    return std::nullopt;
+}
+
+class PerfClient::Session {
+public:
+    Session(Api& api, const Address& server, const PerfParameters& parameters)
+        : server_(server),
+          parameters_(parameters),
+          terms_(terms_of(parameters)),
+          workspace_(api, parameters.memory, parameters.max_size),
+          link_(api.create_link({.send_depth = Terms::depth_for(parameters.window),
+                                 .receive_depth = Terms::depth_for(parameters.window)})),
+          talk_(*link_, workspace_) {
+        for (std::uint32_t i = 0; i < Terms::depth_for(parameters.window); ++i) talk_.post_receive();
+        connect_patiently(*link_, server, parameters.connect_timeout, parameters.connect_timeout);
+        talk_.say(hello());
+        const wire::Reply reply = hear_reply();
+        if (reply.landing.bytes < parameters.max_size) throw Error("the server's memory is smaller than a message");
+        remote_ = {.address = reply.landing.address, .key = reply.landing.key};
+        if (parameters.test != Test::Connect) return;
+        server_.service = numbered_service(static_cast<std::uint16_t>(reply.service));
+        ring_.emplace(api, parameters.open);
+    }
+
+    /// Tells the server that this is the end. A server that has gone already does not mind.
+    ~Session() {
+        try {
+            talk_.say(wire::Run{});
+            (void)talk_.hear(parameters_.connect_timeout);
+        } catch (const Error&) {
+        }
+    }
+
+    Measurement measure(std::uint32_t size, const Progress& progress) {
+        Measurement result;
+        result.size = terms_.test == Test::Connect ? 0 : size;
+        if (parameters_.iterations != 0)
+            measure_count(size, progress, result);
+        else
+            measure_duration(size, progress, result);
+        summarize(result);
+        return result;
+    }
+
+private:
+    wire::PerfHello hello() const {
+        return {.test = static_cast<std::uint8_t>(terms_.test),
+                .operation = static_cast<std::uint8_t>(terms_.operation),
+                .mode = static_cast<std::uint8_t>(terms_.mode),
+                .memory = static_cast<std::uint8_t>(terms_.memory),
+                .bidirectional = terms_.bidirectional,
+                .window = terms_.window,
+                .max_size = parameters_.max_size,
+                .open = terms_.open,
+                .landing = workspace_.landing_for_peer()};
+    }
+
+    wire::Reply hear_reply() {
+        const wire::Reply reply = talk_.hear_reply(reply_patience());
+        talk_.post_receive();
+        return reply;
+    }
+
+    /// The server creates, or takes apart, all connections of the connect test before it answers.
+    Timeout reply_patience() const {
+        constexpr auto for_each = std::chrono::microseconds(500);
+        return parameters_.connect_timeout + std::chrono::duration_cast<Timeout>(for_each * parameters_.open);
+    }
+
+    // A measurement is the sum of several runs: what is told about its progress disturbs none of them, and a run whose
+    // length was misjudged is soon over.
+    static constexpr unsigned runs_wanted = 20;
+
+    void measure_count(std::uint32_t size, const Progress& progress, Measurement& result) {
+        const std::uint64_t warmup =
+            parameters_.warmup.value_or(std::max<std::uint64_t>(parameters_.iterations / 10, 1));
+        if (warmup != 0) warm_up(size, warmup);
+        const std::uint64_t total = parameters_.iterations;
+        const std::uint64_t step = std::max<std::uint64_t>({total / runs_wanted, 1000, parameters_.open});
+        while (result.iterations < total) {
+            run(size, std::min(step, total - result.iterations), result);
+            if (progress) progress(static_cast<double>(result.iterations) / static_cast<double>(total));
+        }
+    }
+
+    void measure_duration(std::uint32_t size, const Progress& progress, Measurement& result) {
+        double pace_s = parameters_.warmup.value_or(0) != 0 ? warm_up(size, *parameters_.warmup) : find_pace(size);
+        const double total_s = parameters_.duration.count();
+        const std::uint64_t least = std::max<std::uint64_t>(16, parameters_.open);
+        do {
+            const auto step = static_cast<std::uint64_t>(total_s / runs_wanted / pace_s);
+            run(size, std::max(step, least), result);
+            pace_s = result.seconds / static_cast<double>(result.iterations);
+            if (progress) progress(std::min(result.seconds / total_s, 1.0));
+        } while (result.seconds < total_s);
+    }
+
+    /// Returns the time of an iteration in seconds.
+    double warm_up(std::uint32_t size, std::uint64_t iterations) {
+        Measurement unused;
+        run(size, iterations, unused);
+        return unused.seconds / static_cast<double>(iterations);
+    }
+
+    /// Warms up for long enough to know the pace.
+    double find_pace(std::uint32_t size) {
+        constexpr double long_enough_s = 0.01;
+        for (std::uint64_t iterations = 32;; iterations *= 4) {
+            const double pace_s = warm_up(size, iterations);
+            if (pace_s * static_cast<double>(iterations) >= long_enough_s) return pace_s;
+        }
+    }
+
+    /// One run with the server's help, added to the result.
+    void run(std::uint32_t size, std::uint64_t iterations, Measurement& result) {
+        const wire::Run run{.size = size, .iterations = iterations};
+        if (terms_.is_write_ping_pong()) WritePingPong<Link>::prepare(workspace_, size);
+        talk_.say(run);
+        (void)hear_reply();
+        talk_.send(0);  // the server begins: what it sends would otherwise overwrite the reply
+        const auto start = Clock::now();
+        switch (terms_.test) {
+            case Test::Latency: lead_latency(run, histogram_of(result)); break;
+            case Test::Bandwidth:
+            case Test::Rate: lead_stream(run); break;
+            case Test::Connect: connect_ring(run, histogram_of(result)); break;
+        }
+        result.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+        result.iterations += iterations;
+        if (ring_) ring_->disconnect_all();
+    }
+
+    Histogram& histogram_of(Measurement& result) const {
+        if (!result.latency) {
+            const bool round_trip = terms_.test == Test::Latency && terms_.operation != Operation::Read;
+            result.latency.emplace().nanoseconds_per_count = nanoseconds_per_tick() * (round_trip ? 0.5 : 1.0);
+        }
+        return result.latency->histogram;
+    }
+
+    void lead_latency(const wire::Run& run, Histogram& histogram) {
+        Laps laps(histogram);
+        with_final_link(*link_, [&]<class L>(L& link) {
+            switch (terms_.operation) {
+                case Operation::Send:
+                    return SendPingPong<L>(link, workspace_, run.size, terms_.mode).lead(run.iterations, laps);
+                case Operation::Write:
+                    return WritePingPong<L>(link, workspace_, run.size, remote_).lead(run.iterations, laps);
+                case Operation::Read:
+                    return read_repeatedly(link, workspace_.piece(workspace_.outgoing(), run.size), remote_,
+                                           terms_.mode, run.iterations, laps);
+            }
+        });
+    }
+
+    void lead_stream(const wire::Run& run) {
+        with_final_link(*link_,
+                        [&]<class L>(L& link) { Stream<L>(link, workspace_, terms_.plan(run, true, remote_)).run(); });
+    }
+
+    void connect_ring(const wire::Run& run, Histogram& histogram) {
+        for (std::uint64_t i = 0; i < run.iterations; ++i) {
+            const Ticks begun = ticks();
+            connect_patiently(ring_->next(i), server_, parameters_.connect_timeout, parameters_.connect_timeout);
+            histogram.record(ticks() - begun);
+        }
+    }
+
+    /// Adds the rates that follow from counts and times.
+    void summarize(Measurement& result) const {
+        const double per_second = static_cast<double>(result.iterations) / result.seconds;
+        switch (terms_.test) {
+            case Test::Latency: break;
+            case Test::Connect: result.connections_per_second = per_second; break;
+            case Test::Bandwidth:
+            case Test::Rate:
+                result.messages_per_second = per_second * (terms_.bidirectional ? 2 : 1);
+                result.bytes_per_second = *result.messages_per_second * result.size;
+                break;
+        }
+    }
+
+    Address server_;
+    PerfParameters parameters_;
+    Terms terms_;
+    Workspace workspace_;
+    std::unique_ptr<Link> link_;
+    Conversation talk_;
+    RemoteAddress remote_;
+    std::optional<LinkRing> ring_;
+};
+
+namespace {
+
+void check_device(const DeviceInfo& device, const PerfParameters& parameters) {
+    if (const auto fault = check(parameters)) throw Error(*fault);
+    if (parameters.max_size > device.max_transfer_bytes)
+        throw Error("device " + device.name + " moves at most " + std::to_string(device.max_transfer_bytes) +
+                    " bytes in a message");
+    if (parameters.window > max_window(device))
+        throw Error("device " + device.name + " serves windows of at most " + std::to_string(max_window(device)));
+}
+
+}  // namespace
+
+PerfClient::PerfClient(Api& api, const Address& server, const PerfParameters& parameters) {
+    check_device(api.device(), parameters);
+    session_ = std::make_unique<Session>(api, server, parameters);
+}
+
+PerfClient::~PerfClient() = default;
+
+Measurement PerfClient::measure(std::uint32_t size, const Progress& progress) {
+    return session_->measure(size, progress);
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <exception>
+#include <random>
+
+#include "tools/measure/perf_session.hpp"
+#include "tools/measure/target.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+/// How often waits look whether they shall stop.
+constexpr Timeout slice(100);
+
+/// A service number for the connections of a connect test.
+std::uint16_t dynamic_service() {
+    std::random_device random;
+    return std::uniform_int_distribution<std::uint16_t>(49152, 65535)(random);
+}
+
+/// One client: the greeting, then runs until it says goodbye.
+class Session {
+public:
+    explicit Session(Api& api)
+        : api_(api),
+          greeting_(api, Memory::Heap, wire::max_message_bytes),
+          link_(api.create_link(
+              {.send_depth = api.device().max_queue_depth, .receive_depth = api.device().max_queue_depth})),
+          greeting_talk_(*link_, greeting_) {
+        greeting_talk_.post_receive();
+    }
+
+    Link& link() noexcept { return *link_; }
+
+    /// Agrees on the terms. Throws where the client is to be refused.
+    void greet() {
+        const auto message = greeting_talk_.hear(std::chrono::seconds(5));
+        if (!message) throw Error("the client says nothing");
+        std::string reason;
+        const auto hello = wire::read<wire::PerfHello>(*message, reason);
+        if (!hello) refuse(reason);
+        const wire::Limits limits{.max_transfer_bytes = api_.device().max_transfer_bytes,
+                                  .max_window = max_window(api_.device())};
+        if (const auto fault = wire::check(*hello, limits)) refuse(*fault);
+        take(*hello);
+        prepare();
+    }
+
+    std::string terms() const {
+        std::string text = std::string(text_of(terms_.test));
+        if (terms_.test == Test::Connect) return text + ", " + std::to_string(terms_.open) + " open at once";
+        return text + ", " + std::string(text_of(terms_.operation)) + ", " + std::string(text_of(terms_.mode)) +
+               ", up to " + std::to_string(max_size_) + " bytes";
+    }
+
+    void serve() {
+        while (const auto run = hear_run()) {
+            if (terms_.is_write_ping_pong()) WritePingPong<Link>::prepare(*workspace_, run->size);
+            if (terms_.test == Test::Connect) ring_->disconnect_all();
+            talk_->say(wire::Reply{});
+            (void)hear();  // the client has read the reply
+            talk_->post_receive();
+            follow(*run);
+        }
+        talk_->say(wire::Reply{});
+        wait_for_end();
+    }
+
+private:
+    void take(const wire::PerfHello& hello) {
+        terms_ = {.test = static_cast<Test>(hello.test),
+                  .operation = static_cast<Operation>(hello.operation),
+                  .mode = static_cast<Mode>(hello.mode),
+                  .memory = static_cast<Memory>(hello.memory),
+                  .bidirectional = hello.bidirectional != 0,
+                  .window = hello.window,
+                  .open = hello.open};
+        remote_ = {.address = hello.landing.address, .key = hello.landing.key};
+        max_size_ = hello.max_size;
+    }
+
+    /// Makes what the test needs and tells the client.
+    void prepare() {
+        wire::Reply reply;
+        try {
+            workspace_.emplace(api_, terms_.memory, max_size_);
+            if (terms_.test == Test::Connect) {
+                const std::uint16_t service = dynamic_service();
+                listener_ = api_.listen(numbered_service(service));
+                ring_.emplace(api_, terms_.open);
+                reply.service = service;
+            }
+        } catch (const std::exception& error) {
+            refuse(error.what());
+        }
+        talk_.emplace(*link_, *workspace_);
+        for (std::uint32_t i = 0; i < Terms::depth_for(terms_.window); ++i) talk_->post_receive();
+        reply.landing = workspace_->landing_for_peer();
+        greeting_talk_.say(reply);
+    }
+
+    [[noreturn]] void refuse(const std::string& why) {
+        greeting_talk_.say(wire::refusal(why));
+        greeting_talk_.post_receive();
+        wait_for_end();
+        throw Error("refused: " + why);
+    }
+
+    /// Lets the client read the last answer before the connection ends: it leaves first.
+    void wait_for_end() {
+        try {
+            (void)link_->wait_receive(std::chrono::seconds(1));
+        } catch (const Closed&) {
+        }
+    }
+
+    /// The next message, however long it takes. Throws once the client has gone.
+    std::span<const std::byte> hear() {
+        while (true)
+            if (const auto message = talk_->hear(stall_limit)) return *message;
+    }
+
+    /// The next run, or nothing once the client has said goodbye.
+    std::optional<wire::Run> hear_run() {
+        std::string reason;
+        const auto run = wire::read<wire::Run>(hear(), reason);
+        talk_->post_receive();
+        if (!run) throw Error(reason);
+        if (run->iterations == 0) return std::nullopt;
+        if (run->size == 0 || run->size > max_size_) throw Error("the client asks for a size that was not agreed");
+        return run;
+    }
+
+    void follow(const wire::Run& run) {
+        switch (terms_.test) {
+            case Test::Latency: with_final_link(*link_, [&](auto& link) { follow_latency(link, run); }); break;
+            case Test::Bandwidth:
+            case Test::Rate:
+                with_final_link(*link_, [&]<class L>(L& link) {
+                    Stream<L>(link, *workspace_, terms_.plan(run, false, remote_)).run();
+                });
+                break;
+            case Test::Connect: accept_connections(run.iterations); break;
+        }
+    }
+
+    template <class L>
+    void follow_latency(L& link, const wire::Run& run) {
+        switch (terms_.operation) {
+            case Operation::Send:
+                SendPingPong<L>(link, *workspace_, run.size, terms_.mode).follow(run.iterations);
+                break;
+            case Operation::Write: WritePingPong<L>(link, *workspace_, run.size, remote_).follow(run.iterations); break;
+            case Operation::Read: break;  // the reader needs no help
+        }
+    }
+
+    void accept_connections(std::uint64_t count) {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            Link& link = ring_->next(i);
+            // No message is due: the poll throws once the client has gone.
+            while (!listener_->accept(link, slice)) (void)link_->poll_receive();
+        }
+    }
+
+    Api& api_;
+    Terms terms_{};
+    std::uint32_t max_size_ = 0;
+    RemoteAddress remote_;
+    Workspace greeting_;
+    std::optional<Workspace> workspace_;
+    std::unique_ptr<Listener> listener_;
+    std::optional<LinkRing> ring_;
+    std::unique_ptr<Link> link_;
+    Conversation greeting_talk_;
+    std::optional<Conversation> talk_;
+};
+
+void serve_client(Session& session, const std::string& name, const PerfServerOptions& options) {
+    try {
+        session.greet();
+        options.tell(name + " connected: " + session.terms());
+        session.serve();
+        options.tell(name + " is done");
+    } catch (const Closed&) {
+        options.tell(name + " has gone away");
+    } catch (const std::exception& error) {
+        options.tell(name + ": " + error.what());
+    }
+}
+
+}  // namespace
+
+void serve_perf(Api& api, const Service& service, const PerfServerOptions& options, const std::atomic<bool>& stop) {
+    const auto listener = api.listen(service);
+    options.on_listening();
+    std::uint64_t clients = 0;
+    auto next = std::make_unique<Session>(api);
+    while (!stop.load() && (options.clients == 0 || clients < options.clients)) {
+        if (!listener->accept(next->link(), slice)) continue;
+        serve_client(*next, "client " + std::to_string(++clients), options);
+        next = std::make_unique<Session>(api);
+    }
+}
+
+}  // namespace viaduct::measure

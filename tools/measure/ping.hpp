@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The vi-ping measurement: one request at a time, its payload checked byte for byte.
+//
+// Send: the server sends back what it receives. Write: the client writes into the server's memory and sends an empty
+// notice; the server writes the same bytes into the client's memory and sends its notice. Read: the client reads the
+// server's memory, and the server does nothing.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tools/measure/api.hpp"
+#include "tools/measure/statistics.hpp"
+#include "tools/measure/wire.hpp"
+
+namespace viaduct::measure {
+
+/// What travels: a number, as a header, and a pattern that depends on it.
+using wire::ping_header_bytes;
+void fill_frame(std::span<std::byte> frame, std::uint32_t sequence) noexcept;
+bool frame_is_intact(std::span<const std::byte> frame, std::uint32_t sequence) noexcept;
+
+struct PingOptions {
+    Operation operation = Operation::Send;
+    std::uint32_t payload_bytes = 56;
+    Timeout timeout{1000};  ///< for a reply, and for the connection
+
+    std::uint32_t frame_bytes() const noexcept { return payload_bytes + ping_header_bytes; }
+};
+
+struct PingOutcome {
+    std::uint32_t sequence = 0;
+    std::optional<double> time_us;  ///< of the round trip, where there was a reply
+    std::string loss;               ///< why there was none
+};
+
+class PingClient {
+public:
+    PingClient(Api& api, Address server, const PingOptions& options);
+    ~PingClient();
+
+    /// One request; connects first where there is no connection. A request without an intact reply costs the
+    /// connection, so that a late reply is never taken for another. Nothing: `stop` was set meanwhile.
+    std::optional<PingOutcome> ping(std::uint32_t sequence, const std::atomic<bool>& stop);
+
+private:
+    class Session;
+
+    Api& api_;
+    Address server_;
+    PingOptions options_;
+    std::unique_ptr<Session> session_;
+};
+
+struct PingSchedule {
+    std::uint64_t count = 0;  ///< requests; 0 for no limit
+    std::chrono::nanoseconds interval{std::chrono::seconds(1)};
+    std::optional<std::chrono::nanoseconds> deadline;  ///< for the whole
+};
+
+struct PingSummary {
+    std::uint64_t transmitted = 0;
+    RunningStatistics round_trips_us;
+    std::chrono::nanoseconds time{};
+
+    std::uint64_t received() const noexcept { return round_trips_us.count(); }
+    double loss_percent() const noexcept;
+};
+
+/// Pings as scheduled until `stop` is set, and tells each outcome.
+PingSummary run_pings(PingClient& client, const PingSchedule& schedule, const std::atomic<bool>& stop,
+                      const std::function<void(const PingOutcome&)>& tell);
+
+struct PingServerOptions {
+    std::uint64_t clients = 0;  ///< to serve before run() returns; 0 for no limit
+    std::function<void()> on_listening = [] {};
+    std::function<void(const std::string&)> tell = [](const std::string&) {};  ///< a line about a client
+};
+
+/// Serves each client on a thread of its own.
+class PingServer {
+public:
+    PingServer(Api& api, const Service& service, PingServerOptions options);
+    ~PingServer();
+
+    void run(const std::atomic<bool>& stop);
+
+private:
+    class Client;
+
+    struct Worker {
+        std::unique_ptr<std::atomic<bool>> done;
+        std::thread thread;
+    };
+
+    void start(std::unique_ptr<Client> client, std::uint64_t number, const std::atomic<bool>& stop);
+    void join_finished();
+    void tell(const std::string& line);
+
+    Api& api_;
+    PingServerOptions options_;
+    std::unique_ptr<Listener> listener_;
+    std::mutex tell_mutex_;
+    std::vector<Worker> workers_;
+};
+
+}  // namespace viaduct::measure

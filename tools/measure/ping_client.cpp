@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cstring>
+
+#include "core/deadline.hpp"
+#include "tools/measure/ping.hpp"
+#include "tools/measure/workspace.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How often waits look whether they shall stop.
+constexpr Timeout slice(100);
+
+constexpr std::byte pattern(std::uint32_t sequence, std::size_t index) noexcept {
+    return static_cast<std::byte>(sequence * 31 + index * 7 + (index >> 8));
+}
+
+/// Thrown through a request that is given up because the user wants to stop.
+struct Stopped {};
+
+}  // namespace
+
+void fill_frame(std::span<std::byte> frame, std::uint32_t sequence) noexcept {
+    const std::uint32_t header[] = {sequence, ~sequence};
+    static_assert(sizeof header == ping_header_bytes);
+    std::memcpy(frame.data(), header, sizeof header);
+    for (std::size_t i = sizeof header; i < frame.size(); ++i) frame[i] = pattern(sequence, i);
+}
+
+bool frame_is_intact(std::span<const std::byte> frame, std::uint32_t sequence) noexcept {
+    const std::uint32_t header[] = {sequence, ~sequence};
+    if (frame.size() < sizeof header || std::memcmp(frame.data(), header, sizeof header) != 0) return false;
+    for (std::size_t i = sizeof header; i < frame.size(); ++i)
+        if (frame[i] != pattern(sequence, i)) return false;
+    return true;
+}
+
+/// A connection to a server, and the memory for one request.
+class PingClient::Session {
+public:
+    Session(Api& api, const Address& server, const PingOptions& options)
+        : options_(options),
+          workspace_(api, Memory::Shareable, options.frame_bytes()),
+          link_(api.create_link({})),
+          talk_(*link_, workspace_) {
+        for (int i = 0; i < 2; ++i) talk_.post_receive();
+        // Long enough for a server that is between two waits, short enough to tell that there is none.
+        constexpr Timeout patience(20);
+        connect_patiently(*link_, server, options.timeout, patience);
+        talk_.say(wire::PingHello{.frame_bytes = options.frame_bytes(),
+                                  .operation = static_cast<std::uint8_t>(options.operation),
+                                  .landing = workspace_.landing_for_peer()});
+        const wire::Reply reply = talk_.hear_reply(options.timeout);
+        if (reply.landing.bytes < options.frame_bytes()) throw Error("the server's memory is smaller than a request");
+        remote_ = {.address = reply.landing.address, .key = reply.landing.key};
+        talk_.post_receive();
+    }
+
+    /// The time of the round trip. Throws where there is no intact reply.
+    std::chrono::nanoseconds request(std::uint32_t sequence, const std::atomic<bool>& stop) {
+        stop_ = &stop;
+        deadline_ = Deadline::after(options_.timeout);
+        switch (options_.operation) {
+            case Operation::Send: return send(sequence);
+            case Operation::Write: return write(sequence);
+            case Operation::Read: return read();
+        }
+        throw Error("unknown operation");
+    }
+
+private:
+    std::span<std::byte> frame(std::byte* buffer) const noexcept { return {buffer, options_.frame_bytes()}; }
+    Sge piece(std::byte* buffer) const noexcept { return workspace_.piece(buffer, options_.frame_bytes()); }
+
+    /// Repeats a wait of the link, in slices, until it succeeds.
+    template <class Wait>
+    auto await(Wait wait) {
+        while (true) {
+            if (auto result = wait(slice)) return result;
+            if (stop_->load()) throw Stopped();
+            if (deadline_.passed()) throw TimedOut("no answer in time");
+        }
+    }
+
+    std::uint32_t await_receive() {
+        return *await([this](Timeout time) { return link_->wait_receive(time); });
+    }
+    void await_send() {
+        await([this](Timeout time) { return link_->wait_send(time); });
+    }
+
+    std::chrono::nanoseconds send(std::uint32_t sequence) {
+        fill_frame(frame(workspace_.outgoing()), sequence);
+        const auto start = Clock::now();
+        link_->post_send(piece(workspace_.outgoing()));
+        const std::uint32_t length = await_receive();
+        const auto end = Clock::now();
+        await_send();
+        verify(length == options_.frame_bytes() && frame_is_intact(frame(workspace_.incoming()), sequence));
+        talk_.post_receive();
+        return end - start;
+    }
+
+    std::chrono::nanoseconds write(std::uint32_t sequence) {
+        fill_frame(frame(workspace_.outgoing()), sequence);
+        std::ranges::fill(frame(workspace_.landing()), std::byte{0});
+        const auto start = Clock::now();
+        link_->post_write(piece(workspace_.outgoing()), remote_);
+        link_->post_send(workspace_.piece(workspace_.outgoing(), 0));
+        await_receive();
+        const auto end = Clock::now();
+        for (int posted = 0; posted < 2; ++posted) await_send();
+        verify(frame_is_intact(frame(workspace_.landing()), sequence));
+        talk_.post_receive();
+        return end - start;
+    }
+
+    std::chrono::nanoseconds read() {
+        std::ranges::fill(frame(workspace_.outgoing()), std::byte{0});
+        const auto start = Clock::now();
+        link_->post_read(piece(workspace_.outgoing()), remote_);
+        await_send();
+        const auto end = Clock::now();
+        verify(frame_is_intact(frame(workspace_.outgoing()), 0));
+        return end - start;
+    }
+
+    static void verify(bool intact) {
+        if (!intact) throw Error("the payload came back changed");
+    }
+
+    PingOptions options_;
+    Workspace workspace_;
+    std::unique_ptr<Link> link_;
+    Conversation talk_;
+    RemoteAddress remote_;
+    const std::atomic<bool>* stop_ = nullptr;
+    Deadline deadline_ = Deadline::never();
+};
+
+PingClient::PingClient(Api& api, Address server, const PingOptions& options)
+    : api_(api), server_(server), options_(options) {
+    if (options.frame_bytes() > api.device().max_transfer_bytes)
+        throw Error("the payload is too long: device " + api.device().name + " moves at most " +
+                    std::to_string(api.device().max_transfer_bytes - ping_header_bytes) + " bytes");
+}
+
+PingClient::~PingClient() = default;
+
+std::optional<PingOutcome> PingClient::ping(std::uint32_t sequence, const std::atomic<bool>& stop) {
+    PingOutcome outcome{.sequence = sequence, .time_us = {}, .loss = {}};
+    try {
+        if (session_ == nullptr) session_ = std::make_unique<Session>(api_, server_, options_);
+        outcome.time_us = std::chrono::duration<double, std::micro>(session_->request(sequence, stop)).count();
+        return outcome;
+    } catch (const Stopped&) {
+        return std::nullopt;
+    } catch (const Error& error) {
+        outcome.loss = error.what();
+    }
+    session_.reset();
+    return outcome;
+}
+
+double PingSummary::loss_percent() const noexcept {
+    if (transmitted == 0) return 0;
+    return 100.0 * static_cast<double>(transmitted - received()) / static_cast<double>(transmitted);
+}
+
+namespace {
+
+/// Sleeps until a point in time, unless told to stop.
+void sleep_until(Clock::time_point end, const std::atomic<bool>& stop) {
+    while (!stop.load() && Clock::now() < end)
+        std::this_thread::sleep_until(std::min(end, Clock::now() + Clock::duration(slice)));
+}
+
+}  // namespace
+
+PingSummary run_pings(PingClient& client, const PingSchedule& schedule, const std::atomic<bool>& stop,
+                      const std::function<void(const PingOutcome&)>& tell) {
+    PingSummary summary;
+    const auto start = Clock::now();
+    const auto end = schedule.deadline ? Deadline::after(*schedule.deadline) : Deadline::never();
+    for (std::uint32_t sequence = 1; !stop.load() && !end.passed(); ++sequence) {
+        const auto begun = Clock::now();
+        const auto outcome = client.ping(sequence, stop);
+        if (!outcome) break;
+        ++summary.transmitted;
+        if (outcome->time_us) summary.round_trips_us.add(*outcome->time_us);
+        tell(*outcome);
+        if (summary.transmitted == schedule.count) break;
+        sleep_until(std::min<Clock::time_point>(begun + schedule.interval, end.point()), stop);
+    }
+    summary.time = Clock::now() - start;
+    return summary;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace viaduct::measure {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A number of the report: how each format calls it, and how the table shows it. The table's unit is `scale` times
+/// larger than that of the programs' formats.
+struct Column {
+    const char* key;      ///< in CSV and JSON, with the unit
+    const char* heading;  ///< in the table, with the unit
+    int width;
+    int decimals;
+    double scale;
+    double value;
+    bool counts = false;  ///< a whole number
+};
+
+std::string_view text_of(Memory memory) { return memory == Memory::Shareable ? "shareable" : "heap"; }
+
+std::vector<Column> latency_columns(const Measurement::Latency& latency) {
+    const auto time = [&](double count) { return count * latency.nanoseconds_per_count; };
+    const Histogram& histogram = latency.histogram;
+    const auto column = [](const char* key, const char* heading, double value) {
+        return Column{key, heading, 12, 3, 1000, value};
+    };
+    return {column("min_ns", "min [us]", time(static_cast<double>(histogram.min()))),
+            column("mean_ns", "mean [us]", time(histogram.mean())),
+            column("p50_ns", "p50 [us]", time(histogram.percentile(0.5))),
+            column("p99_ns", "p99 [us]", time(histogram.percentile(0.99))),
+            column("p99.9_ns", "p99.9 [us]", time(histogram.percentile(0.999))),
+            column("max_ns", "max [us]", time(static_cast<double>(histogram.max())))};
+}
+
+std::vector<Column> columns_of(const Measurement& measurement, Test test) {
+    std::vector<Column> columns;
+    if (test != Test::Connect)
+        columns.push_back({"size_bytes", "size [B]", 10, 0, 1, static_cast<double>(measurement.size), true});
+    columns.push_back({"iterations", test == Test::Connect ? "connections" : "iterations", 12, 0, 1,
+                       static_cast<double>(measurement.iterations), true});
+    columns.push_back({"seconds", "time [s]", 9, 3, 1, measurement.seconds});
+    if (measurement.connections_per_second)
+        columns.push_back({"connections_per_second", "rate [1/s]", 12, 0, 1, *measurement.connections_per_second});
+    if (measurement.bytes_per_second)
+        columns.push_back({"bytes_per_second", "bandwidth [MB/s]", 17, 2, 1e6, *measurement.bytes_per_second});
+    if (measurement.messages_per_second)
+        columns.push_back({"messages_per_second", "rate [Mmsg/s]", 14, 4, 1e6, *measurement.messages_per_second});
+    if (measurement.latency)
+        for (const Column& column : latency_columns(*measurement.latency)) columns.push_back(column);
+    return columns;
+}
+
+std::string title_of(const ReportContext& context) {
+    const PerfParameters& parameters = context.parameters;
+    std::string text = fmt::format("vi-perf {}: {} to {} ({})", measure::text_of(parameters.test), context.api,
+                                   context.server, context.backend);
+    if (parameters.test == Test::Connect) return text + fmt::format(", {} open at once", parameters.open);
+    text += fmt::format(", {}, {}, {} memory", measure::text_of(parameters.operation),
+                        measure::text_of(parameters.mode), text_of(parameters.memory));
+    if (parameters.test == Test::Latency)
+        return text + (parameters.operation == Operation::Read ? ", time of a read" : ", one way");
+    return text + fmt::format(", window {}{}", parameters.window, parameters.bidirectional ? ", bidirectional" : "");
+}
+
+Json histogram_json(const Measurement::Latency& latency) {
+    Json bars = Json::array();
+    for (const auto& bar : latency.histogram.bars())
+        bars.push_back({{"from_ns", bar.first * latency.nanoseconds_per_count},
+                        {"to_ns", bar.end * latency.nanoseconds_per_count},
+                        {"count", bar.count}});
+    return bars;
+}
+
+Json json_of(const Measurement& measurement, const ReportContext& context) {
+    Json row;
+    for (const Column& column : columns_of(measurement, context.parameters.test)) {
+        if (column.counts)
+            row[column.key] = static_cast<std::uint64_t>(column.value);
+        else
+            row[column.key] = column.value;
+    }
+    if (context.histogram && measurement.latency) row["histogram"] = histogram_json(*measurement.latency);
+    return row;
+}
+
+/// What stands before the numbers in CSV, and beside them in JSON.
+std::vector<std::pair<const char*, std::string>> settings_of(const ReportContext& context) {
+    const PerfParameters& parameters = context.parameters;
+    return {{"test", std::string(measure::text_of(parameters.test))},
+            {"api", context.api},
+            {"backend", context.backend},
+            {"op", std::string(measure::text_of(parameters.operation))},
+            {"mode", std::string(measure::text_of(parameters.mode))},
+            {"memory", std::string(text_of(parameters.memory))}};
+}
+
+}  // namespace
+
+Report::Report(Format format, ReportContext context, std::FILE* out)
+    : format_(format), context_(std::move(context)), out_(out) {}
+
+void Report::print_line(const std::string& line) {
+    fmt::print(out_, "{}\n", line);
+    std::fflush(out_);
+}
+
+void Report::add(const Measurement& measurement) {
+    switch (format_) {
+        case Format::Table: print_table_row(measurement); break;
+        case Format::Csv: print_csv_row(measurement); break;
+        case Format::Json: results_.push_back(json_of(measurement, context_)); break;
+    }
+    headed_ = true;
+}
+
+void Report::print_table_row(const Measurement& measurement) {
+    std::string heading;
+    std::string row;
+    for (const Column& column : columns_of(measurement, context_.parameters.test)) {
+        heading += fmt::format("{:>{}}", column.heading, column.width);
+        row += fmt::format("{:>{}.{}f}", column.value / column.scale, column.width, column.decimals);
+    }
+    if (!headed_) print_line(title_of(context_) + "\n" + heading);
+    print_line(row);
+    if (context_.histogram && measurement.latency) print_histogram(*measurement.latency);
+}
+
+void Report::print_histogram(const Measurement::Latency& latency) {
+    const auto bars = latency.histogram.bars();
+    constexpr double widest = 50;
+    const auto most = static_cast<double>(std::ranges::max(bars, {}, &Histogram::Bar::count).count);
+    const double scale = latency.nanoseconds_per_count / 1000;
+    for (const auto& bar : bars) {
+        const auto length = static_cast<std::size_t>(widest * static_cast<double>(bar.count) / most);
+        print_line(fmt::format("{:>10.3f} -{:>10.3f} us {:>12} {}", bar.first * scale, bar.end * scale, bar.count,
+                               std::string(length, '#')));
+    }
+}
+
+void Report::print_csv_row(const Measurement& measurement) {
+    std::string heading;
+    std::string row;
+    for (const auto& [key, value] : settings_of(context_)) {
+        heading += std::string(key) + ",";
+        row += value + ",";
+    }
+    for (const Column& column : columns_of(measurement, context_.parameters.test)) {
+        heading += std::string(column.key) + ",";
+        row += fmt::format("{:.{}f},", column.value, column.counts ? 0 : 6);
+    }
+    heading.pop_back();
+    row.pop_back();
+    if (!headed_) print_line(heading);
+    print_line(row);
+}
+
+void Report::finish() {
+    if (format_ != Format::Json) return;
+    Json document = {{"tool", "vi-perf"}, {"version", context_.version}, {"server", context_.server}};
+    for (const auto& [key, value] : settings_of(context_)) document[key] = value;
+    document["window"] = context_.parameters.window;
+    document["open"] = context_.parameters.open;
+    document["bidirectional"] = context_.parameters.bidirectional;
+    document["results"] = results_;
+    print_line(document.dump(2));
+}
+
+}  // namespace viaduct::measure

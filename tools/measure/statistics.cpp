@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/statistics.hpp"
+
+#include <cmath>
+
+namespace viaduct::measure {
+
+void RunningStatistics::add(double sample) noexcept {
+    ++count_;
+    min_ = std::min(min_, sample);
+    max_ = std::max(max_, sample);
+    const double distance = sample - mean_;
+    mean_ += distance / static_cast<double>(count_);
+    squares_ += distance * (sample - mean_);
+}
+
+double RunningStatistics::deviation() const noexcept {
+    return count_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(count_));
+}
+
+double Histogram::begin_of(std::size_t bucket) noexcept {
+    if (bucket < 2 * sub_count) return static_cast<double>(bucket);
+    const auto shift = bucket / sub_count - 1;
+    return std::ldexp(static_cast<double>(bucket - shift * sub_count), static_cast<int>(shift));
+}
+
+double Histogram::percentile(double q) const noexcept {
+    if (count_ == 0) return 0;
+    const double wanted = std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_));
+    const auto rank = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1, count_);
+    std::uint64_t seen = 0;
+    std::size_t bucket = 0;
+    while ((seen += counts_[bucket]) < rank) ++bucket;
+    // Buckets of width 1 hold one value; wider ones are told by their middle.
+    const double middle = (begin_of(bucket) + end_of(bucket) - 1) / 2;
+    return std::clamp(middle, static_cast<double>(min_), static_cast<double>(max_));
+}
+
+std::vector<Histogram::Bar> Histogram::bars() const {
+    constexpr std::size_t merged = sub_count / 8;
+    std::vector<Bar> bars;
+    for (std::size_t first = 0; first < bucket_count; first += merged) {
+        std::uint64_t count = 0;
+        for (std::size_t bucket = first; bucket < first + merged; ++bucket) count += counts_[bucket];
+        if (count != 0) bars.push_back({begin_of(first), end_of(first + merged - 1), count});
+    }
+    return bars;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/target.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "tools/measure/error.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+Host bytes_of(const in_addr& address) {
+    std::uint8_t bytes[sizeof(address)];
+    std::memcpy(bytes, &address, sizeof bytes);
+    return Host(bytes);
+}
+
+bool in_loopback_network(const in_addr& address) { return ntohl(address.s_addr) >> 24 == 127; }
+
+bool of_this_host(const in_addr& address) {
+    if (in_loopback_network(address)) return true;
+    ifaddrs* list = nullptr;
+    if (getifaddrs(&list) != 0) return false;
+    const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
+    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+        if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+        if (reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr == address.s_addr) return true;
+    }
+    return false;
+}
+
+in_addr look_up(const std::string& name) {
+    addrinfo hints{};
+    hints.ai_family = AF_INET;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (const int error = getaddrinfo(name.c_str(), nullptr, &hints, &found); error != 0)
+        throw Error("unknown host " + quoted(name) + ": " + gai_strerror(error));
+    const in_addr address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
+    freeaddrinfo(found);
+    return address;
+}
+
+unsigned unit_shift(char unit) {
+    switch (unit) {
+        case 'k':
+        case 'K': return 10;
+        case 'm':
+        case 'M': return 20;
+        case 'g':
+        case 'G': return 30;
+        default: return 0;
+    }
+}
+
+std::uint32_t parse_message_size(std::string_view text) {
+    const std::uint64_t size = parse_size(text);
+    if (size == 0 || size > std::numeric_limits<std::uint32_t>::max())
+        throw Error("size " + quoted(text) + " is out of range");
+    return static_cast<std::uint32_t>(size);
+}
+
+void append_doubling(std::vector<std::uint32_t>& sizes, std::uint32_t first, std::uint32_t last) {
+    if (first > last) throw Error("a sweep of sizes runs from the smaller to the larger one");
+    for (std::uint64_t size = first; size <= last; size *= 2) sizes.push_back(static_cast<std::uint32_t>(size));
+}
+
+}  // namespace
+
+Service parse_service(std::string_view text) {
+    if (text.empty()) throw Error("the service is empty");
+    if (std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; })) {
+        std::uint16_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error != std::errc()) throw Error("service number " + quoted(text) + " is above 65535");
+        return numbered_service(number);
+    }
+    if (text.size() > Address::max_service)
+        throw Error("the service is longer than " + std::to_string(Address::max_service) + " bytes");
+    return Service({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+Service numbered_service(std::uint16_t number) noexcept {
+    const std::uint8_t bytes[] = {static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number)};
+    return Service(bytes);
+}
+
+Target parse_target(std::string_view text) {
+    const auto colon = text.find(':');
+    Target target{.host = std::string(text.substr(0, colon)), .service = std::string(default_service)};
+    if (colon != std::string_view::npos) target.service = text.substr(colon + 1);
+    if (target.service.find(':') != std::string::npos)
+        throw Error("bad target " + quoted(text) + ": expected HOST[:SERVICE]; IPv6 addresses are not supported");
+    if (target.host.empty()) throw Error("bad target " + quoted(text) + ": the host is empty");
+    (void)parse_service(target.service);
+    return target;
+}
+
+Host resolve_host(const std::string& host, const Host& local_host) {
+    in_addr address{};
+    const bool dotted = inet_pton(AF_INET, host.c_str(), &address) == 1;
+    if (!dotted) address = look_up(host);
+    if (dotted && in_loopback_network(address)) return bytes_of(address);
+    return of_this_host(address) ? local_host : bytes_of(address);
+}
+
+Address resolve(const Target& target, const DeviceInfo& device) {
+    Address address{.host = resolve_host(target.host, device.host), .service = parse_service(target.service)};
+    if (address.service.size() > device.max_service_bytes)
+        throw Error("device " + device.name + " takes services of at most " + std::to_string(device.max_service_bytes) +
+                    " bytes");
+    return address;
+}
+
+std::string text_of(const Host& host) {
+    std::string text;
+    for (const std::uint8_t byte : host.span()) text += (text.empty() ? "" : ".") + std::to_string(byte);
+    return text;
+}
+
+std::uint64_t parse_size(std::string_view text) {
+    std::uint64_t number = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    const unsigned shift = end == last ? 0 : unit_shift(*end);
+    const char* const expected_end = end + (shift == 0 ? 0 : 1);
+    if (error != std::errc() || expected_end != last || number > std::numeric_limits<std::uint64_t>::max() >> shift)
+        throw Error("bad size " + quoted(text) + ": expected a number of bytes, with K, M or G if wanted");
+    return number << shift;
+}
+
+std::vector<std::uint32_t> parse_sizes(std::string_view text) {
+    std::vector<std::uint32_t> sizes;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const auto end = std::min(text.find(',', begin), text.size());
+        const std::string_view item = text.substr(begin, end - begin);
+        const auto dots = item.find("..");
+        const std::uint32_t first = parse_message_size(item.substr(0, dots));
+        const std::uint32_t last = dots == std::string_view::npos ? first : parse_message_size(item.substr(dots + 2));
+        append_doubling(sizes, first, last);
+        begin = end + 1;
+    }
+    return sizes;
+}
+
+}  // namespace viaduct::measure

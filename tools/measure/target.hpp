@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What users type: HOST[:SERVICE] and sizes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/measure/api.hpp"
+
+namespace viaduct::measure {
+
+inline constexpr std::string_view default_service = "7471";
+
+/// A number up to 65535 is a two-byte big-endian discriminator (the port or qualifier of the other interfaces); other
+/// text stands for its bytes. Throws Error where the text is empty, too long, or a number out of range.
+Service parse_service(std::string_view text);
+
+/// The two-byte big-endian form of a number.
+Service numbered_service(std::uint16_t number) noexcept;
+
+struct Target {
+    std::string host;
+    std::string service;
+
+    std::string text() const { return host + ":" + service; }
+};
+
+/// Splits HOST[:SERVICE]. Throws Error.
+Target parse_target(std::string_view text);
+
+/// The address of a host, by name or in dotted form. A name or interface address of this very host means `local_host`,
+/// the device in use; addresses of 127.0.0.0/8 that are typed out stay as they are, since they name devices of the
+/// loopback backend. Throws Error.
+Host resolve_host(const std::string& host, const Host& local_host);
+
+/// The whole address of a target, as seen from a device.
+Address resolve(const Target& target, const DeviceInfo& device);
+
+std::string text_of(const Host& host);
+
+/// A number of bytes with an optional K, M or G (powers of 1024). Throws Error.
+std::uint64_t parse_size(std::string_view text);
+
+/// Sizes such as "8,64,4K,1M" or "8..1M" (doubling), each at least 1. Throws Error.
+std::vector<std::uint32_t> parse_sizes(std::string_view text);
+
+}  // namespace viaduct::measure

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/vipl_api.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "tools/measure/error.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+const char* text_of(VIP_RETURN result) {
+    switch (result) {
+        case VIP_SUCCESS: return "success";
+        case VIP_NOT_DONE: return "VIP_NOT_DONE";
+        case VIP_INVALID_PARAMETER: return "VIP_INVALID_PARAMETER";
+        case VIP_ERROR_RESOURCE: return "VIP_ERROR_RESOURCE";
+        case VIP_TIMEOUT: return "VIP_TIMEOUT";
+        case VIP_REJECT: return "VIP_REJECT";
+        case VIP_INVALID_RELIABILITY_LEVEL: return "VIP_INVALID_RELIABILITY_LEVEL";
+        case VIP_INVALID_MTU: return "VIP_INVALID_MTU";
+        case VIP_INVALID_QOS: return "VIP_INVALID_QOS";
+        case VIP_INVALID_PTAG: return "VIP_INVALID_PTAG";
+        case VIP_INVALID_RDMAREAD: return "VIP_INVALID_RDMAREAD";
+        case VIP_DESCRIPTOR_ERROR: return "VIP_DESCRIPTOR_ERROR";
+        case VIP_INVALID_STATE: return "VIP_INVALID_STATE";
+        case VIP_ERROR_NAMESERVICE: return "VIP_ERROR_NAMESERVICE";
+        case VIP_NO_MATCH: return "VIP_NO_MATCH";
+        case VIP_NOT_REACHABLE: return "VIP_NOT_REACHABLE";
+        case VIP_ERROR_NOT_SUPPORTED: return "VIP_ERROR_NOT_SUPPORTED";
+        case VIP_INVALID_ADDRESS: return "VIP_INVALID_ADDRESS";
+    }
+    return "unknown result";
+}
+
+/// A VIP_NET_ADDRESS with room for the longest address of ours.
+class NetAddress {
+public:
+    NetAddress(const Host& host, const Service& service) {
+        address()->HostAddressLen = static_cast<VIP_UINT16>(host.size());
+        address()->DiscriminatorLen = static_cast<VIP_UINT16>(service.size());
+        auto* bytes = storage_ + offsetof(VIP_NET_ADDRESS, HostAddress);
+        std::ranges::copy(host.span(), bytes);
+        std::ranges::copy(service.span(), bytes + host.size());
+    }
+
+    VIP_NET_ADDRESS* address() noexcept { return reinterpret_cast<VIP_NET_ADDRESS*>(storage_); }
+
+private:
+    alignas(
+        VIP_NET_ADDRESS) VIP_UINT8 storage_[sizeof(VIP_NET_ADDRESS) + Address::max_host + Address::max_service] = {};
+};
+
+VIP_ULONG milliseconds(Timeout timeout) { return static_cast<VIP_ULONG>(std::max<Timeout::rep>(timeout.count(), 1)); }
+
+class ViplRegion final : public Region {
+public:
+    ViplRegion(ViplApi& api, std::span<std::byte> memory)
+        : api_(api), address_(memory.data()), handle_(api.register_range(memory.data(), memory.size(), true)) {}
+    ~ViplRegion() override { VipDeregisterMem(api_.nic(), address_, handle_); }
+    std::uint32_t key() const noexcept override { return handle_; }
+
+private:
+    ViplApi& api_;
+    void* address_;
+    VIP_MEM_HANDLE handle_;
+};
+
+class ViplListener final : public Listener {
+public:
+    ViplListener(ViplApi& api, const Service& service) : api_(api), local_(api.device().host, service) {}
+
+    bool accept(Link& link, Timeout timeout) override {
+        NetAddress remote{{}, {}};
+        VIP_VI_ATTRIBUTES remote_attributes;
+        VIP_CONN_HANDLE connection = nullptr;
+        const VIP_RETURN waited = VipConnectWait(api_.nic(), local_.address(), milliseconds(timeout), remote.address(),
+                                                 &remote_attributes, &connection);
+        if (waited == VIP_TIMEOUT) return false;
+        check_vipl("VipConnectWait", waited);
+        const VIP_RETURN accepted = VipConnectAccept(connection, static_cast<ViplLink&>(link).vi());
+        if (accepted == VIP_SUCCESS) return true;
+        if (accepted != VIP_TIMEOUT) VipConnectReject(connection);
+        return false;
+    }
+
+private:
+    ViplApi& api_;
+    NetAddress local_;
+};
+
+}  // namespace
+
+void fail_vipl(const char* call, VIP_RETURN result) { throw Error(std::string(call) + ": " + text_of(result)); }
+
+ViplApi::ViplApi(std::uint32_t device) {
+    const std::string name = VINICBASENAME + std::to_string(device);
+    VIP_NIC_HANDLE nic = nullptr;
+    check_vipl("VipOpenNic", VipOpenNic(name.c_str(), &nic));
+    nic_.reset(nic);
+    VIP_NIC_ATTRIBUTES attributes;
+    check_vipl("VipQueryNic", VipQueryNic(nic_.get(), &attributes));
+    info_ = {.name = attributes.Name,
+             .host = Host({attributes.LocalNicAddress, attributes.NicAddressLen}),
+             .max_transfer_bytes = static_cast<std::uint32_t>(attributes.MaxTransferSize),
+             .max_queue_depth = static_cast<std::uint32_t>(attributes.MaxDescriptorsPerQueue),
+             .max_service_bytes = attributes.MaxDiscriminatorLen};
+    check_vipl("VipCreatePtag", VipCreatePtag(nic_.get(), &ptag_));
+    // Whatever goes wrong shows in the descriptors; without a handler the library would log it besides.
+    check_vipl("VipErrorCallback", VipErrorCallback(nic_.get(), nullptr, [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {}));
+}
+
+VIP_MEM_HANDLE ViplApi::register_range(void* address, std::size_t size, bool remote) {
+    VIP_MEM_ATTRIBUTES attributes{.Ptag = ptag_, .EnableRdmaWrite = remote, .EnableRdmaRead = remote};
+    VIP_MEM_HANDLE handle = 0;
+    check_vipl("VipRegisterMem", VipRegisterMem(nic_.get(), address, size, &attributes, &handle));
+    return handle;
+}
+
+VIP_VI_HANDLE ViplApi::create_vi(VIP_CQ_HANDLE queue) {
+    VIP_VI_ATTRIBUTES attributes{.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY,
+                                 .MaxTransferSize = info_.max_transfer_bytes,
+                                 .QoS = nullptr,
+                                 .Ptag = ptag_,
+                                 .EnableRdmaWrite = VIP_TRUE,
+                                 .EnableRdmaRead = VIP_TRUE};
+    VIP_VI_HANDLE vi = nullptr;
+    check_vipl("VipCreateVi", VipCreateVi(nic_.get(), &attributes, queue, queue, &vi));
+    return vi;
+}
+
+std::unique_ptr<Region> ViplApi::register_memory(std::span<std::byte> memory) {
+    return std::make_unique<ViplRegion>(*this, memory);
+}
+
+std::unique_ptr<Link> ViplApi::create_link(const LinkOptions& options) {
+    if (options.bare && bare_queue_ == nullptr) check_vipl("VipCreateCQ", VipCreateCQ(nic_.get(), 1, &bare_queue_));
+    return std::make_unique<ViplLink>(*this, options, options.bare ? bare_queue_ : nullptr);
+}
+
+std::unique_ptr<Listener> ViplApi::listen(const Service& service) {
+    return std::make_unique<ViplListener>(*this, service);
+}
+
+ViplLink::ViplLink(ViplApi& api, const LinkOptions& options, VIP_CQ_HANDLE queue)
+    : api_(api), memory_(Memory::Heap, (options.send_depth + options.receive_depth) * sizeof(VIP_DESCRIPTOR)) {
+    auto* descriptors = reinterpret_cast<VIP_DESCRIPTOR*>(memory_.data());
+    sends_ = {.descriptors = descriptors, .depth = options.send_depth};
+    receives_ = {.descriptors = descriptors + options.send_depth, .depth = options.receive_depth};
+    vi_ = api.create_vi(queue);
+    if (!options.bare) descriptors_ = api.register_range(memory_.data(), memory_.size(), false);
+}
+
+ViplLink::~ViplLink() {
+    disconnect();
+    VipDestroyVi(vi_);
+    if (descriptors_ != 0) VipDeregisterMem(api_.nic(), memory_.data(), descriptors_);
+}
+
+void ViplLink::connect(const Address& remote, Timeout timeout) {
+    NetAddress local{api_.device().host, {}};
+    NetAddress server{remote.host, remote.service};
+    VIP_VI_ATTRIBUTES remote_attributes;
+    const VIP_RETURN result =
+        VipConnectRequest(vi_, local.address(), server.address(), milliseconds(timeout), &remote_attributes);
+    switch (result) {
+        case VIP_SUCCESS: return;
+        case VIP_NO_MATCH: throw NoListener("nobody listens there");
+        case VIP_TIMEOUT: throw TimedOut("no answer in time");
+        case VIP_REJECT: throw Error("the server refused the connection");
+        default: fail_vipl("VipConnectRequest", result);
+    }
+}
+
+void ViplLink::disconnect() noexcept {
+    VipDisconnect(vi_);
+    VIP_DESCRIPTOR* flushed = nullptr;
+    for (; sends_.outstanding != 0; --sends_.outstanding) VipSendDone(vi_, &flushed);
+    for (; receives_.outstanding != 0; --receives_.outstanding) VipRecvDone(vi_, &flushed);
+}
+
+bool ViplLink::wait_send(Timeout timeout) {
+    if (sends_.outstanding == 0) return false;
+    VIP_DESCRIPTOR* done = nullptr;
+    const VIP_RETURN result = VipSendWait(vi_, milliseconds(timeout), &done);
+    return took(sends_, result, done);
+}
+
+std::optional<std::uint32_t> ViplLink::wait_receive(Timeout timeout) {
+    if (receives_.outstanding == 0) return std::nullopt;
+    VIP_DESCRIPTOR* done = nullptr;
+    const VIP_RETURN result = VipRecvWait(vi_, milliseconds(timeout), &done);
+    if (!took(receives_, result, done)) return std::nullopt;
+    return done->CS.Length;
+}
+
+void ViplLink::fail(VIP_RETURN result, const VIP_DESCRIPTOR* done) {
+    if (result != VIP_DESCRIPTOR_ERROR || done == nullptr) fail_vipl("completion", result);
+    const VIP_UINT32 status = done->CS.Status;
+    if (status & (VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_TRANSPORT_ERROR)) throw Closed("the connection is closed");
+    if (status & VIP_STATUS_LENGTH_ERROR) throw Error("a request failed: length error");
+    if (status & VIP_STATUS_PROTECTION_ERROR) throw Error("a request failed: protection error");
+    if (status & VIP_STATUS_RDMA_PROT_ERROR) throw Error("a request failed: protection error at the peer");
+    if (status & VIP_STATUS_REMOTE_DESC_ERROR) throw Error("a request failed: the peer had no fitting receive");
+    throw Error("a request failed: malformed request");
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// VIPL as a programming interface to measure: through vipl.h alone, as any program would use it.
+#pragma once
+
+#include <vipl.h>
+
+#include "tools/measure/api.hpp"
+#include "tools/measure/buffer.hpp"
+
+namespace viaduct::measure {
+
+/// Throws an Error that names the call and its result.
+[[noreturn]] void fail_vipl(const char* call, VIP_RETURN result);
+
+inline void check_vipl(const char* call, VIP_RETURN result) {
+    if (result != VIP_SUCCESS) [[unlikely]]
+        fail_vipl(call, result);
+}
+
+class ViplApi final : public Api {
+public:
+    explicit ViplApi(std::uint32_t device);
+
+    std::string_view name() const noexcept override { return "vipl"; }
+    const DeviceInfo& device() const noexcept override { return info_; }
+    std::unique_ptr<Region> register_memory(std::span<std::byte> memory) override;
+    std::unique_ptr<Link> create_link(const LinkOptions& options) override;
+    std::unique_ptr<Listener> listen(const Service& service) override;
+
+    VIP_NIC_HANDLE nic() const noexcept { return nic_.get(); }
+    VIP_MEM_HANDLE register_range(void* address, std::size_t size, bool remote);
+    VIP_VI_HANDLE create_vi(VIP_CQ_HANDLE queue);
+
+private:
+    struct CloseNic {
+        void operator()(VIP_NIC_HANDLE nic) const noexcept { VipCloseNic(nic); }
+    };
+
+    std::unique_ptr<void, CloseNic> nic_;  // frees with it all that was made on it
+    VIP_PROTECTION_HANDLE ptag_ = nullptr;
+    VIP_CQ_HANDLE bare_queue_ = nullptr;
+    DeviceInfo info_;
+};
+
+class ViplLink final : public Link {
+public:
+    ViplLink(ViplApi& api, const LinkOptions& options, VIP_CQ_HANDLE queue);
+    ~ViplLink() override;
+
+    void connect(const Address& remote, Timeout timeout) override;
+    void disconnect() noexcept override;
+    VIP_VI_HANDLE vi() const noexcept { return vi_; }
+
+    void post_receive(const Sge& piece) override {
+        VIP_DESCRIPTOR& descriptor = receives_.next();
+        descriptor.CS = control_segment(VIP_CONTROL_OP_SENDRECV, 1, piece);
+        descriptor.DS[0].Local = segment_of(piece);
+        check_vipl("VipPostRecv", VipPostRecv(vi_, &descriptor, descriptors_));
+        ++receives_.outstanding;
+    }
+
+    void post_send(const Sge& piece) override {
+        VIP_DESCRIPTOR& descriptor = sends_.next();
+        descriptor.CS = control_segment(VIP_CONTROL_OP_SENDRECV, 1, piece);
+        descriptor.DS[0].Local = segment_of(piece);
+        post(descriptor);
+    }
+
+    void post_write(const Sge& piece, const RemoteAddress& remote) override {
+        post_rdma(VIP_CONTROL_OP_RDMAWRITE, piece, remote);
+    }
+    void post_read(const Sge& piece, const RemoteAddress& remote) override {
+        post_rdma(VIP_CONTROL_OP_RDMAREAD, piece, remote);
+    }
+
+    bool poll_send() override {
+        if (sends_.outstanding == 0) return false;
+        VIP_DESCRIPTOR* done = nullptr;
+        const VIP_RETURN result = VipSendDone(vi_, &done);
+        return took(sends_, result, done);
+    }
+
+    std::optional<std::uint32_t> poll_receive() override {
+        if (receives_.outstanding == 0) return std::nullopt;
+        VIP_DESCRIPTOR* done = nullptr;
+        const VIP_RETURN result = VipRecvDone(vi_, &done);
+        if (!took(receives_, result, done)) return std::nullopt;
+        return done->CS.Length;
+    }
+
+    bool wait_send(Timeout timeout) override;
+    std::optional<std::uint32_t> wait_receive(Timeout timeout) override;
+
+private:
+    /// Descriptors in the order of posting, which is also that of completion.
+    struct Ring {
+        VIP_DESCRIPTOR* descriptors = nullptr;
+        std::uint32_t depth = 0;
+        std::uint32_t head = 0;
+        std::uint32_t outstanding = 0;
+
+        VIP_DESCRIPTOR& next() noexcept {
+            VIP_DESCRIPTOR& descriptor = descriptors[head];
+            head = head + 1 == depth ? 0 : head + 1;
+            return descriptor;
+        }
+    };
+
+    static VIP_CONTROL_SEGMENT control_segment(VIP_UINT16 operation, VIP_UINT16 segments, const Sge& piece) noexcept {
+        VIP_CONTROL_SEGMENT segment{};
+        segment.Control = operation;
+        segment.SegCount = segments;
+        segment.Length = piece.length;
+        return segment;
+    }
+
+    static VIP_DATA_SEGMENT segment_of(const Sge& piece) noexcept {
+        return {.Data = {.Address = piece.address}, .Handle = piece.key, .Length = piece.length};
+    }
+
+    void post(VIP_DESCRIPTOR& descriptor) {
+        check_vipl("VipPostSend", VipPostSend(vi_, &descriptor, descriptors_));
+        ++sends_.outstanding;
+    }
+
+    void post_rdma(VIP_UINT16 operation, const Sge& piece, const RemoteAddress& remote) {
+        VIP_DESCRIPTOR& descriptor = sends_.next();
+        descriptor.CS = control_segment(operation, 2, piece);
+        descriptor.DS[0].Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};
+        descriptor.DS[1].Local = segment_of(piece);
+        post(descriptor);
+    }
+
+    /// Whether a Done or Wait call took a descriptor.
+    static bool took(Ring& ring, VIP_RETURN result, const VIP_DESCRIPTOR* done) {
+        if (result == VIP_NOT_DONE || result == VIP_TIMEOUT) return false;
+        if (result != VIP_SUCCESS) [[unlikely]]
+            fail(result, done);
+        --ring.outstanding;
+        return true;
+    }
+
+    [[noreturn]] static void fail(VIP_RETURN result, const VIP_DESCRIPTOR* done);
+
+    ViplApi& api_;
+    Buffer memory_;
+    VIP_MEM_HANDLE descriptors_ = 0;
+    VIP_VI_HANDLE vi_ = nullptr;
+    Ring sends_;
+    Ring receives_;
+};
+
+}  // namespace viaduct::measure

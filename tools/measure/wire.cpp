@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/wire.hpp"
+
+#include <algorithm>
+
+#include "tools/measure/buffer.hpp"
+
+namespace viaduct::measure {
+
+std::string_view text_of(Operation operation) noexcept {
+    switch (operation) {
+        case Operation::Send: return "send";
+        case Operation::Write: return "write";
+        case Operation::Read: return "read";
+    }
+    return "unknown";
+}
+
+std::string_view text_of(Test test) noexcept {
+    switch (test) {
+        case Test::Latency: return "latency";
+        case Test::Bandwidth: return "bandwidth";
+        case Test::Rate: return "rate";
+        case Test::Connect: return "connect";
+    }
+    return "unknown";
+}
+
+std::string_view text_of(Mode mode) noexcept {
+    switch (mode) {
+        case Mode::Polling: return "polling";
+        case Mode::Blocking: return "blocking";
+    }
+    return "unknown";
+}
+
+namespace wire {
+namespace {
+
+std::string_view name_of(std::uint32_t magic) {
+    switch (magic) {
+        case ping_magic: return "a vi-ping request";
+        case perf_magic: return "a vi-perf request";
+        case reply_magic: return "a reply";
+        case run_magic: return "a vi-perf run";
+        default: return "an unknown message";
+    }
+}
+
+std::optional<std::string> check_operation(std::uint8_t operation) {
+    if (operation <= static_cast<std::uint8_t>(Operation::Read)) return std::nullopt;
+    return "unknown operation " + std::to_string(operation);
+}
+
+std::optional<std::string> check_size(std::uint32_t size, const Limits& limits) {
+    if (size == 0) return "messages of 0 bytes";
+    if (size <= limits.max_transfer_bytes) return std::nullopt;
+    return "messages of " + std::to_string(size) + " bytes; the limit is " + std::to_string(limits.max_transfer_bytes);
+}
+
+}  // namespace
+
+std::optional<std::string> check_header(std::span<const std::byte> message, std::uint32_t magic, std::size_t size) {
+    Header header;
+    if (message.size() < sizeof header) return "the message is too short to be " + std::string(name_of(magic));
+    std::memcpy(&header, message.data(), sizeof header);
+    if (header.magic != magic)
+        return "expected " + std::string(name_of(magic)) + ", got " + std::string(name_of(header.magic));
+    if (header.version != version)
+        return "the peer speaks version " + std::to_string(header.version) + " of the protocol, this is version " +
+               std::to_string(version);
+    if (header.bytes != size || message.size() != size) return std::string(name_of(magic)) + " has the wrong length";
+    return std::nullopt;
+}
+
+Reply refusal(std::string_view why) noexcept {
+    Reply reply;
+    reply.refused = 1;
+    std::ranges::copy(why.substr(0, sizeof reply.text - 1), reply.text);
+    return reply;
+}
+
+std::optional<std::string> check(const PingHello& hello, const Limits& limits) {
+    if (auto fault = check_operation(hello.operation)) return fault;
+    if (hello.frame_bytes < ping_header_bytes) return "requests shorter than their header";
+    if (auto fault = check_size(hello.frame_bytes, limits)) return fault;
+    if (hello.landing.bytes < hello.frame_bytes) return "the client's memory is smaller than its messages";
+    return std::nullopt;
+}
+
+std::optional<std::string> check(const PerfHello& hello, const Limits& limits) {
+    if (hello.test > static_cast<std::uint8_t>(Test::Connect)) return "unknown test " + std::to_string(hello.test);
+    if (auto fault = check_operation(hello.operation)) return fault;
+    if (hello.mode > static_cast<std::uint8_t>(Mode::Blocking)) return "unknown mode " + std::to_string(hello.mode);
+    if (hello.memory > static_cast<std::uint8_t>(Memory::Heap))
+        return "unknown kind of memory " + std::to_string(hello.memory);
+    if (hello.bidirectional > 1) return "the bidirectional flag is neither 0 nor 1";
+    if (auto fault = check_size(hello.max_size, limits)) return fault;
+    if (hello.window == 0 || hello.window > limits.max_window)
+        return "a window of " + std::to_string(hello.window) + "; it must be 1 to " + std::to_string(limits.max_window);
+    if (hello.open == 0 || hello.open > limits.max_open)
+        return std::to_string(hello.open) + " open connections; it must be 1 to " + std::to_string(limits.max_open);
+    if (hello.landing.bytes < hello.max_size) return "the client's memory is smaller than its messages";
+    return std::nullopt;
+}
+
+}  // namespace wire
+}  // namespace viaduct::measure

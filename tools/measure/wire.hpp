@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the tools say to each other before and between measurements. Both ends of a connection may run different
+// interfaces and different releases, so every message begins with a magic number and a version, and is checked.
+//
+// A client opens with PingHello or PerfHello; the server answers with a Reply, which either names the memory that the
+// client may write and read, or says in words why it refuses. Integers are in host byte order: the magic number of a
+// host of the other order is not recognised, which is then the reason given.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace viaduct::measure {
+
+enum class Operation : std::uint8_t { Send, Write, Read };
+enum class Test : std::uint8_t { Latency, Bandwidth, Rate, Connect };
+enum class Mode : std::uint8_t { Polling, Blocking };
+
+std::string_view text_of(Operation operation) noexcept;
+std::string_view text_of(Test test) noexcept;
+std::string_view text_of(Mode mode) noexcept;
+
+namespace wire {
+
+inline constexpr std::uint16_t version = 1;
+inline constexpr std::uint32_t ping_magic = 0x676e7056;   // "Vpng" in memory on little-endian hosts
+inline constexpr std::uint32_t perf_magic = 0x66727056;   // "Vprf"
+inline constexpr std::uint32_t reply_magic = 0x796c7256;  // "Vrly"
+inline constexpr std::uint32_t run_magic = 0x6e757256;    // "Vrun"
+
+/// Messages of this protocol are no longer than this; receives for them are at least as long.
+inline constexpr std::uint32_t max_message_bytes = 256;
+
+struct Header {
+    std::uint32_t magic = 0;
+    std::uint16_t version = wire::version;
+    std::uint16_t bytes = 0;  ///< of the whole message
+};
+
+/// Memory that the other side may write and read.
+struct RemoteBuffer {
+    std::uint64_t address = 0;
+    std::uint32_t key = 0;
+    std::uint32_t bytes = 0;
+};
+
+/// A vi-ping request begins with this many bytes that tell its number.
+inline constexpr std::uint32_t ping_header_bytes = 8;
+
+struct PingHello {
+    Header header{.magic = ping_magic, .bytes = sizeof(PingHello)};
+    std::uint32_t frame_bytes = 0;
+    std::uint8_t operation = 0;
+    std::uint8_t reserved[3] = {};
+    RemoteBuffer landing;
+};
+
+struct PerfHello {
+    Header header{.magic = perf_magic, .bytes = sizeof(PerfHello)};
+    std::uint8_t test = 0;
+    std::uint8_t operation = 0;
+    std::uint8_t mode = 0;
+    std::uint8_t memory = 0;
+    std::uint8_t bidirectional = 0;
+    std::uint8_t reserved[3] = {};
+    std::uint32_t window = 0;
+    std::uint32_t max_size = 0;  ///< of a message, bytes
+    std::uint32_t open = 0;      ///< connections held open at once; connect test
+    std::uint32_t reserved2 = 0;
+    RemoteBuffer landing;
+};
+
+/// Asks a vi-perf server to take part in one run. Zero iterations end the session.
+struct Run {
+    Header header{.magic = run_magic, .bytes = sizeof(Run)};
+    std::uint32_t size = 0;
+    std::uint32_t reserved = 0;
+    std::uint64_t iterations = 0;
+};
+
+struct Reply {
+    Header header{.magic = reply_magic, .bytes = sizeof(Reply)};
+    std::uint32_t refused = 0;  ///< 0: agreed
+    std::uint32_t service = 0;  ///< of the connect test: where to connect to
+    RemoteBuffer landing;
+    char text[128] = {};  ///< why it was refused; NUL-terminated
+};
+
+static_assert(sizeof(PingHello) == 32 && sizeof(PerfHello) == 48 && sizeof(Run) == 24 && sizeof(Reply) == 160);
+static_assert(sizeof(Reply) <= max_message_bytes);
+
+/// Why a message is not the expected one, or nothing where it is.
+std::optional<std::string> check_header(std::span<const std::byte> message, std::uint32_t magic, std::size_t size);
+
+/// Reads a message of a given type; on failure nothing, with the reason in `reason`.
+template <class Message>
+std::optional<Message> read(std::span<const std::byte> bytes, std::string& reason) {
+    static_assert(std::is_trivially_copyable_v<Message>);
+    Message message;
+    if (auto fault = check_header(bytes, message.header.magic, sizeof message)) {
+        reason = *fault;
+        return std::nullopt;
+    }
+    std::memcpy(&message, bytes.data(), sizeof message);
+    return message;
+}
+
+Reply refusal(std::string_view why) noexcept;
+
+/// What a server accepts.
+struct Limits {
+    std::uint32_t max_transfer_bytes = 0;
+    std::uint32_t max_window = 0;
+    std::uint32_t max_open = 1U << 20;
+};
+
+/// Why a server refuses the wishes of a client, or nothing where it can serve them.
+std::optional<std::string> check(const PingHello& hello, const Limits& limits);
+std::optional<std::string> check(const PerfHello& hello, const Limits& limits);
+
+}  // namespace wire
+}  // namespace viaduct::measure

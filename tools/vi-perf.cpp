@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// vi-perf: latency, bandwidth, message rate and connection rate, over VIPL or the core.
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "tools/command_line.hpp"
+#include "tools/measure/progress_bar.hpp"
+#include "tools/measure/report.hpp"
+#include "tools/measure/target.hpp"
+
+namespace {
+
+using namespace viaduct::tools;
+namespace measure = viaduct::measure;
+using measure::Test;
+
+constexpr std::string_view usage =
+    "Usage: vi-perf [options] HOST[:SERVICE]\n"
+    "       vi-perf --local [options]\n"
+    "       vi-perf --listen [SERVICE] [options]\n\n"
+    "Measures latency, bandwidth, message rate or connection rate against a vi-perf server.\n"
+    "A SERVICE is a number up to 65535 (default 7471) or a text.\n";
+
+void add_test_options(options::options_description& description) {
+    auto add = description.add_options();
+    add("test,t", text("NAME", "latency"), "latency, bandwidth, rate (of messages) or connect");
+    add("op", text("NAME", "send"), "send, write or read");
+    add("sizes,s", text("LIST"),
+        "message sizes, such as 8,64,4K,1M or 8..1M (default: 8 for rate, else 8,64,512,4K,32K,256K,1M)");
+    add("iterations,n", count("N")->default_value(0, "what fills the duration"),
+        "round trips, messages or connections for each size");
+    add("duration,d", text("SECONDS", "1"), "time for each size");
+    add("warmup", count("N"), "iterations before (default: some milliseconds, or a tenth of --iterations)");
+    add("mode", text("NAME", "polling"), "polling or blocking");
+    add("memory", text("NAME", "shareable"), "shareable or heap");
+    add("window", count("N")->default_value(128), "requests under way at once (bandwidth, rate)");
+    add("bidirectional,b", "both ends stream (bandwidth, rate)");
+    add("open", count("N")->default_value(1), "connections held open at once (connect)");
+    add("connect-timeout", text("SECONDS", "3"), "time to wait for the server");
+}
+
+void add_output_options(options::options_description& description) {
+    auto add = description.add_options();
+    add("histogram", "print the distribution of latencies too");
+    add("csv", "print CSV");
+    add("json", "print one JSON document at the end");
+    add("quiet,q", "no progress bar; as a server: print nothing");
+}
+
+options::options_description describe() {
+    options::options_description description("Options");
+    auto add = description.add_options();
+    add("listen,l", text("[SERVICE]")->implicit_value(""), "be the server");
+    add("count,c", count("N")->default_value(0, "no limit"), "as a server: clients to serve");
+    add("local", "start a server of its own on this host");
+    add_test_options(description);
+    add("cpu", options::value<int>()->value_name("N"), "run on this CPU");
+    add("server-cpu", options::value<int>()->value_name("N"), "with --local: run the server on this CPU");
+    add_output_options(description);
+    add_common_options(description);
+    return description;
+}
+
+template <class Value>
+Value choose(const options::variables_map& given, const char* option,
+             std::initializer_list<std::pair<std::string_view, Value>> choices) {
+    const auto& text = given[option].as<std::string>();
+    std::string known;
+    for (const auto& [name, value] : choices) {
+        if (text == name) return value;
+        known += (known.empty() ? "" : ", ") + std::string(name);
+    }
+    throw UsageError(fmt::format("unknown {} '{}': choose one of {}", option, text, known));
+}
+
+std::vector<std::uint32_t> sizes_of(const options::variables_map& given, Test test) {
+    if (given.count("sizes") != 0) return measure::parse_sizes(given["sizes"].as<std::string>());
+    if (test == Test::Rate || test == Test::Connect) return {8};
+    return measure::parse_sizes("8,64,512,4K,32K,256K,1M");
+}
+
+measure::PerfParameters parameters_of(const options::variables_map& given) {
+    measure::PerfParameters parameters;
+    parameters.test = choose<Test>(
+        given, "test",
+        {{"latency", Test::Latency}, {"bandwidth", Test::Bandwidth}, {"rate", Test::Rate}, {"connect", Test::Connect}});
+    parameters.operation = parse_operation(given["op"].as<std::string>());
+    parameters.mode = choose<measure::Mode>(
+        given, "mode", {{"polling", measure::Mode::Polling}, {"blocking", measure::Mode::Blocking}});
+    parameters.memory = choose<measure::Memory>(
+        given, "memory", {{"shareable", measure::Memory::Shareable}, {"heap", measure::Memory::Heap}});
+    parameters.bidirectional = given.count("bidirectional") != 0;
+    parameters.window = static_cast<std::uint32_t>(count_of(given, "window", max_uint32));
+    parameters.open = static_cast<std::uint32_t>(count_of(given, "open", max_uint32));
+    parameters.iterations = count_of(given, "iterations");
+    parameters.duration = parse_seconds("duration", given["duration"].as<std::string>());
+    if (given.count("warmup") != 0) parameters.warmup = count_of(given, "warmup");
+    parameters.connect_timeout = std::chrono::ceil<measure::Timeout>(
+        parse_seconds("connect-timeout", given["connect-timeout"].as<std::string>()));
+    exclude(given, "iterations", "duration");
+    if (const auto fault = measure::check(parameters)) throw UsageError(*fault);
+    return parameters;
+}
+
+measure::Format format_of(const options::variables_map& given) {
+    exclude(given, "csv", "json");
+    if (given.count("histogram") != 0 && given.count("csv") != 0)
+        throw UsageError("--histogram goes with the table or with --json");
+    if (given.count("csv") != 0) return measure::Format::Csv;
+    return given.count("json") != 0 ? measure::Format::Json : measure::Format::Table;
+}
+
+void pin_to_cpu(const options::variables_map& given, const char* option) {
+    if (given.count(option) == 0) return;
+    const int cpu = given[option].as<int>();
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(static_cast<unsigned>(cpu), &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        throw measure::Error(fmt::format("cannot run on CPU {}: {}", cpu, std::strerror(errno)));
+}
+
+/// Open connections need descriptors.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void serve(measure::Api& api, const std::string& service, measure::PerfServerOptions server, bool quiet) {
+    const auto print = [quiet](const std::string& line) {
+        if (quiet) return;
+        fmt::print("{}\n", line);
+        std::fflush(stdout);
+    };
+    if (!server.on_listening)
+        server.on_listening = [&] {
+            print(fmt::format("listening on {}:{} ({}, {})", measure::text_of(api.device().host), service, api.name(),
+                              measure::backend_name()));
+        };
+    server.tell = print;
+    const std::atomic<bool> stop{false};  // signals end a vi-perf server as usual: nothing is left to tell
+    measure::serve_perf(api, measure::parse_service(service), server, stop);
+}
+
+/// A server in a process of its own, ready to be connected to; ends with this process.
+class LocalServer {
+public:
+    explicit LocalServer(const options::variables_map& given) : service_(std::to_string(49152 + getpid() % 16384)) {
+        int ready[2];
+        if (pipe(ready) != 0) throw measure::Error(std::string("pipe: ") + std::strerror(errno));
+        const pid_t parent = getpid();
+        child_ = fork();
+        if (child_ < 0) throw measure::Error(std::string("fork: ") + std::strerror(errno));
+        if (child_ == 0) {
+            close(ready[0]);
+            _exit(run(given, parent, ready[1]));
+        }
+        close(ready[1]);
+        char byte = 0;
+        const bool up = read(ready[0], &byte, 1) == 1;
+        close(ready[0]);
+        if (!up) throw measure::Error("the local server could not start");
+    }
+
+    LocalServer(const LocalServer&) = delete;
+    LocalServer& operator=(const LocalServer&) = delete;
+
+    ~LocalServer() {
+        kill(child_, SIGTERM);
+        waitpid(child_, nullptr, 0);
+    }
+
+    const std::string& service() const noexcept { return service_; }
+
+private:
+    int run(const options::variables_map& given, pid_t parent, int ready) const noexcept {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent) return 1;
+        try {
+            pin_to_cpu(given, "server-cpu");
+            const auto api = open_api(given);
+            measure::PerfServerOptions server;
+            server.on_listening = [ready] { (void)!write(ready, "!", 1); };
+            serve(*api, service_, server, true);
+            return 0;
+        } catch (const std::exception& error) {
+            fmt::print(stderr, "vi-perf: {}\n", error.what());
+            return 1;
+        }
+    }
+
+    std::string service_;
+    pid_t child_ = -1;
+};
+
+/// How a size is shown beside the progress bar.
+std::string label_of(std::uint32_t size, Test test) {
+    return test == Test::Connect ? "connections" : fmt::format("{} B", size);
+}
+
+int measure_all(const options::variables_map& given) {
+    auto parameters = parameters_of(given);
+    const auto sizes = sizes_of(given, parameters.test);
+    parameters.max_size = std::ranges::max(sizes);
+    const auto format = format_of(given);
+    std::optional<LocalServer> local;
+    if (given.count("local") != 0) local.emplace(given);
+    const auto target = local ? measure::Target{.host = "localhost", .service = local->service()}
+                              : measure::parse_target(given["target"].as<std::string>());
+    pin_to_cpu(given, "cpu");
+    const auto api = open_api(given);
+    measure::PerfClient client(*api, measure::resolve(target, api->device()), parameters);
+    measure::Report report(format, {.version = VIADUCT_VERSION,
+                                    .api = std::string(api->name()),
+                                    .backend = measure::backend_name(),
+                                    .server = target.text(),
+                                    .parameters = parameters,
+                                    .histogram = given.count("histogram") != 0});
+    measure::ProgressBar bar(given.count("quiet") == 0);
+    for (const std::uint32_t size : sizes) {
+        const auto measurement = client.measure(size, bar.track(label_of(size, parameters.test)));
+        bar.clear();
+        report.add(measurement);
+    }
+    report.finish();
+    return 0;
+}
+
+int listen(const options::variables_map& given) {
+    const std::string service = service_to_listen_on(given);
+    pin_to_cpu(given, "cpu");
+    const auto api = open_api(given);
+    measure::PerfServerOptions server;
+    server.clients = count_of(given, "count");
+    server.on_listening = {};
+    serve(*api, service, server, given.count("quiet") != 0);
+    return 0;
+}
+
+int vi_perf(int argc, char** argv) {
+    const auto description = describe();
+    const auto given = parse(argc, argv, description);
+    if (answer_information(given, "vi-perf", usage, description)) return 0;
+    exclude(given, "listen", "local");
+    if (given.count("server-cpu") != 0 && given.count("local") == 0)
+        throw UsageError("--server-cpu goes with --local; pin another server with its own --cpu");
+    raise_descriptor_limit();
+    if (given.count("listen") != 0) return listen(given);
+    if (given.count("target") == 0 && given.count("local") == 0) throw UsageError("no host given");
+    if (given.count("target") != 0) exclude(given, "target", "local");
+    return measure_all(given);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run_tool("vi-perf", vi_perf, argc, argv); }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// vi-ping: like ping(8), over VIPL or the core.
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/command_line.hpp"
+#include "tools/measure/ping.hpp"
+#include "tools/measure/target.hpp"
+
+namespace {
+
+using namespace viaduct::tools;
+namespace measure = viaduct::measure;
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view usage =
+    "Usage: vi-ping [options] HOST[:SERVICE]\n"
+    "       vi-ping --listen [SERVICE] [options]\n\n"
+    "Sends requests to a vi-ping server and tells how long the answers take.\n"
+    "A SERVICE is a number up to 65535 (default 7471) or a text.\n";
+
+options::options_description describe() {
+    options::options_description description("Options");
+    auto add = description.add_options();
+    add("listen,l", text("[SERVICE]")->implicit_value(""), "be the server");
+    add("count,c", count("N")->default_value(0, "no limit"), "requests to send; as a server: clients to serve");
+    add("interval,i", text("SECONDS", "1"), "time from one request to the next");
+    add("size,s", text("BYTES", "56"), "payload of a request; a header of 8 bytes is added");
+    add("timeout,W", text("SECONDS", "1"), "time to wait for a connection and for a reply");
+    add("deadline,w", text("SECONDS"), "end after this time");
+    add("op", text("NAME", "send"), "what carries the payload: send, write or read");
+    add("json", "print one JSON document at the end");
+    add("quiet,q", "print the summary only; as a server: nothing");
+    add_common_options(description);
+    return description;
+}
+
+measure::PingOptions ping_options(const options::variables_map& given) {
+    measure::PingOptions ping;
+    ping.operation = parse_operation(given["op"].as<std::string>());
+    const std::uint64_t payload = measure::parse_size(given["size"].as<std::string>());
+    constexpr std::uint64_t longest = std::numeric_limits<std::uint32_t>::max() - measure::ping_header_bytes;
+    if (payload > longest) throw UsageError("the payload is too long");
+    ping.payload_bytes = static_cast<std::uint32_t>(payload);
+    ping.timeout = std::chrono::ceil<measure::Timeout>(parse_seconds("timeout", given["timeout"].as<std::string>()));
+    if (ping.timeout.count() == 0) throw UsageError("--timeout must be longer than 0");
+    return ping;
+}
+
+measure::PingSchedule schedule_of(const options::variables_map& given) {
+    const auto seconds = [&](const char* option) {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(
+            parse_seconds(option, given[option].as<std::string>()));
+    };
+    measure::PingSchedule schedule{.count = count_of(given, "count"), .interval = seconds("interval"), .deadline = {}};
+    if (given.count("deadline") != 0) schedule.deadline = seconds("deadline");
+    return schedule;
+}
+
+/// Tells the outcomes as they come, or collects them.
+class Reporter {
+public:
+    Reporter(const options::variables_map& given, const measure::Target& target, const measure::PingOptions& ping)
+        : json_(given.count("json") != 0),
+          quiet_(given.count("quiet") != 0),
+          target_(target.text()),
+          api_(given["api"].as<std::string>()),
+          ping_(ping) {}
+
+    void begin() const {
+        if (json_) return;
+        fmt::print("VI-PING {} ({}, {}, {}): {}({}) bytes of data\n", target_, api_, measure::text_of(ping_.operation),
+                   measure::backend_name(), ping_.payload_bytes, ping_.frame_bytes());
+        std::fflush(stdout);
+    }
+
+    void tell(const measure::PingOutcome& outcome) {
+        if (quiet_) return;
+        if (json_)
+            collect(outcome);
+        else
+            print(outcome);
+    }
+
+    void summarize(const measure::PingSummary& summary) const {
+        if (json_)
+            print_json(summary);
+        else
+            print_summary(summary);
+    }
+
+private:
+    void collect(const measure::PingOutcome& outcome) {
+        Json entry = {{"seq", outcome.sequence}};
+        if (outcome.time_us)
+            entry["time_us"] = *outcome.time_us;
+        else
+            entry["lost"] = outcome.loss;
+        outcomes_.push_back(entry);
+    }
+
+    void print(const measure::PingOutcome& outcome) const {
+        if (outcome.time_us)
+            fmt::print("{} bytes from {}: seq={} time={:.1f} us ({}, {})\n", ping_.frame_bytes(), target_,
+                       outcome.sequence, *outcome.time_us, api_, measure::text_of(ping_.operation));
+        else
+            fmt::print("From {}: seq={} {}\n", target_, outcome.sequence, outcome.loss);
+        std::fflush(stdout);
+    }
+
+    void print_summary(const measure::PingSummary& summary) const {
+        fmt::print("\n--- {} vi-ping statistics ---\n", target_);
+        fmt::print("{} packets transmitted, {} received, {:.4g}% packet loss, time {} ms\n", summary.transmitted,
+                   summary.received(), summary.loss_percent(),
+                   std::chrono::duration_cast<std::chrono::milliseconds>(summary.time).count());
+        const auto& times = summary.round_trips_us;
+        if (times.count() != 0)
+            fmt::print("rtt min/avg/max/mdev = {:.1f}/{:.1f}/{:.1f}/{:.1f} us\n", times.min(), times.mean(),
+                       times.max(), times.deviation());
+    }
+
+    void print_json(const measure::PingSummary& summary) const {
+        const auto& times = summary.round_trips_us;
+        Json document = {{"tool", "vi-ping"},
+                         {"version", VIADUCT_VERSION},
+                         {"target", target_},
+                         {"api", api_},
+                         {"backend", measure::backend_name()},
+                         {"op", std::string(measure::text_of(ping_.operation))},
+                         {"payload_bytes", ping_.payload_bytes},
+                         {"transmitted", summary.transmitted},
+                         {"received", summary.received()},
+                         {"loss_percent", summary.loss_percent()},
+                         {"time_ms", std::chrono::duration<double, std::milli>(summary.time).count()}};
+        if (times.count() != 0)
+            document["rtt_us"] = {
+                {"min", times.min()}, {"avg", times.mean()}, {"max", times.max()}, {"mdev", times.deviation()}};
+        if (!quiet_) document["replies"] = outcomes_;
+        fmt::print("{}\n", document.dump(2));
+    }
+
+    bool json_;
+    bool quiet_;
+    std::string target_;
+    std::string api_;
+    measure::PingOptions ping_;
+    Json outcomes_ = Json::array();
+};
+
+/// As ping: 0 with replies, 1 without.
+int ping(const options::variables_map& given) {
+    const auto target = measure::parse_target(given["target"].as<std::string>());
+    const auto ping = ping_options(given);
+    const auto schedule = schedule_of(given);
+    const auto& stop = stop_on_signal();
+    const auto api = open_api(given);
+    measure::PingClient client(*api, measure::resolve(target, api->device()), ping);
+    Reporter reporter(given, target, ping);
+    reporter.begin();
+    const auto summary =
+        measure::run_pings(client, schedule, stop, [&](const auto& outcome) { reporter.tell(outcome); });
+    reporter.summarize(summary);
+    return summary.received() == 0 ? 1 : 0;
+}
+
+int serve(const options::variables_map& given) {
+    const std::string service = service_to_listen_on(given);
+    const auto& stop = stop_on_signal();
+    const auto api = open_api(given);
+    const auto print = [quiet = given.count("quiet") != 0](const std::string& line) {
+        if (quiet) return;
+        fmt::print("{}\n", line);
+        std::fflush(stdout);
+    };
+    measure::PingServerOptions server;
+    server.clients = count_of(given, "count");
+    server.tell = print;
+    server.on_listening = [&] {
+        print(fmt::format("listening on {}:{} ({}, {})", measure::text_of(api->device().host), service, api->name(),
+                          measure::backend_name()));
+    };
+    measure::PingServer(*api, measure::parse_service(service), server).run(stop);
+    return 0;
+}
+
+int vi_ping(int argc, char** argv) {
+    const auto description = describe();
+    const auto given = parse(argc, argv, description);
+    if (answer_information(given, "vi-ping", usage, description)) return 0;
+    if (given.count("listen") != 0) return serve(given);
+    if (given.count("target") == 0) throw UsageError("no host given");
+    return ping(given);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run_tool("vi-ping", vi_ping, argc, argv); }
