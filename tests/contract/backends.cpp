@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/contract/backends.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "tests/support/fake_backend.hpp"
+
+namespace viaduct::testing {
+namespace {
+
+std::shared_ptr<backend::Provider> make_fake() { return std::make_shared<FakeProvider>(); }
+
+/// A backend of the library, which the library keeps.
+std::shared_ptr<backend::Provider> borrow(const char* name) {
+    return {find_provider(name), [](backend::Provider*) {}};
+}
+
+constexpr BackendUnderTest backends[] = {
+    {.name = "fake", .several_processes = false, .provider = make_fake},
+    {.name = "loopback", .several_processes = true, .provider = [] { return borrow("loopback"); }},
+};
+
+std::vector<const BackendUnderTest*> backends_that(bool (*wanted)(const BackendUnderTest&)) {
+    std::vector<const BackendUnderTest*> chosen;
+    for (const BackendUnderTest& backend : backends) {
+        const auto provider = backend.provider();
+        if (wanted(backend) && provider != nullptr && provider->device_count() != 0) chosen.push_back(&backend);
+    }
+    return chosen;
+}
+
+const BackendUnderTest& next_backend() {
+    return *GENERATE(from_range(backends_that([](const BackendUnderTest&) { return true; })));
+}
+
+const BackendUnderTest& next_backend_between_processes() {
+    return *GENERATE(
+        from_range(backends_that([](const BackendUnderTest& backend) { return backend.several_processes; })));
+}
+
+Catch::ScopedMessage note_on(const BackendUnderTest& backend) {
+    return Catch::ScopedMessage(Catch::MessageBuilder("INFO", CATCH_INTERNAL_LINEINFO, Catch::ResultWas::Info)
+                                << "backend " << std::string(backend.name));
+}
+
+}  // namespace
+
+EveryBackend::EveryBackend()
+    : backend(next_backend()),
+      note_(note_on(backend)),
+      provider(backend.provider()),
+      near(*provider),
+      far(*provider, provider->device_count() > 1 ? 1 : 0) {}
+
+Connection::Connection(Node& client_node, Node& server_node, const PortOptions& options)
+    : client(client_node, options), server(server_node, options) {
+    join(client, server);
+}
+
+EveryBackendBetweenProcesses::EveryBackendBetweenProcesses()
+    : backend(next_backend_between_processes()), note_(note_on(backend)) {}
+
+}  // namespace viaduct::testing

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The backends that the contract suite runs on. One line in backends.cpp puts another one under it.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string_view>
+
+#include "tests/support/rig.hpp"
+
+namespace viaduct::testing {
+
+struct BackendUnderTest {
+    std::string_view name;
+    bool several_processes;  ///< its connections lead from process to process
+    std::shared_ptr<backend::Provider> (*provider)();
+};
+
+/// Test cases with this fixture run once for each backend, with two nodes that have nothing in common.
+class EveryBackend {
+protected:
+    EveryBackend();
+
+    const BackendUnderTest& backend;
+
+private:
+    Catch::ScopedMessage note_;  // names the backend in what a failing test prints
+
+protected:
+    std::shared_ptr<backend::Provider> provider;
+    Node near;
+    Node far;
+};
+
+/// Two endpoints, connected.
+struct Connection {
+    Connection(Node& client_node, Node& server_node, const PortOptions& options = {});
+    Port client;
+    Port server;
+};
+
+/// Test cases with this fixture run once for each backend that reaches other processes. Devices are opened in the
+/// processes of the scripts only.
+class EveryBackendBetweenProcesses {
+protected:
+    EveryBackendBetweenProcesses();
+
+    std::shared_ptr<backend::Provider> provider() const { return backend.provider(); }
+
+    const BackendUnderTest& backend;
+
+private:
+    Catch::ScopedMessage note_;
+};
+
+}  // namespace viaduct::testing

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two processes: the rules of the data path that one process cannot show, the ways to a peer's memory, and other
+// users. Scripts fail by throwing.
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstddef>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/contract/backends.hpp"
+#include "tests/support/processes.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+using namespace std::chrono_literals;
+using Kind = ConnectionEventKind;
+
+namespace {
+
+/// One end of a connection between two processes. The server listens before it lets the client go on.
+struct End {
+    explicit End(backend::Provider& provider, const PortOptions& options = {}) : node(provider), port(node, options) {}
+
+    void serve(Wire& wire) {
+        const auto listener = node.listen("between processes");
+        wire.notify();
+        accept_on(port, *listener);
+    }
+    void call(Wire& wire) {
+        wire.await();
+        connect_to(port, node.address("between processes"));
+    }
+
+    Node node;
+    Port port;
+};
+
+/// How the initiator reaches the target's memory.
+struct Path {
+    const char* name;
+    Memory memory;
+    bool process_vm;
+};
+
+constexpr Path paths[] = {
+    {.name = "shared mapping", .memory = Memory::Shareable, .process_vm = true},
+    {.name = "heap, process_vm_*", .memory = Memory::Heap, .process_vm = true},
+    {.name = "heap, process_vm_* refused", .memory = Memory::Heap, .process_vm = false},
+    {.name = "shared mapping, process_vm_* refused", .memory = Memory::Shareable, .process_vm = false},
+};
+
+/// What another process has in its memory, without its help. False where the system does not tell.
+bool peek(pid_t process, std::uint64_t address, std::span<std::byte> bytes) {
+    const iovec local{.iov_base = bytes.data(), .iov_len = bytes.size()};
+    const iovec remote{.iov_base = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)),
+                       .iov_len = bytes.size()};
+    return process_vm_readv(process, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes.size());
+}
+
+void prepare(const Path& path) {
+    if (path.process_vm) return;
+    forbid_process_vm();
+    std::byte byte{};
+    require(!peek(getpid(), reinterpret_cast<std::uintptr_t>(&byte), {&byte, 1}), "process_vm_readv still works");
+}
+
+/// The abstract Unix sockets of the library on this machine, by name.
+std::vector<std::string> abstract_sockets() {
+    std::vector<std::string> names;
+    std::ifstream sockets("/proc/net/unix");
+    for (std::string line; std::getline(sockets, line);)
+        if (const auto at = line.find("@viaduct"); at != std::string::npos) names.push_back(line.substr(at + 1));
+    return names;
+}
+
+/// Connects to an abstract socket; -1 where that fails.
+int connect_abstract(const std::string& name) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "rule 1: RDMA completes while the target process sleeps, whatever the way to its memory") {
+    for (const Path& path : paths) {
+        for (const std::size_t size : {std::size_t{8}, std::size_t{5000}, std::size_t{1} << 20}) {
+            CAPTURE(path.name, size);
+            const auto initiator = [&](Wire& wire) {
+                prepare(path);
+                End end(*provider());
+                const Buffer mine(end.node, size);
+                const Buffer back(end.node, size);
+                end.call(wire);
+                const auto target = wire.receive<RemoteAddress>();
+                const Sge from = mine.sge();
+                const Sge into = back.sge();
+                for (std::uint32_t round = 1; round <= 5; ++round) {
+                    fill(mine.bytes(), round);
+                    end.port.post(write_of(1, from, target));
+                    require(end.port.sent().code == CompletionCode::Success, "write");
+                    end.port.post(read_of(2, into, target));
+                    const Completion read = end.port.sent();
+                    require(read.code == CompletionCode::Success && read.bytes == size, "read");
+                    require(matches(back.bytes(), round), "what was read");
+                }
+                mine.store(0x0123456789abcdef);
+                const Sge word = mine.sge(0, 8);
+                end.port.post(atomic_of(3, word, target));
+                require(end.port.sent().code == CompletionCode::Success, "atomic write");
+                wire.notify();
+                wire.await();
+            };
+            const auto target = [&](Wire& wire) {
+                prepare(path);
+                End end(*provider());
+                const Buffer theirs(end.node, size, path.memory);
+                end.serve(wire);
+                wire.send(theirs.remote());
+                wire.await();  // asleep in a system call until everything is done
+                require(theirs.load() == 0x0123456789abcdef, "the atomic write");
+                std::vector<std::byte> expected(size);
+                fill(expected, 5);
+                require(std::ranges::equal(theirs.bytes().subspan(8), std::span(expected).subspan(8)), "the write");
+                wire.notify();
+            };
+            CHECK_NOTHROW(run_processes(initiator, target));
+        }
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 2: a send completes while the receiving process sleeps") {
+    for (const Path& path : paths) {
+        for (const Reliability reliability :
+             {Reliability::Unreliable, Reliability::ReliableDelivery, Reliability::ReliableReception}) {
+            for (const std::size_t size : {8u, 4000u, 100'000u, 1u << 20}) {
+                CAPTURE(path.name, static_cast<int>(reliability), size);
+                const PortOptions options{.reliability = reliability};
+                const auto sender = [&](Wire& wire) {
+                    prepare(path);
+                    End end(*provider(), options);
+                    const Buffer mine(end.node, size);
+                    end.call(wire);
+                    const auto address = wire.receive<RemoteAddress>().address;
+                    const auto process = wire.receive<pid_t>();
+                    const Sge from = mine.sge();
+                    fill(mine.bytes(), 6);
+                    end.port.post(send_of(1, from));
+                    require(end.port.sent().code == CompletionCode::Success, "send");
+                    std::vector<std::byte> seen(size);
+                    if (reliability == Reliability::ReliableReception && peek(process, address, seen))
+                        require(matches(seen, 6), "data at the completion of a reliable reception");
+                    wire.notify();
+                    wire.await();
+                };
+                const auto receiver = [&](Wire& wire) {
+                    prepare(path);
+                    End end(*provider(), options);
+                    const Buffer theirs(end.node, size, path.memory);
+                    const Sge into = theirs.sge();
+                    end.port.post(receive_of(1, into));
+                    end.serve(wire);
+                    wire.send(theirs.remote());
+                    wire.send(getpid());
+                    wire.await();
+                    require(end.port.received().bytes == size, "receive");
+                    require(matches(theirs.bytes(), 6), "received data");
+                    wire.notify();
+                };
+                CHECK_NOTHROW(run_processes(sender, receiver));
+            }
+        }
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 4: another process sees a send after the written data") {
+    for (const Path& path : paths) {
+        for (const std::size_t size : {std::size_t{8}, std::size_t{70'000}}) {
+            CAPTURE(path.name, size);
+            constexpr std::uint32_t rounds = 300;
+            const auto writer = [&](Wire& wire) {
+                prepare(path);
+                End end(*provider());
+                const Buffer mine(end.node, size);
+                end.call(wire);
+                const auto target = wire.receive<RemoteAddress>();
+                const Sge from = mine.sge();
+                const Sge word = mine.sge(0, 8);
+                for (std::uint32_t round = 1; round <= rounds; ++round) {
+                    fill(mine.bytes(), round);
+                    end.port.post(write_of(round, from, target));
+                    end.port.post(send_of(round, word));
+                    take(*end.port.send_queue, 2);
+                    wire.await();
+                }
+            };
+            const auto reader = [&](Wire& wire) {
+                prepare(path);
+                End end(*provider());
+                const Buffer theirs(end.node, size, path.memory);
+                const Buffer notice(end.node, 8);
+                const Sge into = notice.sge();
+                end.port.post(receive_of(1, into));
+                end.serve(wire);
+                wire.send(theirs.remote());
+                for (std::uint32_t round = 1; round <= rounds; ++round) {
+                    end.port.received();
+                    require(matches(theirs.bytes(), round), "written data at the receive");
+                    end.port.post(receive_of(1, into));
+                    wire.notify();
+                }
+            };
+            CHECK_NOTHROW(run_processes(writer, reader));
+        }
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 5: what is posted arrives while the sending process sleeps") {
+    for (const bool process_vm : {true, false}) {
+        CAPTURE(process_vm);
+        constexpr std::size_t size = 200'000;
+        constexpr std::uint64_t count = 20;
+        const Path path{.name = "", .memory = Memory::Heap, .process_vm = process_vm};
+        const auto sender = [&](Wire& wire) {
+            prepare(path);
+            End end(*provider());
+            const Buffer mine(end.node, size);
+            end.call(wire);
+            const Sge from = mine.sge();
+            fill(mine.bytes(), 7);
+            for (std::uint64_t i = 0; i < count; ++i) end.port.post(send_of(i, from));
+            wire.notify();
+            wire.await();
+            take(*end.port.send_queue, count);
+        };
+        const auto receiver = [&](Wire& wire) {
+            prepare(path);
+            End end(*provider());
+            end.serve(wire);
+            const Buffer theirs(end.node, size);
+            const Sge into = theirs.sge();
+            wire.await();
+            for (std::uint64_t i = 0; i < count; ++i) {
+                std::ranges::fill(theirs.bytes(), std::byte{0});
+                end.port.post(receive_of(i, into));
+                require(end.port.received().context == i, "order");
+                require(matches(theirs.bytes(), 7), "data");
+            }
+            wire.notify();
+        };
+        CHECK_NOTHROW(run_processes(sender, receiver));
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 7: an idle connection costs neither process anything") {
+    const auto cpu_time = [] {
+        timespec time{};
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+        return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+    };
+    constexpr auto idle = 300ms;
+    const auto wait_idle = [&](Port& port) {
+        const auto begin = cpu_time();
+        Completion completion;
+        require(port.receive_queue->wait({&completion, 1}, Deadline::after(idle)) == 0, "idle");
+        require(cpu_time() - begin < idle / 3, "processor time of an idle wait");
+    };
+    const auto client = [&](Wire& wire) {
+        End end(*provider());
+        end.call(wire);
+        wait_idle(end.port);
+        wire.notify();
+        wire.await();
+    };
+    const auto server = [&](Wire& wire) {
+        End end(*provider());
+        end.serve(wire);
+        wait_idle(end.port);
+        wire.notify();
+        wire.await();
+    };
+    CHECK_NOTHROW(run_processes(client, server));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 8: an observer in the target sees an atomic write whole") {
+    for (const Path& path : paths) {
+        CAPTURE(path.name);
+        const auto writer = [&](Wire& wire) {
+            prepare(path);
+            End end(*provider());
+            const Buffer mine(end.node, 16);
+            mine.store(~std::uint64_t{0}, 8);
+            end.call(wire);
+            const auto target = wire.receive<RemoteAddress>();
+            const std::array pieces{mine.sge(0, 8), mine.sge(8, 8)};
+            for (std::uint64_t i = 0; i < 2000; ++i) {
+                end.port.post(atomic_of(i, pieces[i % 2], target));
+                require(end.port.sent().code == CompletionCode::Success, "atomic write");
+            }
+            wire.notify();
+            wire.await();
+        };
+        const auto observer = [&](Wire& wire) {
+            prepare(path);
+            End end(*provider());
+            const Buffer theirs(end.node, 8, path.memory);
+            end.serve(wire);
+            wire.send(theirs.remote());
+            std::atomic<bool> stop{false};
+            std::atomic<int> torn{0};
+            std::thread thread([&] {
+                while (!stop) {
+                    const std::uint64_t seen = theirs.load();
+                    torn += seen != 0 && seen != ~std::uint64_t{0};
+                }
+            });
+            const std::shared_ptr<void> at_end(nullptr, [&](void*) {
+                stop = true;
+                thread.join();
+            });
+            wire.await();
+            require(torn == 0, "a torn write");
+            wire.notify();
+        };
+        CHECK_NOTHROW(run_processes(writer, observer));
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "processes: messages of every size, both ways, with both sides polling") {
+    for (const Path& path : paths) {
+        CAPTURE(path.name);
+        const auto side = [&](bool serves, Wire& wire) {
+            prepare(path);
+            End end(*provider());
+            if (serves)
+                end.serve(wire);
+            else
+                end.call(wire);
+            const std::vector<std::size_t> sizes{1, 44, 45, 64, 4096, 8192, 16'385, 65'537, 1u << 20, 16u << 20};
+            for (const std::size_t size : sizes) {
+                const Buffer out(end.node, size, path.memory);
+                const Buffer in(end.node, size, path.memory);
+                const Sge from = out.sge();
+                const Sge into = in.sge();
+                fill(out.bytes(), static_cast<std::uint32_t>(size));
+                end.port.post(receive_of(1, into));
+                end.port.post(send_of(2, from));
+                require(end.port.received().bytes == size, "size");
+                require(matches(in.bytes(), static_cast<std::uint32_t>(size)), "data");
+                require(end.port.sent().bytes == size, "sent");
+            }
+            wire.notify();
+            wire.await();
+        };
+        CHECK_NOTHROW(run_processes([&](Wire& wire) { side(false, wire); }, [&](Wire& wire) { side(true, wire); }));
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 pieces on every way to the memory") {
+    for (const Path& path : paths) {
+        CAPTURE(path.name);
+        constexpr std::size_t count = 252;
+        constexpr std::size_t gap = 8;
+        constexpr std::size_t length = 700;
+        const auto list = [](const Buffer& buffer) {
+            std::vector<Sge> pieces;
+            for (std::size_t i = 0; i < count; ++i) pieces.push_back(buffer.sge(i * (length + gap), length));
+            return pieces;
+        };
+        const auto initiator = [&](Wire& wire) {
+            prepare(path);
+            End end(*provider());
+            const Buffer mine(end.node, count * (length + gap));
+            const Buffer back(end.node, count * (length + gap));
+            fill(mine.bytes(), 8);
+            const auto from = list(mine);
+            const auto into = list(back);
+            end.call(wire);
+            const auto target = wire.receive<RemoteAddress>();
+            end.port.post(SendRequest{.context = 1, .sges = from});
+            end.port.post(SendRequest{.context = 2, .opcode = Opcode::RdmaWrite, .remote = target, .sges = from});
+            end.port.post(SendRequest{.context = 3, .opcode = Opcode::RdmaRead, .remote = target, .sges = into});
+            for (const Completion& done : take(*end.port.send_queue, 3))
+                require(done.code == CompletionCode::Success && done.bytes == count * length, "completion");
+            for (std::size_t i = 0; i < count; ++i) {
+                const auto at = i * (length + gap);
+                require(std::ranges::equal(back.bytes().subspan(at, length), mine.bytes().subspan(at, length)), "read");
+                require(back.bytes()[at + length] == std::byte{0}, "between the pieces");
+            }
+            wire.notify();
+            wire.await();
+        };
+        const auto target = [&](Wire& wire) {
+            prepare(path);
+            End end(*provider());
+            const Buffer scattered(end.node, count * (length + gap), path.memory);
+            const Buffer written(end.node, count * length, path.memory);
+            const auto into = list(scattered);
+            end.port.post(ReceiveRequest{.context = 1, .sges = into});
+            end.serve(wire);
+            wire.send(written.remote());
+            require(end.port.received().bytes == count * length, "receive");
+            wire.await();
+            for (std::size_t i = 0; i < count; ++i)
+                require(std::ranges::equal(scattered.bytes().subspan(i * (length + gap), length),
+                                           written.bytes().subspan(i * length, length)),
+                        "scattered and written");
+            wire.notify();
+        };
+        CHECK_NOTHROW(run_processes(initiator, target));
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two that ask for each other meet") {
+    const auto side = [&](std::uint32_t mine, std::uint32_t theirs, Wire& wire) {
+        Node node(*provider(), mine);
+        Node other(*provider(), theirs);
+        for (int round = 0; round < 30; ++round) {
+            Port port(node);
+            wire.notify();
+            wire.await();
+            must(port.endpoint->connect({.model = backend::ConnectParameters::Model::PeerToPeer,
+                                         .local = node.address("meet"),
+                                         .remote = other.address("meet"),
+                                         .private_data = {},
+                                         .deadline = patience()}));
+            require(port.event().kind == Kind::Established, "meeting");
+            wire.notify();
+            wire.await();
+        }
+    };
+    CHECK_NOTHROW(run_processes([&](Wire& wire) { side(0, 1, wire); }, [&](Wire& wire) { side(1, 0, wire); }));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user's listener is not found") {
+    if (geteuid() != 0) return;  // needs the right to become somebody else
+    const auto owner = [&](Wire& wire) {
+        End end(*provider());
+        const auto listener = end.node.listen("mine alone");
+        wire.notify();
+        wire.await();
+        require(listener->next_request().status().code() == Code::WouldBlock, "a request of another user");
+    };
+    const auto stranger = [&](Wire& wire) {
+        become_nobody();
+        wire.await();
+        End end(*provider());
+        const Status status = end.port.endpoint->connect(parameters_for(end.node, end.node.address("mine alone")));
+        require(status.code() == Code::NoListener || status.code() == Code::PermissionDenied, "refusal");
+        wire.notify();
+    };
+    CHECK_NOTHROW(run_processes(owner, stranger));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user who knows the socket's name is turned away") {
+    if (geteuid() != 0) return;  // needs the right to become somebody else
+    const auto owner = [&](Wire& wire) {
+        End end(*provider());
+        const auto listener = end.node.listen("mine alone");
+        wire.notify();
+        wire.await();
+        require(listener->next_request().status().code() == Code::WouldBlock, "a request of another user");
+        wire.notify();
+        wire.await();
+    };
+    const auto stranger = [&](Wire& wire) {
+        become_nobody();
+        wire.await();
+        std::vector<int> sockets;
+        for (const std::string& name : abstract_sockets())
+            if (const int fd = connect_abstract(name); fd >= 0) sockets.push_back(fd);
+        wire.notify();
+        wire.await();
+        for (const int fd : sockets) {
+            char byte = 0;
+            require(::recv(fd, &byte, 1, 0) <= 0, "an answer to another user");
+            close(fd);
+        }
+        wire.notify();
+    };
+    CHECK_NOTHROW(run_processes(owner, stranger));
+}

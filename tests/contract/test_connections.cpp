@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections between clients and listeners.
+#include <poll.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/contract/backends.hpp"
+#include "tests/support/traces.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+using namespace std::chrono_literals;
+using Kind = ConnectionEventKind;
+
+namespace {
+
+bool readable(int fd, const Deadline& deadline) {
+    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackend, "connection: both sides learn each other's address, attributes and private data") {
+    const auto listener = far.listen("service");
+    Port client(near, {.reliability = Reliability::ReliableDelivery, .max_transfer_bytes = 5000});
+    Port server(far, {.reliability = Reliability::ReliableDelivery,
+                      .max_transfer_bytes = 5000,
+                      .access = {.remote_write = false, .remote_read = true}});
+    auto parameters = parameters_for(near, far.address("service"));
+    parameters.private_data = private_data_of("hello");
+    must(client.endpoint->connect(parameters));
+
+    CHECK(readable(listener->fd(), patience()));
+    const auto request = next_request(*listener);
+    CHECK(request->remote_address() == near.address("client"));
+    CHECK(compatible(request->remote_attributes(), client.endpoint->attributes()).ok());
+    CHECK(request->remote_attributes().access == client.endpoint->attributes().access);
+    CHECK(request->private_data() == private_data_of("hello"));
+    must(server.endpoint->accept(*request, private_data_of("welcome")));
+    CHECK(server.endpoint->state() == EndpointState::Connected);
+
+    const auto event = client.event();
+    CHECK(event.kind == Kind::Established);
+    CHECK(event.remote_address == far.address("service"));
+    CHECK(event.remote.access == server.endpoint->attributes().access);
+    CHECK(event.remote.max_transfer_bytes == 5000);
+    CHECK(event.remote.reliability == Reliability::ReliableDelivery);
+    CHECK(event.private_data == private_data_of("welcome"));
+
+    CHECK(client.quiet());
+    CHECK(server.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: private data may be as long as the device says") {
+    const auto limit = near.device->attributes().max_private_data_bytes;
+    const PrivateData data = private_data_of(std::string(limit, 'x'));
+    const auto listener = far.listen("service");
+    Port client(near);
+    auto parameters = parameters_for(near, far.address("service"));
+    parameters.private_data = data;
+    must(client.endpoint->connect(parameters));
+    const auto request = next_request(*listener);
+    CHECK(request->private_data() == data);
+    must(request->reject(data));
+    const auto event = client.event();
+    CHECK(event.kind == Kind::Rejected);
+    CHECK(event.private_data == data);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of its siblings, by number") {
+    const auto& hosts = near.device->attributes().local_hosts;
+    REQUIRE(hosts.size() == provider->device_count());
+    CHECK(hosts.front() == near.device->attributes().host);
+    if (hosts.size() > 1) CHECK(hosts[1] == far.device->attributes().host);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: nobody listens") {
+    Port client(near);
+    CHECK(client.endpoint->connect(parameters_for(near, far.address("nobody"))).code() == Code::NoListener);
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    { const auto listener = far.listen("nobody"); }
+    CHECK(client.endpoint->connect(parameters_for(near, far.address("nobody"))).code() == Code::NoListener);
+    CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a host that no device has is unreachable") {
+    Port client(near);
+    const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};
+    Address address = far.address("service");
+    address.host = Bytes<Address::max_host>(documentation);
+    CHECK(client.endpoint->connect(parameters_for(near, address)).code() == Code::Unreachable);
+    CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a service of one device is not one of another") {
+    if (near.device->attributes().host == far.device->attributes().host) return;
+    const auto listener = near.listen("service");
+    Port client(near);
+    CHECK(client.endpoint->connect(parameters_for(near, far.address("service"))).code() == Code::NoListener);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a refusal leaves the client idle, its receives posted and free to retry") {
+    const auto listener = far.listen("service");
+    Port client(near);
+    const Buffer buffer(near, 8);
+    const Sge into = buffer.sge();
+    client.post(receive_of(1, into));
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    must(next_request(*listener)->reject(private_data_of("no")));
+    const auto event = client.event();
+    CHECK(event.kind == Kind::Rejected);
+    CHECK(event.reason == Code::Ok);
+    CHECK(event.private_data == private_data_of("no"));
+    CHECK(client.quiet());
+    CHECK(client.endpoint->outstanding(QueueKind::Receive) == 1);
+
+    Port server(far);
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    accept_on(server, *listener);
+    CHECK(client.event().kind == Kind::Established);
+    const Buffer source(far, 8);
+    const Sge from = source.sge();
+    source.store(99);
+    server.post(send_of(2, from));
+    CHECK(client.received().context == 1);
+    CHECK(buffer.load() == 99);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a silent server makes the client time out") {
+    const auto listener = far.listen("service");
+    Port client(near);
+    Port server(far);
+    auto parameters = parameters_for(near, far.address("service"));
+    parameters.deadline = Deadline::after(20ms);
+    must(client.endpoint->connect(parameters));
+    const auto request = next_request(*listener);
+    CHECK(client.event().kind == Kind::TimedOut);
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    CHECK(server.endpoint->accept(*request, {}).code() == Code::TimedOut);
+    CHECK(request->reject({}).ok());
+    CHECK(server.endpoint->state() == EndpointState::Unconnected);
+    CHECK(client.quiet());
+    CHECK(server.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a request that is dropped unanswered times out at the client") {
+    const auto listener = far.listen("service");
+    Port client(near);
+    auto parameters = parameters_for(near, far.address("service"));
+    parameters.deadline = Deadline::after(20ms);
+    must(client.endpoint->connect(parameters));
+    next_request(*listener).reset();
+    CHECK(client.event().kind == Kind::TimedOut);
+    CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: requests that a listener leaves behind end as having no listener") {
+    auto listener = far.listen("service");
+    Port client(near);
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    listener.reset();
+    const auto event = client.event();
+    CHECK(event.kind == Kind::Rejected);
+    CHECK(event.reason == Code::NoListener);
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up ends its request without an event") {
+    const auto listener = far.listen("service");
+    Port client(near);
+    Port server(far);
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    const auto request = next_request(*listener);
+    client.endpoint->disconnect();
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    CHECK(server.endpoint->accept(*request, {}).code() == Code::TimedOut);
+    CHECK(client.quiet());
+    CHECK(server.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: an accept with an endpoint that is not idle may be tried with another") {
+    Connection busy(near, far);
+    const auto listener = far.listen("service");
+    Port client(near);
+    Port server(far);
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    const auto request = next_request(*listener);
+    CHECK(busy.server.endpoint->accept(*request, {}).code() == Code::InvalidState);
+    must(server.endpoint->accept(*request, {}));
+    CHECK(client.event().kind == Kind::Established);
+    CHECK(busy.client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: an endpoint that is not idle cannot connect") {
+    const auto listener = far.listen("service");
+    Port client(near);
+    const auto parameters = parameters_for(near, far.address("service"));
+    must(client.endpoint->connect(parameters));
+    CHECK(client.endpoint->connect(parameters).code() == Code::InvalidState);
+    Connection connection(near, far);
+    CHECK(connection.client.endpoint->connect(parameters).code() == Code::InvalidState);
+    connection.server.endpoint->disconnect();
+    CHECK(connection.client.event().kind == Kind::Disconnected);
+    CHECK(connection.client.endpoint->connect(parameters).code() == Code::InvalidState);
+    connection.client.endpoint->disconnect();
+    CHECK(connection.client.endpoint->connect(parameters).ok());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: listeners share a service, and each request goes to one of them") {
+    const auto first = far.listen("service");
+    const auto second = far.listen("service");
+    constexpr std::size_t clients = 6;
+    std::vector<std::unique_ptr<Port>> ports;
+    for (std::size_t i = 0; i < clients; ++i) {
+        ports.push_back(std::make_unique<Port>(near));
+        must(ports.back()->endpoint->connect(parameters_for(near, far.address("service"))));
+    }
+    std::size_t answered = 0;
+    const Deadline deadline = patience();
+    while (answered < clients && !deadline.passed()) {
+        for (const auto* listener : {&first, &second}) {
+            auto request = (*listener)->next_request();
+            if (!request.ok()) continue;
+            must((*request)->reject({}));
+            ++answered;
+        }
+    }
+    CHECK(answered == clients);
+    for (auto& port : ports) CHECK(port->event().kind == Kind::Rejected);
+    CHECK(first->next_request().status().code() == Code::WouldBlock);
+    CHECK(second->next_request().status().code() == Code::WouldBlock);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: the other listener serves on when one has gone") {
+    auto first = far.listen("service");
+    auto second = far.listen("service");
+    for (auto* gone : {&first, &second}) {
+        const bool last = gone == &second;
+        gone->reset();
+        Port client(near);
+        const Status status = client.endpoint->connect(parameters_for(near, far.address("service")));
+        CHECK(status.code() == (last ? Code::NoListener : Code::Ok));
+        if (last) break;
+        must(next_request(*second)->reject({}));
+        CHECK(client.event().kind == Kind::Rejected);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: services are bytes of every length up to the limit") {
+    const auto limit = near.device->attributes().max_service_bytes;
+    REQUIRE(limit >= 64);
+    std::vector<std::unique_ptr<backend::Listener>> listeners;
+    std::vector<std::string> services;
+    for (std::size_t length = 0; length <= limit; ++length) {
+        services.push_back(std::string(length, '\0'));
+        if (length != 0) services.back().back() = '\xff';
+        listeners.push_back(must(far.device->listen(far.exact_address(services.back()))));
+    }
+    for (std::size_t i = 0; i < services.size(); ++i) {
+        CAPTURE(services[i].size());
+        Port client(near);
+        auto parameters = parameters_for(near, far.exact_address(services[i]));
+        parameters.local = near.exact_address(services[i]);
+        must(client.endpoint->connect(parameters));
+        const auto request = next_request(*listeners[i]);
+        CHECK(request->remote_address() == near.exact_address(services[i]));
+        must(request->reject({}));
+        CHECK(client.event().kind == Kind::Rejected);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: services that differ in one byte are different") {
+    const auto limit = near.device->attributes().max_service_bytes;
+    const std::string service(limit, 'a');
+    const auto listener = must(far.device->listen(far.exact_address(service)));
+    for (const std::size_t position : {std::size_t{0}, std::size_t{15}, std::size_t{16}, std::size_t{limit - 1}}) {
+        std::string other = service;
+        other[position] = 'b';
+        Port client(near);
+        CHECK(client.endpoint->connect(parameters_for(near, far.exact_address(other))).code() == Code::NoListener);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a disconnect flushes both sides, and only the other one is told") {
+    Connection connection(near, far);
+    const Buffer mine(near, 8);
+    const Buffer theirs(far, 8);
+    const Sge here = mine.sge();
+    const Sge there = theirs.sge();
+    connection.server.post(receive_of(9, there));
+    for (std::uint64_t i = 1; i <= 3; ++i) connection.client.post(receive_of(i, here));
+    connection.client.post(send_of(9, here));
+    CHECK(connection.client.sent().code == CompletionCode::Success);
+    CHECK(connection.server.received().code == CompletionCode::Success);
+    for (std::uint64_t i = 1; i <= 3; ++i) connection.client.post(send_of(i + 20, here));  // they wait
+    connection.client.endpoint->disconnect();
+    for (std::uint64_t i = 1; i <= 3; ++i) {
+        const Completion sent = connection.client.sent();
+        CHECK(sent.code == CompletionCode::Flushed);
+        CHECK(sent.context == i + 20);
+        CHECK(sent.bytes == 0);
+        const Completion received = connection.client.received();
+        CHECK(received.code == CompletionCode::Flushed);
+        CHECK(received.context == i);
+    }
+    CHECK(connection.server.event().kind == Kind::Disconnected);
+    CHECK(connection.server.quiet());
+    CHECK(connection.client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: after the peer has gone, work is flushed until the endpoint is reset") {
+    Connection connection(near, far);
+    auto& server = connection.server;
+    const Buffer theirs(far, 8);
+    const Sge there = theirs.sge();
+    server.post(receive_of(1, there));
+    connection.client.endpoint->disconnect();
+    CHECK(server.event().kind == Kind::Disconnected);
+    CHECK(server.received().code == CompletionCode::Flushed);
+    server.post(receive_of(2, there));
+    CHECK(server.received().code == CompletionCode::Flushed);
+    server.post(send_of(3, there));
+    CHECK(server.sent().code == CompletionCode::Flushed);
+    server.endpoint->disconnect();
+    server.post(receive_of(4, there));
+    CHECK(server.quiet());
+    CHECK(server.endpoint->outstanding(QueueKind::Receive) == 1);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: what was sent before a disconnect has arrived") {
+    Connection connection(near, far);
+    const Buffer mine(near, 50'000);
+    const Buffer theirs(far, 50'000);
+    const Sge from = mine.sge();
+    const Sge into = theirs.sge();
+    fill(mine.bytes(), 1);
+    connection.server.post(receive_of(1, into));
+    connection.client.post(send_of(2, from));
+    CHECK(connection.client.sent().code == CompletionCode::Success);
+    connection.client.endpoint->disconnect();
+    CHECK(connection.server.event().kind == Kind::Disconnected);
+    const Completion received = connection.server.received();
+    CHECK(received.code == CompletionCode::Success);
+    CHECK(received.bytes == 50'000);
+    CHECK(matches(theirs.bytes(), 1));
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a disconnect of an idle endpoint flushes its receives") {
+    Port port(near);
+    const Buffer mine(near, 8);
+    const Sge piece = mine.sge();
+    port.post(receive_of(1, piece));
+    CHECK(port.quiet());
+    port.endpoint->disconnect();
+    CHECK(port.received().code == CompletionCode::Flushed);
+    CHECK(port.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: sends on an endpoint without one are flushed") {
+    Port port(near);
+    const Buffer mine(near, 8);
+    const Sge piece = mine.sge();
+    port.post(send_of(1, piece));
+    CHECK(port.sent().code == CompletionCode::Flushed);
+    const auto listener = far.listen("service");
+    must(port.endpoint->connect(parameters_for(near, far.address("service"))));
+    port.post(send_of(2, piece));
+    CHECK(port.sent().code == CompletionCode::Flushed);
+    port.post(receive_of(3, piece));
+    CHECK(port.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: both ends may disconnect at once") {
+    for (int round = 0; round < 50; ++round) {
+        Connection connection(near, far);
+        std::thread other([&] { connection.server.endpoint->disconnect(); });
+        connection.client.endpoint->disconnect();
+        other.join();
+        CHECK(connection.client.endpoint->state() != EndpointState::Connected);
+        CHECK(connection.server.endpoint->state() != EndpointState::Connected);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: an endpoint may be connected many times over") {
+    Port client(near);
+    Port server(far);
+    const Buffer mine(near, 8);
+    const Buffer theirs(far, 8);
+    const Sge from = mine.sge();
+    const Sge into = theirs.sge();
+    for (std::uint64_t round = 1; round <= 100; ++round) {
+        server.post(receive_of(round, into));
+        join(client, server);
+        mine.store(round);
+        client.post(send_of(round, from));
+        REQUIRE(client.sent().context == round);
+        REQUIRE(server.received().context == round);
+        REQUIRE(theirs.load() == round);
+        client.endpoint->disconnect();
+        REQUIRE(server.event().kind == Kind::Disconnected);
+        server.endpoint->disconnect();
+    }
+    CHECK(client.quiet());
+    CHECK(server.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: set-up and close leave nothing behind") {
+    const auto round = [&] {
+        Connection connection(near, far);
+        const Buffer mine(near, 5000);
+        const Buffer theirs(far, 5000, Memory::Shareable);
+        const Sge from = mine.sge();
+        connection.client.post(write_of(1, from, theirs.remote()));
+        CHECK(connection.client.sent().code == CompletionCode::Success);
+    };
+    round();
+    const auto before = find_traces();
+    for (int i = 0; i < 200; ++i) round();
+    CHECK(leaked_since(before) == "");
+}

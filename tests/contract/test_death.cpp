@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rule 6: the death of the peer, at whatever instruction, leaves the survivor whole. tests/crash has the random points.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tests/contract/backends.hpp"
+#include "tests/support/processes.hpp"
+#include "tests/support/traces.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+using namespace std::chrono_literals;
+using Kind = ConnectionEventKind;
+
+namespace {
+
+constexpr std::string_view service = "mortal";
+
+/// The survivor listens; the victim connects, does something, and is killed on command.
+template <class Before, class After>
+Script survivor(backend::Provider& provider, Before before, After after) {
+    return [&provider, before, after](Wire& wire) {
+        Node node(provider);
+        const auto traces = find_traces();
+        {
+            Port port(node);
+            const auto listener = node.listen(service);
+            wire.notify();
+            accept_on(port, *listener);
+            const auto victim = wire.receive<pid_t>();
+            before(port, wire);
+            kill(victim, SIGKILL);
+            require(port.event().kind == Kind::Lost, "the loss");
+            after(port);
+            require(port.quiet(), "silence after the loss");
+            require(port.endpoint->state() == EndpointState::Disconnected, "state");
+            port.endpoint->disconnect();
+        }
+        const std::string left = leaked_since(traces);
+        require(left.empty(), "the loss left " + left);
+    };
+}
+
+template <class Body>
+Script victim(backend::Provider& provider, Body body) {
+    return [&provider, body](Wire& wire) {
+        Node node(provider);
+        Port port(node);
+        wire.await();
+        connect_to(port, node.address(service));
+        wire.send(getpid());
+        body(port, wire);
+        sleep_until_hangup(wire);
+    };
+}
+
+void check_flushed(const std::vector<Completion>& completions, std::uint64_t first_context) {
+    for (const Completion& completion : completions) {
+        require(completion.context == first_context++, "order of the flush");
+        require(completion.code == CompletionCode::Flushed || completion.code == CompletionCode::Transport, "flush");
+        require(completion.bytes == 0, "bytes of what was flushed");
+    }
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies while the connection rests") {
+    const auto keeper = provider();
+    CHECK_NOTHROW(run_processes(survivor(
+                                    *keeper, [](Port&, Wire&) {}, [](Port&) {}),
+                                victim(*keeper, [](Port&, Wire&) {})));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what was posted is flushed in order, and once") {
+    const auto keeper = provider();
+    std::unique_ptr<Buffer> buffer;  // of the survivor, for as long as its region is in use
+    Sge piece;
+    const auto before = [&](Port& port, Wire&) {
+        buffer = std::make_unique<Buffer>(port.node, 100'000);
+        piece = buffer->sge();
+        for (std::uint64_t i = 0; i < 50; ++i) {
+            port.post(receive_of(i, piece));
+            port.post(send_of(i, piece));  // the victim posts no receive
+        }
+    };
+    const auto after = [&](Port& port) {
+        check_flushed(take(*port.receive_queue, 50), 0);
+        check_flushed(take(*port.send_queue, 50), 0);
+        port.post(send_of(100, piece));
+        port.post(receive_of(100, piece));
+        check_flushed(take(*port.send_queue, 1), 100);
+        check_flushed(take(*port.receive_queue, 1), 100);
+        require(port.quiet(), "silence");
+        buffer.reset();
+    };
+    CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, [](Port&, Wire&) {})));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what the peer had sent before its death is received") {
+    const auto keeper = provider();
+    std::unique_ptr<Buffer> buffer;
+    Sge piece;
+    const auto before = [&](Port& port, Wire& wire) {
+        buffer = std::make_unique<Buffer>(port.node, 4000);
+        piece = buffer->sge();
+        for (std::uint64_t i = 0; i < 3; ++i) port.post(receive_of(i, piece));
+        wire.notify();
+        wire.await();
+    };
+    const auto after = [&](Port& port) {
+        const auto received = take(*port.receive_queue, 3);
+        require(received[0].code == CompletionCode::Success && received[1].code == CompletionCode::Success, "sent");
+        require(received[2].code == CompletionCode::Flushed, "not sent");
+        require(matches(buffer->bytes(), 9), "data");
+        buffer.reset();
+    };
+    const auto sends_two = [](Port& port, Wire& wire) {
+        const Buffer mine(port.node, 4000);
+        const Sge from = mine.sge();
+        fill(mine.bytes(), 9);
+        wire.await();
+        port.post(send_of(1, from));
+        port.post(send_of(2, from));
+        take(*port.send_queue, 2);
+        wire.notify();
+        sleep_until_hangup(wire);
+    };
+    CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, sends_two)));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies in the midst of RDMA into its memory") {
+    for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
+        const auto keeper = provider();
+        constexpr std::uint64_t count = 200;
+        std::unique_ptr<Buffer> buffer;
+        Sge piece;
+        const auto before = [&](Port& port, Wire& wire) {
+            const auto target = wire.receive<RemoteAddress>();
+            buffer = std::make_unique<Buffer>(port.node, 4u << 20);
+            piece = buffer->sge();
+            for (std::uint64_t i = 0; i < count; ++i) port.post(write_of(i, piece, target));
+        };
+        const auto after = [&](Port& port) {
+            const auto sent = take(*port.send_queue, count);
+            for (std::uint64_t i = 0; i < count; ++i) require(sent[i].context == i, "order");
+            const auto failed = std::ranges::find_if(
+                sent, [](const Completion& completion) { return completion.code != CompletionCode::Success; });
+            check_flushed({failed, sent.end()}, static_cast<std::uint64_t>(failed - sent.begin()));
+            buffer.reset();
+        };
+        const auto offers_memory = [memory](Port& port, Wire& wire) {
+            const Buffer mine(port.node, 4u << 20, memory);
+            wire.send(mine.remote());
+            sleep_until_hangup(wire);
+        };
+        CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, offers_memory)));
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is known within 100 ms") {
+    auto best = std::chrono::nanoseconds::max();  // of several deaths: a busy machine may delay some
+    for (int attempt = 0; attempt < 5; ++attempt) {
+        const auto keeper = provider();
+        const auto client = [&](Wire& wire) {
+            Node node(*keeper);
+            Port port(node);
+            wire.await();
+            connect_to(port, node.address(service));
+            die();
+        };
+        Child dying([&](Wire& wire) {
+            run_processes(
+                [&](Wire& inner) {
+                    Node node(*keeper);
+                    Port port(node);
+                    const auto listener = node.listen(service);
+                    inner.notify();
+                    accept_on(port, *listener);
+                    const auto killed = Deadline::Clock::now();
+                    require(port.event().kind == Kind::Lost, "the loss");
+                    wire.send(Deadline::Clock::now() - killed);
+                },
+                client);
+        });
+        REQUIRE_NOTHROW(dying.finish());
+        best = std::min(best, dying.wire().receive<std::chrono::nanoseconds>());
+    }
+    CHECK(best < 100ms);
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a client that dies before it is answered has given up") {
+    const auto keeper = provider();
+    const auto server = [&](Wire& wire) {
+        Node node(*keeper);
+        Port port(node);
+        const auto listener = node.listen(service);
+        wire.notify();
+        const auto request = next_request(*listener);
+        wire.notify();
+        sleep_until_hangup(wire);
+        require(port.endpoint->accept(*request, {}).code() == Code::TimedOut, "accept");
+        require(port.endpoint->state() == EndpointState::Unconnected, "state");
+        require(port.quiet(), "silence");
+        // The endpoint and the listener go on.
+        Port client(node);
+        must(client.endpoint->connect(parameters_for(node, node.address(service))));
+        accept_on(port, *listener);
+        require(client.event().kind == Kind::Established, "the next connection");
+    };
+    const auto client = [&](Wire& wire) {
+        Node node(*keeper);
+        Port port(node);
+        wire.await();
+        must(port.endpoint->connect(parameters_for(node, node.address(service))));
+        wire.await();
+        die();
+    };
+    CHECK_NOTHROW(run_processes(server, client));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a server that dies with a request leaves the client its time") {
+    const auto keeper = provider();
+    const auto client = [&](Wire& wire) {
+        Node node(*keeper);
+        Port port(node);
+        wire.await();
+        auto parameters = parameters_for(node, node.address(service));
+        parameters.deadline = Deadline::after(300ms);
+        must(port.endpoint->connect(parameters));
+        require(port.event().kind == Kind::TimedOut, "the time-out");
+        require(port.endpoint->state() == EndpointState::Unconnected, "state");
+        require(port.endpoint->connect(parameters).code() == Code::NoListener, "nobody listens any more");
+    };
+    const auto server = [&](Wire& wire) {
+        Node node(*keeper);
+        const auto listener = node.listen(service);
+        wire.notify();
+        const auto request = next_request(*listener);
+        die();
+    };
+    CHECK_NOTHROW(run_processes(client, server));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the death of one peer leaves other connections alone") {
+    const auto keeper = provider();
+    const auto server = [&](Wire& wire) {
+        Node node(*keeper);
+        Connection other(node, node);
+        Port port(node);
+        const auto listener = node.listen(service);
+        wire.notify();
+        accept_on(port, *listener);
+        require(port.event().kind == Kind::Lost, "the loss");
+        const Buffer mine(node, 8);
+        const Sge piece = mine.sge();
+        other.server.post(receive_of(1, piece));
+        other.client.post(send_of(2, piece));
+        require(other.client.sent().code == CompletionCode::Success, "send");
+        require(other.server.received().code == CompletionCode::Success, "receive");
+    };
+    const auto client = [&](Wire& wire) {
+        Node node(*keeper);
+        Port port(node);
+        wire.await();
+        connect_to(port, node.address(service));
+        die();
+    };
+    CHECK_NOTHROW(run_processes(server, client));
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What goes wrong with a request, at each level of reliability (guide, sections 1.2.3 and 3.8).
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "tests/contract/backends.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+using Kind = ConnectionEventKind;
+
+namespace {
+
+constexpr Reliability all_levels[] = {Reliability::Unreliable, Reliability::ReliableDelivery,
+                                      Reliability::ReliableReception};
+
+/// A fresh connection for each failure, with memory on both sides.
+struct Stage {
+    Stage(Node& near, Node& far, Reliability level, Access server_access = {.remote_write = true, .remote_read = true})
+        : reliability(level),
+          client(near, {.reliability = level, .receiver_not_ready = ReceiverNotReady::Break, .context = 1}),
+          server(far, {.reliability = level,
+                       .receiver_not_ready = ReceiverNotReady::Break,
+                       .access = server_access,
+                       .context = 2}),
+          mine(near, 64),
+          theirs(far, 64) {
+        join(client, server);
+    }
+
+    bool reliable() const { return reliability != Reliability::Unreliable; }
+
+    /// What the sender is told of a failure at the far end.
+    CompletionCode told(CompletionCode code) const {
+        return reliability == Reliability::ReliableReception ? code : CompletionCode::Success;
+    }
+
+    /// A reliable connection is broken at both ends, an unreliable one works.
+    void check_aftermath() {
+        if (reliable()) {
+            CHECK(client.event().kind == Kind::Lost);
+            CHECK(server.event().kind == Kind::Lost);
+            CHECK(client.endpoint->state() == EndpointState::Disconnected);
+        } else {
+            const Sge from = mine.sge();
+            const Sge into = theirs.sge();
+            server.post(receive_of(90, into));
+            client.post(send_of(91, from));
+            CHECK(client.sent().code == CompletionCode::Success);
+            CHECK(server.received().code == CompletionCode::Success);
+        }
+        CHECK(client.quiet());
+        CHECK(server.quiet());
+    }
+
+    Reliability reliability;
+    Port client;
+    Port server;
+    Buffer mine;
+    Buffer theirs;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackend, "errors: a local fault completes its request, and breaks reliable connections") {
+    const testing::Buffer other_buffer(near, 64);
+    const auto other_domain = must(ProtectionDomain::create(near.device));
+    char raw[64] = {};
+    const auto foreign = must(MemoryRegion::create(other_domain, raw, sizeof raw, {}));
+    for (const Reliability level : all_levels) {
+        const auto check = [&](const char* what, const auto& make_piece, CompletionCode expected) {
+            CAPTURE(what, static_cast<int>(level));
+            Stage stage(near, far, level);
+            const Sge piece = make_piece(stage);
+            const Sge into = stage.theirs.sge();
+            stage.server.post(receive_of(5, into));
+            stage.client.post(send_of(7, piece));
+            const Completion completion = stage.client.sent();
+            CHECK(completion.code == expected);
+            CHECK(completion.context == 7);
+            CHECK(completion.endpoint_context == 1);
+            CHECK(completion.bytes == 0);
+            if (stage.reliable()) {
+                CHECK(stage.server.received().code == CompletionCode::Flushed);
+                stage.check_aftermath();
+            } else {
+                CHECK(stage.client.endpoint->state() == EndpointState::Connected);
+                CHECK(stage.server.endpoint->outstanding(QueueKind::Receive) == 1);
+            }
+        };
+        check(
+            "unknown key",
+            [](Stage& stage) {
+                Sge piece = stage.mine.sge();
+                piece.key ^= 0x5a5a5a5a;
+                return piece;
+            },
+            CompletionCode::LocalProtection);
+        check(
+            "key 0",
+            [](Stage& stage) {
+                Sge piece = stage.mine.sge();
+                piece.key = 0;
+                return piece;
+            },
+            CompletionCode::LocalProtection);
+        check(
+            "past the end",
+            [](Stage& stage) {
+                Sge piece = stage.mine.sge();
+                piece.length += 1;
+                return piece;
+            },
+            CompletionCode::LocalProtection);
+        check(
+            "before the begin",
+            [](Stage& stage) {
+                Sge piece = stage.mine.sge();
+                piece.address = static_cast<std::byte*>(piece.address) - 1;
+                return piece;
+            },
+            CompletionCode::LocalProtection);
+        check(
+            "region of another address",
+            [&](Stage& stage) {
+                Sge piece = stage.mine.sge();
+                piece.key = other_buffer.region().key();
+                return piece;
+            },
+            CompletionCode::LocalProtection);
+        check(
+            "region of another protection domain",
+            [&](Stage&) { return Sge{.address = raw, .key = foreign->key(), .length = sizeof raw}; },
+            CompletionCode::LocalProtection);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: a region that is gone protects what was there") {
+    Stage stage(near, far, Reliability::ReliableReception);
+    Sge piece;
+    {
+        const Buffer gone(near, 64);
+        piece = gone.sge();
+    }
+    stage.client.post(send_of(1, piece));
+    CHECK(stage.client.sent().code == CompletionCode::LocalProtection);
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: a message beyond the maximum transfer size is refused") {
+    Port client(near, {.max_transfer_bytes = 100});
+    Port server(far, {.max_transfer_bytes = 100});
+    join(client, server);
+    const Buffer mine(near, 101);
+    const Buffer theirs(far, 101);
+    const Sge into = theirs.sge();
+    const Sge fits = mine.sge(0, 100);
+    const Sge exceeds = mine.sge();
+    server.post(receive_of(1, into));
+    client.post(send_of(2, fits));
+    CHECK(client.sent().code == CompletionCode::Success);
+    client.post(send_of(3, exceeds));
+    CHECK(client.sent().code == CompletionCode::LocalLength);
+    CHECK(client.event().kind == Kind::Lost);
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: a fault that the front-end found is reported in its turn") {
+    for (const Reliability level : all_levels) {
+        for (const CompletionCode fault : {CompletionCode::LocalFormat, CompletionCode::LocalLength}) {
+            CAPTURE(static_cast<int>(level), static_cast<int>(fault));
+            Stage stage(near, far, level);
+            const Sge into = stage.theirs.sge();
+            const Sge from = stage.mine.sge();
+            stage.server.post(receive_of(1, into));
+            stage.client.post(send_of(1, from));
+            stage.client.post(SendRequest{.context = 2, .fault = fault});
+            CHECK(stage.client.sent().code == CompletionCode::Success);
+            const Completion faulty = stage.client.sent();
+            CHECK(faulty.context == 2);
+            CHECK(faulty.code == fault);
+            CHECK(stage.server.received().code == CompletionCode::Success);
+            stage.check_aftermath();
+        }
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: what follows a fault on a reliable connection is flushed") {
+    Stage stage(near, far, Reliability::ReliableDelivery);
+    const Sge here = stage.mine.sge();
+    const Sge there = stage.theirs.sge();
+    stage.client.post(receive_of(10, here));
+    stage.server.post(receive_of(20, there));
+    std::vector<SendRequest> batch(4, send_of(0, here));
+    batch[1].fault = CompletionCode::LocalFormat;
+    for (std::size_t i = 0; i < batch.size(); ++i) batch[i].context = i;
+    std::size_t posted = 0;
+    must(stage.client.endpoint->post_send(batch, posted));
+    CHECK(posted == batch.size());
+    const auto sent = take(*stage.client.send_queue, batch.size());
+    CHECK(sent[0].code == CompletionCode::Success);
+    CHECK(sent[1].code == CompletionCode::LocalFormat);
+    CHECK(sent[2].code == CompletionCode::Flushed);
+    CHECK(sent[3].code == CompletionCode::Flushed);
+    CHECK(stage.client.received().code == CompletionCode::Flushed);
+    CHECK(stage.server.received().code == CompletionCode::Success);
+    stage.check_aftermath();
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: a receive that cannot take the message fails, and the sender may learn of it") {
+    for (const Reliability level : all_levels) {
+        const auto check = [&](const char* what, const auto& spoil, CompletionCode expected) {
+            CAPTURE(what, static_cast<int>(level));
+            Stage stage(near, far, level);
+            Sge into = stage.theirs.sge();
+            ReceiveRequest request = receive_of(5, into);
+            spoil(request, into);
+            stage.server.post(request);
+            const Sge from = stage.mine.sge();
+            fill(stage.mine.bytes(), 1);
+            stage.client.post(send_of(6, from));
+            const Completion received = stage.server.received();
+            CHECK(received.code == expected);
+            CHECK(received.context == 5);
+            CHECK(received.bytes == 0);
+            CHECK(stage.client.sent().code == stage.told(CompletionCode::RemoteOperation));
+            stage.check_aftermath();
+        };
+        check(
+            "too small", [](ReceiveRequest&, Sge& into) { into.length -= 1; }, CompletionCode::LocalLength);
+        check(
+            "no pieces", [](ReceiveRequest& request, Sge&) { request.sges = {}; }, CompletionCode::LocalLength);
+        check(
+            "unknown key", [](ReceiveRequest&, Sge& into) { into.key ^= 0x5a5a5a5a; }, CompletionCode::LocalProtection);
+        check(
+            "fault", [](ReceiveRequest& request, Sge&) { request.fault = CompletionCode::LocalFormat; },
+            CompletionCode::LocalFormat);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: RDMA that the target does not allow is refused, and the target told") {
+    const auto other_domain = must(ProtectionDomain::create(far.device));
+    char raw[64] = {};
+    const auto foreign = must(MemoryRegion::create(other_domain, raw, sizeof raw, {true, true}));
+    const Buffer closed(far, 64, Memory::Heap, {});
+    for (const Reliability level : all_levels) {
+        for (const Opcode opcode : {Opcode::RdmaWrite, Opcode::RdmaRead, Opcode::AtomicWrite}) {
+            const bool reads = opcode == Opcode::RdmaRead;
+            if (reads && level == Reliability::Unreliable) continue;
+            const auto check = [&](const char* what, const auto& target, Access access = {true, true}) {
+                CAPTURE(what, static_cast<int>(level), static_cast<int>(opcode));
+                if (level == Reliability::Unreliable) access.remote_read = false;
+                Stage stage(near, far, level, access);
+                const Sge piece = stage.mine.sge(0, 8);
+                fill(stage.mine.bytes(), 1);
+                const RemoteAddress remote = target(stage);
+                stage.client.post(SendRequest{.context = 3, .opcode = opcode, .remote = remote, .sges = {&piece, 1}});
+                const Completion completion = stage.client.sent();
+                // An atomic write may be answered at every level, as a read is.
+                const auto code = CompletionCode::RemoteProtection;
+                const auto expected = reads ? code : stage.told(code);
+                CHECK((completion.code == expected || (opcode == Opcode::AtomicWrite && completion.code == code)));
+                const auto event = far.async.wait(patience());
+                REQUIRE(event);
+                CHECK(event->endpoint_context == 2);
+                CHECK(event->kind ==
+                      (reads ? AsyncEventKind::RemoteReadProtection : AsyncEventKind::RemoteWriteProtection));
+                CHECK(stage.theirs.load() == 0);
+                stage.check_aftermath();
+            };
+            check("unknown key", [](Stage& stage) {
+                RemoteAddress remote = stage.theirs.remote();
+                remote.key ^= 0x5a5a5a5a;
+                return remote;
+            });
+            check("key 0", [](Stage& stage) {
+                RemoteAddress remote = stage.theirs.remote();
+                remote.key = 0;
+                return remote;
+            });
+            check("past the end", [](Stage& stage) { return stage.theirs.remote(64); });
+            check("wrapping", [](Stage& stage) {
+                RemoteAddress remote = stage.theirs.remote();
+                remote.address = ~std::uint64_t{7};
+                return remote;
+            });
+            check("region without the right", [&](Stage&) { return closed.remote(); });
+            check("region of another protection domain", [&](Stage&) {
+                return RemoteAddress{.address = reinterpret_cast<std::uintptr_t>(raw), .key = foreign->key()};
+            });
+            check(
+                "endpoint without the right", [](Stage& stage) { return stage.theirs.remote(); }, Access{});
+        }
+    }
+    CHECK(std::ranges::all_of(raw, [](char byte) { return byte == 0; }));
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: a refused RDMA write with immediate data fails the receive it consumed") {
+    for (const Reliability level : all_levels) {
+        CAPTURE(static_cast<int>(level));
+        Stage stage(near, far, level);
+        const Sge from = stage.mine.sge();
+        const Sge into = stage.theirs.sge();
+        stage.server.post(receive_of(5, into));
+        RemoteAddress remote = stage.theirs.remote();
+        remote.key ^= 0x5a5a5a5a;
+        stage.client.post(with_immediate(write_of(6, from, remote), 1));
+        const Completion received = stage.server.received();
+        CHECK(received.context == 5);
+        CHECK(received.operation == CompletedOperation::ReceiveRdmaWrite);
+        CHECK((received.code == CompletionCode::LocalProtection || received.code == CompletionCode::RemoteProtection));
+        CHECK(stage.client.sent().code == stage.told(CompletionCode::RemoteProtection));
+        stage.check_aftermath();
+        CHECK_FALSE(far.async.try_take().has_value());
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: an RDMA write with immediate data needs a receive") {
+    for (const Reliability level : all_levels) {
+        CAPTURE(static_cast<int>(level));
+        Stage stage(near, far, level);
+        const Sge from = stage.mine.sge();
+        stage.client.post(with_immediate(write_of(6, from, stage.theirs.remote()), 1));
+        CHECK(stage.client.sent().code == stage.told(CompletionCode::RemoteOperation));
+        const auto event = far.async.wait(patience());
+        REQUIRE(event);
+        CHECK(event->kind == AsyncEventKind::ReceiveQueueEmpty);
+        stage.check_aftermath();
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: RDMA read is none of an unreliable connection's abilities") {
+    Stage stage(near, far, Reliability::Unreliable);
+    const Sge piece = stage.mine.sge();
+    stage.client.post(read_of(1, piece, stage.theirs.remote()));
+    CHECK(stage.client.sent().code == CompletionCode::LocalFormat);
+    stage.check_aftermath();
+    const auto queue = near.make_queue();
+    const auto endpoint = Endpoint::create({.attributes = {.reliability = Reliability::Unreliable,
+                                                           .max_transfer_bytes = 100,
+                                                           .access = {.remote_read = true}},
+                                            .domain = near.domain,
+                                            .send_queue = queue,
+                                            .receive_queue = queue});
+    CHECK(endpoint.status().code() == Code::InvalidRdmaRead);
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: fail() flushes this side and breaks the other") {
+    Connection connection(near, far);
+    const Buffer mine(near, 8);
+    const Buffer theirs(far, 8);
+    const Sge here = mine.sge();
+    const Sge there = theirs.sge();
+    connection.client.post(receive_of(1, here));
+    connection.server.post(receive_of(2, there));
+    connection.client.endpoint->fail();
+    CHECK(connection.client.received().code == CompletionCode::Flushed);
+    CHECK(connection.server.received().code == CompletionCode::Flushed);
+    CHECK(connection.server.event().kind == Kind::Lost);
+    connection.client.post(receive_of(3, here));
+    CHECK(connection.client.received().code == CompletionCode::Flushed);
+    connection.client.post(send_of(4, here));
+    CHECK(connection.client.sent().code == CompletionCode::Flushed);
+    CHECK(connection.client.quiet());
+    CHECK(connection.server.quiet());
+}

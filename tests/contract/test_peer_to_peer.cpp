@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections between two active sides.
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/contract/backends.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+using namespace std::chrono_literals;
+using Kind = ConnectionEventKind;
+
+namespace {
+
+/// Who wants to meet whom. Peers meet where their hosts ask for each other and for the same service; the service of the
+/// local address plays no part (guide, sections 3.3 and 6.7).
+backend::ConnectParameters meeting(const Node& mine, const Node& theirs, std::string_view service = "meet") {
+    return {.model = backend::ConnectParameters::Model::PeerToPeer,
+            .local = mine.address("meet"),
+            .remote = theirs.address(service),
+            .private_data = {},
+            .deadline = patience()};
+}
+
+void exchange(Port& one, Port& other) {
+    const Buffer mine(one.node, 8);
+    const Buffer theirs(other.node, 8);
+    const Sge from = mine.sge();
+    const Sge into = theirs.sge();
+    mine.store(4711);
+    other.post(receive_of(1, into));
+    one.post(send_of(2, from));
+    CHECK(other.received().code == CompletionCode::Success);
+    CHECK(one.sent().code == CompletionCode::Success);
+    CHECK(theirs.load() == 4711);
+}
+
+class Peers : public EveryBackend {
+protected:
+    bool offered() const { return near.device->attributes().capabilities.peer_to_peer; }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Peers, "peer to peer: two that ask for each other meet, in either order") {
+    if (!offered()) return;
+    for (const bool near_first : {true, false}) {
+        Port one(near_first ? near : far);
+        Port other(near_first ? far : near);
+        auto parameters = meeting(one.node, other.node);
+        parameters.private_data = private_data_of("from the first");
+        must(one.endpoint->connect(parameters));
+        CHECK(one.endpoint->state() == EndpointState::ActivePending);
+        must(other.endpoint->connect(meeting(other.node, one.node)));
+        const auto to_one = one.event();
+        const auto to_other = other.event();
+        CHECK(to_one.kind == Kind::Established);
+        CHECK(to_one.remote_address == other.node.address("meet"));
+        CHECK(to_other.kind == Kind::Established);
+        CHECK(to_other.remote_address == one.node.address("meet"));
+        CHECK(to_other.private_data == private_data_of("from the first"));
+        CHECK(to_other.remote == one.endpoint->attributes());
+        exchange(one, other);
+        exchange(other, one);
+    }
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: both may start at once") {
+    if (!offered()) return;
+    for (int round = 0; round < 50; ++round) {
+        Port one(near);
+        Port other(far);
+        Status status;
+        std::thread thread([&] { status = other.endpoint->connect(meeting(far, near)); });
+        must(one.endpoint->connect(meeting(near, far)));
+        thread.join();
+        must(status);
+        REQUIRE(one.event().kind == Kind::Established);
+        REQUIRE(other.event().kind == Kind::Established);
+    }
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: the services of the local addresses play no part") {
+    if (!offered()) return;
+    Port one(near);
+    Port other(far);
+    auto parameters = meeting(near, far);
+    parameters.local = near.address("something else");
+    must(one.endpoint->connect(parameters));
+    must(other.endpoint->connect(meeting(far, near)));
+    CHECK(one.event().kind == Kind::Established);
+    CHECK(other.event().kind == Kind::Established);
+    exchange(one, other);
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: those that ask for different services do not meet") {
+    if (!offered()) return;
+    Port one(near);
+    Port other(far);
+    auto first = meeting(near, far, "left");
+    auto second = meeting(far, near, "right");
+    first.deadline = second.deadline = Deadline::after(50ms);
+    must(one.endpoint->connect(first));
+    must(other.endpoint->connect(second));
+    CHECK(one.event().kind == Kind::TimedOut);
+    CHECK(other.event().kind == Kind::TimedOut);
+    CHECK(one.endpoint->state() == EndpointState::Unconnected);
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: those that ask for different hosts do not meet") {
+    if (!offered() || provider->device_count() < 3) return;
+    Node third(*provider, 2);
+    Port one(near);
+    Port other(far);
+    Port last(third);
+    auto first = meeting(near, far);
+    auto second = meeting(far, third);
+    first.deadline = Deadline::after(50ms);
+    must(one.endpoint->connect(first));
+    must(other.endpoint->connect(second));
+    must(last.endpoint->connect(meeting(third, far)));
+    CHECK(other.event().kind == Kind::Established);
+    CHECK(last.event().kind == Kind::Established);
+    CHECK(one.event().kind == Kind::TimedOut);
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: two on one device meet") {
+    if (!offered()) return;
+    Port one(near);
+    Port other(near);
+    must(one.endpoint->connect(meeting(near, near)));
+    must(other.endpoint->connect(meeting(near, near)));
+    CHECK(one.event().kind == Kind::Established);
+    CHECK(other.event().kind == Kind::Established);
+    exchange(one, other);
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: several pairs meet side by side") {
+    if (!offered()) return;
+    std::vector<std::unique_ptr<Port>> ones;
+    std::vector<std::unique_ptr<Port>> others;
+    for (int i = 0; i < 10; ++i) {
+        const std::string service = "meet" + std::to_string(i);
+        ones.push_back(std::make_unique<Port>(near));
+        others.push_back(std::make_unique<Port>(far));
+        must(ones.back()->endpoint->connect(meeting(near, far, service)));
+    }
+    for (int i = 9; i >= 0; --i) {
+        const std::string service = "meet" + std::to_string(i);
+        must(others[static_cast<std::size_t>(i)]->endpoint->connect(meeting(far, near, service)));
+    }
+    for (std::size_t i = 0; i < 10; ++i) {
+        CHECK(ones[i]->event().kind == Kind::Established);
+        CHECK(others[i]->event().kind == Kind::Established);
+        exchange(*ones[i], *others[i]);
+    }
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: a conflict of attributes is told to both, who are idle again") {
+    if (!offered()) return;
+    const auto meet = [&](const PortOptions& mine, const PortOptions& theirs, Code reason) {
+        Port one(near, mine);
+        Port other(far, theirs);
+        must(one.endpoint->connect(meeting(near, far)));
+        must(other.endpoint->connect(meeting(far, near)));
+        for (Port* port : {&one, &other}) {
+            const auto event = port->event();
+            CHECK(event.kind == Kind::Conflict);
+            CHECK(event.reason == reason);
+            CHECK(port->endpoint->state() == EndpointState::Unconnected);
+            CHECK(port->quiet());
+        }
+    };
+    meet({.reliability = Reliability::ReliableDelivery}, {.reliability = Reliability::ReliableReception},
+         Code::InvalidReliability);
+    meet({.max_transfer_bytes = 1000}, {.max_transfer_bytes = 2000}, Code::InvalidTransferSize);
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: nobody comes, and the time runs out") {
+    if (!offered()) return;
+    Port one(near);
+    auto parameters = meeting(near, far);
+    parameters.deadline = Deadline::after(20ms);
+    must(one.endpoint->connect(parameters));
+    CHECK(one.event().kind == Kind::TimedOut);
+
+    // What has timed out is not met any more.
+    Port late(far);
+    parameters = meeting(far, near);
+    parameters.deadline = Deadline::after(20ms);
+    must(late.endpoint->connect(parameters));
+    CHECK(late.event().kind == Kind::TimedOut);
+    CHECK(one.quiet());
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: one that gives up is not met") {
+    if (!offered()) return;
+    Port one(near);
+    must(one.endpoint->connect(meeting(near, far)));
+    one.endpoint->disconnect();
+    Port late(far);
+    auto parameters = meeting(far, near);
+    parameters.deadline = Deadline::after(20ms);
+    must(late.endpoint->connect(parameters));
+    CHECK(late.event().kind == Kind::TimedOut);
+    CHECK(one.quiet());
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: listeners and peers never meet") {
+    if (!offered()) return;
+    {
+        const auto listener = far.listen("meet");
+        Port peer(near);
+        auto parameters = meeting(near, far);
+        parameters.deadline = Deadline::after(50ms);
+        must(peer.endpoint->connect(parameters));
+        CHECK(listener->next_request().status().code() == Code::WouldBlock);
+        CHECK(peer.event().kind == Kind::TimedOut);
+    }
+    Port waiting(far);
+    must(waiting.endpoint->connect(meeting(far, near)));
+    Port client(near);
+    CHECK(client.endpoint->connect(parameters_for(near, far.address("meet"))).code() == Code::NoListener);
+}
+
+TEST_CASE_METHOD(Peers, "peer to peer: an unknown host is unreachable") {
+    if (!offered()) return;
+    Port one(near);
+    const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};
+    auto parameters = meeting(near, far);
+    parameters.remote.host = Bytes<Address::max_host>(documentation);
+    CHECK(one.endpoint->connect(parameters).code() == Code::Unreachable);
+    CHECK(one.endpoint->state() == EndpointState::Unconnected);
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Completion queues in use: sharing, waiting, counting.
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "tests/contract/backends.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool readable(int fd, const Deadline& deadline) {
+    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused") {
+    const auto limit = near.device->attributes().max_completions;
+    const auto code = [&](std::uint32_t capacity) {
+        return CompletionQueue::create(near.device, capacity, 0).status().code();
+    };
+    CHECK(code(0) == Code::InvalidParameter);
+    CHECK(code(limit + 1) == Code::InvalidParameter);
+    CHECK(code(1) == Code::Ok);
+    CHECK(code(limit) == Code::Ok);
+}
+
+TEST_CASE_METHOD(EveryBackend, "queues: without a channel there is nothing to arm") {
+    auto queue = must(near.device->backend().create_completion_queue({.capacity = 4}));
+    CHECK(queue->arm().code() == Code::InvalidState);
+}
+
+TEST_CASE_METHOD(EveryBackend, "queues: one queue serves both directions of several endpoints") {
+    const auto queue = near.make_queue();
+    Connection first(near, near, {.context = 1, .queue = queue});
+    Connection second(near, near, {.context = 2, .queue = queue});
+    const Buffer buffer(near, 16);
+    const Sge from = buffer.sge(0, 8);
+    const Sge into = buffer.sge(8, 8);
+    for (Connection* connection : {&first, &second}) {
+        connection->server.post(receive_of(10, into));
+        connection->client.post(send_of(20, from));
+    }
+    std::array<int, 3> seen{};
+    for (const Completion& completion : take(*queue, 4)) {
+        CHECK(completion.code == CompletionCode::Success);
+        CHECK(completion.context == (completion.queue() == QueueKind::Send ? 20 : 10));
+        REQUIRE(completion.endpoint_context <= 2);
+        ++seen[completion.endpoint_context];
+    }
+    CHECK(seen == std::array{0, 2, 2});
+}
+
+TEST_CASE_METHOD(EveryBackend, "queues: work counts as outstanding until its completion was polled") {
+    Connection connection(near, far);
+    const Buffer mine(near, 8);
+    const Buffer theirs(far, 8);
+    const Sge from = mine.sge();
+    const Sge into = theirs.sge();
+    auto& client = *connection.client.endpoint;
+    auto& server = *connection.server.endpoint;
+    connection.server.post(receive_of(1, into));
+    connection.server.post(receive_of(2, into));
+    CHECK(server.outstanding(QueueKind::Receive) == 2);
+    connection.client.post(send_of(3, from));
+    CHECK(client.outstanding(QueueKind::Send) == 1);
+    connection.client.sent();
+    CHECK(client.outstanding(QueueKind::Send) == 0);
+    connection.server.received();
+    CHECK(server.outstanding(QueueKind::Receive) == 1);
+    server.disconnect();
+    CHECK(server.outstanding(QueueKind::Receive) == 1);
+    connection.server.received();
+    CHECK(server.outstanding(QueueKind::Receive) == 0);
+}
+
+TEST_CASE_METHOD(EveryBackend, "queues: armed, the next completion makes the descriptor readable") {
+    Connection connection(near, far);
+    const Buffer mine(near, 8);
+    const Buffer theirs(far, 8);
+    const Sge from = mine.sge();
+    const Sge into = theirs.sge();
+    CompletionQueue& queue = *connection.server.receive_queue;
+    for (std::uint64_t round = 0; round < 50; ++round) {
+        connection.server.post(receive_of(round, into));
+        must(queue.arm());
+        Completion completion;
+        REQUIRE(queue.poll({&completion, 1}) == 0);
+        connection.client.post(send_of(round, from));
+        REQUIRE(readable(queue.fd(), patience()));
+        REQUIRE(queue.wait({&completion, 1}, patience()) == 1);
+        REQUIRE(completion.context == round);
+        connection.client.sent();
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "queues: flushes and the end of a connection wake waiters as well") {
+    for (const bool lost : {false, true}) {
+        Connection connection(near, far);
+        const Buffer theirs(far, 8);
+        const Sge into = theirs.sge();
+        connection.server.post(receive_of(1, into));
+        std::thread other([&] {
+            if (lost)
+                connection.client.endpoint->fail();
+            else
+                connection.client.endpoint->disconnect();
+        });
+        Completion completion;
+        CHECK(connection.server.receive_queue->wait({&completion, 1}, patience()) == 1);
+        CHECK(completion.code == CompletionCode::Flushed);
+        other.join();
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "queues: a ping-pong of sleepers loses no wake-up") {
+    Connection connection(near, far);
+    const Buffer mine(near, 8);
+    const Buffer theirs(far, 8);
+    const Sge here = mine.sge();
+    const Sge there = theirs.sge();
+    constexpr std::uint64_t rounds = 1000;
+    const auto sleepy_take = [](CompletionQueue& queue) {
+        Completion completion;
+        while (queue.poll({&completion, 1}) == 0) {
+            must(queue.arm());
+            if (queue.poll({&completion, 1}) == 1) break;
+            queue.sleep(patience());
+        }
+        return completion;
+    };
+    connection.client.post(receive_of(0, here));
+    connection.server.post(receive_of(0, there));
+    std::thread echo([&] {
+        for (std::uint64_t i = 0; i < rounds; ++i) {
+            sleepy_take(*connection.server.receive_queue);
+            connection.server.post(receive_of(i, there));
+            connection.server.post(send_of(i, there));
+            sleepy_take(*connection.server.send_queue);
+        }
+    });
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+        connection.client.post(send_of(i, here));
+        sleepy_take(*connection.client.send_queue);
+        sleepy_take(*connection.client.receive_queue);
+        connection.client.post(receive_of(i, here));
+    }
+    echo.join();
+    CHECK(connection.client.endpoint->outstanding(QueueKind::Receive) == 1);
+}
+
+TEST_CASE_METHOD(EveryBackend, "queues: several waiters share what comes, and none is forgotten") {
+    constexpr std::uint64_t threads = 3;
+    constexpr std::uint64_t each = 300;
+    Connection connection(near, far);
+    const Buffer mine(near, 8);
+    const Buffer theirs(far, 8);
+    const Sge from = mine.sge();
+    const Sge into = theirs.sge();
+    for (std::uint64_t i = 0; i < threads * each; ++i) connection.server.post(receive_of(i, into));
+    std::atomic<std::uint64_t> taken{0};
+    std::vector<std::thread> waiters;
+    for (std::uint64_t t = 0; t < threads; ++t) {
+        waiters.emplace_back([&] {
+            for (std::uint64_t i = 0; i < each; ++i) {
+                Completion completion;
+                taken += connection.server.receive_queue->wait({&completion, 1}, patience());
+            }
+        });
+    }
+    for (std::uint64_t i = 0; i < threads * each; ++i) {
+        connection.client.post(send_of(i, from));
+        if (i % 7 == 0) std::this_thread::yield();
+        if (i % 100 == 99) take(*connection.client.send_queue, 100);
+    }
+    for (auto& waiter : waiters) waiter.join();
+    CHECK(taken == threads * each);
+}
+
+TEST_CASE_METHOD(EveryBackend, "queues: a resize keeps what waits, or is refused") {
+    const auto queue = near.make_queue(8);
+    Port port(near, {.queue = queue});
+    const Buffer mine(near, 8);
+    const Sge piece = mine.sge();
+    for (std::uint64_t i = 1; i <= 4; ++i) port.post(send_of(i, piece));  // not connected: each completes at once
+    CHECK(queue->resize(3).code() == Code::Busy);
+    CHECK(queue->resize(0).code() == Code::InvalidParameter);
+    CHECK(queue->resize(near.device->attributes().max_completions + 1).code() == Code::InvalidParameter);
+    must(queue->resize(4));
+    must(queue->resize(100));
+    for (std::uint64_t i = 5; i <= 50; ++i) port.post(send_of(i, piece));
+    const auto taken = take(*queue, 50);
+    for (std::uint64_t i = 0; i < 50; ++i) CHECK(taken[i].context == i + 1);
+    CHECK_FALSE(near.async.try_take().has_value());
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The fake backend's provider, devices, memory and completion queues.
+#include "tests/support/fake_backend.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "tests/support/fake_endpoint.hpp"
+#include "tests/support/mappings.hpp"
+
+namespace viaduct::testing {
+
+FakeProvider::FakeProvider() : world_(std::make_shared<fake::World>()) {}
+
+FakeProvider::~FakeProvider() = default;
+
+std::uint32_t FakeProvider::device_count() const noexcept { return fake::World::device_count; }
+
+Result<std::unique_ptr<backend::Device>> FakeProvider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
+    if (index >= fake::World::device_count) return Status(Code::InvalidParameter, "no such fake device");
+    return std::unique_ptr<backend::Device>(std::make_unique<fake::Device>(world_, index, observer));
+}
+
+void FakeProvider::check_deadlines() noexcept {
+    const std::lock_guard lock(world_->mutex);
+    world_->expire();
+}
+
+std::size_t FakeProvider::live_objects() const noexcept { return world_->live_objects; }
+
+namespace fake {
+namespace {
+
+constexpr std::uint32_t max_completions = 65536;
+
+DeviceAttributes attributes_of(std::uint32_t index) {
+    DeviceAttributes attributes;
+    attributes.name = "fake" + std::to_string(index);
+    attributes.host = World::host(index);
+    for (std::uint32_t i = 0; i < World::device_count; ++i) attributes.local_hosts.push_back(World::host(i));
+    attributes.max_endpoints = 65536;
+    attributes.max_queue_depth = 1024;
+    attributes.max_sges = 256;
+    attributes.max_completion_queues = 65536;
+    attributes.max_completions = max_completions;
+    attributes.max_regions = 65536;
+    attributes.max_region_bytes = std::uint64_t{1} << 40;
+    attributes.max_protection_domains = 65536;
+    attributes.max_transfer_bytes = 16u << 20;
+    attributes.native_mtu_bytes = 65536;
+    attributes.max_private_data_bytes = PrivateData::capacity;
+    attributes.max_service_bytes = Address::max_service;
+    return attributes;
+}
+
+}  // namespace
+
+Bytes<Address::max_host> World::host(std::uint32_t index) noexcept {
+    const std::array<std::uint8_t, 4> bytes{10, 0, 0, static_cast<std::uint8_t>(index + 1)};
+    return Bytes<Address::max_host>(bytes);
+}
+
+bool World::knows(const Bytes<Address::max_host>& host) noexcept {
+    for (std::uint32_t index = 0; index < device_count; ++index)
+        if (World::host(index) == host) return true;
+    return false;
+}
+
+Device::Device(std::shared_ptr<World> world, std::uint32_t index, DeviceObserver& observer)
+    : Citizen(std::move(world)), attributes_(attributes_of(index)), observer_(observer) {}
+
+Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
+    return std::unique_ptr<backend::ProtectionDomain>(std::make_unique<Domain>(shared_world()));
+}
+
+Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
+                                                                       void* address, std::uint64_t length,
+                                                                       Access access) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    if (length == 0 || begin + length < begin) return Status(Code::InvalidParameter, "range of the region");
+    if (length > attributes_.max_region_bytes) return Status(Code::NoResources, "region too large");
+    const Mapping mapping = find_mapping(address, length);
+    if (!mapping.complete) return Status(Code::InvalidParameter, "memory that is not mapped");
+    return std::unique_ptr<backend::MemoryRegion>(
+        std::make_unique<Region>(shared_world(), *this, domain, address, length, access, mapping.writable));
+}
+
+Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
+    auto channel = std::make_unique<Channel>(shared_world());
+    if (channel->fd() < 0) return Status(Code::NoResources, "eventfd");
+    return std::unique_ptr<backend::Channel>(std::move(channel));
+}
+
+Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
+    const backend::CompletionQueueInit& init) noexcept {
+    if (init.capacity == 0 || init.capacity > max_completions)
+        return Status(Code::InvalidParameter, "capacity of the completion queue");
+    return std::unique_ptr<backend::CompletionQueue>(std::make_unique<CompletionQueue>(shared_world(), *this, init));
+}
+
+Status Device::check(const EndpointAttributes& attributes) const noexcept {
+    if (attributes.reliability > Reliability::ReliableReception) return {Code::InvalidReliability, "reliability level"};
+    if (attributes.max_transfer_bytes == 0 || attributes.max_transfer_bytes > attributes_.max_transfer_bytes)
+        return {Code::InvalidTransferSize, "maximum transfer size"};
+    if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
+    if (attributes.access.remote_read && attributes.reliability == Reliability::Unreliable)
+        return {Code::InvalidRdmaRead, "RDMA read on an unreliable endpoint"};
+    return {};
+}
+
+Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
+    if (const Status status = check(init.attributes); !status.ok()) return status;
+    return std::unique_ptr<backend::Endpoint>(std::make_unique<Endpoint>(shared_world(), *this, init));
+}
+
+Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local) noexcept {
+    auto listener = std::make_unique<Listener>(shared_world(), local);
+    if (listener->fd() < 0) return Status(Code::NoResources, "eventfd");
+    return std::unique_ptr<backend::Listener>(std::move(listener));
+}
+
+Region::Region(std::shared_ptr<World> world, const Device& device, const backend::ProtectionDomain& domain,
+               void* address, std::uint64_t length, Access access, bool writable)
+    : Citizen(std::move(world)),
+      device_(device),
+      domain_(&domain),
+      begin_(reinterpret_cast<std::uintptr_t>(address)),
+      length_(length),
+      access_(access),
+      writable_(writable) {
+    const std::lock_guard lock(this->world().mutex);
+    key_ = this->world().next_key++;
+    this->world().regions.emplace(key_, this);
+}
+
+Region::~Region() {
+    const std::lock_guard lock(world().mutex);
+    world().regions.erase(key_);
+}
+
+Status Region::modify(const backend::ProtectionDomain& domain, Access access) noexcept {
+    const std::lock_guard lock(world().mutex);
+    domain_ = &domain;
+    access_ = access;
+    return {};
+}
+
+Signal::Signal() noexcept : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Signal::~Signal() {
+    if (fd_ >= 0) close(fd_);
+}
+
+void Signal::raise() noexcept {
+    // Fails only where the counter would overflow: it is readable then as well.
+    if (eventfd_write(fd_, 1) != 0) return;
+}
+
+void Signal::clear() noexcept {
+    eventfd_t count = 0;
+    if (eventfd_read(fd_, &count) != 0) return;  // it was clear already
+}
+
+CompletionQueue::CompletionQueue(std::shared_ptr<World> world, Device& device,
+                                 const backend::CompletionQueueInit& init) noexcept
+    : Citizen(std::move(world)),
+      device_(device),
+      context_(init.context),
+      capacity_(init.capacity),
+      channel_(static_cast<Channel*>(init.channel)) {}
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
+    const std::lock_guard lock(world().mutex);
+    world().expire();
+    const std::size_t count = std::min(out.size(), entries_.size());
+    for (std::size_t i = 0; i < count; ++i) {
+        const Entry& entry = entries_.front();
+        out[i] = entry.completion;
+        --entry.outstanding->of(entry.completion.queue());
+        entries_.pop_front();
+    }
+    return count;
+}
+
+Status CompletionQueue::arm() noexcept {
+    if (channel_ == nullptr) return {Code::InvalidState, "completion queue without a channel"};
+    const std::lock_guard lock(world().mutex);
+    // Where completions wait, the signal stays: another waiter may not have seen it yet.
+    if (!entries_.empty()) {
+        channel_->signal.raise();
+    } else if (!armed_) {
+        channel_->signal.clear();
+    }
+    armed_ = true;
+    return {};
+}
+
+Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
+    if (capacity == 0 || capacity > max_completions) return {Code::InvalidParameter, "capacity"};
+    const std::lock_guard lock(world().mutex);
+    if (entries_.size() > capacity) return {Code::Busy, "completions wait"};
+    capacity_ = capacity;
+    return {};
+}
+
+void CompletionQueue::push(const Completion& completion, const std::shared_ptr<Outstanding>& outstanding) {
+    if (entries_.size() == capacity_) {
+        --outstanding->of(completion.queue());
+        device_.report({.kind = AsyncEventKind::CompletionQueueOverrun,
+                        .endpoint_context = completion.endpoint_context,
+                        .completion_queue_context = context_,
+                        .operation = completion.operation});
+        return;
+    }
+    entries_.push_back({completion, outstanding});
+    if (armed_) channel_->signal.raise();
+    armed_ = false;
+}
+
+}  // namespace fake
+}  // namespace viaduct::testing

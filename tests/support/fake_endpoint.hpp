@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The endpoint of the fake backend: work queues in fake_transfer.cpp, connections in fake_connection.cpp.
+#pragma once
+
+#include "tests/support/fake_world.hpp"
+
+namespace viaduct::testing::fake {
+
+struct PostedSend {
+    SendRequest request;
+    std::vector<Sge> pieces;
+    std::uint64_t bytes = 0;
+};
+
+struct PostedReceive {
+    ReceiveRequest request;
+    std::vector<Sge> pieces;
+    std::uint64_t bytes = 0;
+};
+
+class Endpoint final : public backend::Endpoint, private Citizen {
+public:
+    Endpoint(std::shared_ptr<World> world, Device& device, const backend::EndpointInit& init);
+    ~Endpoint() override { disconnect(); }
+
+    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    std::uint32_t outstanding(QueueKind queue) const noexcept override;
+    Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
+    Status connect(const backend::ConnectParameters& parameters) noexcept override;
+    void disconnect() noexcept override;
+    void fail() noexcept override;
+
+    // For the world and the requests, with the mutex held.
+    bool idle() const noexcept { return state_ == State::Idle; }
+    const Attempt& attempt() const noexcept { return *attempt_; }
+    /// Ends the attempt under way with an event; the endpoint is idle again.
+    void end_attempt(const ConnectionEvent& event) noexcept;
+    static void join(Endpoint& one, Endpoint& other) noexcept;
+    void tell(const ConnectionEvent& event) noexcept;
+    const EndpointAttributes& attributes() const noexcept { return attributes_; }
+
+private:
+    enum class State { Idle, Connecting, Connected, Broken };
+
+    /// How a request at the head of the send queue fared.
+    struct Outcome {
+        CompletionCode code = CompletionCode::Success;
+        bool breaks = false;  ///< the connection, at both ends
+        bool waits = false;   ///< for a receive; nothing happened yet
+    };
+
+    bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
+    Status enqueue(const SendRequest& request);
+    Status enqueue(const ReceiveRequest& request);
+    void run_sends();
+    Outcome execute(const PostedSend& send);
+    Outcome send_message(const PostedSend& send);
+    Outcome write(const PostedSend& send);
+    Outcome read(const PostedSend& send);
+    Outcome no_receive(CompletedOperation operation);
+    Outcome remote_failure(CompletionCode code) const noexcept;
+    PostedReceive take_receive();
+    CompletionCode check(const PostedSend& send) const noexcept;
+    CompletionCode check(const PostedReceive& receive, std::uint64_t needed) const noexcept;
+    bool may_use(const Sge& piece, bool to_write) const noexcept;
+    bool grants(const SendRequest& request, std::uint64_t bytes) const noexcept;
+    void complete_send(const PostedSend& send, CompletionCode code);
+    void complete_receive(const PostedReceive& receive, const PostedSend& message, CompletionCode code);
+    void report(AsyncEventKind kind, CompletedOperation operation) noexcept;
+
+    void flush_sends();
+    void flush_receives();
+    void leave(State next, ConnectionEventKind to_peer) noexcept;
+    void lose(ConnectionEventKind kind) noexcept;
+    void stop_connecting() noexcept;
+    void meet_peer();
+
+    Device& device_;
+    EndpointAttributes attributes_;
+    const backend::ProtectionDomain* domain_;
+    CompletionQueue* send_queue_;
+    CompletionQueue* receive_queue_;
+    std::uint64_t context_;
+    EndpointObserver* observer_;
+
+    State state_ = State::Idle;
+    Endpoint* peer_ = nullptr;
+    std::shared_ptr<Attempt> attempt_;
+    std::deque<PostedSend> sends_;
+    std::deque<PostedReceive> receives_;
+    std::shared_ptr<Outstanding> outstanding_ = std::make_shared<Outstanding>();
+};
+
+}  // namespace viaduct::testing::fake

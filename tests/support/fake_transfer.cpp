@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The work queues of the fake backend: a request runs when it is posted, or when what it waits for has come.
+#include <atomic>
+#include <cstring>
+
+#include "tests/support/fake_endpoint.hpp"
+
+namespace viaduct::testing::fake {
+namespace {
+
+CompletedOperation operation_of(Opcode opcode) noexcept {
+    switch (opcode) {
+        case Opcode::Send: return CompletedOperation::Send;
+        case Opcode::RdmaWrite: return CompletedOperation::RdmaWrite;
+        case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
+        case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
+    }
+    return CompletedOperation::Send;
+}
+
+std::uint64_t total(std::span<const Sge> pieces) noexcept {
+    std::uint64_t bytes = 0;
+    for (const Sge& piece : pieces) bytes += piece.length;
+    return bytes;
+}
+
+std::vector<std::byte> gather(std::span<const Sge> pieces) {
+    std::vector<std::byte> data;
+    data.reserve(total(pieces));
+    for (const Sge& piece : pieces) {
+        const auto* from = static_cast<const std::byte*>(piece.address);
+        data.insert(data.end(), from, from + piece.length);
+    }
+    return data;
+}
+
+void scatter(std::span<const std::byte> data, std::span<const Sge> pieces) noexcept {
+    for (const Sge& piece : pieces) {
+        const std::size_t count = std::min<std::size_t>(piece.length, data.size());
+        if (count != 0) std::memcpy(piece.address, data.data(), count);
+        data = data.subspan(count);
+    }
+}
+
+std::span<std::byte> bytes_at(const RemoteAddress& remote, std::uint64_t count) noexcept {
+    return {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(remote.address)), count};
+}
+
+}  // namespace
+
+Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+    const std::lock_guard lock(world().mutex);
+    posted = 0;
+    for (const SendRequest& request : requests) {
+        if (const Status status = enqueue(request); !status.ok()) return status;
+        ++posted;
+        if (state_ == State::Connected)
+            run_sends();
+        else
+            flush_sends();
+    }
+    return {};
+}
+
+Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+    const std::lock_guard lock(world().mutex);
+    posted = 0;
+    for (const ReceiveRequest& request : requests) {
+        if (const Status status = enqueue(request); !status.ok()) return status;
+        ++posted;
+        if (state_ == State::Broken) flush_receives();
+        if (state_ == State::Connected) peer_->run_sends();
+    }
+    return {};
+}
+
+Status Endpoint::enqueue(const SendRequest& request) {
+    if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
+    if (outstanding_->send == device_.attributes().max_queue_depth) return {Code::QueueFull, "send queue"};
+    ++outstanding_->send;
+    sends_.push_back({request, {request.sges.begin(), request.sges.end()}, total(request.sges)});
+    return {};
+}
+
+Status Endpoint::enqueue(const ReceiveRequest& request) {
+    if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
+    if (outstanding_->receive == device_.attributes().max_queue_depth) return {Code::QueueFull, "receive queue"};
+    ++outstanding_->receive;
+    receives_.push_back({request, {request.sges.begin(), request.sges.end()}, total(request.sges)});
+    return {};
+}
+
+std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
+    const std::lock_guard lock(world().mutex);
+    return outstanding_->of(queue);
+}
+
+void Endpoint::run_sends() {
+    while (state_ == State::Connected && !sends_.empty()) {
+        const Outcome outcome = execute(sends_.front());
+        if (outcome.waits) return;
+        complete_send(sends_.front(), outcome.code);
+        sends_.pop_front();
+        if (outcome.breaks) {
+            peer_->lose(ConnectionEventKind::Lost);
+            lose(ConnectionEventKind::Lost);
+        }
+    }
+}
+
+Endpoint::Outcome Endpoint::execute(const PostedSend& send) {
+    if (const CompletionCode code = check(send); code != CompletionCode::Success)
+        return {.code = code, .breaks = reliable()};
+    switch (send.request.opcode) {
+        case Opcode::Send: return send_message(send);
+        case Opcode::RdmaWrite:
+        case Opcode::AtomicWrite: return write(send);
+        case Opcode::RdmaRead: return read(send);
+    }
+    return {.code = CompletionCode::LocalFormat, .breaks = reliable()};
+}
+
+Endpoint::Outcome Endpoint::send_message(const PostedSend& send) {
+    if (peer_->receives_.empty()) return no_receive(CompletedOperation::Receive);
+    const PostedReceive receive = peer_->take_receive();
+    const CompletionCode code = peer_->check(receive, send.bytes);
+    if (code == CompletionCode::Success) scatter(gather(send.pieces), receive.pieces);
+    peer_->complete_receive(receive, send, code);
+    return code == CompletionCode::Success ? Outcome{} : remote_failure(CompletionCode::RemoteOperation);
+}
+
+Endpoint::Outcome Endpoint::write(const PostedSend& send) {
+    const SendRequest& request = send.request;
+    if (request.with_immediate && peer_->receives_.empty()) return no_receive(CompletedOperation::ReceiveRdmaWrite);
+    const bool granted = peer_->grants(request, send.bytes);
+    if (granted) {
+        const auto data = gather(send.pieces);
+        if (request.opcode == Opcode::AtomicWrite) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, data.data(), sizeof value);
+            std::atomic_ref(*reinterpret_cast<std::uint64_t*>(request.remote.address)).store(value);
+        } else if (!data.empty()) {
+            std::memcpy(bytes_at(request.remote, data.size()).data(), data.data(), data.size());
+        }
+    }
+    auto code = granted ? CompletionCode::Success : CompletionCode::LocalProtection;
+    if (request.with_immediate) {
+        const PostedReceive receive = peer_->take_receive();
+        if (granted) code = receive.request.fault;
+        peer_->complete_receive(receive, send, code);
+    } else if (!granted) {
+        peer_->report(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
+    }
+    if (!granted) return remote_failure(CompletionCode::RemoteProtection);
+    return code == CompletionCode::Success ? Outcome{} : remote_failure(CompletionCode::RemoteOperation);
+}
+
+Endpoint::Outcome Endpoint::read(const PostedSend& send) {
+    if (!peer_->grants(send.request, send.bytes)) {
+        peer_->report(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
+        return {.code = CompletionCode::RemoteProtection, .breaks = true};
+    }
+    scatter(bytes_at(send.request.remote, send.bytes), send.pieces);
+    return {};
+}
+
+/// The peer posted no receive (guide, sections 1.2.3 and 3.8.2).
+Endpoint::Outcome Endpoint::no_receive(CompletedOperation operation) {
+    if (reliable() && attributes_.receiver_not_ready == ReceiverNotReady::Wait) return {.waits = true};
+    peer_->report(AsyncEventKind::ReceiveQueueEmpty, operation);
+    return remote_failure(CompletionCode::RemoteOperation);
+}
+
+/// Only Reliable Reception tells the sender what happened at the far end.
+Endpoint::Outcome Endpoint::remote_failure(CompletionCode code) const noexcept {
+    const bool told = attributes_.reliability == Reliability::ReliableReception;
+    return {.code = told ? code : CompletionCode::Success, .breaks = reliable()};
+}
+
+PostedReceive Endpoint::take_receive() {
+    PostedReceive receive = std::move(receives_.front());
+    receives_.pop_front();
+    return receive;
+}
+
+CompletionCode Endpoint::check(const PostedSend& send) const noexcept {
+    const SendRequest& request = send.request;
+    if (request.fault != CompletionCode::Success) return request.fault;
+    const bool reads = request.opcode == Opcode::RdmaRead;
+    const bool atomic = request.opcode == Opcode::AtomicWrite;
+    if (reads && !reliable()) return CompletionCode::LocalFormat;
+    if (request.with_immediate && (reads || atomic)) return CompletionCode::LocalFormat;
+    if (atomic && request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
+    if (atomic && send.bytes != 8) return CompletionCode::LocalLength;
+    if (send.bytes > attributes_.max_transfer_bytes) return CompletionCode::LocalLength;
+    for (const Sge& piece : send.pieces)
+        if (!may_use(piece, reads)) return CompletionCode::LocalProtection;
+    return CompletionCode::Success;
+}
+
+CompletionCode Endpoint::check(const PostedReceive& receive, std::uint64_t needed) const noexcept {
+    if (receive.request.fault != CompletionCode::Success) return receive.request.fault;
+    for (const Sge& piece : receive.pieces)
+        if (!may_use(piece, true)) return CompletionCode::LocalProtection;
+    return receive.bytes < needed ? CompletionCode::LocalLength : CompletionCode::Success;
+}
+
+bool Endpoint::may_use(const Sge& piece, bool to_write) const noexcept {
+    const auto found = world().regions.find(piece.key);
+    if (found == world().regions.end()) return false;
+    const Region& region = *found->second;
+    return &region.device() == &device_ && &region.domain() == domain_ && (!to_write || region.writable()) &&
+           region.holds(reinterpret_cast<std::uintptr_t>(piece.address), piece.length);
+}
+
+/// Whether this endpoint lets its peer run the request.
+bool Endpoint::grants(const SendRequest& request, std::uint64_t bytes) const noexcept {
+    const auto found = world().regions.find(request.remote.key);
+    if (found == world().regions.end()) return false;
+    const Region& region = *found->second;
+    const bool reads = request.opcode == Opcode::RdmaRead;
+    const bool allowed = reads ? region.access().remote_read && attributes_.access.remote_read
+                               : region.access().remote_write && attributes_.access.remote_write && region.writable();
+    return allowed && &region.device() == &device_ && &region.domain() == domain_ &&
+           region.holds(request.remote.address, bytes);
+}
+
+void Endpoint::flush_sends() {
+    for (const PostedSend& send : sends_) complete_send(send, CompletionCode::Flushed);
+    sends_.clear();
+}
+
+void Endpoint::flush_receives() {
+    for (const PostedReceive& receive : receives_) complete_receive(receive, PostedSend{}, CompletionCode::Flushed);
+    receives_.clear();
+}
+
+void Endpoint::complete_send(const PostedSend& send, CompletionCode code) {
+    send_queue_->push({.context = send.request.context,
+                       .endpoint_context = context_,
+                       .bytes = code == CompletionCode::Success ? static_cast<std::uint32_t>(send.bytes) : 0,
+                       .operation = operation_of(send.request.opcode),
+                       .code = code},
+                      outstanding_);
+}
+
+void Endpoint::complete_receive(const PostedReceive& receive, const PostedSend& message, CompletionCode code) {
+    const bool success = code == CompletionCode::Success;
+    receive_queue_->push({.context = receive.request.context,
+                          .endpoint_context = context_,
+                          .bytes = success ? static_cast<std::uint32_t>(message.bytes) : 0,
+                          .immediate = success ? message.request.immediate : 0,
+                          .operation = message.request.opcode == Opcode::Send ? CompletedOperation::Receive
+                                                                              : CompletedOperation::ReceiveRdmaWrite,
+                          .code = code,
+                          .with_immediate = success && message.request.with_immediate},
+                         outstanding_);
+}
+
+void Endpoint::report(AsyncEventKind kind, CompletedOperation operation) noexcept {
+    device_.report({.kind = kind, .endpoint_context = context_, .completion_queue_context = 0, .operation = operation});
+}
+
+}  // namespace viaduct::testing::fake

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The objects of the fake backend. Everything mutable is guarded by the one mutex of their World.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "core/backend.hpp"
+
+namespace viaduct::testing::fake {
+
+class Endpoint;
+class Listener;
+class Region;
+
+/// A connection attempt, shared by the endpoint that makes it and the request that the listener hands out.
+struct Attempt {
+    Endpoint* client = nullptr;  ///< null once the attempt has ended
+    backend::ConnectParameters parameters;
+    EndpointAttributes attributes;
+};
+
+/// What the devices of one provider share.
+class World {
+public:
+    static constexpr std::uint32_t device_count = 8;
+
+    static Bytes<Address::max_host> host(std::uint32_t index) noexcept;
+    static bool knows(const Bytes<Address::max_host>& host) noexcept;
+
+    /// Ends the attempts whose time is up. Callers hold the mutex, here and below.
+    void expire() noexcept;
+
+    /// The listener that gets the next request for a service; they take turns. Null where nobody listens.
+    Listener* next_listener(const Address& service) noexcept;
+
+    /// A waiting peer that the endpoint asks for and that asks for it.
+    Endpoint* matching_peer(const Endpoint& endpoint) noexcept;
+
+    std::mutex mutex;
+    std::unordered_map<std::uint32_t, Region*> regions;
+    std::uint32_t next_key = 1;
+    std::deque<Listener*> listeners;
+    std::vector<Endpoint*> connecting;
+    std::atomic<std::size_t> live_objects{0};
+};
+
+/// Base of every object: keeps the world alive and counts.
+class Citizen {
+public:
+    explicit Citizen(std::shared_ptr<World> world) noexcept : world_(std::move(world)) { ++world_->live_objects; }
+    Citizen(const Citizen&) = delete;
+    Citizen& operator=(const Citizen&) = delete;
+
+    World& world() const noexcept { return *world_; }
+    const std::shared_ptr<World>& shared_world() const noexcept { return world_; }
+
+protected:
+    ~Citizen() { --world_->live_objects; }
+
+private:
+    std::shared_ptr<World> world_;
+};
+
+class Device final : public backend::Device, private Citizen {
+public:
+    Device(std::shared_ptr<World> world, std::uint32_t index, DeviceObserver& observer);
+
+    const DeviceAttributes& attributes() const noexcept override { return attributes_; }
+    Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override;
+    Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
+                                                                   void* address, std::uint64_t length,
+                                                                   Access access) noexcept override;
+    Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override;
+    Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
+        const backend::CompletionQueueInit& init) noexcept override;
+    Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
+    Result<std::unique_ptr<backend::Listener>> listen(const Address& local) noexcept override;
+
+    Status check(const EndpointAttributes& attributes) const noexcept;
+    void report(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
+
+private:
+    DeviceAttributes attributes_;
+    DeviceObserver& observer_;
+};
+
+class Domain final : public backend::ProtectionDomain, private Citizen {
+public:
+    using Citizen::Citizen;
+};
+
+class Region final : public backend::MemoryRegion, private Citizen {
+public:
+    Region(std::shared_ptr<World> world, const Device& device, const backend::ProtectionDomain& domain, void* address,
+           std::uint64_t length, Access access, bool writable);
+    ~Region() override;
+
+    std::uint32_t key() const noexcept override { return key_; }
+    Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override;
+
+    bool holds(std::uint64_t address, std::uint64_t length) const noexcept {
+        return address >= begin_ && address - begin_ <= length_ && length <= length_ - (address - begin_);
+    }
+    const Device& device() const noexcept { return device_; }
+    const backend::ProtectionDomain& domain() const noexcept { return *domain_; }
+    Access access() const noexcept { return access_; }
+    bool writable() const noexcept { return writable_; }
+
+private:
+    const Device& device_;
+    const backend::ProtectionDomain* domain_;
+    std::uint64_t begin_;
+    std::uint64_t length_;
+    Access access_;
+    bool writable_;
+    std::uint32_t key_;
+};
+
+/// An eventfd that is readable or not.
+class Signal {
+public:
+    Signal() noexcept;
+    ~Signal();
+    Signal(const Signal&) = delete;
+    Signal& operator=(const Signal&) = delete;
+
+    int fd() const noexcept { return fd_; }
+    void raise() noexcept;
+    void clear() noexcept;
+
+private:
+    int fd_;
+};
+
+class Channel final : public backend::Channel, private Citizen {
+public:
+    using Citizen::Citizen;
+    int fd() const noexcept override { return signal.fd(); }
+
+    Signal signal;
+};
+
+/// Requests of one endpoint that were posted and not yet polled. Outlives the endpoint in its queues.
+struct Outstanding {
+    std::uint32_t send = 0;
+    std::uint32_t receive = 0;
+
+    std::uint32_t& of(QueueKind queue) noexcept { return queue == QueueKind::Send ? send : receive; }
+};
+
+class CompletionQueue final : public backend::CompletionQueue, private Citizen {
+public:
+    CompletionQueue(std::shared_ptr<World> world, Device& device, const backend::CompletionQueueInit& init) noexcept;
+
+    std::size_t poll(std::span<Completion> out) noexcept override;
+    Status arm() noexcept override;
+    Status resize(std::uint32_t capacity) noexcept override;
+
+    /// With the mutex held. A completion that finds no room is dropped and reported.
+    void push(const Completion& completion, const std::shared_ptr<Outstanding>& outstanding);
+
+private:
+    struct Entry {
+        Completion completion;
+        std::shared_ptr<Outstanding> outstanding;
+    };
+
+    Device& device_;
+    std::uint64_t context_;
+    std::uint32_t capacity_;
+    Channel* channel_;
+    bool armed_ = false;
+    std::deque<Entry> entries_;
+};
+
+class Listener final : public backend::Listener, private Citizen {
+public:
+    Listener(std::shared_ptr<World> world, const Address& local);
+    ~Listener() override;
+
+    int fd() const noexcept override { return signal_.fd(); }
+    Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
+
+    /// With the mutex held.
+    void add(std::shared_ptr<Attempt> attempt);
+    const Address& local() const noexcept { return local_; }
+
+private:
+    Address local_;
+    Signal signal_;
+    std::deque<std::shared_ptr<Attempt>> attempts_;
+};
+
+class Request final : public backend::ConnectionRequest, private Citizen {
+public:
+    Request(std::shared_ptr<World> world, const Address& local, std::shared_ptr<Attempt> attempt) noexcept;
+
+    const Address& remote_address() const noexcept override { return attempt_->parameters.local; }
+    const EndpointAttributes& remote_attributes() const noexcept override { return attempt_->attributes; }
+    const PrivateData& private_data() const noexcept override { return attempt_->parameters.private_data; }
+    Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
+    Status reject(const PrivateData& private_data) noexcept override;
+
+private:
+    Address local_;
+    std::shared_ptr<Attempt> attempt_;
+};
+
+}  // namespace viaduct::testing::fake

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/support/rig.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The process that began this run of tests: its children meet on its services, and runs beside it do not.
+const pid_t run = getpid();
+
+std::span<const std::uint8_t> octets(std::string_view text) noexcept {
+    return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+std::byte pattern(std::size_t position, std::uint32_t seed) noexcept {
+    const std::uint64_t mixed = (position + 1) * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u;
+    return static_cast<std::byte>(mixed >> 56);
+}
+
+SendRequest request_of(Opcode opcode, std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
+    return {.context = context, .opcode = opcode, .remote = remote, .sges = {&piece, 1}};
+}
+
+}  // namespace
+
+void require(bool condition, std::string_view what, const Where& where) {
+    if (condition) return;
+    const std::string_view file = where.file_name();
+    throw std::runtime_error(std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(where.line()) + ": " +
+                             std::string(what));
+}
+
+void must(const Status& status, const Where& where) {
+    require(status.ok(), std::string(to_string(status.code())) + " (" + status.where() + ")", where);
+}
+
+Deadline patience() noexcept { return Deadline::after(20s); }
+
+Node::Node(backend::Provider& provider, std::uint32_t index)
+    : device(must(Device::open(provider, index, *this))), domain(must(ProtectionDomain::create(device))) {}
+
+Address Node::address(std::string_view service) const {
+    return exact_address(std::to_string(run) + "/" + std::string(service));
+}
+
+Address Node::exact_address(std::string_view service) const {
+    return {.host = device->attributes().host, .service = Bytes<Address::max_service>(octets(service))};
+}
+
+std::unique_ptr<backend::Listener> Node::listen(std::string_view service) const {
+    return must(device->listen(address(service)));
+}
+
+std::shared_ptr<CompletionQueue> Node::make_queue(std::uint32_t capacity, std::uint64_t context) const {
+    return must(CompletionQueue::create(device, capacity, context));
+}
+
+Port::Port(Node& node, const PortOptions& options)
+    : node(node),
+      send_queue(options.queue ? options.queue : node.make_queue()),
+      receive_queue(options.queue ? options.queue : node.make_queue()) {
+    Access access = options.access;
+    if (options.reliability == Reliability::Unreliable) access.remote_read = false;
+    endpoint = must(Endpoint::create({.attributes = {.reliability = options.reliability,
+                                                     .receiver_not_ready = options.receiver_not_ready,
+                                                     .max_transfer_bytes = options.max_transfer_bytes,
+                                                     .qos = 0,
+                                                     .access = access},
+                                      .domain = node.domain,
+                                      .send_queue = send_queue,
+                                      .receive_queue = receive_queue,
+                                      .context = options.context,
+                                      .observer = this}));
+}
+
+void Port::post(const SendRequest& request, const Where& where) { must(endpoint->post_send(request), where); }
+
+void Port::post(const ReceiveRequest& request, const Where& where) { must(endpoint->post_receive(request), where); }
+
+Completion Port::sent(const Where& where) { return take(*send_queue, 1, where).front(); }
+
+Completion Port::received(const Where& where) { return take(*receive_queue, 1, where).front(); }
+
+ConnectionEvent Port::event(const Where& where) {
+    const Deadline deadline = patience();
+    while (!deadline.passed()) {
+        if (const auto event = events.wait(Deadline::after(2ms))) return *event;
+        send_queue->poll({});
+    }
+    require(false, "no connection event came", where);
+    return {};
+}
+
+bool Port::quiet() {
+    Completion completion;
+    return send_queue->poll({&completion, 1}) == 0 && receive_queue->poll({&completion, 1}) == 0 &&
+           !events.try_take().has_value();
+}
+
+std::vector<Completion> take(CompletionQueue& queue, std::size_t count, const Where& where) {
+    std::vector<Completion> taken(count);
+    std::size_t have = 0;
+    while (have < count) {
+        const std::size_t more = queue.wait(std::span(taken).subspan(have), patience());
+        require(more != 0, "a completion is missing", where);
+        have += more;
+    }
+    return taken;
+}
+
+Buffer::Buffer(const Node& node, std::size_t size, Memory memory, Access access) {
+    if (memory == Memory::Shareable) {
+        shareable_ = std::make_unique<ShareableMemory>(must(ShareableMemory::allocate(size)));
+        bytes_ = shareable_->bytes();
+    } else {
+        heap_.resize(size);
+        bytes_ = heap_;
+    }
+    region_ = must(MemoryRegion::create(node.domain, bytes_.data(), bytes_.size(), access));
+}
+
+Sge Buffer::sge(std::size_t offset, std::size_t length) const noexcept {
+    return {.address = bytes_.data() + offset, .key = region_->key(), .length = static_cast<std::uint32_t>(length)};
+}
+
+RemoteAddress Buffer::remote(std::size_t offset) const noexcept {
+    return {.address = reinterpret_cast<std::uintptr_t>(bytes_.data()) + offset, .key = region_->key()};
+}
+
+std::uint64_t Buffer::load(std::size_t offset) const noexcept {
+    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(bytes_.data() + offset)).load();
+}
+
+void Buffer::store(std::uint64_t value, std::size_t offset) const noexcept {
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(bytes_.data() + offset)).store(value);
+}
+
+SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept {
+    return request_of(Opcode::Send, context, piece, {});
+}
+
+SendRequest write_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
+    return request_of(Opcode::RdmaWrite, context, piece, remote);
+}
+
+SendRequest read_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
+    return request_of(Opcode::RdmaRead, context, piece, remote);
+}
+
+SendRequest atomic_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
+    return request_of(Opcode::AtomicWrite, context, piece, remote);
+}
+
+ReceiveRequest receive_of(std::uint64_t context, const Sge& piece) noexcept {
+    return {.context = context, .sges = {&piece, 1}};
+}
+
+SendRequest with_immediate(SendRequest request, std::uint32_t immediate) noexcept {
+    request.with_immediate = true;
+    request.immediate = immediate;
+    return request;
+}
+
+void fill(std::span<std::byte> bytes, std::uint32_t seed) noexcept {
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = pattern(i, seed);
+}
+
+bool matches(std::span<const std::byte> bytes, std::uint32_t seed) noexcept {
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        if (bytes[i] != pattern(i, seed)) return false;
+    return true;
+}
+
+std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& listener, const Where& where) {
+    const Deadline deadline = patience();
+    while (!deadline.passed()) {
+        auto request = listener.next_request();
+        if (request.ok()) return std::move(*request);
+        if (request.status().code() != Code::WouldBlock) must(request.status(), where);
+        pollfd waiter{.fd = listener.fd(), .events = POLLIN, .revents = 0};
+        ::poll(&waiter, 1, deadline.poll_timeout_ms());
+    }
+    require(false, "no connection request came", where);
+    return nullptr;
+}
+
+backend::ConnectParameters parameters_for(const Node& node, const Address& remote) {
+    return {.model = backend::ConnectParameters::Model::ClientServer,
+            .local = node.address("client"),
+            .remote = remote,
+            .private_data = {},
+            .deadline = patience()};
+}
+
+PrivateData private_data_of(std::string_view text) { return PrivateData(octets(text)); }
+
+void connect_to(Port& port, const Address& remote, const Where& where) {
+    must(port.endpoint->connect(parameters_for(port.node, remote)), where);
+    require(port.event(where).kind == ConnectionEventKind::Established, "the connection was not established", where);
+}
+
+void accept_on(Port& port, backend::Listener& listener, const Where& where) {
+    const auto request = next_request(listener, where);
+    must(port.endpoint->accept(*request, {}), where);
+}
+
+void join(Port& client, Port& server, const Where& where) {
+    const auto listener = server.node.listen("join");
+    must(client.endpoint->connect(parameters_for(client.node, server.node.address("join"))), where);
+    accept_on(server, *listener, where);
+    require(client.event(where).kind == ConnectionEventKind::Established, "the connection was not established", where);
+}
+
+}  // namespace viaduct::testing

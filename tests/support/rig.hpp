@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What tests need around the core's objects: an opened device, an endpoint with its queues and events, a buffer with
+// its region. Failures throw, so that the same helpers serve test cases and forked processes.
+#pragma once
+
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/device.hpp"
+#include "core/endpoint.hpp"
+#include "core/event_queue.hpp"
+#include "core/shareable_memory.hpp"
+
+namespace viaduct::testing {
+
+using Where = std::source_location;
+
+/// Throws std::runtime_error with the place of the call.
+void require(bool condition, std::string_view what, const Where& where = Where::current());
+void must(const Status& status, const Where& where = Where::current());
+
+template <class T>
+T must(Result<T> result, const Where& where = Where::current()) {
+    must(result.status(), where);
+    return std::move(*result);
+}
+
+/// How long tests wait for what must come: far longer than it ever takes.
+Deadline patience() noexcept;
+
+/// A device of the provider, opened, with one protection domain.
+class Node final : private DeviceObserver {
+public:
+    explicit Node(backend::Provider& provider, std::uint32_t index = 0);
+
+    /// A service of this run of tests, so that another run beside it is not disturbed; or just these bytes.
+    Address address(std::string_view service) const;
+    Address exact_address(std::string_view service) const;
+    std::unique_ptr<backend::Listener> listen(std::string_view service) const;
+    std::shared_ptr<CompletionQueue> make_queue(std::uint32_t capacity = 2048, std::uint64_t context = 0) const;
+
+    EventQueue<AsyncEvent> async;
+    std::shared_ptr<Device> device;
+    std::shared_ptr<ProtectionDomain> domain;
+
+private:
+    void on_async_event(const AsyncEvent& event) noexcept override { async.push(event); }
+};
+
+struct PortOptions {
+    Reliability reliability = Reliability::ReliableReception;
+    ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;
+    std::uint32_t max_transfer_bytes = 16u << 20;
+    Access access{.remote_write = true, .remote_read = true};  ///< reads are left out where they cannot be had
+    std::uint64_t context = 0;
+    std::shared_ptr<CompletionQueue> queue;  ///< for both directions; by default each gets its own
+};
+
+/// An endpoint with its completion queues and its events.
+class Port final : private EndpointObserver {
+public:
+    explicit Port(Node& node, const PortOptions& options = {});
+    Port(const Port&) = delete;
+    Port& operator=(const Port&) = delete;
+
+    Node& node;
+    EventQueue<ConnectionEvent> events;
+    std::shared_ptr<CompletionQueue> send_queue;
+    std::shared_ptr<CompletionQueue> receive_queue;
+    std::unique_ptr<Endpoint> endpoint;
+
+    void post(const SendRequest& request, const Where& where = Where::current());
+    void post(const ReceiveRequest& request, const Where& where = Where::current());
+
+    /// The next completions; throws if they do not come.
+    Completion sent(const Where& where = Where::current());
+    Completion received(const Where& where = Where::current());
+
+    /// The next event; throws if none comes. Keeps polling, as backends may look at deadlines only then.
+    ConnectionEvent event(const Where& where = Where::current());
+
+    /// Whether nothing at all is to be taken from either queue or the events.
+    bool quiet();
+
+private:
+    void on_connection_event(const ConnectionEvent& event) noexcept override { events.push(event); }
+};
+
+/// Takes `count` completions, in order; throws if they do not come.
+std::vector<Completion> take(CompletionQueue& queue, std::size_t count, const Where& where = Where::current());
+
+enum class Memory { Heap, Shareable };
+
+/// Zeroed memory and its region.
+class Buffer {
+public:
+    Buffer(const Node& node, std::size_t size, Memory memory = Memory::Heap,
+           Access access = {.remote_write = true, .remote_read = true});
+
+    std::span<std::byte> bytes() const noexcept { return bytes_; }
+    Sge sge(std::size_t offset = 0) const noexcept { return sge(offset, bytes_.size() - offset); }
+    Sge sge(std::size_t offset, std::size_t length) const noexcept;
+    RemoteAddress remote(std::size_t offset = 0) const noexcept;
+    MemoryRegion& region() const noexcept { return *region_; }
+
+    /// The 8 bytes at an offset, as another observer sees them.
+    std::uint64_t load(std::size_t offset = 0) const noexcept;
+    void store(std::uint64_t value, std::size_t offset = 0) const noexcept;
+
+private:
+    std::vector<std::byte> heap_;
+    std::unique_ptr<ShareableMemory> shareable_;
+    std::span<std::byte> bytes_;
+    std::unique_ptr<MemoryRegion> region_;
+};
+
+/// Requests of one piece, which must outlive the post.
+SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept;
+SendRequest write_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
+SendRequest read_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
+SendRequest atomic_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
+ReceiveRequest receive_of(std::uint64_t context, const Sge& piece) noexcept;
+SendRequest with_immediate(SendRequest request, std::uint32_t immediate) noexcept;
+
+/// Bytes that tell where they belong and which message they are.
+void fill(std::span<std::byte> bytes, std::uint32_t seed) noexcept;
+bool matches(std::span<const std::byte> bytes, std::uint32_t seed) noexcept;
+
+/// Waits for a request, and fails the test if none comes.
+std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& listener,
+                                                         const Where& where = Where::current());
+
+backend::ConnectParameters parameters_for(const Node& node, const Address& remote);
+PrivateData private_data_of(std::string_view text);
+
+/// The two ends of a connection, each of which waits until it stands. Only the client gets an event.
+void connect_to(Port& port, const Address& remote, const Where& where = Where::current());
+void accept_on(Port& port, backend::Listener& listener, const Where& where = Where::current());
+
+/// Connects two endpoints of this process.
+void join(Port& client, Port& server, const Where& where = Where::current());
+
+}  // namespace viaduct::testing

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Polling, waiting and arming of the core's completion queue, over the fake backend.
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "tests/support/fake_backend.hpp"
+#include "tests/support/rig.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// An idle endpoint completes sends at once as Flushed: the simplest source of completions.
+class Source {
+public:
+    Source() : node_(provider_), port_(node_, {.context = 77, .queue = node_.make_queue(64)}) {}
+
+    CompletionQueue& queue() { return *port_.send_queue; }
+    Node& node() { return node_; }
+    void produce(std::uint64_t context) { port_.post(SendRequest{.context = context}); }
+    std::uint32_t outstanding() { return port_.endpoint->outstanding(QueueKind::Send); }
+
+private:
+    FakeProvider provider_;
+    Node node_;
+    Port port_;
+};
+
+bool readable(int fd) {
+    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&waiter, 1, 0) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("completion queue: capacities out of range are refused") {
+    Source source;
+    const auto code = [&](std::uint32_t capacity) {
+        return CompletionQueue::create(source.node().device, capacity, 0).status().code();
+    };
+    CHECK(code(0) == Code::InvalidParameter);
+    CHECK(code(source.node().device->attributes().max_completions + 1) == Code::InvalidParameter);
+    CHECK(code(1) == Code::Ok);
+}
+
+TEST_CASE("completion queue: in use while an endpoint has it") {
+    FakeProvider provider;
+    Node node(provider);
+    const auto queue = node.make_queue();
+    CHECK_FALSE(queue->in_use());
+    {
+        const Port port(node, {.queue = queue});
+        CHECK(queue->in_use());
+    }
+    CHECK_FALSE(queue->in_use());
+}
+
+TEST_CASE("completion queue: polls in order, no more than asked for") {
+    Source source;
+    for (std::uint64_t i = 1; i <= 5; ++i) source.produce(i);
+    CHECK(source.outstanding() == 5);
+    std::array<Completion, 3> taken;
+    REQUIRE(source.queue().poll(taken) == 3);
+    CHECK(source.outstanding() == 2);
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        CHECK(taken[i].context == i + 1);
+        CHECK(taken[i].endpoint_context == 77);
+        CHECK(taken[i].code == CompletionCode::Flushed);
+    }
+    CHECK(source.queue().poll(taken) == 2);
+    CHECK(source.queue().poll(taken) == 0);
+    CHECK(source.outstanding() == 0);
+}
+
+TEST_CASE("completion queue: a wait with a passed deadline looks once") {
+    Source source;
+    Completion completion;
+    CHECK(source.queue().wait({&completion, 1}, Deadline::now()) == 0);
+    source.produce(1);
+    CHECK(source.queue().wait({&completion, 1}, Deadline::now()) == 1);
+}
+
+TEST_CASE("completion queue: a wait ends at its deadline") {
+    Source source;
+    Completion completion;
+    CHECK(source.queue().wait({&completion, 1}, Deadline::after(5ms)) == 0);
+}
+
+TEST_CASE("completion queue: a completion wakes a waiter, spinning or asleep") {
+    Source source;
+    for (std::uint64_t round = 1; round <= 200; ++round) {
+        Completion completion;
+        std::size_t taken = 0;
+        std::thread waiter([&] { taken = source.queue().wait({&completion, 1}, patience()); });
+        source.produce(round);
+        waiter.join();
+        REQUIRE(taken == 1);
+        REQUIRE(completion.context == round);
+    }
+}
+
+TEST_CASE("completion queue: several waiters share what comes, and none is forgotten") {
+    constexpr int threads = 4;
+    constexpr std::uint64_t each = 300;
+    Source source;
+    std::atomic<std::uint64_t> sum{0};
+    std::vector<std::thread> waiters;
+    for (int t = 0; t < threads; ++t) {
+        waiters.emplace_back([&] {
+            for (std::uint64_t i = 0; i < each; ++i) {
+                Completion completion;
+                if (source.queue().wait({&completion, 1}, patience()) == 1) sum += completion.context;
+            }
+        });
+    }
+    for (std::uint64_t i = 0; i < threads * each; i += 4) {
+        while (source.outstanding() > 32) std::this_thread::yield();
+        for (std::uint64_t burst = 0; burst < 4; ++burst) source.produce(1);
+    }
+    for (auto& waiter : waiters) waiter.join();
+    CHECK(sum == threads * each);
+}
+
+TEST_CASE("completion queue: armed, the next completion makes the descriptor readable") {
+    Source source;
+    const int fd = source.queue().fd();
+    CHECK_FALSE(readable(fd));
+    must(source.queue().arm());
+    CHECK_FALSE(readable(fd));
+    source.produce(1);
+    CHECK(readable(fd));
+    Completion completion;
+    CHECK(source.queue().poll({&completion, 1}) == 1);
+    must(source.queue().arm());
+    CHECK_FALSE(readable(fd));
+    source.produce(2);
+    CHECK(readable(fd));
+}
+
+TEST_CASE("completion queue: sleep returns once something may be there") {
+    Source source;
+    must(source.queue().arm());
+    source.queue().sleep(Deadline::after(1ms));
+    source.produce(1);
+    source.queue().sleep(Deadline::never());
+    Completion completion;
+    CHECK(source.queue().poll({&completion, 1}) == 1);
+}
+
+TEST_CASE("completion queue: a resize keeps what waits, or is refused") {
+    Source source;
+    for (std::uint64_t i = 1; i <= 4; ++i) source.produce(i);
+    CHECK(source.queue().resize(3).code() == Code::Busy);
+    CHECK(source.queue().resize(0).code() == Code::InvalidParameter);
+    CHECK(source.queue().resize(source.node().device->attributes().max_completions + 1).code() ==
+          Code::InvalidParameter);
+    must(source.queue().resize(4));
+    const auto taken = take(source.queue(), 4);
+    CHECK(taken.front().context == 1);
+    CHECK(taken.back().context == 4);
+}
+
+TEST_CASE("wait_until: says what the last look said") {
+    Source source;
+    int looks = 0;
+    CHECK(wait_until(source.queue(), Deadline::now(), [&] { return ++looks == 1; }));
+    CHECK(looks == 1);
+    CHECK_FALSE(wait_until(source.queue(), Deadline::now(), [&] { return ++looks == 1; }));
+    CHECK(looks == 2);
+    CHECK_FALSE(wait_until(source.queue(), Deadline::after(2ms), [] { return false; }));
+    CHECK(wait_until(source.queue(), patience(), [&] { return ++looks > 100; }));
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Devices, protection domains and memory regions of the core, over the fake backend.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "tests/support/fake_backend.hpp"
+#include "tests/support/rig.hpp"
+
+using namespace viaduct;
+using viaduct::testing::FakeProvider;
+using viaduct::testing::must;
+using viaduct::testing::Node;
+
+TEST_CASE("device: a number that no device has is refused") {
+    FakeProvider provider;
+    struct : DeviceObserver {
+        void on_async_event(const AsyncEvent&) noexcept override {}
+    } observer;
+    const auto device = Device::open(provider, provider.device_count(), observer);
+    CHECK(device.status().code() == Code::InvalidParameter);
+}
+
+TEST_CASE("device: VIADUCT_BACKEND must name a backend of the build") {
+    struct : DeviceObserver {
+        void on_async_event(const AsyncEvent&) noexcept override {}
+    } observer;
+    setenv("VIADUCT_BACKEND", "no-such-backend", 1);
+    const auto device = Device::open(0, observer);
+    unsetenv("VIADUCT_BACKEND");
+    CHECK(device.status().code() == Code::InvalidParameter);
+    CHECK(find_provider("no-such-backend") == nullptr);
+}
+
+TEST_CASE("device: lives as long as its children") {
+    FakeProvider provider;
+    {
+        Node node(provider);
+        const auto domain = node.domain;
+        const auto queue = node.make_queue();
+        node.device.reset();
+        node.domain.reset();
+        CHECK(provider.live_objects() != 0);
+        CHECK(domain->device()->attributes().name == "fake0");
+    }
+    CHECK(provider.live_objects() == 0);
+}
+
+TEST_CASE("protection domain: in use while a region or an endpoint is in it") {
+    FakeProvider provider;
+    Node node(provider);
+    CHECK_FALSE(node.domain->in_use());
+    {
+        const testing::Buffer buffer(node, 64);
+        CHECK(node.domain->in_use());
+    }
+    CHECK_FALSE(node.domain->in_use());
+    {
+        const testing::Port port(node);
+        CHECK(node.domain->in_use());
+    }
+    CHECK_FALSE(node.domain->in_use());
+}
+
+TEST_CASE("memory region: remembers what it was made of") {
+    FakeProvider provider;
+    Node node(provider);
+    alignas(64) char memory[256];
+    const auto region = must(MemoryRegion::create(node.domain, memory, sizeof memory, {.remote_write = true}));
+    CHECK(region->address() == memory);
+    CHECK(region->length() == sizeof memory);
+    CHECK(region->access() == Access{.remote_write = true});
+    CHECK(region->domain() == node.domain);
+    CHECK(region->key() != 0);
+}
+
+TEST_CASE("memory region: covers ranges inside it and no others") {
+    FakeProvider provider;
+    Node node(provider);
+    char memory[128];
+    char* begin = memory + 32;
+    const auto region = must(MemoryRegion::create(node.domain, begin, 64, {}));
+    CHECK(region->covers(begin, 64));
+    CHECK(region->covers(begin, 0));
+    CHECK(region->covers(begin + 64, 0));
+    CHECK(region->covers(begin + 63, 1));
+    CHECK_FALSE(region->covers(begin + 63, 2));
+    CHECK_FALSE(region->covers(begin + 64, 1));
+    CHECK_FALSE(region->covers(begin - 1, 1));
+    CHECK_FALSE(region->covers(begin, 65));
+    CHECK_FALSE(region->covers(begin + 1, ~std::uint64_t{0}));
+    CHECK_FALSE(region->covers(nullptr, ~std::uint64_t{0}));
+}
+
+TEST_CASE("memory region: bad ranges are refused") {
+    FakeProvider provider;
+    Node node(provider);
+    char memory[16];
+    const auto code = [&](void* address, std::uint64_t length) {
+        return MemoryRegion::create(node.domain, address, length, {}).status().code();
+    };
+    CHECK(code(memory, 0) == Code::InvalidParameter);
+    CHECK(code(memory, ~std::uint64_t{0}) == Code::InvalidParameter);
+    CHECK(code(nullptr, 16) == Code::InvalidParameter);
+    CHECK_FALSE(node.domain->in_use());
+}
+
+TEST_CASE("memory region: a change moves it to the other domain at once") {
+    FakeProvider provider;
+    Node node(provider);
+    const auto other = must(ProtectionDomain::create(node.device));
+    const testing::Buffer buffer(node, 64);
+    must(buffer.region().modify(other, {.remote_read = true}));
+    CHECK(buffer.region().domain() == other);
+    CHECK(buffer.region().access() == Access{.remote_read = true});
+    CHECK(other->in_use());
+    CHECK_FALSE(node.domain->in_use());
+}

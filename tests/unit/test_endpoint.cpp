@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The core's endpoint: its state follows the calls and the backend's events.
+#include <catch2/catch.hpp>
+#include <chrono>
+
+#include "tests/support/fake_backend.hpp"
+#include "tests/support/fault_backend.hpp"
+#include "tests/support/rig.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Pair {
+    FakeProvider provider;
+    Node node{provider};
+    Port client{node};
+    Port server{node};
+};
+
+}  // namespace
+
+TEST_CASE("endpoint: attributes that the device lacks are refused, and nothing is left") {
+    FakeProvider provider;
+    Node node(provider);
+    const auto queue = node.make_queue();
+    const auto code = [&](const EndpointAttributes& attributes) {
+        return Endpoint::create(
+                   {.attributes = attributes, .domain = node.domain, .send_queue = queue, .receive_queue = queue})
+            .status()
+            .code();
+    };
+    CHECK(code({.max_transfer_bytes = 0}) == Code::InvalidTransferSize);
+    CHECK(code({.max_transfer_bytes = 100, .qos = 1}) == Code::InvalidQos);
+    CHECK(code({.reliability = static_cast<Reliability>(9), .max_transfer_bytes = 100}) == Code::InvalidReliability);
+    CHECK_FALSE(queue->in_use());
+    CHECK_FALSE(node.domain->in_use());
+}
+
+TEST_CASE("endpoint: connect, accept and disconnect move both states") {
+    Pair pair;
+    CHECK(pair.client.endpoint->state() == EndpointState::Unconnected);
+    const auto listener = pair.node.listen("service");
+    must(pair.client.endpoint->connect(parameters_for(pair.node, pair.node.address("service"))));
+    CHECK(pair.client.endpoint->state() == EndpointState::ActivePending);
+    accept_on(pair.server, *listener);
+    CHECK(pair.server.endpoint->state() == EndpointState::Connected);
+    CHECK(pair.client.event().kind == ConnectionEventKind::Established);
+    CHECK(pair.client.endpoint->state() == EndpointState::Connected);
+
+    pair.client.endpoint->disconnect();
+    CHECK(pair.client.endpoint->state() == EndpointState::Unconnected);
+    CHECK(pair.server.event().kind == ConnectionEventKind::Disconnected);
+    CHECK(pair.server.endpoint->state() == EndpointState::Disconnected);
+    pair.server.endpoint->disconnect();
+    CHECK(pair.server.endpoint->state() == EndpointState::Unconnected);
+    CHECK(pair.client.quiet());
+    CHECK(pair.server.quiet());
+}
+
+TEST_CASE("endpoint: a refusal takes the state back") {
+    Pair pair;
+    const auto& address = pair.node.address("service");
+    CHECK(pair.client.endpoint->connect(parameters_for(pair.node, address)).code() == Code::NoListener);
+    CHECK(pair.client.endpoint->state() == EndpointState::Unconnected);
+
+    const auto listener = pair.node.listen("service");
+    must(pair.client.endpoint->connect(parameters_for(pair.node, address)));
+    must(next_request(*listener)->reject({}));
+    CHECK(pair.client.event().kind == ConnectionEventKind::Rejected);
+    CHECK(pair.client.endpoint->state() == EndpointState::Unconnected);
+
+    auto parameters = parameters_for(pair.node, address);
+    parameters.deadline = Deadline::after(1ms);
+    must(pair.client.endpoint->connect(parameters));
+    CHECK(pair.client.event().kind == ConnectionEventKind::TimedOut);
+    CHECK(pair.client.endpoint->state() == EndpointState::Unconnected);
+}
+
+TEST_CASE("endpoint: calls that the state does not allow") {
+    Pair pair;
+    join(pair.client, pair.server);
+    const auto listener = pair.node.listen("service");
+    Port third(pair.node);
+    must(third.endpoint->connect(parameters_for(pair.node, pair.node.address("service"))));
+    const auto request = next_request(*listener);
+    CHECK(pair.server.endpoint->accept(*request, {}).code() == Code::InvalidState);
+    CHECK(pair.client.endpoint->connect(parameters_for(pair.node, pair.node.address("service"))).code() ==
+          Code::InvalidState);
+    CHECK(pair.client.endpoint->modify(pair.client.endpoint->attributes(), pair.node.domain).code() ==
+          Code::InvalidState);
+    CHECK(pair.client.endpoint->state() == EndpointState::Connected);
+
+    Port fourth(pair.node);
+    must(fourth.endpoint->accept(*request, {}));
+    CHECK(third.event().kind == ConnectionEventKind::Established);
+}
+
+TEST_CASE("endpoint: an accept that comes too late leaves it idle") {
+    Pair pair;
+    const auto listener = pair.node.listen("service");
+    auto parameters = parameters_for(pair.node, pair.node.address("service"));
+    parameters.deadline = Deadline::after(5ms);
+    must(pair.client.endpoint->connect(parameters));
+    const auto request = next_request(*listener);
+    CHECK(pair.client.event().kind == ConnectionEventKind::TimedOut);
+    CHECK(pair.server.endpoint->accept(*request, {}).code() == Code::TimedOut);
+    CHECK(pair.server.endpoint->state() == EndpointState::Unconnected);
+    CHECK(pair.server.quiet());
+}
+
+TEST_CASE("endpoint: fail breaks both ends, and only a reset leads on") {
+    Pair pair;
+    join(pair.client, pair.server);
+    pair.client.endpoint->fail();
+    CHECK(pair.client.endpoint->state() == EndpointState::Disconnected);
+    CHECK(pair.server.event().kind == ConnectionEventKind::Lost);
+    CHECK(pair.server.endpoint->state() == EndpointState::Disconnected);
+    pair.client.endpoint->disconnect();
+    pair.server.endpoint->disconnect();
+    join(pair.client, pair.server);
+    CHECK(pair.client.endpoint->state() == EndpointState::Connected);
+}
+
+TEST_CASE("endpoint: fail on an idle one breaks it off") {
+    Pair pair;
+    pair.client.endpoint->fail();
+    CHECK(pair.client.endpoint->state() == EndpointState::Disconnected);
+    const Buffer buffer(pair.node, 8);
+    const Sge piece = buffer.sge();
+    pair.client.post(receive_of(5, piece));
+    const Completion completion = pair.client.received();
+    CHECK(completion.code == CompletionCode::Flushed);
+    CHECK(completion.context == 5);
+}
+
+TEST_CASE("endpoint: the end of one is seen by the other") {
+    FakeProvider provider;
+    Node node(provider);
+    Port stays(node);
+    {
+        Port goes(node);
+        join(goes, stays);
+    }
+    CHECK(stays.event().kind == ConnectionEventKind::Disconnected);
+    CHECK(stays.quiet());
+}
+
+TEST_CASE("endpoint: modify changes attributes and domain, or nothing") {
+    Pair pair;
+    const auto other = must(ProtectionDomain::create(pair.node.device));
+    auto attributes = pair.client.endpoint->attributes();
+    attributes.max_transfer_bytes = 4096;
+    must(pair.client.endpoint->modify(attributes, other));
+    CHECK(pair.client.endpoint->attributes() == attributes);
+    CHECK(pair.client.endpoint->domain() == other);
+    CHECK(other->in_use());
+
+    auto wrong = attributes;
+    wrong.max_transfer_bytes = 0;
+    CHECK(pair.client.endpoint->modify(wrong, pair.node.domain).code() == Code::InvalidTransferSize);
+    CHECK(pair.client.endpoint->attributes() == attributes);
+    CHECK(pair.client.endpoint->domain() == other);
+}
+
+TEST_CASE("endpoint: a backend that fails to connect or accept leaves it idle") {
+    FakeProvider inner;
+    FaultProvider provider(inner);
+    Node node(provider);
+    Port client(node);
+    Port server(node);
+    const auto listener = node.listen("service");
+    const auto parameters = parameters_for(node, node.address("service"));
+
+    provider.plan.fail_call(1, {Code::SystemError, "injected"});
+    CHECK(client.endpoint->connect(parameters).code() == Code::SystemError);
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+
+    must(client.endpoint->connect(parameters));
+    const auto request = next_request(*listener);
+    provider.plan.fail_call(1, {Code::NoResources, "injected"});
+    CHECK(server.endpoint->accept(*request, {}).code() == Code::NoResources);
+    CHECK(server.endpoint->state() == EndpointState::Unconnected);
+    must(server.endpoint->accept(*request, {}));
+    CHECK(client.event().kind == ConnectionEventKind::Established);
+}
+
+TEST_CASE("compatible: reliability, transfer size and quality of service must agree; access need not") {
+    const EndpointAttributes mine{.reliability = Reliability::ReliableDelivery, .max_transfer_bytes = 100};
+    CHECK(compatible(mine, mine).ok());
+    auto theirs = mine;
+    theirs.access.remote_write = true;
+    theirs.receiver_not_ready = ReceiverNotReady::Break;
+    CHECK(compatible(mine, theirs).ok());
+    theirs.qos = 1;
+    CHECK(compatible(mine, theirs).code() == Code::InvalidQos);
+    theirs.max_transfer_bytes = 99;
+    CHECK(compatible(mine, theirs).code() == Code::InvalidTransferSize);
+    theirs.reliability = Reliability::Unreliable;
+    CHECK(compatible(mine, theirs).code() == Code::InvalidReliability);
+}

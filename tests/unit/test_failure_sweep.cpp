@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every call into the backend fails once: the scenario must report it and leave nothing behind.
+#include <catch2/catch.hpp>
+#include <stdexcept>
+
+#include "tests/support/fake_backend.hpp"
+#include "tests/support/fault_backend.hpp"
+#include "tests/support/rig.hpp"
+#include "tests/support/traces.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+
+namespace {
+
+/// Open, register, connect, send, write, read, wait, change, close. Throws where a call reports a failure.
+void run_scenario(backend::Provider& provider) {
+    Node node(provider);
+    const auto other_domain = must(ProtectionDomain::create(node.device));
+    const Buffer source(node, 256);
+    const Buffer target(node, 256);
+    Port client(node);
+    Port server(node, {.queue = node.make_queue()});
+
+    const Sge into = target.sge();
+    const Sge from = source.sge();
+    server.post(receive_of(1, into));
+    join(client, server);
+    fill(source.bytes(), 1);
+    client.post(send_of(2, from));
+    require(client.sent().code == CompletionCode::Success, "send");
+    require(server.received().bytes == 256, "receive");
+    client.post(write_of(3, from, target.remote()));
+    client.post(read_of(4, from, target.remote()));
+    require(take(*client.send_queue, 2).back().context == 4, "write and read");
+    require(matches(source.bytes(), 1), "data");
+
+    must(server.receive_queue->arm());
+    must(server.receive_queue->resize(16));
+    client.endpoint->disconnect();
+    require(server.event().kind == ConnectionEventKind::Disconnected, "the peer's end");
+    server.endpoint->disconnect();
+    must(client.endpoint->modify(client.endpoint->attributes(), other_domain));
+    must(source.region().modify(other_domain, {}));
+
+    const auto listener = node.listen("refusing");
+    must(client.endpoint->connect(parameters_for(node, node.address("refusing"))));
+    must(next_request(*listener)->reject({}));
+    require(client.event().kind == ConnectionEventKind::Rejected, "refusal");
+}
+
+}  // namespace
+
+TEST_CASE("failure sweep: whichever call fails, the scenario says so and leaves nothing behind") {
+    FakeProvider inner;
+    FaultProvider provider(inner);
+    provider.plan.fail_call(0, {});
+    run_scenario(provider);
+    const auto calls = provider.plan.calls();
+    REQUIRE(calls > 20);
+    REQUIRE(inner.live_objects() == 0);
+
+    const auto before = find_traces();
+    for (const Code code : {Code::NoResources, Code::SystemError}) {
+        for (std::uint64_t call = 1; call <= calls; ++call) {
+            CAPTURE(call, to_string(code));
+            provider.plan.fail_call(call, {code, "injected"});
+            CHECK_THROWS_WITH(run_scenario(provider), Catch::Contains(to_string(code)) && Catch::Contains("injected"));
+            CHECK(inner.live_objects() == 0);
+        }
+    }
+    CHECK(leaked_since(before).empty());
+}

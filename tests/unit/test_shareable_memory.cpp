@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "core/shareable_memory.hpp"
+#include "tests/support/rig.hpp"
+#include "tests/support/traces.hpp"
+
+using namespace viaduct;
+using viaduct::testing::must;
+
+TEST_CASE("shareable memory: zeroed, page-aligned and as large as asked") {
+    for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{1} << 20}) {
+        const auto memory = must(ShareableMemory::allocate(size));
+        CHECK(memory.size() == size);
+        CHECK(reinterpret_cast<std::uintptr_t>(memory.data()) % static_cast<std::uintptr_t>(getpagesize()) == 0);
+        CHECK(std::ranges::all_of(memory.bytes(), [](std::byte byte) { return byte == std::byte{0}; }));
+        std::ranges::fill(memory.bytes(), std::byte{1});
+    }
+}
+
+TEST_CASE("shareable memory: sizes that cannot be had are refused") {
+    CHECK(ShareableMemory::allocate(0).status().code() == Code::InvalidParameter);
+    CHECK(ShareableMemory::allocate(std::numeric_limits<std::size_t>::max()).status().code() == Code::NoResources);
+    CHECK(ShareableMemory::allocate(std::size_t{1} << 62).status().code() == Code::NoResources);
+}
+
+TEST_CASE("shareable memory: has one owner, and leaves nothing") {
+    const auto before = testing::find_traces();
+    {
+        auto first = must(ShareableMemory::allocate(100));
+        first.bytes()[0] = std::byte{9};
+        ShareableMemory second = std::move(first);
+        CHECK(second.bytes()[0] == std::byte{9});
+        auto third = must(ShareableMemory::allocate(200));
+        third = std::move(second);
+        CHECK(third.size() == 100);
+        CHECK(third.bytes()[0] == std::byte{9});
+    }
+    CHECK(testing::leaked_since(before).empty());
+}
