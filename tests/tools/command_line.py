@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of the command lines share: programs that are started, watched and stopped."""
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import traceback
+
+PATIENCE_S = 120
+numbers = itertools.count()
+
+
+def check(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+class Running:
+    """A program under way; what it prints, errors included, is read line by line."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
+        )
+        self.log = ""
+
+    def wait_for(self, text):
+        """Reads on until a line has the text."""
+        for line in self.process.stdout:
+            self.log += line
+            if text in line:
+                return
+        raise AssertionError(f"never said '{text}': {self.log}")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def finish(self, status=0):
+        self.log += self.process.stdout.read()
+        result = self.process.wait(PATIENCE_S)
+        check(result == status, f"ended with {result}, not {status}: {self.log}")
+        return self.log
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.finish(0 if self.catches_signals() else -number)
+
+    def catches_signals(self):
+        return "vi-ping" in os.path.basename(self.process.args[0])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.kill()
+        self.process.stdout.close()
+
+
+class Server(Running):
+    def __init__(self, command, service):
+        super().__init__([*command, "--listen", service])
+        self.service = service
+        self.target = f"localhost:{service}"
+        self.wait_for("listening on")
+
+
+class Tool:
+    def __init__(self, name):
+        check(len(sys.argv) == 2, f"usage: {sys.argv[0]} PATH_OF_{name}")
+        self.path = sys.argv[1]
+
+    def run(self, *options, status=0):
+        """Runs to the end; the status must be the expected one."""
+        result = subprocess.run([self.path, *options], capture_output=True, text=True, timeout=PATIENCE_S)
+        check(result.returncode == status, f"{options}: ended with {result.returncode}: {result.stderr}{result.stdout}")
+        return result
+
+    def start(self, *options):
+        return Running([self.path, *options])
+
+    def server(self, *options, service=None):
+        """A server on a service of its own, listening."""
+        service = service or f"test-{os.getpid()}-{next(numbers)}"
+        return Server([self.path, *options], service)
+
+
+def finish(names, tool):
+    """Runs every function of the script whose name begins with test_."""
+    failed = 0
+    for name, test in list(names.items()):
+        if not name.startswith("test_"):
+            continue
+        try:
+            test(tool)
+            print(f"ok {name}")
+        except Exception:
+            failed += 1
+            print(f"FAILED {name}\n{traceback.format_exc()}")
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Servers of the measuring library on threads of the test, each on a service of its own.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tools/measure/perf.hpp"
+#include "tools/measure/ping.hpp"
+#include "tools/measure/target.hpp"
+
+namespace viaduct::measure::test {
+
+inline std::string unique_service() {
+    static std::atomic<unsigned> number{0};
+    return "tools-test-" + std::to_string(getpid()) + "-" + std::to_string(number++);
+}
+
+/// What a server told about its clients.
+class Lines {
+public:
+    void add(const std::string& line) {
+        const std::lock_guard lock(mutex_);
+        lines_.push_back(line);
+    }
+    std::string all() const {
+        const std::lock_guard lock(mutex_);
+        std::string text;
+        for (const auto& line : lines_) text += line + "\n";
+        return text;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<std::string> lines_;
+};
+
+/// A vi-ping or vi-perf server that serves one client and ends.
+class ServerThread {
+public:
+    enum class Tool { Ping, Perf };
+
+    ServerThread(Tool tool, ApiKind kind) : api_(open_api(kind)), thread_([this, tool] { serve(tool); }) {
+        listening_.get_future().wait();
+    }
+
+    /// Cuts short a server whose client never came.
+    ~ServerThread() {
+        stop_ = true;
+        if (thread_.joinable()) thread_.join();
+    }
+
+    /// Waits for the end of the server.
+    std::string finish() {
+        thread_.join();
+        return lines_.all();
+    }
+
+    Address address() const { return {.host = api_->device().host, .service = parse_service(service_)}; }
+
+private:
+    void serve(Tool tool) {
+        const auto on_listening = [this] { listening_.set_value(); };
+        const auto tell = [this](const std::string& line) { lines_.add(line); };
+        if (tool == Tool::Ping)
+            PingServer(*api_, parse_service(service_), {.clients = 1, .on_listening = on_listening, .tell = tell})
+                .run(stop_);
+        else
+            serve_perf(*api_, parse_service(service_), {.clients = 1, .on_listening = on_listening, .tell = tell},
+                       stop_);
+    }
+
+    std::string service_ = unique_service();
+    std::unique_ptr<Api> api_;
+    std::atomic<bool> stop_{false};
+    Lines lines_;
+    std::promise<void> listening_;
+    std::thread thread_;
+};
+
+inline const char* name_of(ApiKind kind) { return kind == ApiKind::Vipl ? "vipl" : "core"; }
+
+}  // namespace viaduct::measure::test

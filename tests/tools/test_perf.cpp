@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <catch2/catch.hpp>
+
+#include "tests/tools/servers.hpp"
+
+using namespace viaduct::measure;
+using namespace viaduct::measure::test;
+using Catch::Contains;
+
+namespace {
+
+/// Measures a few iterations against a server; the figures themselves say nothing here.
+std::vector<Measurement> measure(ApiKind server_api, ApiKind client_api, PerfParameters parameters,
+                                 const std::vector<std::uint32_t>& sizes) {
+    ServerThread server(ServerThread::Tool::Perf, server_api);
+    std::vector<Measurement> results;
+    {
+        const auto api = open_api(client_api);
+        parameters.connect_timeout = Timeout(20000);
+        PerfClient client(*api, server.address(), parameters);
+        for (const std::uint32_t size : sizes) results.push_back(client.measure(size));
+    }
+    CHECK_THAT(server.finish(), Contains("client 1 is done"));
+    return results;
+}
+
+void check_latency(const Measurement& measurement) {
+    REQUIRE(measurement.latency);
+    const Histogram& histogram = measurement.latency->histogram;
+    CHECK(histogram.count() == measurement.iterations);
+    CHECK(histogram.min() > 0);
+    CHECK(histogram.percentile(0.5) <= histogram.percentile(0.99));
+    CHECK(measurement.latency->nanoseconds_per_count > 0);
+}
+
+}  // namespace
+
+TEST_CASE("latency of every operation through every pair of interfaces") {
+    const auto server_api = GENERATE(ApiKind::Core, ApiKind::Vipl);
+    const auto client_api = GENERATE(ApiKind::Core, ApiKind::Vipl);
+    const auto operation = GENERATE(Operation::Send, Operation::Write, Operation::Read);
+    const auto memory = GENERATE(Memory::Shareable, Memory::Heap);
+    CAPTURE(name_of(server_api), name_of(client_api), text_of(operation));
+    PerfParameters parameters;
+    parameters.operation = operation;
+    parameters.memory = memory;
+    parameters.max_size = 70'000;
+    parameters.iterations = 20;
+    for (const auto& result : measure(server_api, client_api, parameters, {1, 8, 70'000})) {
+        CHECK(result.iterations == 20);
+        CHECK(result.seconds > 0);
+        check_latency(result);
+    }
+}
+
+TEST_CASE("streams of every operation, in both modes and one or both directions") {
+    const auto api = GENERATE(ApiKind::Core, ApiKind::Vipl);
+    const auto operation = GENERATE(Operation::Send, Operation::Write, Operation::Read);
+    const auto mode = GENERATE(Mode::Polling, Mode::Blocking);
+    const auto bidirectional = GENERATE(false, true);
+    CAPTURE(name_of(api), text_of(operation), text_of(mode), bidirectional);
+    PerfParameters parameters;
+    parameters.test = Test::Bandwidth;
+    parameters.operation = operation;
+    parameters.mode = mode;
+    parameters.bidirectional = bidirectional;
+    parameters.max_size = 5000;
+    parameters.window = GENERATE(1U, 2U, 7U, 128U);
+    CAPTURE(parameters.window);
+    parameters.iterations = 600;
+    // Sizes of 1 and 2 bytes are those that signals would have otherwise.
+    for (const auto& result : measure(api, api, parameters, {1, 2, 5000})) {
+        CHECK(result.iterations == 600);
+        REQUIRE(result.messages_per_second);
+        CHECK(*result.bytes_per_second == Approx(*result.messages_per_second * result.size));
+    }
+}
+
+TEST_CASE("connections, with some held open") {
+    const auto server_api = GENERATE(ApiKind::Core, ApiKind::Vipl);
+    const auto client_api = GENERATE(ApiKind::Core, ApiKind::Vipl);
+    const auto open = GENERATE(1U, 5U);
+    CAPTURE(name_of(server_api), name_of(client_api), open);
+    PerfParameters parameters;
+    parameters.test = Test::Connect;
+    parameters.open = open;
+    parameters.iterations = 23;
+    const auto results = measure(server_api, client_api, parameters, {8});
+    CHECK(results[0].iterations == 23);
+    CHECK(results[0].size == 0);
+    CHECK(results[0].connections_per_second.value_or(0) > 0);
+    check_latency(results[0]);
+}
+
+TEST_CASE("a duration instead of a count, and progress") {
+    ServerThread server(ServerThread::Tool::Perf, ApiKind::Core);
+    const auto api = open_api(ApiKind::Core);
+    PerfParameters parameters;
+    parameters.test = Test::Rate;
+    parameters.duration = std::chrono::milliseconds(50);
+    std::vector<double> shares;
+    const auto result =
+        PerfClient(*api, server.address(), parameters).measure(8, [&](double share) { shares.push_back(share); });
+    CHECK(result.seconds >= 0.05);
+    CHECK(result.iterations > 0);
+    REQUIRE_FALSE(shares.empty());
+    CHECK(std::is_sorted(shares.begin(), shares.end()));
+    CHECK(shares.back() == 1);
+}
+
+TEST_CASE("parameters that do not go together") {
+    const auto fault_with = [](auto change) {
+        PerfParameters parameters;
+        change(parameters);
+        return check(parameters).value_or("");
+    };
+    CHECK(fault_with([](auto&) {}).empty());
+    CHECK_THAT(fault_with([](auto& p) { p.bidirectional = true; }), Contains("bidirectional"));
+    CHECK_THAT(fault_with([](auto& p) { p.operation = Operation::Write, p.mode = Mode::Blocking; }),
+               Contains("polling memory"));
+    CHECK_THAT(fault_with([](auto& p) { p.open = 2; }), Contains("connect test"));
+    CHECK_THAT(fault_with([](auto& p) { p.open = 0; }), Contains("at least one"));
+    CHECK_THAT(fault_with([](auto& p) { p.window = 0; }), Contains("at least 1"));
+}
+
+TEST_CASE("what a device cannot do is told before connecting") {
+    const auto api = open_api(ApiKind::Vipl);
+    PerfParameters parameters;
+    parameters.max_size = api->device().max_transfer_bytes + 1;
+    CHECK_THROWS_WITH(PerfClient(*api, {}, parameters), Contains("at most"));
+    parameters.max_size = 8;
+    parameters.window = api->device().max_queue_depth;
+    CHECK_THROWS_WITH(PerfClient(*api, {}, parameters), Contains("windows of at most"));
+}

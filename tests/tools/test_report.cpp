@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <catch2/catch.hpp>
+
+#include <cstdio>
+#include <memory>
+
+#include "tools/measure/report.hpp"
+
+using namespace viaduct::measure;
+using Catch::Contains;
+
+namespace {
+
+Measurement latency_of_two_samples() {
+    Measurement measurement{.size = 8, .iterations = 2, .seconds = 0.5};
+    auto& latency = measurement.latency.emplace();
+    latency.nanoseconds_per_count = 10;
+    latency.histogram.record(10);
+    latency.histogram.record(30);
+    return measurement;
+}
+
+std::string report(Format format, bool histogram = false) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+    Report report(format,
+                  {.version = "1.2",
+                   .api = "core",
+                   .backend = "loopback",
+                   .server = "here:1",
+                   .parameters = {},
+                   .histogram = histogram},
+                  file.get());
+    report.add(latency_of_two_samples());
+    report.add(latency_of_two_samples());
+    report.finish();
+    std::rewind(file.get());
+    std::string text;
+    for (int c; (c = std::fgetc(file.get())) != EOF;) text += static_cast<char>(c);
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("the table has one heading, with units") {
+    const std::string text = report(Format::Table);
+    CHECK_THAT(text, Contains("size [B]") && Contains("p99.9 [us]") && Contains("0.200"));
+    CHECK(text.find("size [B]") == text.rfind("size [B]"));
+    CHECK(std::count(text.begin(), text.end(), '\n') == 4);
+}
+
+TEST_CASE("the table draws the histogram") {
+    CHECK_THAT(report(Format::Table, true), Contains("#####") && Contains("0.080 -     0.160 us            1 ###"));
+}
+
+TEST_CASE("CSV is a heading and rows of equal width") {
+    const std::string text = report(Format::Csv);
+    CHECK_THAT(text,
+               Catch::StartsWith("test,api,backend,op,mode,memory,size_bytes,iterations,seconds,min_ns,mean_ns,"));
+    CHECK_THAT(text, Contains("\nlatency,core,loopback,send,polling,shareable,8,2,0.500000,100.000000,200.000000,"));
+    CHECK(std::count(text.begin(), text.end(), '\n') == 3);
+    CHECK(std::count(text.begin(), text.end(), ',') % 3 == 0);
+}
+
+TEST_CASE("JSON is one document") {
+    const auto document = nlohmann::json::parse(report(Format::Json, true));
+    CHECK(document["tool"] == "vi-perf");
+    CHECK(document["test"] == "latency");
+    CHECK(document["results"].size() == 2);
+    const auto& row = document["results"][0];
+    CHECK(row["size_bytes"] == 8);
+    CHECK(row["mean_ns"] == 200.0);
+    CHECK(row["p50_ns"] == 100.0);
+    CHECK(row["histogram"][0]["count"] == 1);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <catch2/catch.hpp>
+
+#include "tools/measure/error.hpp"
+#include "tools/measure/target.hpp"
+
+using namespace viaduct::measure;
+
+namespace {
+
+std::vector<std::uint8_t> bytes(const Service& service) { return {service.span().begin(), service.span().end()}; }
+
+Host host_of(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
+    const std::uint8_t address[] = {a, b, c, d};
+    return Host(address);
+}
+
+}  // namespace
+
+TEST_CASE("a number is a two-byte big-endian service") {
+    CHECK(bytes(parse_service("7471")) == std::vector<std::uint8_t>{0x1d, 0x2f});
+    CHECK(bytes(parse_service("0")) == std::vector<std::uint8_t>{0, 0});
+    CHECK(bytes(parse_service("65535")) == std::vector<std::uint8_t>{0xff, 0xff});
+    CHECK_THROWS_AS(parse_service("65536"), Error);
+}
+
+TEST_CASE("other text is its bytes") {
+    CHECK(bytes(parse_service("echo")) == std::vector<std::uint8_t>{'e', 'c', 'h', 'o'});
+    CHECK(parse_service(std::string(64, 'x')).size() == 64);
+    CHECK_THROWS_AS(parse_service(std::string(65, 'x')), Error);
+    CHECK_THROWS_AS(parse_service(""), Error);
+}
+
+TEST_CASE("targets") {
+    CHECK(parse_target("localhost").text() == "localhost:7471");
+    CHECK(parse_target("127.0.0.2:12").text() == "127.0.0.2:12");
+    CHECK(parse_target("box:echo").service == "echo");
+    for (const char* bad : {"", ":7471", "host:", "::1", "host:1:2", "host:99999"}) {
+        CAPTURE(bad);
+        CHECK_THROWS_AS(parse_target(bad), Error);
+    }
+}
+
+TEST_CASE("hosts") {
+    const Host device = host_of(127, 0, 0, 3);
+    CHECK(resolve_host("127.0.0.2", device) == host_of(127, 0, 0, 2));
+    CHECK(resolve_host("192.0.2.77", device) == host_of(192, 0, 2, 77));
+    CHECK(resolve_host("localhost", device) == device);
+    CHECK_THROWS_AS(resolve_host("no.such.host.invalid", device), Error);
+    CHECK(text_of(device) == "127.0.0.3");
+}
+
+TEST_CASE("sizes") {
+    CHECK(parse_size("0") == 0);
+    CHECK(parse_size("64") == 64);
+    CHECK(parse_size("4k") == 4096);
+    CHECK(parse_size("1M") == 1 << 20);
+    CHECK(parse_size("2G") == std::uint64_t{2} << 30);
+    for (const char* bad : {"", "K", "-1", "4KB", "1.5K", "18446744073709551616", "18446744073709551615K"}) {
+        CAPTURE(bad);
+        CHECK_THROWS_AS(parse_size(bad), Error);
+    }
+}
+
+TEST_CASE("lists and sweeps of sizes") {
+    CHECK(parse_sizes("8") == std::vector<std::uint32_t>{8});
+    CHECK(parse_sizes("8,64,4K,1M") == std::vector<std::uint32_t>{8, 64, 4096, 1 << 20});
+    CHECK(parse_sizes("8..64") == std::vector<std::uint32_t>{8, 16, 32, 64});
+    CHECK(parse_sizes("1,8..20,1K") == std::vector<std::uint32_t>{1, 8, 16, 1024});
+    for (const char* bad : {"", ",", "8,", "8..", "..8", "64..8", "0", "8,x", "8G"}) {
+        CAPTURE(bad);
+        CHECK_THROWS_AS(parse_sizes(bad), Error);
+    }
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs vi-perf as a user would: test_vi_perf.py PATH_OF_VI_PERF"""
+import csv
+import io
+import json
+
+from command_line import Tool, check, finish
+
+
+def test_information(tool):
+    check(tool.run("--version").stdout.startswith("vi-perf (Viaduct) "), "version")
+    help_text = tool.run("--help").stdout
+    check("--histogram" in help_text and "Usage:" in help_text, "help")
+
+
+def test_bad_options(tool):
+    for options, reason in [
+        ([], "no host given"),
+        (["--test", "speed", "--local"], "unknown test 'speed'"),
+        (["--mode", "lazy", "--local"], "unknown mode 'lazy'"),
+        (["--memory", "tape", "--local"], "unknown memory 'tape'"),
+        (["--sizes", "8..", "--local"], "bad size"),
+        (["--sizes", "1G", "--local"], "moves at most"),
+        (["--window", "0", "--local"], "at least 1"),
+        (["--window", "100000", "--local"], "windows of at most"),
+        (["--bidirectional", "--local"], "bidirectional"),
+        (["--op", "write", "--mode", "blocking", "--local"], "polling memory"),
+        (["--open", "7", "--local"], "connect test"),
+        (["-n", "1", "-d", "1", "--local"], "exclude each other"),
+        (["--csv", "--json", "--local"], "exclude each other"),
+        (["--csv", "--histogram", "--local"], "--histogram"),
+        (["--listen", "--local"], "exclude each other"),
+        (["--local", "localhost"], "exclude each other"),
+        (["--server-cpu", "0", "localhost"], "--local"),
+        (["--cpu", "4000", "--local"], "cannot run on CPU 4000"),
+        (["--server-cpu", "4000", "--local"], "could not start"),
+        (["--connect-timeout", "0.05", "localhost:nobody-is-here"], "nobody listens there"),
+    ]:
+        result = tool.run(*options, status=2)
+        check(reason in result.stderr, f"{options}: {result.stderr}")
+        check(result.stdout == "", f"{options} print to standard output: {result.stdout}")
+
+
+def document_of(tool, *options):
+    result = tool.run("--json", *options)
+    check(result.stderr == "", result.stderr)
+    return json.loads(result.stdout)
+
+
+def test_tests(tool):
+    for api in "vipl", "core":
+        for test, key in [
+            ("latency", "p99.9_ns"),
+            ("bandwidth", "bytes_per_second"),
+            ("rate", "messages_per_second"),
+            ("connect", "connections_per_second"),
+        ]:
+            document = document_of(tool, "--local", "--api", api, "--test", test, "-n", "50")
+            check(document["test"] == test and document["api"] == api, document)
+            for row in document["results"]:
+                check(row["iterations"] == 50 and row[key] > 0, row)
+
+
+def test_sizes(tool):
+    document = document_of(tool, "--local", "-n", "20", "--sizes", "1,8..32", "--histogram")
+    check([row["size_bytes"] for row in document["results"]] == [1, 8, 16, 32], document)
+    check(all(sum(bar["count"] for bar in row["histogram"]) == 20 for row in document["results"]), document)
+
+
+def test_csv(tool):
+    result = tool.run("--local", "--csv", "-t", "bandwidth", "-n", "50", "--sizes", "8,4K", "--op", "write")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    check([row["size_bytes"] for row in rows] == ["8", "4096"], rows)
+    check(all(float(row["bytes_per_second"]) > 0 and row["op"] == "write" for row in rows), rows)
+
+
+def test_table(tool):
+    result = tool.run("--local", "-n", "50", "--sizes", "8", "--mode", "blocking", "--memory", "heap", "--cpu", "0")
+    check("one way" in result.stdout and "p50 [us]" in result.stdout, result.stdout)
+    check(result.stderr == "", "a progress bar without a terminal: " + result.stderr)
+
+
+def test_open_connections(tool):
+    document = document_of(tool, "--local", "-t", "connect", "--open", "64", "-n", "128")
+    check(document["open"] == 64 and document["results"][0]["iterations"] == 128, document)
+
+
+def test_one_server_for_every_interface(tool):
+    for server_api in "vipl", "core":
+        with tool.server("--api", server_api) as server:
+            for api in "vipl", "core":
+                options = ["--api", api, "-n", "20", "--sizes", "8,100K", "--connect-timeout", "20"]
+                document_of(tool, *options, server.target)
+            log = server.stop()
+            check("client 2 is done" in log, log)
+
+
+def test_server_outlives_a_client_that_is_killed(tool):
+    with tool.server() as server:
+        client = tool.start("-d", "1000", "--sizes", "8", "--connect-timeout", "20", server.target)
+        server.wait_for("client 1 connected")
+        client.kill()
+        server.wait_for("client 1 has gone away")
+        document_of(tool, "-n", "20", "--sizes", "8", "--connect-timeout", "20", server.target)
+
+
+def test_client_of_a_server_that_is_killed(tool):
+    with tool.server() as server:
+        client = tool.start("-d", "1000", "-t", "rate", "--connect-timeout", "20", server.target)
+        server.wait_for("client 1 connected")
+        server.kill()
+        log = client.finish(status=2)
+        check("vi-perf: the connection is closed" in log, log)
+
+
+finish(globals(), Tool("vi-perf"))

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs vi-ping as a user would: test_vi_ping.py PATH_OF_VI_PING"""
+import json
+import signal
+
+from command_line import Tool, check, finish
+
+
+def test_information(tool):
+    check(tool.run("--version").stdout.startswith("vi-ping (Viaduct) "), "version")
+    help_text = tool.run("--help").stdout
+    check("--interval" in help_text and "Usage:" in help_text, "help")
+
+
+def test_bad_options(tool):
+    for options, reason in [
+        ([], "no host given"),
+        (["--no-such-option"], "no-such-option"),
+        (["--api", "dat", "localhost"], "unknown API 'dat'"),
+        (["--backend", "ether", "localhost"], "unknown backend 'ether'"),
+        (["--op", "jump", "localhost"], "unknown operation 'jump'"),
+        (["--interval", "soon", "localhost"], "expected seconds"),
+        (["--timeout", "0", "localhost"], "longer than 0"),
+        (["--size", "many", "localhost"], "bad size 'many'"),
+        (["--size", "4G", "localhost"], "too long"),
+        (["--size", "3G", "localhost"], "too long"),
+        (["--count=-1", "localhost"], "out of range"),
+        (["--count", "few", "localhost"], "few"),
+        (["--device", "8", "localhost"], "no device 8"),
+        (["--device", "4294967296", "localhost"], "out of range"),
+        (["::1"], "IPv6"),
+        (["no.such.host.invalid"], "unknown host"),
+        (["host", "another"], "too many positional options"),
+        (["--listen=1", "2"], "no host"),
+        (["--listen", "65536"], "above 65535"),
+    ]:
+        result = tool.run(*options, status=2)
+        check(reason in result.stderr, f"{options}: {result.stderr}")
+        check(result.stdout == "", f"{options} print to standard output: {result.stdout}")
+
+
+def test_replies(tool):
+    for server_api in "vipl", "core":
+        with tool.server("--api", server_api) as server:
+            for api in "vipl", "core":
+                for operation in "send", "write", "read":
+                    result = tool.run(*options_for(server), "--api", api, "--op", operation)
+                    lines = result.stdout.splitlines()
+                    check(lines[1].startswith(f"64 bytes from {server.target}: seq=1 time="), result.stdout)
+                    check(lines[1].endswith(f" us ({api}, {operation})"), result.stdout)
+                    check("3 packets transmitted, 3 received, 0% packet loss" in result.stdout, result.stdout)
+                    check("rtt min/avg/max/mdev = " in result.stdout, result.stdout)
+            log = server.stop()
+            check("client 6 connected: read, 64 bytes" in log, log)
+
+
+def options_for(server):
+    return ["-c", "3", "-i", "0", "-W", "20", server.target]
+
+
+def test_json(tool):
+    with tool.server() as server:
+        document = json.loads(tool.run(*options_for(server), "--json", "-s", "1000").stdout)
+        check(document["received"] == 3 and document["loss_percent"] == 0, document)
+        check([reply["seq"] for reply in document["replies"]] == [1, 2, 3], document)
+        check(document["payload_bytes"] == 1000, document)
+        check(0 < document["rtt_us"]["min"] <= document["rtt_us"]["avg"] <= document["rtt_us"]["max"], document)
+        quiet = json.loads(tool.run(*options_for(server), "--json", "-q").stdout)
+        check("replies" not in quiet, quiet)
+
+
+def test_loss(tool):
+    result = tool.run("-c", "2", "-i", "0", "localhost:nobody-is-here", status=1)
+    check("seq=2 nobody listens there" in result.stdout, result.stdout)
+    check("2 packets transmitted, 0 received, 100% packet loss" in result.stdout, result.stdout)
+
+
+def test_deadline(tool):
+    result = tool.run("-w", "0.1", "-i", "0.01", "localhost:nobody-is-here", status=1)
+    check("100% packet loss" in result.stdout, result.stdout)
+
+
+def test_interrupt_prints_the_summary(tool):
+    with tool.server() as server:
+        client = tool.start("-i", "0.01", "-W", "20", server.target)
+        client.wait_for("seq=3")
+        log = client.stop(signal.SIGINT)
+        check("packets transmitted" in log and "rtt min" in log, log)
+
+
+def test_loss_and_recovery_of_a_server(tool):
+    with tool.server() as server:
+        client = tool.start("-i", "0.01", "-W", "20", server.target)
+        client.wait_for("bytes from")
+        server.kill()
+        client.wait_for("connection is closed")
+        with tool.server(service=server.service):
+            client.wait_for("bytes from")
+            client.stop(signal.SIGINT)
+
+
+def test_server_for_a_number_of_clients(tool):
+    with tool.server("--count", "2") as server:
+        for _ in range(2):
+            tool.run(*options_for(server), "-q")
+        log = server.finish()
+        check(log.count("left after 3 requests answered") == 2, log)
+
+
+finish(globals(), Tool("vi-ping"))
