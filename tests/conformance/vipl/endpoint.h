@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Endpoints for the conformance programs: a NIC, a protection tag, registered memory, a VI, and a record of errors.
+ *
+ * An endpoint lives in the case's own process or in a peer; the calls below run where it lives, so that one case can
+ * direct both ends of a connection, line by line.
+ */
+#ifndef ENDPOINT_H
+#define ENDPOINT_H
+
+#include "conformance.h"
+
+#include <pthread.h>
+
+enum {
+    SLOTS = 32,                   /* descriptors of each queue that an endpoint has room for */
+    MAX_SEGMENTS = 300,           /* segments that such a descriptor has room for */
+    BUFFER_BYTES = 64 * 1024,     /* room behind SEND_AT(slot) and RECV_AT(slot) */
+    BIG_BYTES = 16 * 1024 * 1024, /* room behind BIG_AT */
+    MAX_ERRORS = 16
+};
+
+/* Offsets into the data area of an endpoint. */
+#define SEND_AT(slot) ((size_t)(slot)*BUFFER_BYTES)
+#define RECV_AT(slot) ((size_t)(SLOTS + (slot)) * BUFFER_BYTES)
+#define BIG_AT ((size_t)2 * SLOTS * BUFFER_BYTES)
+#define DATA_BYTES (BIG_AT + BIG_BYTES)
+
+/* A network address with room for any host address and discriminator. */
+typedef union {
+    VIP_NET_ADDRESS address;
+    VIP_UINT8 bytes[2048];
+} NetAddress;
+
+/* A descriptor with room for long lists. */
+typedef struct {
+    VIP_CONTROL_SEGMENT CS;
+    VIP_DESCRIPTOR_SEGMENT DS[MAX_SEGMENTS];
+} Work;
+
+typedef struct {
+    const char *device;          /* default VINIC */
+    VIP_RELIABILITY_LEVEL level; /* default Reliable Delivery */
+    VIP_ULONG max_transfer;      /* default the NIC's */
+    VIP_BOOLEAN no_rdma;         /* the VI accepts no RDMA */
+    VIP_BOOLEAN send_on_cq, recv_on_cq;
+    VIP_ULONG cq_entries; /* default 64 */
+} Options;
+
+typedef struct {
+    Peer *peer; /* where it lives; NULL is the process of the case */
+    VIP_NIC_HANDLE nic;
+    VIP_NIC_ATTRIBUTES limits; /* LocalNicAddress is good where the endpoint lives; elsewhere use host */
+    VIP_UINT8 host[64];
+    VIP_PROTECTION_HANDLE ptag;
+    VIP_CQ_HANDLE cq;
+    VIP_VI_HANDLE vi;
+    VIP_VI_ATTRIBUTES attribs;
+    VIP_CONN_HANDLE conn;
+    VIP_UINT8 *memory; /* the descriptors, then the data area */
+    VIP_MEM_HANDLE handle;
+    int error_count;
+    VIP_ERROR_DESCRIPTOR errors[MAX_ERRORS];
+} Endpoint;
+
+typedef struct {
+    Endpoint *client, *server;
+} Pair;
+
+/* ---- Making endpoints -------------------------------------------------------------------------------------------- */
+
+/* An endpoint that is not open yet. */
+Endpoint *new_endpoint(Peer *peer);
+
+void endpoint_open(Endpoint *end, Options options);
+
+/* Disconnects, takes what is flushed, and destroys everything in order, expecting success of each call. */
+void endpoint_close(Endpoint *end);
+
+/* Only the NIC: what is on it goes with it. Afterwards no further error is reported. */
+void endpoint_close_nic(Endpoint *end);
+
+/* Two open endpoints: the client here, the server in a peer process. */
+Pair open_pair(Options options);
+Pair open_pair_of(Options client, Options server);
+
+/* Two open endpoints in the process of the case. */
+Pair open_local_pair(Options options);
+
+void pair_connect(const Pair *pair);
+Pair connected_pair(VIP_RELIABILITY_LEVEL level);
+Pair connected_pair_with(Options options);
+
+/* ---- Running functions where an endpoint lives ------------------------------------------------------------------- */
+
+typedef void (*EndpointFunction)(Endpoint *end, void *argument);
+
+void at(Endpoint *end, EndpointFunction function, void *argument, size_t size);
+
+/* The same without waiting: in a thread here, or in the peer, which takes one task at a time. */
+typedef struct {
+    Endpoint *end;
+    EndpointFunction function;
+    void *argument;
+    size_t size;
+    pthread_t thread;
+    struct Message *message;
+} Task;
+
+void begin(Task *task, Endpoint *end, EndpointFunction function, void *argument, size_t size);
+void finish(Task *task);
+
+/* Instead of finish(), where the peer was killed meanwhile. */
+void abandon(Task *task);
+
+/* ---- Addresses and connections ----------------------------------------------------------------------------------- */
+
+NetAddress net_address(const Endpoint *host, const void *discriminator, size_t length);
+
+/* The address of a host that is not there. */
+NetAddress unknown_host(const Endpoint *local);
+
+/* A discriminator that no other case uses. */
+NetAddress service_of(const Endpoint *host);
+
+typedef struct {
+    NetAddress local;
+    VIP_ULONG timeout_ms;
+    VIP_RETURN rc;
+    NetAddress remote;
+    VIP_VI_ATTRIBUTES remote_attribs;
+} Listening; /* VipConnectWait; the connection handle goes into Endpoint.conn */
+
+typedef struct {
+    NetAddress local, remote;
+    VIP_ULONG timeout_ms;
+    VIP_BOOLEAN retry; /* while nobody waits */
+    VIP_RETURN rc;
+    VIP_VI_ATTRIBUTES remote_attribs;
+} Request; /* VipConnectRequest, VipConnectPeerRequest and its result */
+
+Listening listening(const Endpoint *end, VIP_ULONG timeout_ms);
+Request request_to(const Endpoint *from, const Endpoint *to, VIP_ULONG timeout_ms);
+
+void do_wait(Endpoint *end, void *listening);
+void do_wait_and_accept(Endpoint *end, void *listening);
+void do_request(Endpoint *end, void *request);
+
+VIP_RETURN wait_request(Endpoint *end, Listening *listening);
+VIP_RETURN request_connection(Endpoint *end, Request *request);
+VIP_RETURN accept_request(Endpoint *end);
+VIP_RETURN reject_request(Endpoint *end);
+VIP_RETURN disconnect(Endpoint *end);
+VIP_RETURN peer_request(Endpoint *end, Request *request);
+VIP_RETURN peer_done(Endpoint *end, Request *request);
+VIP_RETURN peer_wait(Endpoint *end, Request *request);
+
+typedef struct {
+    VIP_VI_STATE state;
+    VIP_VI_ATTRIBUTES attribs;
+    VIP_BOOLEAN send_empty, recv_empty;
+} ViQuery;
+
+ViQuery query_vi(Endpoint *end);
+VIP_VI_STATE state_of(Endpoint *end);
+
+/* ---- Descriptors ------------------------------------------------------------------------------------------------- */
+
+Work send_work(const Endpoint *end, size_t offset, VIP_UINT32 length);
+Work recv_work(const Endpoint *end, size_t offset, VIP_UINT32 length);
+Work rdma_work(const Endpoint *end, VIP_UINT16 operation, size_t offset, VIP_UINT32 length, const Endpoint *target,
+               size_t target_offset);
+Work with_immediate(Work work, VIP_UINT32 immediate);
+
+VIP_RETURN post_send(Endpoint *end, int slot, Work work);
+VIP_RETURN post_recv(Endpoint *end, int slot, Work work);
+
+/* Post the most usual descriptors, expecting success. */
+void post_simple_send(Endpoint *end, int slot, VIP_UINT32 length);
+void post_simple_recv(Endpoint *end, int slot, VIP_UINT32 length);
+
+/* Where the descriptor of a slot lies. */
+VIP_DESCRIPTOR *send_descriptor(const Endpoint *end, int slot);
+VIP_DESCRIPTOR *recv_descriptor(const Endpoint *end, int slot);
+
+typedef struct {
+    VIP_RETURN rc;
+    int slot; /* -1: no descriptor, -2: not one of this queue */
+    VIP_UINT32 status, length, immediate;
+} Completion;
+
+Completion send_done(Endpoint *end);
+Completion recv_done(Endpoint *end);
+Completion send_wait(Endpoint *end, VIP_ULONG timeout_ms);
+Completion recv_wait(Endpoint *end, VIP_ULONG timeout_ms);
+
+/* Wait for a completion and check its slot and status (and, with success, nothing but VIP_SUCCESS). */
+Completion check_completion(const char *file, int line, Completion completion, int slot, VIP_UINT32 status);
+#define EXPECT_SEND(end, slot, status) check_completion(__FILE__, __LINE__, send_wait((end), LONG_MS), (slot), (status))
+#define EXPECT_RECV(end, slot, status) check_completion(__FILE__, __LINE__, recv_wait((end), LONG_MS), (slot), (status))
+
+#define SENT (VIP_STATUS_DONE | VIP_STATUS_OP_SEND)
+#define RECEIVED (VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE)
+#define WRITTEN (VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_WRITE)
+#define READ (VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_READ)
+#define FLUSHED VIP_STATUS_DESC_FLUSHED_ERROR
+
+typedef struct {
+    VIP_RETURN rc;
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN recv_queue;
+} CqEntry;
+
+CqEntry cq_done(Endpoint *end);
+CqEntry cq_wait(Endpoint *end, VIP_ULONG timeout_ms);
+
+/* ---- Memory and errors ------------------------------------------------------------------------------------------- */
+
+VIP_UINT8 *data_at(const Endpoint *end, size_t offset);
+void fill(Endpoint *end, size_t offset, size_t length, unsigned seed);
+int filled(Endpoint *end, size_t offset, size_t length, unsigned seed);
+
+/* Waits for the next error with this code and takes it off the record. */
+VIP_ERROR_DESCRIPTOR await_error(Endpoint *end, VIP_ERROR_CODE code);
+int count_errors(Endpoint *end, VIP_ERROR_CODE code);
+
+#endif

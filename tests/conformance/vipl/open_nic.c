@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * VipOpenNic and VipCloseNic: guide, sections 3.1 and 6.5.
+ */
+#include "endpoint.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+static VIP_NIC_HANDLE opened(const char *name) {
+    VIP_NIC_HANDLE nic = NULL;
+    VIP_RETURN rc = VipOpenNic(name, &nic);
+    if (rc != VIP_SUCCESS || nic == NULL) fail(__FILE__, __LINE__, "\"%s\" gives %s", name, return_name(rc));
+    return nic;
+}
+
+TEST(opens_the_recommended_name) { CHECK_RC(VipCloseNic(opened(VINICBASENAME)), VIP_SUCCESS); }
+
+TEST(opens_numbered_names) {
+    char name[16];
+    for (int i = 0; i < 8; ++i) {
+        snprintf(name, sizeof name, "VINIC%d", i);
+        CHECK_RC(VipCloseNic(opened(name)), VIP_SUCCESS);
+    }
+}
+
+TEST(vinic_is_vinic0) {
+    VIP_NIC_ATTRIBUTES plain, numbered, second;
+    VIP_NIC_HANDLE nic = opened("VINIC0"), other = opened("VINIC1");
+    CHECK_RC(VipQueryNic(opened("VINIC"), &plain), VIP_SUCCESS);
+    CHECK_RC(VipQueryNic(nic, &numbered), VIP_SUCCESS);
+    CHECK_RC(VipQueryNic(other, &second), VIP_SUCCESS);
+    CHECK_EQ(plain.NicAddressLen, numbered.NicAddressLen);
+    CHECK(memcmp(plain.LocalNicAddress, numbered.LocalNicAddress, plain.NicAddressLen) == 0);
+    CHECK(memcmp(second.LocalNicAddress, numbered.LocalNicAddress, second.NicAddressLen) != 0);
+}
+
+TEST(opens_historical_names) {
+    static const char *const names[] = {"/dev/via_lo", "/dev/via_eth0", "/dev/via_eth1", "/dev/clanvi0",
+                                        "/dev/clanvi1"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) CHECK_RC(VipCloseNic(opened(names[i])), VIP_SUCCESS);
+}
+
+TEST(opening_twice_gives_two_handles) {
+    VIP_NIC_HANDLE first = opened("VINIC"), second = opened("VINIC");
+    VIP_NIC_ATTRIBUTES attribs;
+    CHECK(first != second);
+    CHECK_RC(VipCloseNic(first), VIP_SUCCESS);
+    CHECK_RC(VipQueryNic(first, &attribs), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipQueryNic(second, &attribs), VIP_SUCCESS);
+}
+
+TEST(unknown_names_are_invalid) {
+    static const char *const names[] = {"",       "nonesuch",  "VINIC99999",   "VINIC99999999999999999999",
+                                        "VINICX", "VINIC-1",   "VINIC 0",      "VINIC0x",
+                                        "vinic",  "/dev/null", "/dev/via_eth", "/dev/clanvi"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        VIP_NIC_HANDLE nic;
+        VIP_RETURN rc = VipOpenNic(names[i], &nic);
+        if (rc != VIP_INVALID_PARAMETER) fail(__FILE__, __LINE__, "\"%s\" gives %s", names[i], return_name(rc));
+    }
+}
+
+TEST(null_name_is_invalid) {
+    VIP_NIC_HANDLE nic;
+    CHECK_RC(VipOpenNic(NULL, &nic), VIP_INVALID_PARAMETER);
+}
+
+TEST(null_handle_pointer_is_invalid) { CHECK_RC(VipOpenNic("VINIC", NULL), VIP_INVALID_PARAMETER); }
+
+TEST(opening_without_file_descriptors_is_a_resource_error) {
+    VIP_NIC_HANDLE nic;
+    struct rlimit limit;
+    if (UNDER_SANITIZER) skip("a sanitizer wants file descriptors of its own");
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = 0;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHECK_RC(VipOpenNic("VINIC", &nic), VIP_ERROR_RESOURCE);
+    limit.rlim_cur = limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHECK_RC(VipOpenNic("VINIC", &nic), VIP_SUCCESS);
+}
+
+TEST(closes) { CHECK_RC(VipCloseNic(opened("VINIC")), VIP_SUCCESS); }
+
+TEST(closing_an_invalid_handle_is_refused) {
+    VIP_NIC_HANDLE nic = opened("VINIC");
+    VIP_PROTECTION_HANDLE ptag;
+    int not_a_nic = 0;
+    CHECK_RC(VipCreatePtag(nic, &ptag), VIP_SUCCESS);
+    CHECK_RC(VipCloseNic(NULL), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipCloseNic(&not_a_nic), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipCloseNic((VIP_NIC_HANDLE)(uintptr_t)0xdeadbeefUL), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipCloseNic(ptag), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipCloseNic(nic), VIP_SUCCESS);
+}
+
+TEST(closing_twice_is_refused) {
+    VIP_NIC_HANDLE nic = opened("VINIC");
+    CHECK_RC(VipCloseNic(nic), VIP_SUCCESS);
+    CHECK_RC(VipCloseNic(nic), VIP_INVALID_PARAMETER);
+}
+
+/* Whatever is on the NIC goes with it, and its handles are good no more. */
+TEST(closing_destroys_what_is_on_the_nic) {
+    Endpoint *end = new_endpoint(NULL);
+    endpoint_open(end, (Options){.send_on_cq = VIP_TRUE});
+    VIP_DESCRIPTOR *descriptor;
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN recv;
+    VIP_MEM_ATTRIBUTES attribs;
+    CHECK_RC(VipCloseNic(end->nic), VIP_SUCCESS);
+    CHECK_RC(VipRecvDone(end->vi, &descriptor), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipDestroyVi(end->vi), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipCQDone(end->cq, &vi, &recv), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipDestroyCQ(end->cq), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipQueryMem(end->nic, end->memory, end->handle, &attribs), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipDestroyPtag(end->nic, end->ptag), VIP_INVALID_PARAMETER);
+}
+
+static int count_entries(const char *directory) {
+    int count = 0;
+    DIR *stream = opendir(directory);
+    CHECK(stream != NULL);
+    while (readdir(stream) != NULL) ++count;
+    closedir(stream);
+    return count;
+}
+
+static void unused_handler(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLEAN recv) {
+    (void)context, (void)nic, (void)vi, (void)recv;
+}
+
+static void open_use_and_close(void) {
+    Pair pair = {new_endpoint(NULL), new_endpoint(NULL)};
+    endpoint_open(pair.client, (Options){.recv_on_cq = VIP_TRUE});
+    endpoint_open(pair.server, (Options){.recv_on_cq = VIP_TRUE});
+    pair_connect(&pair);
+    post_simple_recv(pair.server, 0, 64);
+    post_simple_send(pair.client, 0, 64);
+    CHECK_RC(VipCQNotify(pair.client->cq, NULL, unused_handler), VIP_SUCCESS);
+    endpoint_close_nic(pair.client);
+    endpoint_close_nic(pair.server);
+}
+
+/* The first round may start what lasts as long as the process; a further one must leave nothing behind. */
+TEST(closing_frees_threads_and_file_descriptors) {
+    open_use_and_close();
+    int threads = count_entries("/proc/self/task"), files = count_entries("/proc/self/fd");
+    open_use_and_close();
+    open_use_and_close();
+    CHECK_EQ(count_entries("/proc/self/task"), threads);
+    CHECK_EQ(count_entries("/proc/self/fd"), files);
+}
+
+/* A process may end without closing anything. */
+TEST(a_process_may_end_with_an_open_nic) {
+    Pair pair = open_pair((Options){0});
+    pair_connect(&pair);
+    post_simple_recv(pair.client, 0, 64);
+}

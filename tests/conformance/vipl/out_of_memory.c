@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * VIP_ERROR_RESOURCE of each call: the n-th allocation inside the call fails, for every n until the call succeeds.
+ *
+ * This program brings its own malloc, which fails on demand in one thread. A call either allocates, and then every
+ * failure must give VIP_ERROR_RESOURCE and change nothing, or it does not, and then it succeeds without memory.
+ */
+#include "endpoint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static _Thread_local long allocations_left = -1; /* negative: no limit */
+static _Thread_local long failures;
+
+#if !UNDER_SANITIZER
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+static int refuse(void) {
+    if (allocations_left < 0) return 0;
+    if (allocations_left > 0) {
+        --allocations_left;
+        return 0;
+    }
+    ++failures;
+    errno = ENOMEM;
+    return 1;
+}
+
+void *malloc(size_t size) { return refuse() ? NULL : __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return refuse() ? NULL : __libc_calloc(count, size); }
+void *realloc(void *memory, size_t size) { return refuse() ? NULL : __libc_realloc(memory, size); }
+void *memalign(size_t alignment, size_t size) { return refuse() ? NULL : __libc_memalign(alignment, size); }
+void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
+int posix_memalign(void **memory, size_t alignment, size_t size) {
+    *memory = memalign(alignment, size);
+    return *memory == NULL ? ENOMEM : 0;
+}
+#endif
+
+/* ---- The sweep --------------------------------------------------------------------------------------------------- */
+
+static Endpoint *end;
+static Request request;
+static Listening waiting;
+
+typedef VIP_RETURN (*Call)(void);
+
+static VIP_RETURN with_allocations(Call call, long count) {
+    failures = 0;
+    allocations_left = count;
+    VIP_RETURN rc = call();
+    allocations_left = -1;
+    return rc;
+}
+
+/* The number of failures until the call gave what it gives with memory. */
+static long sweep(Call call, VIP_RETURN usual) {
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    for (long n = 0;; ++n) {
+        VIP_RETURN rc = with_allocations(call, n);
+        if (failures == 0) {
+            CHECK_RC(rc, usual);
+            return n;
+        }
+        /* The C library does without some of its buffers: what succeeds all the same has lost nothing. */
+        if (rc != usual) CHECK_RC(rc, VIP_ERROR_RESOURCE);
+    }
+}
+
+static void allocates(Call call, VIP_RETURN usual) { CHECK(sweep(call, usual) > 0); }
+static void allocates_nothing(Call call, VIP_RETURN usual) { CHECK_EQ(sweep(call, usual), 0); }
+
+static void open_with(Options options) {
+    end = new_endpoint(NULL);
+    endpoint_open(end, options);
+    request = request_to(end, end, SHORT_MS);
+    waiting = listening(end, 0);
+}
+
+static void open_endpoint(void) { open_with((Options){.recv_on_cq = VIP_TRUE}); }
+
+/* ---- Calls that make something ----------------------------------------------------------------------------------- */
+
+static VIP_NIC_HANDLE other_nic;
+static VIP_VI_HANDLE other_vi;
+static VIP_CQ_HANDLE other_cq;
+static VIP_PROTECTION_HANDLE other_ptag;
+static VIP_MEM_HANDLE other_handle;
+
+static VIP_RETURN call_open_nic(void) { return VipOpenNic("VINIC", &other_nic); }
+static VIP_RETURN call_create_vi(void) { return VipCreateVi(end->nic, &end->attribs, NULL, NULL, &other_vi); }
+static VIP_RETURN call_create_cq(void) { return VipCreateCQ(end->nic, 1000, &other_cq); }
+static VIP_RETURN call_create_ptag(void) { return VipCreatePtag(end->nic, &other_ptag); }
+static VIP_RETURN call_register_mem(void) {
+    VIP_MEM_ATTRIBUTES attribs = {end->ptag, VIP_TRUE, VIP_TRUE};
+    return VipRegisterMem(end->nic, end->memory, 100, &attribs, &other_handle);
+}
+
+TEST(open_nic) { allocates(call_open_nic, VIP_SUCCESS); }
+
+TEST(create_vi) {
+    open_endpoint();
+    allocates(call_create_vi, VIP_SUCCESS);
+    CHECK_RC(VipDestroyVi(other_vi), VIP_SUCCESS);
+}
+
+TEST(create_cq) {
+    open_endpoint();
+    allocates(call_create_cq, VIP_SUCCESS);
+    CHECK_RC(VipDestroyCQ(other_cq), VIP_SUCCESS);
+}
+
+TEST(create_ptag) {
+    open_endpoint();
+    allocates(call_create_ptag, VIP_SUCCESS);
+    CHECK_RC(VipDestroyPtag(end->nic, other_ptag), VIP_SUCCESS);
+}
+
+TEST(register_mem) {
+    open_endpoint();
+    allocates(call_register_mem, VIP_SUCCESS);
+    CHECK_RC(VipDeregisterMem(end->nic, end->memory, other_handle), VIP_SUCCESS);
+}
+
+static VIP_RETURN call_resize_cq(void) { return VipResizeCQ(end->cq, 5000); }
+TEST(resize_cq) {
+    open_endpoint();
+    allocates(call_resize_cq, VIP_SUCCESS);
+}
+
+/* ---- Connections ------------------------------------------------------------------------------------------------- */
+
+static VIP_RETURN call_connect_wait(void) {
+    do_wait(end, &waiting);
+    return waiting.rc;
+}
+TEST(connect_wait) {
+    open_endpoint();
+    allocates(call_connect_wait, VIP_TIMEOUT);
+}
+
+static VIP_RETURN call_connect_request(void) {
+    return VipConnectRequest(end->vi, &request.local.address, &request.remote.address, SHORT_MS,
+                             &request.remote_attribs);
+}
+TEST(connect_request) {
+    open_endpoint();
+    allocates(call_connect_request, VIP_NO_MATCH);
+    CHECK_EQ(state_of(end), VIP_STATE_IDLE);
+}
+
+static VIP_RETURN call_connect_accept(void) { return VipConnectAccept(end->conn, end->vi); }
+static VIP_RETURN call_connect_reject(void) { return VipConnectReject(end->conn); }
+
+/* The server here has found the request of a client in another process. */
+static void find_request(Task *task) {
+    Endpoint *client = new_endpoint(peer_start());
+    open_endpoint();
+    endpoint_open(client, (Options){0});
+    request = request_to(client, end, LONG_MS);
+    waiting = listening(end, LONG_MS);
+    begin(task, client, do_request, &request, sizeof request);
+    CHECK_RC(call_connect_wait(), VIP_SUCCESS);
+}
+
+TEST(connect_accept) {
+    Task task;
+    find_request(&task);
+    allocates(call_connect_accept, VIP_SUCCESS);
+    finish(&task);
+    CHECK_RC(request.rc, VIP_SUCCESS);
+}
+
+TEST(connect_reject) {
+    Task task;
+    find_request(&task);
+    allocates_nothing(call_connect_reject, VIP_SUCCESS);
+    finish(&task);
+    CHECK_RC(request.rc, VIP_REJECT);
+}
+
+static VIP_RETURN call_peer_request(void) {
+    return VipConnectPeerRequest(end->vi, &request.local.address, &request.remote.address, SHORT_MS);
+}
+static VIP_RETURN call_peer_done(void) { return VipConnectPeerDone(end->vi, &request.remote_attribs); }
+static VIP_RETURN call_peer_wait(void) { return VipConnectPeerWait(end->vi, &request.remote_attribs); }
+
+TEST(peer_request) {
+    open_endpoint();
+    allocates(call_peer_request, VIP_SUCCESS);
+}
+
+TEST(peer_results) {
+    open_endpoint();
+    CHECK_RC(call_peer_request(), VIP_SUCCESS);
+    allocates_nothing(call_peer_done, VIP_NOT_DONE);
+    allocates_nothing(call_peer_wait, VIP_TIMEOUT);
+}
+
+/* ---- Notification, errors, names --------------------------------------------------------------------------------- */
+
+static void on_descriptor(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_DESCRIPTOR *descriptor) {
+    (void)context, (void)nic, (void)vi, (void)descriptor;
+}
+static void on_entry(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLEAN recv_queue) {
+    (void)context, (void)nic, (void)vi, (void)recv_queue;
+}
+static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error) { (void)context, (void)error; }
+
+static VIP_RETURN call_send_notify(void) { return VipSendNotify(end->vi, NULL, on_descriptor); }
+static VIP_RETURN call_recv_notify(void) { return VipRecvNotify(end->vi, NULL, on_descriptor); }
+static VIP_RETURN call_cq_notify(void) { return VipCQNotify(end->cq, NULL, on_entry); }
+static VIP_RETURN call_error_callback(void) { return VipErrorCallback(end->nic, NULL, on_error); }
+
+TEST(send_notify) {
+    open_endpoint();
+    post_simple_send(end, 0, 64);
+    allocates(call_send_notify, VIP_SUCCESS);
+}
+
+TEST(recv_notify) {
+    open_with((Options){0});
+    post_simple_recv(end, 0, 64);
+    allocates(call_recv_notify, VIP_SUCCESS);
+}
+
+TEST(cq_notify) {
+    open_endpoint();
+    allocates(call_cq_notify, VIP_SUCCESS);
+}
+
+static const char hosts[] = "10.0.0.1 some.name.that.is.too.long.to.be.stored.without.an.allocation\n";
+static char hosts_file[] = "/tmp/vipl-hosts-XXXXXX";
+static char long_name[] = "some.name.that.is.too.long.to.be.stored.without.an.allocation";
+static NetAddress found;
+
+static VIP_RETURN call_ns_init(void) { return VipNSInit(end->nic, hosts_file); }
+static VIP_RETURN call_by_name(void) {
+    found.address.HostAddressLen = end->limits.NicAddressLen;
+    return VipNSGetHostByName(end->nic, long_name, &found.address, 0);
+}
+static VIP_RETURN call_by_addr(void) {
+    char name[128];
+    VIP_ULONG length = sizeof name;
+    return VipNSGetHostByAddr(end->nic, &found.address, name, &length);
+}
+static VIP_RETURN call_ns_shutdown(void) { return VipNSShutdown(end->nic); }
+
+static void make_hosts_file(void) {
+    int fd = mkstemp(hosts_file);
+    CHECK(fd >= 0 && write(fd, hosts, sizeof hosts - 1) == (ssize_t)sizeof hosts - 1);
+    close(fd);
+}
+
+static VIP_RETURN call_ns_init_and_shutdown(void) {
+    VIP_RETURN rc = call_ns_init();
+    if (rc == VIP_SUCCESS) CHECK_RC(VipNSShutdown(end->nic), VIP_SUCCESS);
+    return rc;
+}
+
+TEST(ns_init) {
+    open_endpoint();
+    make_hosts_file();
+    allocates(call_ns_init_and_shutdown, VIP_SUCCESS);
+    CHECK(unlink(hosts_file) == 0);
+}
+
+static void with_hosts(void) {
+    open_endpoint();
+    make_hosts_file();
+    CHECK_RC(call_ns_init(), VIP_SUCCESS);
+    CHECK(unlink(hosts_file) == 0);
+}
+
+TEST(ns_get_host_by_name) {
+    with_hosts();
+    allocates(call_by_name, VIP_SUCCESS);
+}
+
+TEST(ns_get_host_by_addr) {
+    with_hosts();
+    CHECK_RC(call_by_name(), VIP_SUCCESS);
+    allocates(call_by_addr, VIP_SUCCESS);
+}
+
+TEST(ns_shutdown) {
+    with_hosts();
+    allocates_nothing(call_ns_shutdown, VIP_SUCCESS);
+}
+
+TEST(error_callback) {
+    open_endpoint();
+    allocates_nothing(call_error_callback, VIP_SUCCESS);
+}
+
+/* ---- Calls that need no memory ----------------------------------------------------------------------------------- */
+
+static ViQuery query;
+static VIP_MEM_ATTRIBUTES mem_attribs;
+static VIP_NIC_ATTRIBUTES nic_attribs;
+
+static VIP_RETURN call_query_nic(void) { return VipQueryNic(end->nic, &nic_attribs); }
+static VIP_RETURN call_query_vi(void) {
+    return VipQueryVi(end->vi, &query.state, &query.attribs, &query.send_empty, &query.recv_empty);
+}
+static VIP_RETURN call_set_vi(void) { return VipSetViAttributes(end->vi, &end->attribs); }
+static VIP_RETURN call_query_mem(void) { return VipQueryMem(end->nic, end->memory, end->handle, &mem_attribs); }
+static VIP_RETURN call_set_mem(void) { return VipSetMemAttributes(end->nic, end->memory, end->handle, &mem_attribs); }
+static VIP_RETURN call_cq_wait(void) { return cq_wait(end, 1).rc; }
+static VIP_RETURN call_recv_wait(void) { return recv_wait(end, 1).rc; }
+static VIP_RETURN call_disconnect(void) { return VipDisconnect(end->vi); }
+static VIP_RETURN call_destroy_vi(void) { return VipDestroyVi(end->vi); }
+static VIP_RETURN call_destroy_cq(void) { return VipDestroyCQ(end->cq); }
+static VIP_RETURN call_deregister_mem(void) { return VipDeregisterMem(end->nic, end->memory, end->handle); }
+static VIP_RETURN call_destroy_ptag(void) { return VipDestroyPtag(end->nic, end->ptag); }
+static VIP_RETURN call_close_nic(void) { return VipCloseNic(end->nic); }
+
+TEST(queries_need_no_memory) {
+    open_endpoint();
+    allocates_nothing(call_query_nic, VIP_SUCCESS);
+    allocates_nothing(call_query_vi, VIP_SUCCESS);
+    allocates_nothing(call_set_vi, VIP_SUCCESS);
+    allocates_nothing(call_query_mem, VIP_SUCCESS);
+    allocates_nothing(call_set_mem, VIP_SUCCESS);
+}
+
+static VIP_NET_ADDRESS *discovered[8];
+static NetAddress discovered_room[8];
+
+static VIP_RETURN call_system_management(void) {
+    VIP_AUTODISCOVERY_LIST list = {1, discovered, 8};
+    for (int i = 0; i < 8; ++i) {
+        discovered[i] = &discovered_room[i].address;
+        discovered[i]->HostAddressLen = end->limits.NicAddressLen;
+    }
+    return VipQuerySystemManagementInfo(end->nic, VIP_SMI_AUTODISCOVERY, &list);
+}
+
+TEST(system_management) {
+    open_endpoint();
+    allocates(call_system_management, VIP_SUCCESS);
+}
+
+static VIP_RETURN call_post_recv(void) { return post_recv(end, 0, recv_work(end, RECV_AT(0), 64)); }
+static VIP_RETURN call_post_send(void) { return post_send(end, 0, send_work(end, SEND_AT(0), 64)); }
+
+/* The queues may grow while they are filled. */
+TEST(posting) {
+    open_with((Options){0});
+    sweep(call_post_recv, VIP_SUCCESS);
+    sweep(call_post_send, VIP_SUCCESS);
+    CHECK_EQ(state_of(end), VIP_STATE_IDLE);
+    CHECK_RC(disconnect(end), VIP_SUCCESS);
+    EXPECT_RECV(end, 0, RECEIVED | FLUSHED);
+    CHECK_EQ(recv_done(end).slot, -1); /* what failed was not queued */
+    EXPECT_SEND(end, 0, SENT | FLUSHED);
+    CHECK_EQ(send_done(end).slot, -1);
+}
+
+TEST(waiting_needs_no_memory) {
+    open_endpoint();
+    Endpoint *plain = new_endpoint(NULL);
+    allocates_nothing(call_cq_wait, VIP_TIMEOUT);
+    end = plain;
+    endpoint_open(end, (Options){0});
+    post_simple_recv(end, 0, 64);
+    allocates_nothing(call_recv_wait, VIP_TIMEOUT);
+}
+
+/* What was made can always be destroyed. */
+TEST(destroying_needs_no_memory) {
+    Pair pair = connected_pair_with((Options){.recv_on_cq = VIP_TRUE});
+    end = pair.client;
+    allocates_nothing(call_disconnect, VIP_SUCCESS);
+    allocates_nothing(call_destroy_vi, VIP_SUCCESS);
+    allocates_nothing(call_destroy_cq, VIP_SUCCESS);
+    allocates_nothing(call_deregister_mem, VIP_SUCCESS);
+    allocates_nothing(call_destroy_ptag, VIP_SUCCESS);
+    allocates_nothing(call_close_nic, VIP_SUCCESS);
+}

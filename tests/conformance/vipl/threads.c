@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Several threads at work at once: guide, sections 2.3 and 6.4. The NIC says that it is thread-safe.
+ */
+#include "endpoint.h"
+
+enum { THREADS = 4, ROUNDS = 500 };
+
+/* Sends and receives ROUNDS messages in turn; one side sends first. */
+typedef struct {
+    int send_step; /* 0: sends first, 1: receives first */
+} Exchange;
+
+static void do_exchange(Endpoint *end, void *argument) {
+    const Exchange *exchange = argument;
+    for (int round = 0; round < ROUNDS; ++round) {
+        for (int step = 0; step < 2; ++step) {
+            if (step != exchange->send_step) {
+                EXPECT_RECV(end, round % 2, RECEIVED);
+                post_simple_recv(end, round % 2, 64);
+            } else {
+                post_simple_send(end, 0, 64);
+                EXPECT_SEND(end, 0, SENT);
+            }
+        }
+    }
+}
+
+/* Each pair of VIs of one process has two threads of its own. */
+TEST(threads_on_vis_of_their_own) {
+    Pair pairs[THREADS];
+    Task tasks[THREADS][2];
+    Exchange sides[2] = {{0}, {1}};
+    for (int i = 0; i < THREADS; ++i) {
+        pairs[i] = open_local_pair((Options){0});
+        for (int slot = 0; slot < 2; ++slot) {
+            post_simple_recv(pairs[i].client, slot, 64);
+            post_simple_recv(pairs[i].server, slot, 64);
+        }
+        pair_connect(&pairs[i]);
+    }
+    for (int i = 0; i < THREADS; ++i) {
+        begin(&tasks[i][0], pairs[i].client, do_exchange, &sides[0], sizeof sides[0]);
+        begin(&tasks[i][1], pairs[i].server, do_exchange, &sides[1], sizeof sides[1]);
+    }
+    for (int i = 0; i < THREADS; ++i) {
+        finish(&tasks[i][0]);
+        finish(&tasks[i][1]);
+    }
+}
+
+/* ---- Several threads on one VI ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    int first_slot;
+} Share;
+
+/* Posts this thread's share of the slots, again and again. */
+static void do_send_share(Endpoint *end, void *argument) {
+    const Share *share = argument;
+    for (int i = 0; i < SLOTS / THREADS; ++i) post_simple_send(end, share->first_slot + i, 32);
+}
+
+static void do_take_all(Endpoint *end, void *argument) {
+    int *seen = argument;
+    for (int i = 0; i < SLOTS; ++i) {
+        Completion completion = recv_wait(end, LONG_MS);
+        CHECK_RC(completion.rc, VIP_SUCCESS);
+        CHECK_EQ(completion.slot, i);
+        seen[completion.slot]++;
+    }
+}
+
+TEST(threads_post_on_one_queue) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    for (int round = 0; round < 20; ++round) {
+        Task taker, senders[THREADS];
+        Share shares[THREADS];
+        int seen[SLOTS] = {0}, completed[SLOTS] = {0};
+        for (int slot = 0; slot < SLOTS; ++slot) post_simple_recv(pair.server, slot, 64);
+        begin(&taker, pair.server, do_take_all, seen, sizeof seen);
+        for (int i = 0; i < THREADS; ++i) {
+            shares[i].first_slot = i * (SLOTS / THREADS);
+            begin(&senders[i], pair.client, do_send_share, &shares[i], sizeof shares[i]);
+        }
+        for (int i = 0; i < THREADS; ++i) finish(&senders[i]);
+        for (int i = 0; i < SLOTS; ++i) {
+            Completion completion = send_wait(pair.client, LONG_MS);
+            CHECK_RC(completion.rc, VIP_SUCCESS);
+            completed[completion.slot]++;
+        }
+        finish(&taker);
+        for (int slot = 0; slot < SLOTS; ++slot) CHECK_EQ(completed[slot] + seen[slot], 2);
+    }
+}
+
+/* Threads that make and destroy their own objects on one NIC. */
+static void do_make_and_destroy(Endpoint *end, void *unused) {
+    (void)unused;
+    for (int round = 0; round < 100; ++round) {
+        VIP_CQ_HANDLE cq;
+        VIP_VI_HANDLE vi;
+        VIP_PROTECTION_HANDLE ptag;
+        VIP_MEM_HANDLE handle;
+        VIP_VI_ATTRIBUTES attribs = end->attribs;
+        CHECK_RC(VipCreatePtag(end->nic, &ptag), VIP_SUCCESS);
+        CHECK_RC(VipCreateCQ(end->nic, 8, &cq), VIP_SUCCESS);
+        attribs.Ptag = ptag;
+        CHECK_RC(VipCreateVi(end->nic, &attribs, cq, cq, &vi), VIP_SUCCESS);
+        VIP_MEM_ATTRIBUTES mem_attribs = {ptag, VIP_FALSE, VIP_FALSE};
+        CHECK_RC(VipRegisterMem(end->nic, end->memory, 4096, &mem_attribs, &handle), VIP_SUCCESS);
+        CHECK_RC(VipDestroyCQ(cq), VIP_ERROR_RESOURCE);
+        CHECK_RC(VipDestroyPtag(end->nic, ptag), VIP_ERROR_RESOURCE);
+        CHECK_RC(VipDestroyVi(vi), VIP_SUCCESS);
+        CHECK_RC(VipDeregisterMem(end->nic, end->memory, handle), VIP_SUCCESS);
+        CHECK_RC(VipDestroyCQ(cq), VIP_SUCCESS);
+        CHECK_RC(VipDestroyPtag(end->nic, ptag), VIP_SUCCESS);
+    }
+}
+
+TEST(threads_make_and_destroy_objects) {
+    Endpoint *end = new_endpoint(NULL);
+    Task tasks[THREADS];
+    endpoint_open(end, (Options){0});
+    for (int i = 0; i < THREADS; ++i) begin(&tasks[i], end, do_make_and_destroy, NULL, 0);
+    for (int i = 0; i < THREADS; ++i) finish(&tasks[i]);
+}
