@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compares Viaduct with UCX and libfabric over shared memory on this machine.
+
+All programs run in one go, pinned to the same two CPUs, one after the other and round after round, so that a change of
+the machine's mood meets all of them. The table shows medians over the rounds and ratios; docs/performance.md explains it.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "performance.md"
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+MEGABYTE = 1 << 20
+UCX = {"UCX_TLS": "shm,self,cma", "UCX_LOG_LEVEL": "error"}
+
+
+class Failed(Exception):
+    """A program could not be run or did not print what was expected."""
+
+
+# ---- Running programs -------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Machine:
+    cpu: int
+    peer_cpu: int
+    build: pathlib.Path
+
+
+def siblings(cpu: int) -> str:
+    path = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    return path.read_text().strip() if path.exists() else str(cpu)
+
+
+def two_cpus() -> tuple[int, int]:
+    """Two CPUs that we may use, on different cores where possible."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < 2:
+        raise Failed("needs two CPUs")
+    other = next((cpu for cpu in allowed[1:] if siblings(cpu) != siblings(allowed[0])), allowed[1])
+    return allowed[0], other
+
+
+def run(command: list[str], env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+def is_listening(port: int) -> bool:
+    """Looks into the kernel's table: to try a connection would use up the server's only one."""
+    pattern = re.compile(rf":{port:04X} \S+ 0A ")
+    return any(pattern.search(pathlib.Path(f"/proc/net/{table}").read_text()) for table in ("tcp", "tcp6"))
+
+
+@contextlib.contextmanager
+def server(command: list[str], port: int, env: dict[str, str] | None = None) -> Iterator[None]:
+    process = subprocess.Popen(
+        command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 10
+        while not is_listening(port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Failed(f"{' '.join(command)}: does not listen")
+            time.sleep(0.01)
+        yield
+        process.wait(10)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def pinned(cpu: int, *command: object) -> list[str]:
+    return ["taskset", "-c", str(cpu), *map(str, command)]
+
+
+# ---- The programs -----------------------------------------------------------------------------------------------------
+
+
+def ucx(machine: Machine, test: str, size: int, iterations: int, column: str) -> float:
+    port = free_port()
+    with server(pinned(machine.peer_cpu, "ucx_perftest", "-p", port), port, UCX):
+        options = ["-p", port, "-t", test, "-s", size, "-n", iterations, "-w", iterations // 10, "-f", "-v"]
+        output = run(pinned(machine.cpu, "ucx_perftest", "127.0.0.1", *options), UCX)
+    names, *_, values = output.split()
+    return float(dict(zip(names.split(","), values.split(",")))[column])
+
+
+def ucx_latency_ns(machine: Machine, test: str) -> float:
+    return 1000 * ucx(machine, test, 8, 500_000, "overall_lat")
+
+
+def ucx_rate(machine: Machine, test: str) -> float:
+    return ucx(machine, test, 8, 2_000_000, "overall_mr")
+
+
+def ucx_bandwidth(machine: Machine, test: str, iterations: int) -> float:
+    """In GB/s; UCX counts in units of 2^20 bytes."""
+    return ucx(machine, test, MEGABYTE, iterations, "overall_bw") * MEGABYTE / 1e9
+
+
+def libfabric_latency_ns(machine: Machine, size: int) -> float:
+    port = free_port()
+    options = ["-p", "shm", "-e", "rdm", "-S", size, "-I", 200_000]
+    with server(pinned(machine.peer_cpu, "fi_pingpong", *options, "-B", port), port):
+        output = run(pinned(machine.cpu, "fi_pingpong", *options, "-P", port, "127.0.0.1"))
+    names, values = output.strip().splitlines()[-2:]
+    return 1000 * float(dict(zip(names.split(), values.split()))["usec/xfer"])
+
+
+def raw_limits(machine: Machine) -> dict[str, float | None]:
+    return json.loads(run([str(machine.build / "tests/bench/raw_limits"), str(machine.cpu), str(machine.peer_cpu)]))
+
+
+def vi_perf(machine: Machine, api: str, test: str, operation: str, size: int, column: str) -> float:
+    command = [machine.build / "tools/vi-perf", "--local", "--json", "--quiet", "--api", api]
+    cpus = ["--cpu", machine.cpu, "--server-cpu", machine.peer_cpu]
+    options = ["--test", test, "--op", operation, "--sizes", size, "--mode", "polling", "--memory", "shareable"]
+    output = run([str(word) for word in command + cpus + options])
+    return json.loads(output)["results"][0][column]
+
+
+def viaduct_latency_ns(operation: str, size: int) -> Callable[[Machine, str], float]:
+    return lambda machine, api: vi_perf(machine, api, "latency", operation, size, "mean_ns")
+
+
+def viaduct_bandwidth(operation: str) -> Callable[[Machine, str], float]:
+    return lambda machine, api: vi_perf(machine, api, "bandwidth", operation, MEGABYTE, "bytes_per_second") / 1e9
+
+
+def viaduct_rate(machine: Machine, api: str) -> float:
+    return vi_perf(machine, api, "rate", "send", 8, "messages_per_second") / 1e6
+
+
+def viaduct_connect_rate(machine: Machine, api: str) -> float:
+    return vi_perf(machine, api, "connect", "send", 8, "connections_per_second")
+
+
+# ---- What is measured -------------------------------------------------------------------------------------------------
+
+Measure = Callable[[Machine], float]
+
+PEERS: dict[str, Measure] = {
+    "UCX `tag_lat`": lambda machine: ucx_latency_ns(machine, "tag_lat"),
+    "UCX `ucp_put_lat`": lambda machine: ucx_latency_ns(machine, "ucp_put_lat"),
+    "libfabric `fi_pingpong` 64 B": lambda machine: libfabric_latency_ns(machine, 64),
+    "libfabric `fi_pingpong` 4 KiB": lambda machine: libfabric_latency_ns(machine, 4096),
+    "UCX `tag_bw`": lambda machine: ucx_bandwidth(machine, "tag_bw", 5_000),
+    "UCX `ucp_put_bw`": lambda machine: ucx_bandwidth(machine, "ucp_put_bw", 20_000),
+    "UCX `tag_bw` 8 B": lambda machine: ucx_rate(machine, "tag_bw") / 1e6,
+}
+
+
+@dataclasses.dataclass
+class Row:
+    """One line of the table. Target and goal are ratios to the peer, or figures where there is no peer."""
+
+    what: str
+    unit: str
+    peer: str | None
+    ours: Callable[[Machine, str], float]
+    lower_is_better: bool
+    target: float | None = None
+    goal: float | None = None
+
+    def reaches(self, value: float, limit: float) -> bool:
+        return value <= limit if self.lower_is_better else value >= limit
+
+    def limit_text(self, limit: float | None) -> str:
+        if limit is None:
+            return "–"
+        return f"{'≤' if self.lower_is_better else '≥'} {limit:,g}{' ×' if self.peer else ''}"
+
+
+ROWS = [
+    Row("8 B send to receive, one way", "ns", "UCX `tag_lat`", viaduct_latency_ns("send", 8), True, 1.0, 0.65),
+    Row("8 B RDMA write, one way", "ns", "UCX `ucp_put_lat`", viaduct_latency_ns("write", 8), True, 1.2, 1.0),
+    Row("64 B send to receive, one way", "ns", "libfabric `fi_pingpong` 64 B", viaduct_latency_ns("send", 64), True),
+    Row("4 KiB send to receive, one way", "ns", "libfabric `fi_pingpong` 4 KiB", viaduct_latency_ns("send", 4096), True),
+    Row("1 MiB send", "GB/s", "UCX `tag_bw`", viaduct_bandwidth("send"), False, 1.0, 3.0),
+    Row("1 MiB RDMA write", "GB/s", "UCX `ucp_put_bw`", viaduct_bandwidth("write"), False, None, 1.0),
+    Row("8 B send rate", "M/s", "UCX `tag_bw` 8 B", viaduct_rate, False, 1.0, 5.0),
+    Row("connections", "1/s", None, viaduct_connect_rate, False, 5_000, 10_000),
+]
+
+Samples = dict[str, list[float]]
+
+
+def show_progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:<60}\r", end="", file=sys.stderr, flush=True)
+
+
+def collect(machine: Machine, rounds: int) -> Samples:
+    """Measures everything, round after round. What fails is told and left out."""
+    todo = list(PEERS.items())
+    for row in ROWS:
+        for api in ("core", "vipl"):
+            todo.append((f"{api} {row.what}", lambda machine, row=row, api=api: row.ours(machine, api)))
+    samples: Samples = {name: [] for name, _ in todo}
+    for number in range(1, rounds + 1):
+        for name, measure in todo:
+            show_progress(f"round {number} of {rounds}: {name}")
+            try:
+                samples[name].append(measure(machine))
+            except (Failed, subprocess.TimeoutExpired, OSError, ValueError, KeyError) as problem:
+                print(f"{name}: {problem!r}", file=sys.stderr)
+    show_progress("")
+    return samples
+
+
+# ---- The table --------------------------------------------------------------------------------------------------------
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def ratio(value: float | None, base: float | None) -> float | None:
+    return value / base if value is not None and base else None
+
+
+def verdict(row: Row, value: float | None) -> str:
+    if value is None:
+        return "not measured"
+    if row.goal is not None and row.reaches(value, row.goal):
+        return "goal"
+    if row.target is not None:
+        return "target" if row.reaches(value, row.target) else "**missed**"
+    return "–" if row.goal is None else "below the goal"
+
+
+def table(samples: Samples) -> str:
+    def median(name: str | None) -> float | None:
+        values = samples.get(name or "")
+        return statistics.median(values) if values else None
+
+    def cells(row: Row) -> list[str]:
+        peer, core, vipl = median(row.peer), median(f"core {row.what}"), median(f"vipl {row.what}")
+        to_peer, to_core = ratio(vipl, peer), ratio(vipl, core)
+        too_dear = to_core is not None and not row.reaches(to_core, 1.15 if row.lower_is_better else 0.85)
+        judged = vipl if row.peer is None else to_peer
+        return [
+            f"{row.what}, {row.unit}", number(core), number(vipl), row.peer or "–", number(peer), number(to_peer),
+            row.limit_text(row.target), row.limit_text(row.goal), verdict(row, judged),
+            number(to_core) + (" **missed**" if too_dear else ""),
+        ]  # fmt: skip
+
+    head = ["what", "core", "VIPL", "peer", "its figure", "VIPL / peer", "target", "goal", "reached", "VIPL / core"]
+    return markdown([head, *map(cells, ROWS)])
+
+
+def limits_table(limits: dict[str, float | None]) -> str:
+    names = {
+        "cache_line_ns": "a cache line from core to core, one way, ns",
+        "memcpy_1mib_gb_s": "`memcpy` of 1 MiB, GB/s",
+        "process_vm_writev_8b_ns": "`process_vm_writev` of 8 B, ns",
+        "process_vm_writev_1mib_gb_s": "`process_vm_writev` of 1 MiB, GB/s",
+        "eventfd_wake_ns": "waking a process with an eventfd, one way, ns",
+    }
+    return markdown([["raw limit of the machine", "figure"], *([names[key], number(limits[key])] for key in names)])
+
+
+def markdown(rows: list[list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(lines)
+
+
+def heading(machine: Machine, rounds: int) -> str:
+    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [platform.machine()]
+    return (
+        f"{datetime.date.today():%d %B %Y}, {models[0]}, {os.cpu_count()} CPUs, Linux {platform.release()}; "
+        f"CPUs {machine.cpu} and {machine.peer_cpu}, medians of {rounds} rounds."
+    )
+
+
+def write_page(report: str) -> None:
+    text = PAGE.read_text()
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n\n{report}\n\n{END}{after}")
+    print(f"\nwritten to {PAGE.relative_to(ROOT)}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
+    parser.add_argument("--cpus", help="the two CPUs, for example 0,1; by default two different cores")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help="keep the table in docs/performance.md")
+    arguments = parser.parse_args()
+    cpus = map(int, arguments.cpus.split(",")) if arguments.cpus else two_cpus()
+    machine = Machine(*cpus, arguments.build)
+    for program in ("taskset", "ucx_perftest", "fi_pingpong"):
+        if shutil.which(program) is None:
+            raise Failed(f"{program} is not installed")
+    limits = raw_limits(machine)
+    samples = collect(machine, arguments.rounds)
+    report = "\n\n".join([heading(machine, arguments.rounds), table(samples), limits_table(limits)])
+    print(report)
+    if arguments.write:
+        write_page(report)
+    return 0 if all(samples.values()) else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failed, OSError) as problem:
+        sys.exit(f"bench: {problem}")
