@@ -128,6 +128,7 @@ void Connector::answer_hung_up() {
     if (offered_->handshake() == wire::Handshake::Offered) {
         const Status status = attempt();
         if (status.ok()) return;
+        if (status.code() != Code::NoListener) return finish({.kind = ConnectionEventKind::Unreachable});
         return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
     }
     // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4).

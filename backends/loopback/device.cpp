@@ -48,7 +48,7 @@ DeviceAttributes make_attributes(std::uint32_t index) {
         .max_completions = 65536,
         .max_regions = wire::max_regions,
         .max_region_bytes = std::uint64_t{1} << 47,
-        .max_protection_domains = 1U << 20,
+        .max_protection_domains = 65536,
         .max_transfer_bytes = max_transfer_bytes,
         .native_mtu_bytes = wire::fragment_bytes,
         .max_private_data_bytes = PrivateData::capacity,

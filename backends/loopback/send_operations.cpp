@@ -253,7 +253,7 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
 /// The target's protection forbids the operation: both sides are told, each as the reliability level has it
 /// (guide, sections 3.8.1 and 5.2, RDMA protection error).
 SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
-    if (!have_slot()) return Outcome::Blocked;
+    if (!may_fail() || !have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;
     SlotKind kind = SlotKind::WriteRefused;
     if (request.opcode == Opcode::RdmaRead)
@@ -268,14 +268,23 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
 
 /// No receive is posted (guide, section 3.8.1, Receive Queue Empty).
 SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexcept {
+    if (!may_fail()) return Outcome::Blocked;
     publish(next_slot(), SlotKind::NoReceive, 0, 0, 0);
     connection_->ring_peer();
     const bool told = reliability() == Reliability::ReliableReception;
     return fail(operation, told ? CompletionCode::RemoteOperation : CompletionCode::Success);
 }
 
+/// An error ends a reliable connection, so it waits until what stands before it is confirmed.
+bool SendQueue::may_fail() noexcept {
+    if (reliability() == Reliability::Unreliable) return true;
+    retire();
+    return cursor_ == 0;
+}
+
 /// Ends an operation that went wrong. On reliable levels nothing behind it is executed (guide, section 2.4).
 SendQueue::Outcome SendQueue::fail(Operation& operation, CompletionCode code) noexcept {
+    if (!may_fail()) return Outcome::Blocked;
     operation.code = code;
     if (reliability() != Reliability::Unreliable) endpoint_.request_break();
     return Outcome::Finished;

@@ -74,6 +74,7 @@ private:
     Outcome finish_without_receive(Operation& operation) noexcept;
     Outcome fail(Operation& operation, CompletionCode code) noexcept;
 
+    bool may_fail() noexcept;
     CompletionCode check_pieces(const Operation& operation) const noexcept;
     Credit take_credit() noexcept;
     bool have_slot() noexcept;

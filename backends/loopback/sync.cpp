@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <utility>
+
 namespace viaduct::loopback {
 namespace {
 
@@ -40,11 +42,20 @@ void LeaningLock::lock_slowly(bool lean) noexcept {
             else
                 sched_yield();
     }
-    if (lean && owner != nobody() && owner != this_thread()) {
-        const bool can_lean = owners_++ < max_owners && Fence::heavy_in_process();
-        owner_.store(can_lean ? this_thread() : nobody(), std::memory_order_relaxed);
-    }
+    if (lean) reconsider(owner);
     slow_ = true;
+}
+
+/// A thread that comes many times in a row becomes the owner; an owner with too many rivals is deposed for good.
+/// There is at most one owner in the life of a lock: were there a second, the flag of the first could be taken for its.
+void LeaningLock::reconsider(void* owner) noexcept {
+    if (owner == nullptr) {
+        streak_ = std::exchange(last_, this_thread()) == this_thread() ? streak_ + 1 : 1;
+        if (streak_ == streak_to_own && Fence::heavy_in_process())
+            owner_.store(this_thread(), std::memory_order_relaxed);
+    } else if (owner != nobody() && owner != this_thread() && ++intrusions_ > max_intrusions) {
+        owner_.store(nobody(), std::memory_order_relaxed);
+    }
 }
 
 void LeaningLock::unlock_slowly() noexcept {

@@ -36,15 +36,17 @@ private:
 
 /// The lock of a completion queue. It leans towards the thread that uses the queue: that one takes it without an atomic
 /// read-modify-write, which would wait until the message just written has reached the other core. Whoever else wants
-/// it pays for both with membarrier(2) (docs/adr/0005-leaning-locks.md). A queue that changes hands too often becomes
-/// an ordinary lock.
+/// it pays for both with membarrier(2) (docs/adr/0005-leaning-locks.md). Where consumers share a queue it becomes an
+/// ordinary lock for good.
 class LeaningLock {
 public:
     void lock() noexcept {
         if (owner_.load(std::memory_order_relaxed) == this_thread()) {
             active_.store(true, std::memory_order_relaxed);
             std::atomic_signal_fence(std::memory_order_seq_cst);
-            if (!wanted_.load(std::memory_order_acquire)) return;
+            // The owner is asked for again: it may have been deposed since, and then nobody minds active_.
+            if (!wanted_.load(std::memory_order_acquire) && owner_.load(std::memory_order_relaxed) == this_thread())
+                return;
             active_.store(false, std::memory_order_release);
         }
         lock_slowly(true);
@@ -70,18 +72,22 @@ public:
     };
 
 private:
-    static constexpr int max_owners = 8;
+    static constexpr int streak_to_own = 64;
+    static constexpr int max_intrusions = 8;
 
     static void* this_thread() noexcept { return __builtin_thread_pointer(); }
     void* nobody() noexcept { return this; }  // an address that no thread has
     void lock_slowly(bool lean) noexcept;
+    void reconsider(void* owner) noexcept;
     void unlock_slowly() noexcept;
 
-    std::atomic<void*> owner_{nullptr};
+    std::atomic<void*> owner_{nullptr};  // null at first, then a thread, then perhaps nobody()
     std::atomic<bool> active_{false};  // the owner holds the lock the fast way
     std::atomic<bool> wanted_{false};  // somebody else holds it or waits for the owner
     bool slow_ = false;                // how it is held; written by the holder
-    int owners_ = 0;                   // changes of owner so far
+    void* last_ = nullptr;             // while there is no owner: who took it last, and how often in a row
+    int streak_ = 0;
+    int intrusions_ = 0;               // of other consumers, once there is an owner
     SpinLock slow_lock_;               // among those who do not come the fast way
 };
 

@@ -257,10 +257,11 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the death of one peer le
         wire.notify();
         accept_on(port, *listener);
         require(port.event().kind == Kind::Lost, "the loss");
-        const Buffer mine(node, 8);
-        const Sge piece = mine.sge();
-        other.server.post(receive_of(1, piece));
-        other.client.post(send_of(2, piece));
+        const Buffer buffer(node, 16);
+        const Sge from = buffer.sge(0, 8);
+        const Sge into = buffer.sge(8, 8);
+        other.server.post(receive_of(1, into));
+        other.client.post(send_of(2, from));
         require(other.client.sent().code == CompletionCode::Success, "send");
         require(other.server.received().code == CompletionCode::Success, "receive");
     };

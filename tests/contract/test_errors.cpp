@@ -158,6 +158,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a message beyond the maximum transfer si
     server.post(receive_of(1, into));
     client.post(send_of(2, fits));
     CHECK(client.sent().code == CompletionCode::Success);
+    CHECK(server.received().bytes == 100);
     client.post(send_of(3, exceeds));
     CHECK(client.sent().code == CompletionCode::LocalLength);
     CHECK(client.event().kind == Kind::Lost);

@@ -241,6 +241,7 @@ TEST_CASE_METHOD(EveryBackend, "messages: the pieces of a request are copied by 
     into = {};
     CHECK(connection.server.received().code == CompletionCode::Success);
     CHECK(theirs.load() == 5);
+    CHECK(connection.client.sent().code == CompletionCode::Success);
 }
 
 TEST_CASE_METHOD(EveryBackend, "messages: a batch keeps its order") {
@@ -277,17 +278,19 @@ TEST_CASE_METHOD(EveryBackend, "messages: a batch keeps its order") {
 TEST_CASE_METHOD(EveryBackend, "messages: both directions at once") {
     constexpr std::uint64_t count = 200;
     Connection connection(near, far);
-    const Buffer mine(near, 20'000);
-    const Buffer theirs(far, 20'000);
-    const Sge here = mine.sge();
-    const Sge there = theirs.sge();
+    const Buffer mine(near, 40'000);
+    const Buffer theirs(far, 40'000);
+    const Sge from_here = mine.sge(0, 20'000);
+    const Sge into_here = mine.sge(20'000);
+    const Sge from_there = theirs.sge(0, 20'000);
+    const Sge into_there = theirs.sge(20'000);
     for (std::uint64_t i = 0; i < count; ++i) {
-        connection.client.post(receive_of(i, here));
-        connection.server.post(receive_of(i, there));
+        connection.client.post(receive_of(i, into_here));
+        connection.server.post(receive_of(i, into_there));
     }
     for (std::uint64_t i = 0; i < count; ++i) {
-        connection.client.post(send_of(i, here));
-        connection.server.post(send_of(i, there));
+        connection.client.post(send_of(i, from_here));
+        connection.server.post(send_of(i, from_there));
     }
     for (Port* port : {&connection.client, &connection.server}) {
         CHECK(take(*port->send_queue, count).back().context == count - 1);

@@ -26,7 +26,10 @@ namespace {
 constexpr int rounds = 200;
 constexpr std::string_view service = "crash";
 constexpr std::size_t window = 16;
-constexpr std::size_t memory_size = 256 * 1024;
+constexpr std::size_t area_size = 256 * 1024;
+
+/// The parts of each side's memory. Each has one use, so that nothing is written and read at once.
+enum Area : std::size_t { Source, Received, Read, Target, area_count };
 
 /// What both sides of a round do; drawn by the survivor, told to the victim.
 struct Plan {
@@ -56,14 +59,17 @@ std::uint32_t seed_of_this_run() {
 class Stream {
 public:
     Stream(Port& port, const Buffer& buffer, const RemoteAddress& remote, std::uint32_t seed)
-        : port_(port), remote_(remote), random_(seed) {
-        for (const std::size_t size : {std::size_t{8}, std::size_t{3000}, std::size_t{60'000}, memory_size})
-            pieces_.push_back(buffer.sge(0, size));
+        : port_(port), remote_(remote), random_(seed), receive_(buffer.sge(Received * area_size, area_size)) {
+        remote_.address += Target * area_size;
+        for (const std::size_t size : {std::size_t{8}, std::size_t{3000}, std::size_t{60'000}, area_size}) {
+            sources_.push_back(buffer.sge(Source * area_size, size));
+            reads_.push_back(buffer.sge(Read * area_size, size));
+        }
     }
 
     void post() {
         for (; posted_receives_ < completed_receives_ + window; ++posted_receives_)
-            port_.post(receive_of(posted_receives_, pieces_.back()));
+            port_.post(receive_of(posted_receives_, receive_));
         for (; posted_sends_ < completed_sends_ + window; ++posted_sends_) port_.post(next_request());
     }
 
@@ -88,19 +94,22 @@ public:
 
 private:
     SendRequest next_request() {
-        const Sge& piece = pieces_[random_() % pieces_.size()];
+        const std::size_t size = random_() % sources_.size();
+        const Sge& source = sources_[size];
         switch (random_() % 4) {
-            case 0: return write_of(posted_sends_, piece, remote_);
-            case 1: return read_of(posted_sends_, piece, remote_);
-            case 2: return with_immediate(write_of(posted_sends_, piece, remote_), 1);
-            default: return send_of(posted_sends_, piece);
+            case 0: return write_of(posted_sends_, source, remote_);
+            case 1: return read_of(posted_sends_, reads_[size], remote_);
+            case 2: return with_immediate(write_of(posted_sends_, source, remote_), 1);
+            default: return send_of(posted_sends_, source);
         }
     }
 
     Port& port_;
     RemoteAddress remote_;
     std::mt19937 random_;
-    std::vector<Sge> pieces_;
+    Sge receive_;
+    std::vector<Sge> sources_;
+    std::vector<Sge> reads_;
     std::uint64_t posted_sends_ = 0;
     std::uint64_t posted_receives_ = 0;
     std::uint64_t completed_sends_ = 0;
@@ -111,7 +120,7 @@ private:
 void live_dangerously(backend::Provider& provider, Wire& wire) {
     const auto plan = wire.receive<Plan>();
     Node node(provider);
-    const Buffer buffer(node, memory_size, plan.memory);
+    const Buffer buffer(node, area_count * area_size, plan.memory);
     Port port(node, {.reliability = plan.reliability});
     connect_to(port, node.address(service));
     wire.send(buffer.remote());
@@ -123,7 +132,7 @@ void live_dangerously(backend::Provider& provider, Wire& wire) {
 }
 
 void survive(Node& node, backend::Listener& listener, Child& victim, const Plan& plan) {
-    const Buffer buffer(node, memory_size, plan.memory);
+    const Buffer buffer(node, area_count * area_size, plan.memory);
     Port port(node, {.reliability = plan.reliability});
     victim.wire().send(plan);
     accept_on(port, listener);

@@ -128,6 +128,7 @@ SendRequest with_immediate(SendRequest request, std::uint32_t immediate) noexcep
 /// Bytes that tell where they belong and which message they are.
 void fill(std::span<std::byte> bytes, std::uint32_t seed) noexcept;
 bool matches(std::span<const std::byte> bytes, std::uint32_t seed) noexcept;
+bool same(std::span<const std::byte> one, std::span<const std::byte> other) noexcept;
 
 /// Waits for a request, and fails the test if none comes.
 std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& listener,

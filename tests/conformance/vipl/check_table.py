@@ -108,9 +108,10 @@ def problems(page, directory):
 
 
 def main():
-    page, directory = map(pathlib.Path, sys.argv[1:])
+    page, directory = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
     wrong = list(problems(page, directory))
-    print(*wrong, sep="\n")
+    for problem in wrong:
+        print(problem)
     print(f"{sum(1 for _ in rows_of(page))} rows, {len(wrong)} problems")
     return bool(wrong)
 

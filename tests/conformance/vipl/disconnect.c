@@ -140,6 +140,38 @@ TEST(death_of_the_peer_unreliable) { peer_dies(VIP_SERVICE_UNRELIABLE); }
 TEST(death_of_the_peer_reliable_delivery) { peer_dies(VIP_SERVICE_RELIABLE_DELIVERY); }
 TEST(death_of_the_peer_reliable_reception) { peer_dies(VIP_SERVICE_RELIABLE_RECEPTION); }
 
+/*
+ * On Reliable Reception the peer must acknowledge. It is stopped, so it cannot, and then it dies: what had begun fails
+ * with a transport error, what had not is flushed.
+ */
+TEST(death_of_the_peer_under_way) {
+    Peer *peer = peer_start();
+    Pair pair = {new_endpoint(NULL), new_endpoint(peer)};
+    endpoint_open(pair.client, (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
+    endpoint_open(pair.server, (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
+    pair_connect(&pair);
+    const VIP_UINT32 length = 512 * 1024;
+    for (int slot = 0; slot < SLOTS; ++slot) {
+        CHECK_RC(post_recv(pair.server, slot, recv_work(pair.server, BIG_AT, length)), VIP_SUCCESS);
+    }
+    peer_stop(peer);
+    for (int slot = 0; slot < SLOTS; ++slot) {
+        CHECK_RC(post_send(pair.client, slot, send_work(pair.client, BIG_AT, length)), VIP_SUCCESS);
+    }
+    peer_kill(peer);
+    Completion completion;
+    int slot = 0;
+    while ((completion = send_wait(pair.client, LONG_MS)).rc == VIP_SUCCESS && slot < SLOTS) ++slot;
+    check_completion(__FILE__, __LINE__, completion, slot, SENT | VIP_STATUS_TRANSPORT_ERROR);
+    for (++slot; slot < SLOTS; ++slot) {
+        completion = send_wait(pair.client, LONG_MS);
+        VIP_UINT32 error = completion.status & (FLUSHED | VIP_STATUS_TRANSPORT_ERROR);
+        CHECK(error == FLUSHED || error == VIP_STATUS_TRANSPORT_ERROR);
+        check_completion(__FILE__, __LINE__, completion, slot, SENT | error);
+    }
+    await_error(pair.client, VIP_ERROR_CONN_LOST);
+}
+
 static void do_disconnect(Endpoint *end, void *rc) { *(VIP_RETURN *)rc = VipDisconnect(end->vi); }
 
 TEST(both_ends_at_once) {
