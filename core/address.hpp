@@ -29,9 +29,7 @@ public:
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
 
-    friend bool operator==(const Bytes& a, const Bytes& b) noexcept {
-        return std::ranges::equal(a.span(), b.span());
-    }
+    friend bool operator==(const Bytes& a, const Bytes& b) noexcept { return std::ranges::equal(a.span(), b.span()); }
 
 private:
     std::array<std::uint8_t, Capacity> bytes_{};

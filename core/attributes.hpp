@@ -14,9 +14,9 @@ namespace viaduct {
 
 /// What a connection promises (VI Architecture guide, section 1.2.3).
 enum class Reliability : std::uint8_t {
-    Unreliable,          ///< at most once; a message with no receive posted is dropped
-    ReliableDelivery,    ///< exactly once and in order; a send completes once its buffer is free
-    ReliableReception,   ///< as above; a send completes once the data are in the target's memory
+    Unreliable,         ///< at most once; a message with no receive posted is dropped
+    ReliableDelivery,   ///< exactly once and in order; a send completes once its buffer is free
+    ReliableReception,  ///< as above; a send completes once the data are in the target's memory
 };
 
 /// What a reliable sender does when the peer has no receive posted (unreliable senders drop).
@@ -40,14 +40,14 @@ struct Capabilities {
 
 struct DeviceAttributes {
     std::string name;
-    Bytes<Address::max_host> host;  ///< address of this device
+    Bytes<Address::max_host> host;                      ///< address of this device
     std::vector<Bytes<Address::max_host>> local_hosts;  ///< of all devices of its kind on this host, by number
     Capabilities capabilities;
     std::uint32_t max_endpoints = 0;
     std::uint32_t max_queue_depth = 0;  ///< requests in one work queue
     std::uint32_t max_sges = 0;
     std::uint32_t max_completion_queues = 0;  ///< enough for two private ones of each endpoint, and more
-    std::uint32_t max_completions = 0;  ///< entries of one completion queue
+    std::uint32_t max_completions = 0;        ///< entries of one completion queue
     std::uint32_t max_regions = 0;
     std::uint64_t max_region_bytes = 0;
     std::uint32_t max_protection_domains = 0;

@@ -169,7 +169,8 @@ public:
     virtual Result<std::unique_ptr<Channel>> create_channel() noexcept = 0;
 
     /// InvalidParameter: capacity 0 or above the limit.
-    virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(const CompletionQueueInit& init) noexcept = 0;
+    virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(
+        const CompletionQueueInit& init) noexcept = 0;
 
     /// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: the attribute is not supported.
     virtual Result<std::unique_ptr<Endpoint>> create_endpoint(const EndpointInit& init) noexcept = 0;

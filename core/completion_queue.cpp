@@ -16,8 +16,8 @@ CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, std::unique_ptr
 
 CompletionQueue::~CompletionQueue() = default;
 
-Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device,
-                                                                 std::uint32_t capacity, std::uint64_t context) {
+Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device, std::uint32_t capacity,
+                                                                 std::uint64_t context) {
     auto channel = device->backend().create_channel();
     if (!channel.ok()) return channel.status();
     auto queue = device->backend().create_completion_queue(

@@ -67,7 +67,8 @@ void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
 }
 
 Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept {
-    if (state() != EndpointState::Unconnected) return {Code::InvalidState, "attributes of an endpoint that is not idle"};
+    if (state() != EndpointState::Unconnected)
+        return {Code::InvalidState, "attributes of an endpoint that is not idle"};
     if (const Status status = endpoint_->modify(attributes, domain->backend()); !status.ok()) return status;
     domain->users.add();
     domain_->users.remove();

@@ -33,10 +33,10 @@ struct ConnectionEvent {
 };
 
 enum class AsyncEventKind : std::uint8_t {
-    ReceiveQueueEmpty,         ///< a message came and no receive was posted
-    RemoteWriteProtection,     ///< a peer's RDMA write was refused
-    RemoteReadProtection,      ///< a peer's RDMA read was refused
-    CompletionQueueOverrun,    ///< a completion found no room
+    ReceiveQueueEmpty,       ///< a message came and no receive was posted
+    RemoteWriteProtection,   ///< a peer's RDMA write was refused
+    RemoteReadProtection,    ///< a peer's RDMA read was refused
+    CompletionQueueOverrun,  ///< a completion found no room
 };
 
 struct AsyncEvent {

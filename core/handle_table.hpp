@@ -32,7 +32,6 @@ public:
             if (used_ == chunk_slots * max_chunks) return 0;
             if (used_ % chunk_slots == 0) add_chunk(used_ / chunk_slots);
             index = used_++;
-            free_.reserve(used_);  // so that erase() never allocates
         }
         Slot& slot = (*owned_[index / chunk_slots])[index % chunk_slots];
         slot.object.store(object, std::memory_order_relaxed);
@@ -74,6 +73,7 @@ private:
 
     void add_chunk(std::uint32_t number) {
         owned_.push_back(std::make_unique<Chunk>());
+        free_.reserve(owned_.size() * chunk_slots);  // so that erase() never allocates
         chunks_[number].store(owned_.back().get(), std::memory_order_release);
     }
 

@@ -14,10 +14,10 @@ namespace viaduct {
 
 enum class EndpointState : std::uint8_t {
     Unconnected,
-    Reserved,           ///< set aside for a service point
-    TentativePending,   ///< a request came for a reserved endpoint
-    PassivePending,     ///< accepted here, not yet established
-    ActivePending,      ///< requested here, not yet answered
+    Reserved,          ///< set aside for a service point
+    TentativePending,  ///< a request came for a reserved endpoint
+    PassivePending,    ///< accepted here, not yet established
+    ActivePending,     ///< requested here, not yet answered
     Connected,
     DisconnectPending,  ///< closing gracefully
     Disconnected,       ///< the connection is over, or an error broke the endpoint; only a reset leads out
@@ -28,15 +28,15 @@ enum class EndpointTrigger : std::uint8_t {
     Reserve,
     Release,
     RequestArrived,
-    Connect,           ///< the consumer asks for a connection
-    Accept,            ///< the consumer accepts a request
+    Connect,  ///< the consumer asks for a connection
+    Accept,   ///< the consumer accepts a request
     Established,
-    Refused,           ///< rejected, timed out, nobody listens, or attributes in conflict
+    Refused,  ///< rejected, timed out, nobody listens, or attributes in conflict
     Unreachable,
-    Disconnect,        ///< the consumer begins a graceful end
+    Disconnect,  ///< the consumer begins a graceful end
     PeerDisconnected,
-    Broken,            ///< an error, or the death of the peer
-    Reset,             ///< the consumer takes the endpoint back to Unconnected
+    Broken,  ///< an error, or the death of the peer
+    Reset,   ///< the consumer takes the endpoint back to Unconnected
 };
 inline constexpr std::size_t endpoint_trigger_count = 12;
 

@@ -61,7 +61,7 @@ private:
 template <class T>
 class [[nodiscard]] Result {
 public:
-    Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit by intent
+    Result(T value) : value_(std::move(value)) {}                               // NOLINT: implicit by intent
     Result(Status status) noexcept : status_(status) { assert(!status.ok()); }  // NOLINT: implicit by intent
 
     bool ok() const noexcept { return value_.has_value(); }

@@ -35,13 +35,13 @@ enum class QueueKind : std::uint8_t { Send, Receive };
 /// How a work request ended.
 enum class CompletionCode : std::uint8_t {
     Success,
-    LocalFormat,      ///< the request is malformed
-    LocalLength,      ///< too many pieces, too long, lengths disagree, or the receive is too small
-    LocalProtection,  ///< a key, address, protection domain or right of a local piece is wrong
-    RemoteProtection, ///< the peer's region does not allow the RDMA operation
-    RemoteOperation,  ///< the peer had no receive posted, or its receive failed
-    Transport,        ///< the connection broke while the operation was under way
-    Flushed,          ///< the endpoint was disconnected before the operation ran
+    LocalFormat,       ///< the request is malformed
+    LocalLength,       ///< too many pieces, too long, lengths disagree, or the receive is too small
+    LocalProtection,   ///< a key, address, protection domain or right of a local piece is wrong
+    RemoteProtection,  ///< the peer's region does not allow the RDMA operation
+    RemoteOperation,   ///< the peer had no receive posted, or its receive failed
+    Transport,         ///< the connection broke while the operation was under way
+    Flushed,           ///< the endpoint was disconnected before the operation ran
 };
 
 /// A request for the send queue. The pieces are copied by the post; the data must stay until the completion.

@@ -33,8 +33,7 @@ VIP_RETURN to_return(Code code) noexcept {
 VIP_RETURN to_return(const ConnectionEvent& event) noexcept {
     switch (event.kind) {
         case ConnectionEventKind::Established: return VIP_SUCCESS;
-        case ConnectionEventKind::Rejected:
-            return event.reason == Code::NoListener ? VIP_NO_MATCH : VIP_REJECT;
+        case ConnectionEventKind::Rejected: return event.reason == Code::NoListener ? VIP_NO_MATCH : VIP_REJECT;
         case ConnectionEventKind::TimedOut: return VIP_TIMEOUT;
         case ConnectionEventKind::Conflict: return to_return(event.reason);
         case ConnectionEventKind::Unreachable:

@@ -47,12 +47,11 @@ Result<std::unique_ptr<Agent>> Agent::start(DoorbellBoard& board, std::function<
     return Status(Code::NoResources, "start of the agent thread");
 }
 
-Agent::~Agent() {
+void Agent::stop() noexcept {
     stop_.store(true);
-    if (thread_.joinable()) {
-        board_.wake_agent();
-        thread_.join();
-    }
+    if (!thread_.joinable()) return;
+    board_.wake_agent();
+    thread_.join();
 }
 
 Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client) {

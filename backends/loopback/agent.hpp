@@ -30,7 +30,10 @@ public:
     /// `serve` handles what the doorbell board shows and tells whether consumers are polling themselves: then the
     /// agent looks again after a millisecond instead of being woken by every ring.
     static Result<std::unique_ptr<Agent>> start(DoorbellBoard& board, std::function<bool()> serve) noexcept;
-    ~Agent();
+    ~Agent() { stop(); }
+
+    /// Ends the thread. What it was the last to know is destroyed on it, and may still call the agent.
+    void stop() noexcept;
 
     /// Calls the client's on_readable while the descriptor is readable or hung up. Throws std::bad_alloc.
     Status watch(int fd, const std::shared_ptr<AgentClient>& client);

@@ -35,8 +35,8 @@ bool parse(const char* line, Area& area) {
     unsigned minor = 0;
     unsigned long inode = 0;
     int path = 0;
-    if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %lu %n", &area.begin, &area.end,
-                    rights.data(), &area.offset, &major, &minor, &inode, &path) < 7)
+    if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %lu %n", &area.begin, &area.end, rights.data(),
+                    &area.offset, &major, &minor, &inode, &path) < 7)
         return false;
     area.device = makedev(major, minor);
     area.inode = inode;
@@ -49,7 +49,7 @@ bool parse(const char* line, Area& area) {
 }
 
 bool is_file_of(int fd, const Area& area) noexcept {
-    struct stat info{};
+    struct stat info {};
     // The device number in the maps is not that of stat(2) on every file system; the inode and the path decide there.
     return fstat(fd, &info) == 0 && info.st_ino == area.inode && S_ISREG(info.st_mode);
 }
@@ -63,7 +63,7 @@ UniqueFd find_open_descriptor(const Area& area, int access_mode) {
         int number = -1;
         const char* name_end = item->d_name + std::strlen(item->d_name);
         if (std::from_chars(item->d_name, name_end, number).ptr != name_end || number == dirfd(directory)) continue;
-        struct stat info{};
+        struct stat info {};
         if (fstat(number, &info) != 0 || info.st_dev != area.device || !is_file_of(number, area)) continue;
         const int mode = fcntl(number, F_GETFL) & O_ACCMODE;
         if (mode != O_RDWR && mode != access_mode) continue;
@@ -80,7 +80,7 @@ UniqueFd open_backing(const Area& area) {
     std::array<char, 64> link{};
     std::snprintf(link.data(), link.size(), "/proc/self/map_files/%" PRIx64 "-%" PRIx64, area.begin, area.end);
     for (const char* path : {static_cast<const char*>(link.data()), area.path.c_str()}) {
-        struct stat info{};
+        struct stat info {};
         if (path[0] != '/' || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) continue;
         UniqueFd fd(open(path, mode | O_CLOEXEC));
         if (fd && is_file_of(fd.get(), area)) return fd;
@@ -93,7 +93,8 @@ UniqueFd open_backing(const Area& area) {
 Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
     const auto begin = reinterpret_cast<std::uint64_t>(address);
     const std::uint64_t end = begin + length;
-    if (address == nullptr || length == 0 || end < begin) return Status(Code::InvalidParameter, "empty or wrapping range");
+    if (address == nullptr || length == 0 || end < begin)
+        return Status(Code::InvalidParameter, "empty or wrapping range");
     std::FILE* maps = std::fopen("/proc/self/maps", "re");
     if (maps == nullptr) return Status::from_errno(errno, "/proc/self/maps");
 

@@ -98,27 +98,25 @@ void Connection::request_mapping(std::uint32_t key) noexcept {
 }
 
 bool Connection::serve() noexcept {
+    const std::shared_lock serving(device_.serving());
     const std::lock_guard lock(owner_->mutex);
     Endpoint* endpoint = owner_->endpoint;
     return endpoint != nullptr && endpoint->serve(*this);
 }
 
 void Connection::hang_up() noexcept {
+    const std::shared_lock serving(device_.serving());
     const std::lock_guard lock(owner_->mutex);
     if (owner_->endpoint != nullptr) owner_->endpoint->peer_hung_up(*this);
 }
 
 void Connection::answer_map_request(const MapMessage& request) noexcept {
     MapMessage reply{.type = MessageType::MapReply, .key = request.key, .base = 0, .length = 0, .offset = 0};
-    std::uint32_t domain = 0;
-    {
-        const std::lock_guard lock(owner_->mutex);
-        if (owner_->endpoint == nullptr) return;
-        domain = owner_->endpoint->domain_id();
-    }
+    const std::lock_guard lock(owner_->mutex);
+    if (owner_->endpoint == nullptr || !socket_) return;
     const auto region = look_up(device_.regions().table(), request.key);
     constexpr std::uint32_t remote = wire::region_flags::remote_write | wire::region_flags::remote_read;
-    if (!region || region->domain != domain || (region->flags & remote) == 0) return;
+    if (!region || region->domain != owner_->endpoint->domain_id() || (region->flags & remote) == 0) return;
     const auto file = device_.regions().backing(request.key);
     if (!file || !file->fd) return;
     reply.base = region->base;
@@ -130,7 +128,11 @@ void Connection::answer_map_request(const MapMessage& request) noexcept {
 
 void Connection::on_readable(int fd) noexcept try {
     MapMessage message{};
-    auto received = receive_message(fd, &message, sizeof message);
+    auto received = [&]() -> Result<Received> {
+        const std::lock_guard lock(owner_->mutex);
+        if (socket_.get() != fd) return Status(Code::WouldBlock, "closed since");  // and the number may be another's
+        return receive_message(fd, &message, sizeof message);
+    }();
     if (!received.ok() && received.status().code() == Code::WouldBlock) return;
     if (!received.ok() || received->size != sizeof message) return hang_up();
     if (message.type == MessageType::MapRequest) {

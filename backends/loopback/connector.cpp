@@ -193,14 +193,17 @@ void Connector::on_deadline() noexcept try {
 }
 
 void Connector::finish(const ConnectionEvent& event) noexcept {
+    Endpoint* const own = owner_->endpoint;
+    if (own != nullptr && event.kind != ConnectionEventKind::Established) own->withdraw();  // before the offer goes
     stop();
-    if (owner_->endpoint != nullptr) owner_->endpoint->connector_finished(event);
+    if (own != nullptr) own->connector_finished(event);
 }
 
 void Connector::abandon() noexcept {
     if (offered_ != nullptr && !offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
         !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned))
         offered_->close(true);  // accepted in this very moment: the peer sees a disconnection
+    owner_->endpoint->withdraw();
     stop();
 }
 

@@ -14,18 +14,21 @@ constexpr std::uint32_t max_transfer_bytes = 16 * 1024 * 1024;
 
 class MemoryRegion final : public backend::MemoryRegion {
 public:
-    MemoryRegion(OwnRegionTable& table, std::uint32_t key) noexcept : table_(table), key_(key) {}
-    ~MemoryRegion() override { table_.remove(key_); }
+    MemoryRegion(Device& device, std::uint32_t key) noexcept : device_(device), key_(key) {}
+    ~MemoryRegion() override {
+        device_.regions().remove(key_);
+        device_.await_servers();
+    }
 
     std::uint32_t key() const noexcept override { return key_; }
 
     Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override {
-        table_.set_rights(key_, static_cast<const ProtectionDomain&>(domain).id(), access);
+        device_.regions().set_rights(key_, static_cast<const ProtectionDomain&>(domain).id(), access);
         return {};
     }
 
 private:
-    OwnRegionTable& table_;
+    Device& device_;
     const std::uint32_t key_;
 };
 
@@ -82,7 +85,9 @@ Device::Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard door
       doorbell_(std::move(doorbell)),
       regions_(std::move(regions)) {}
 
-Device::~Device() { agent_.reset(); }
+Device::~Device() {
+    if (agent_ != nullptr) agent_->stop();
+}
 
 Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
     if (index >= device_count) return Status(Code::InvalidParameter, "there is no such loopback device");
@@ -101,7 +106,10 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
 }
 
 Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept try {
-    return std::unique_ptr<backend::ProtectionDomain>(std::make_unique<ProtectionDomain>(next_domain_.fetch_add(1)));
+    if (!take_one(domains_, attributes_.max_protection_domains))
+        return Status(Code::NoResources, "all protection domains are in use");
+    return std::unique_ptr<backend::ProtectionDomain>(
+        std::make_unique<ProtectionDomain>(domains_, next_domain_.fetch_add(1)));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }
@@ -111,7 +119,7 @@ Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const bac
                                                                        Access access) noexcept try {
     auto key = regions_.add(address, length, static_cast<const ProtectionDomain&>(domain).id(), access);
     if (!key.ok()) return key.status();
-    return std::unique_ptr<backend::MemoryRegion>(std::make_unique<MemoryRegion>(regions_, *key));
+    return std::unique_ptr<backend::MemoryRegion>(std::make_unique<MemoryRegion>(*this, *key));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }

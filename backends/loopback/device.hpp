@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,10 +24,12 @@ bool is_loopback_host(const Bytes<Address::max_host>& host) noexcept;
 
 class ProtectionDomain final : public backend::ProtectionDomain {
 public:
-    explicit ProtectionDomain(std::uint32_t id) noexcept : id_(id) {}
+    ProtectionDomain(std::atomic<std::uint32_t>& count, std::uint32_t id) noexcept : count_(count), id_(id) {}
+    ~ProtectionDomain() override { count_.fetch_sub(1); }
     std::uint32_t id() const noexcept { return id_; }
 
 private:
+    std::atomic<std::uint32_t>& count_;  // of the device
     const std::uint32_t id_;
 };
 
@@ -69,6 +72,12 @@ public:
     bool serve_connections() noexcept;
     void ring_all_connections() noexcept;
 
+    /// Held, shared, while the agent or a poller of a crowded queue moves data for an endpoint.
+    std::shared_mutex& serving() noexcept { return serving_; }
+
+    /// Waits until nobody serves an endpoint with a region that is gone.
+    void await_servers() noexcept { const std::unique_lock lock(serving_); }
+
     /// Waits until no thread is inside a send queue that it had entered before.
     void await_quiet_send_queues() noexcept;
 
@@ -84,8 +93,10 @@ private:
     DoorbellBoard doorbell_;
     OwnRegionTable regions_;
     std::atomic<std::uint32_t> next_domain_{1};
+    std::atomic<std::uint32_t> domains_{0};
     std::atomic<std::uint32_t> endpoints_{0};
     std::atomic<std::uint32_t> completion_queues_{0};
+    std::shared_mutex serving_;
     std::mutex mutex_;  // guards what follows
     std::vector<std::weak_ptr<Connection>> connections_;
     std::vector<std::uint32_t> free_numbers_;

@@ -38,7 +38,7 @@ Status seal_memfd(int fd, bool owner_writes_only) noexcept {
 }
 
 bool is_sealed_memfd(int fd, std::size_t size) noexcept {
-    struct stat info{};
+    struct stat info {};
     const int seals = fcntl(fd, F_GET_SEALS);
     return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &info) == 0 &&
            static_cast<std::size_t>(info.st_size) == size;

@@ -84,15 +84,14 @@ bool Endpoint::may_use(const Sge& sge, bool written) const noexcept {
 bool Endpoint::peer_may_access(std::uint32_t key, std::uint64_t address, std::uint64_t length,
                                bool read) const noexcept {
     const auto region = look_up(device_.regions().table(), key);
-    const std::uint32_t needed = read ? wire::region_flags::remote_read
-                                      : wire::region_flags::remote_write | wire::region_flags::writable;
+    const std::uint32_t needed =
+        read ? wire::region_flags::remote_read : wire::region_flags::remote_write | wire::region_flags::writable;
     return (read ? attributes_.access.remote_read : attributes_.access.remote_write) && region &&
            region->domain == domain_id_ && (region->flags & needed) == needed && region->covers(address, length);
 }
 
 void Endpoint::raise(AsyncEventKind kind, CompletedOperation operation) noexcept {
-    device_.raise(
-        {.kind = kind, .endpoint_context = context_, .completion_queue_context = 0, .operation = operation});
+    device_.raise({.kind = kind, .endpoint_context = context_, .completion_queue_context = 0, .operation = operation});
 }
 
 /// Runs a change that touches both queues, with both locks held; each lock once, the lower address first.
@@ -155,7 +154,6 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
 
 void Endpoint::connector_finished(const ConnectionEvent& event) noexcept {
     connector_.reset();
-    if (event.kind != ConnectionEventKind::Established) withdraw();
     observer_.on_connection_event(event);
 }
 

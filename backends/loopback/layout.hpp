@@ -21,21 +21,21 @@ inline constexpr std::uint32_t fragment_bytes = 32 * 1024;
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
 
 enum class SlotKind : std::uint8_t {
-    Message = 1,     ///< one fragment of a send
-    WriteNotice,     ///< an RDMA write with immediate data: the data are in place already
-    RefusedNotice,   ///< the same, but the write was refused by the target's protection
-    NoReceive,       ///< a message for which no receive was posted
-    WriteRefused,    ///< an RDMA write without immediate data was refused by the target's protection
+    Message = 1,    ///< one fragment of a send
+    WriteNotice,    ///< an RDMA write with immediate data: the data are in place already
+    RefusedNotice,  ///< the same, but the write was refused by the target's protection
+    NoReceive,      ///< a message for which no receive was posted
+    WriteRefused,   ///< an RDMA write without immediate data was refused by the target's protection
     ReadRefused,
-    AgentWrite,      ///< the target copies from the area into its region
-    AgentRead,       ///< the target copies from its region into the area
-    AgentAtomic,     ///< the target stores 8 bytes
+    AgentWrite,   ///< the target copies from the area into its region
+    AgentRead,    ///< the target copies from its region into the area
+    AgentAtomic,  ///< the target stores 8 bytes
 };
 
 namespace slot_flags {
-inline constexpr std::uint8_t more = 1;       ///< further fragments of the message follow
+inline constexpr std::uint8_t more = 1;  ///< further fragments of the message follow
 inline constexpr std::uint8_t immediate = 2;
-inline constexpr std::uint8_t external = 4;   ///< the payload lies in the area, at External::offset
+inline constexpr std::uint8_t external = 4;     ///< the payload lies in the area, at External::offset
 inline constexpr std::uint8_t acknowledge = 8;  ///< the producer waits for this slot to be consumed
 }  // namespace slot_flags
 
@@ -92,8 +92,8 @@ struct Direction {
 };
 
 enum class Handshake : std::uint32_t {
-    Offered,    ///< by the requester
-    Taken,      ///< a listener has handed it to its consumer
+    Offered,  ///< by the requester
+    Taken,    ///< a listener has handed it to its consumer
     Accepted,
     Refused,    ///< rejected, or in conflict
     Abandoned,  ///< the requester has given up

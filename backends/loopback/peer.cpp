@@ -49,7 +49,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
 
     const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     const std::uint64_t skipped = reply.offset % page;
-    struct stat info{};
+    struct stat info {};
     // A file that is shorter than the region would turn accesses into SIGBUS. (One that shrinks later still can: see
     // docs/shm-wire.md, "Trust".)
     if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||

@@ -178,15 +178,15 @@ CompletionCode ReceiveQueue::check(Entry& entry, const Arrival& arrival) const n
 
 void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept {
     const bool with_immediate = (arrival.flags & wire::slot_flags::immediate) != 0 && code == CompletionCode::Success;
-    completions_.push({.context = entries_.front().context,
-                       .endpoint_context = endpoint_.context(),
-                       .bytes = bytes,
-                       .immediate = with_immediate ? arrival.immediate : 0,
-                       .operation = is_write(arrival.kind) ? CompletedOperation::ReceiveRdmaWrite
-                                                           : CompletedOperation::Receive,
-                       .code = code,
-                       .with_immediate = with_immediate},
-                      *this);
+    completions_.push(
+        {.context = entries_.front().context,
+         .endpoint_context = endpoint_.context(),
+         .bytes = bytes,
+         .immediate = with_immediate ? arrival.immediate : 0,
+         .operation = is_write(arrival.kind) ? CompletedOperation::ReceiveRdmaWrite : CompletedOperation::Receive,
+         .code = code,
+         .with_immediate = with_immediate},
+        *this);
     entries_.pop();
 }
 

@@ -13,8 +13,7 @@ class Endpoint;
 /// Everything is called with the lock of the completion queue held, but for posted_total().
 class ReceiveQueue final : public WorkQueue {
 public:
-    ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions)
-        : endpoint_(endpoint), completions_(completions) {}
+    ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions) : endpoint_(endpoint), completions_(completions) {}
 
     CompletionQueue& completions() noexcept { return completions_; }
     Status post(const ReceiveRequest& request);

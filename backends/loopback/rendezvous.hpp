@@ -17,12 +17,12 @@
 namespace viaduct::loopback {
 
 enum class MessageType : std::uint32_t {
-    Connect = 1,   ///< with descriptors: segment, doorbell memory, doorbell event, region table
-    Accepted,      ///< with descriptors: doorbell memory, doorbell event, region table
+    Connect = 1,  ///< with descriptors: segment, doorbell memory, doorbell event, region table
+    Accepted,     ///< with descriptors: doorbell memory, doorbell event, region table
     Rejected,
     Conflict,
-    MapRequest,    ///< asks for the file behind a region
-    MapReply,      ///< with one descriptor, or none where there is no file
+    MapRequest,  ///< asks for the file behind a region
+    MapReply,    ///< with one descriptor, or none where there is no file
 };
 
 /// Who a process is: enough to ring it, to read its region table and to reach its memory.

@@ -69,10 +69,16 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
             wire::Slot& slot = next_slot();
             set_payload(slot, wire::External{offset, static_cast<std::uint32_t>(operation.total)});
             const bool more = operation.moved < operation.total;
-            publish(slot, SlotKind::Message, wire::slot_flags::external | immediate | (more ? wire::slot_flags::more : last),
-                    length, request.immediate);
+            publish(slot, SlotKind::Message,
+                    wire::slot_flags::external | immediate | (more ? wire::slot_flags::more : last), length,
+                    request.immediate);
         }
     }
+    return hand_over(operation, confirmed);
+}
+
+/// The last slot of a message is written: it is done with here, or once the peer has confirmed it.
+SendQueue::Outcome SendQueue::hand_over(Operation& operation, bool confirmed) noexcept {
     operation.last_slot = next_;
     if (!confirmed) {
         connection_->hint_peer();
@@ -125,8 +131,8 @@ CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcep
 bool SendQueue::may_access(const RegionView& region, const Operation& operation) const noexcept {
     const bool read = operation.request->opcode == Opcode::RdmaRead;
     const Access accepted = connection_->remote_attributes().access;
-    const std::uint32_t needed = read ? wire::region_flags::remote_read
-                                      : wire::region_flags::remote_write | wire::region_flags::writable;
+    const std::uint32_t needed =
+        read ? wire::region_flags::remote_read : wire::region_flags::remote_write | wire::region_flags::writable;
     return (read ? accepted.remote_read : accepted.remote_write) && (region.flags & needed) == needed &&
            region.domain == connection_->peer_domain() &&
            region.covers(operation.request->remote.address, operation.total);
@@ -176,9 +182,8 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
     std::array<iovec, 256> pieces;
     std::size_t count = 0;
     const std::uint64_t length = operation.total - operation.moved;
-    for_stretch(request.sges, operation.moved, length, [&](std::byte* piece, std::uint64_t part) {
-        pieces[count++] = {.iov_base = piece, .iov_len = part};
-    });
+    for_stretch(request.sges, operation.moved, length,
+                [&](std::byte* piece, std::uint64_t part) { pieces[count++] = {.iov_base = piece, .iov_len = part}; });
     Peer& peer = connection_->peer();
     const std::uint64_t address = request.remote.address + operation.moved;
     const std::span<const iovec> local(pieces.data(), count);
@@ -241,13 +246,7 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     publish(next_slot(), SlotKind::WriteNotice,
             wire::slot_flags::immediate | (confirmed ? wire::slot_flags::acknowledge : 0),
             static_cast<std::uint32_t>(operation.total), operation.request->immediate);
-    operation.last_slot = next_;
-    if (!confirmed) {
-        connection_->hint_peer();
-        return Outcome::Finished;
-    }
-    connection_->ring_peer();
-    return Outcome::InFlight;
+    return hand_over(operation, confirmed);
 }
 
 /// The target's protection forbids the operation: both sides are told, each as the reliability level has it

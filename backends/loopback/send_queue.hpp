@@ -19,8 +19,7 @@ class Endpoint;
 /// between the two.
 class SendQueue final : public WorkQueue {
 public:
-    SendQueue(Endpoint& endpoint, CompletionQueue& completions)
-        : endpoint_(endpoint), completions_(completions) {}
+    SendQueue(Endpoint& endpoint, CompletionQueue& completions) : endpoint_(endpoint), completions_(completions) {}
 
     CompletionQueue& completions() noexcept { return completions_; }
     Status post(const SendRequest& request);
@@ -36,13 +35,13 @@ private:
         const SendRequest* request = nullptr;  // the caller's during the post, the entry's later
         std::uint64_t total = 0;
         std::uint64_t moved = 0;
-        std::uint64_t value = 0;         // AtomicWrite: the 8 bytes
-        std::uint32_t last_slot = 0;     // position behind the last slot, once in flight or awaited
-        std::uint32_t area_offset = 0;   // of the AgentRead fragment that is awaited
+        std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
+        std::uint32_t last_slot = 0;                    // position behind the last slot, once in flight or awaited
+        std::uint32_t area_offset = 0;                  // of the AgentRead fragment that is awaited
         CompletionCode code = CompletionCode::Success;  // of a finished operation; before that, a fault found early
-        bool started = false;   // checked, and credit taken
-        bool awaiting = false;  // last_slot is to be consumed before the operation goes on
-        bool by_agent = false;  // the peer's agent has part of the data: it gets the rest, too
+        bool started = false;                           // checked, and credit taken
+        bool awaiting = false;                          // last_slot is to be consumed before the operation goes on
+        bool by_agent = false;                          // the peer's agent has part of the data: it gets the rest, too
         bool in_flight = false;
         bool finished = false;
     };
@@ -70,6 +69,7 @@ private:
     Outcome transfer_by_agent(Operation& operation) noexcept;
     Outcome await_agent(Operation& operation) noexcept;
     Outcome notify_write(Operation& operation) noexcept;
+    Outcome hand_over(Operation& operation, bool confirmed) noexcept;
     Outcome refuse(Operation& operation) noexcept;
     Outcome finish_without_receive(Operation& operation) noexcept;
     Outcome fail(Operation& operation, CompletionCode code) noexcept;
@@ -107,10 +107,10 @@ private:
     std::uint32_t credit_ = 0;    // receives known to be posted by the peer, in total
     std::uint32_t area_head_ = 0;
     std::uint32_t area_tail_ = 0;
-    std::uint32_t area_used_ = 0;  // ranges that are not freed yet
+    std::uint32_t area_used_ = 0;                             // ranges that are not freed yet
     std::array<std::uint32_t, wire::slot_count> area_end_{};  // behind the range of each slot; 0: the slot has none
-    std::uint32_t rung_at_ = 0;    // next_ at the last ring for want of room
-    bool waiting_ = false;         // the peer rings when it has consumed slots or posted receives
+    std::uint32_t rung_at_ = 0;                               // next_ at the last ring for want of room
+    bool waiting_ = false;  // the peer rings when it has consumed slots or posted receives
     bool awaiting_credit_ = false;
 };
 

@@ -82,13 +82,13 @@ private:
     void unlock_slowly() noexcept;
 
     std::atomic<void*> owner_{nullptr};  // null at first, then a thread, then perhaps nobody()
-    std::atomic<bool> active_{false};  // the owner holds the lock the fast way
-    std::atomic<bool> wanted_{false};  // somebody else holds it or waits for the owner
-    bool slow_ = false;                // how it is held; written by the holder
-    void* last_ = nullptr;             // while there is no owner: who took it last, and how often in a row
+    std::atomic<bool> active_{false};    // the owner holds the lock the fast way
+    std::atomic<bool> wanted_{false};    // somebody else holds it or waits for the owner
+    bool slow_ = false;                  // how it is held; written by the holder
+    void* last_ = nullptr;               // while there is no owner: who took it last, and how often in a row
     int streak_ = 0;
-    int intrusions_ = 0;               // of other consumers, once there is an owner
-    SpinLock slow_lock_;               // among those who do not come the fast way
+    int intrusions_ = 0;  // of other consumers, once there is an owner
+    SpinLock slow_lock_;  // among those who do not come the fast way
 };
 
 /// "I write A, then read B; you write B, then read A" needs a full fence on both sides. Where one side is hot and the

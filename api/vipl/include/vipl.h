@@ -115,23 +115,23 @@ typedef VIP_USHORT VIP_RELIABILITY_LEVEL;
 typedef VIP_PVOID VIP_QOS; /* the guide leaves its meaning open; NULL is the only value accepted */
 
 typedef struct {
-    VIP_CHAR Name[64];                             /* device name, NUL-terminated */
+    VIP_CHAR Name[64]; /* device name, NUL-terminated */
     VIP_ULONG HardwareVersion;
     VIP_ULONG ProviderVersion;
-    VIP_UINT16 NicAddressLen;                      /* bytes of a host address on this NIC */
-    const VIP_UINT8 *LocalNicAddress;              /* NicAddressLen bytes, valid until the NIC is closed */
+    VIP_UINT16 NicAddressLen;         /* bytes of a host address on this NIC */
+    const VIP_UINT8 *LocalNicAddress; /* NicAddressLen bytes, valid until the NIC is closed */
     VIP_BOOLEAN ThreadSafe;
-    VIP_UINT16 MaxDiscriminatorLen;                /* bytes */
+    VIP_UINT16 MaxDiscriminatorLen; /* bytes */
     VIP_ULONG MaxRegisterBytes;
     VIP_ULONG MaxRegisterRegions;
     VIP_ULONG MaxRegisterBlockBytes;
     VIP_ULONG MaxVI;
     VIP_ULONG MaxDescriptorsPerQueue;
-    VIP_ULONG MaxSegmentsPerDesc;                  /* includes the address segment */
+    VIP_ULONG MaxSegmentsPerDesc; /* includes the address segment */
     VIP_ULONG MaxCQ;
-    VIP_ULONG MaxCQEntries;                        /* for each completion queue */
-    VIP_ULONG MaxTransferSize;                     /* bytes of one descriptor */
-    VIP_ULONG NativeMTU;                           /* bytes */
+    VIP_ULONG MaxCQEntries;    /* for each completion queue */
+    VIP_ULONG MaxTransferSize; /* bytes of one descriptor */
+    VIP_ULONG NativeMTU;       /* bytes */
     VIP_ULONG MaxPtags;
     VIP_RELIABILITY_LEVEL ReliabilityLevelSupport; /* a bit for each supported level */
     VIP_RELIABILITY_LEVEL RDMAReadSupport;         /* a bit for each level with RDMA Read */
@@ -142,8 +142,8 @@ typedef struct {
     VIP_ULONG MaxTransferSize;              /* bytes of one descriptor */
     VIP_QOS QoS;
     VIP_PROTECTION_HANDLE Ptag;
-    VIP_BOOLEAN EnableRdmaWrite;            /* accept RDMA Writes of the peer */
-    VIP_BOOLEAN EnableRdmaRead;             /* accept RDMA Reads of the peer */
+    VIP_BOOLEAN EnableRdmaWrite; /* accept RDMA Writes of the peer */
+    VIP_BOOLEAN EnableRdmaRead;  /* accept RDMA Reads of the peer */
 } VIP_VI_ATTRIBUTES;
 
 /* ---- Section 4.7: memory attributes ------------------------------------------------------------------------------ */
@@ -175,8 +175,8 @@ typedef struct {
     VIP_UINT16 Control;        /* VIP_CONTROL_ bits */
     VIP_UINT32 Reserved;       /* zero */
     VIP_UINT32 ImmediateData;
-    VIP_UINT32 Length;         /* in: sum of the data segments (send queue); out: bytes transferred */
-    VIP_UINT32 Status;         /* VIP_STATUS_ bits, written by the provider */
+    VIP_UINT32 Length; /* in: sum of the data segments (send queue); out: bytes transferred */
+    VIP_UINT32 Status; /* VIP_STATUS_ bits, written by the provider */
 } VIP_CONTROL_SEGMENT;
 
 typedef struct {
@@ -269,9 +269,9 @@ typedef struct _VIP_ERROR_DESCRIPTOR {
 #define VIP_SMI_AUTODISCOVERY ((VIP_ULONG)1)
 
 typedef struct {
-    VIP_ULONG NumberOfHops;         /* in: how deep to look; 1 means directly connected nodes */
-    VIP_NET_ADDRESS **ADAddrArray;  /* in: NumAdAddrs pointers to the caller's address blocks */
-    VIP_ULONG NumAdAddrs;           /* in: room; out: addresses found, or needed where there is too little room */
+    VIP_ULONG NumberOfHops;        /* in: how deep to look; 1 means directly connected nodes */
+    VIP_NET_ADDRESS **ADAddrArray; /* in: NumAdAddrs pointers to the caller's address blocks */
+    VIP_ULONG NumAdAddrs;          /* in: room; out: addresses found, or needed where there is too little room */
 } VIP_AUTODISCOVERY_LIST;
 
 /* ---- Section 3.1: hardware connection ---------------------------------------------------------------------------- */
@@ -360,7 +360,8 @@ extern VIP_RETURN VipDeregisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Vir
 
 /* ---- Section 3.5: data transfer and completion ------------------------------------------------------------------- */
 
-/* Post a descriptor that lies in registered memory (MemoryHandle). They return at once; the work needs no later call. */
+/* Post a descriptor that lies in registered memory (MemoryHandle). They return at once; the work needs no later call.
+ */
 extern VIP_RETURN VipPostSend(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr,
                               IN VIP_MEM_HANDLE MemoryHandle);
 extern VIP_RETURN VipPostRecv(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr,
