@@ -7,10 +7,8 @@
 #include <sys/sysmacros.h>
 
 #include <array>
-#include <charconv>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <string>
 
 namespace viaduct::loopback {
@@ -48,44 +46,40 @@ bool parse(const char* line, Area& area) {
     return true;
 }
 
-bool is_file_of(int fd, const Area& area) noexcept {
+/// Opens a path anew if the file of the area is behind it. (The device number in the maps is not that of stat(2) on
+/// every file system: inode and path decide.)
+UniqueFd open_file_of(const Area& area, const char* path) noexcept {
+    const auto is_it = [&](const struct stat& info) { return info.st_ino == area.inode && S_ISREG(info.st_mode); };
     struct stat info {};
-    // The device number in the maps is not that of stat(2) on every file system; the inode and the path decide there.
-    return fstat(fd, &info) == 0 && info.st_ino == area.inode && S_ISREG(info.st_mode);
+    if (stat(path, &info) != 0 || !is_it(info)) return {};
+    UniqueFd fd(open(path, (area.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
+    if (!fd || fstat(fd.get(), &info) != 0 || !is_it(info)) return {};
+    return fd;
 }
 
-/// A descriptor that the process holds already: of a memfd, or of a file that was unlinked.
-UniqueFd find_open_descriptor(const Area& area, int access_mode) {
+/// By way of a descriptor that the process holds: of a memfd, or of a file that was unlinked.
+UniqueFd open_held_file(const Area& area) noexcept {
     DIR* directory = opendir("/proc/self/fd");
     if (directory == nullptr) return {};
     UniqueFd found;
     while (const dirent* item = readdir(directory)) {
-        int number = -1;
-        const char* name_end = item->d_name + std::strlen(item->d_name);
-        if (std::from_chars(item->d_name, name_end, number).ptr != name_end || number == dirfd(directory)) continue;
+        std::array<char, 64> path{};
+        std::snprintf(path.data(), path.size(), "/proc/self/fd/%.32s", item->d_name);
         struct stat info {};
-        if (fstat(number, &info) != 0 || info.st_dev != area.device || !is_file_of(number, area)) continue;
-        const int mode = fcntl(number, F_GETFL) & O_ACCMODE;
-        if (mode != O_RDWR && mode != access_mode) continue;
-        found = UniqueFd(fcntl(number, F_DUPFD_CLOEXEC, 0));
-        break;
+        if (stat(path.data(), &info) != 0 || info.st_dev != area.device) continue;
+        found = open_file_of(area, path.data());
+        if (found) break;
     }
     closedir(directory);
     return found;
 }
 
-UniqueFd open_backing(const Area& area) {
-    const int mode = area.writable ? O_RDWR : O_RDONLY;
-    if (UniqueFd fd = find_open_descriptor(area, mode)) return fd;
+UniqueFd open_backing(const Area& area) noexcept {
+    if (UniqueFd fd = open_held_file(area)) return fd;
     std::array<char, 64> link{};
     std::snprintf(link.data(), link.size(), "/proc/self/map_files/%" PRIx64 "-%" PRIx64, area.begin, area.end);
-    for (const char* path : {static_cast<const char*>(link.data()), area.path.c_str()}) {
-        struct stat info {};
-        if (path[0] != '/' || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) continue;
-        UniqueFd fd(open(path, mode | O_CLOEXEC));
-        if (fd && is_file_of(fd.get(), area)) return fd;
-    }
-    return {};
+    if (UniqueFd fd = open_file_of(area, link.data())) return fd;
+    return area.path.starts_with('/') ? open_file_of(area, area.path.c_str()) : UniqueFd();
 }
 
 }  // namespace
