@@ -49,4 +49,6 @@ struct Address {
     friend bool operator==(const Address&, const Address&) noexcept = default;
 };
 
+using HostAddress = Bytes<Address::max_host>;
+
 }  // namespace viaduct

@@ -25,9 +25,17 @@ enum class ReceiverNotReady : std::uint8_t {
     Break,  ///< the connection breaks (VIPL)
 };
 
+/// What the initiator of an RDMA write that the target's protection refused learns at ReliableDelivery (at
+/// ReliableReception it is always told).
+enum class RefusedWrite : std::uint8_t {
+    Reported,  ///< the request completes with RemoteProtection (DAT, RPMA)
+    Silent,    ///< the request completes as if the data had arrived; only the target is told (VIPL)
+};
+
 struct Access {
     bool remote_write = false;
     bool remote_read = false;
+    bool local_write = true;  ///< regions only: receives and RDMA reads of the owner may write to it
     friend bool operator==(const Access&, const Access&) = default;
 };
 
@@ -36,6 +44,7 @@ struct Capabilities {
     bool unreliable = true;
     bool atomic_write = true;
     bool peer_to_peer = true;  ///< rendezvous of two active sides
+    bool shared_receive_queues = true;
 };
 
 struct DeviceAttributes {
@@ -60,17 +69,20 @@ struct DeviceAttributes {
 struct EndpointAttributes {
     Reliability reliability = Reliability::ReliableDelivery;
     ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;
-    std::uint32_t max_transfer_bytes = 0;
-    std::uint64_t qos = 0;  ///< no device defines a value other than 0
-    Access access;          ///< RDMA that the endpoint accepts from its peer
+    RefusedWrite refused_write = RefusedWrite::Reported;
+    std::uint32_t max_transfer_bytes = 0;  ///< 0: no limit of its own, only the device's; fits every peer
+    std::uint64_t qos = 0;                 ///< no device defines a value other than 0
+    Access access;                         ///< RDMA that the endpoint accepts from its peer
     friend bool operator==(const EndpointAttributes&, const EndpointAttributes&) = default;
 };
 
 /// Whether two endpoints may be connected: reliability, transfer size and quality of service must be equal
-/// (guide, sections 3.3.2 and 4.6). Access is told to the peer and not compared.
+/// (guide, sections 3.3.2 and 4.6), but for an endpoint that names no transfer size. Access is told to the peer and not
+/// compared.
 inline Status compatible(const EndpointAttributes& local, const EndpointAttributes& remote) noexcept {
     if (local.reliability != remote.reliability) return {Code::InvalidReliability, "reliability levels differ"};
-    if (local.max_transfer_bytes != remote.max_transfer_bytes)
+    if (local.max_transfer_bytes != remote.max_transfer_bytes && local.max_transfer_bytes != 0 &&
+        remote.max_transfer_bytes != 0)
         return {Code::InvalidTransferSize, "maximum transfer sizes differ"};
     if (local.qos != remote.qos) return {Code::InvalidQos, "qualities of service differ"};
     return {};

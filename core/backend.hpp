@@ -5,7 +5,7 @@
 //   - Errors: only the codes named at a function are returned, and besides them NoResources and SystemError.
 //   - Threads: every function may be called from any thread at any time, except destructors, which need exclusive use.
 //   - Ownership: what a function returns in a unique_ptr belongs to the caller, who destroys it before the object that
-//     made it. An endpoint is destroyed before its completion queues.
+//     made it. An endpoint is destroyed before its completion queues and its shared receive queue.
 //     A connection request may outlive its listener, though not its device.
 //   - Observers are called from any thread, with locks of the backend held: they take note and return, and must not
 //     call into the backend.
@@ -44,13 +44,17 @@ public:
     virtual Status modify(const ProtectionDomain& domain, Access access) noexcept = 0;
 };
 
-/// Wakes waiters: a file descriptor that becomes readable when a completion queue armed on it gets a completion.
+/// Wakes waiters: an armed completion queue that gets a completion leaves an event here.
 class Channel {
 public:
     virtual ~Channel() = default;
 
-    /// For poll(2) and epoll(7); stays the backend's.
+    /// For poll(2) and epoll(7): readable while events wait. Stays the backend's; the flag O_NONBLOCK is the consumer's
+    /// to set and means nothing to the backend. -1: no descriptor could be had.
     virtual int fd() const noexcept = 0;
+
+    /// Takes the oldest event: the context of the completion queue that left it. Never blocks. WouldBlock: none waits.
+    virtual Result<std::uint64_t> take_event() noexcept = 0;
 };
 
 class CompletionQueue {
@@ -60,12 +64,25 @@ public:
     /// Takes up to `out.size()` completions, in order; also moves work forward. Never blocks behind a waiter.
     virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
 
-    /// Makes the next completion signal the channel, and clears an earlier signal if no waiter was armed. Callers arm,
-    /// poll again, and only then sleep. InvalidState: the queue has no channel.
+    /// Moves work forward and tells whether a completion waits. Takes nothing.
+    virtual bool ready() noexcept = 0;
+
+    /// Makes the next completion leave one event on the channel; takes back an event that the queue left before, unless
+    /// it is armed already. Completions that wait already leave none, but a poll() or ready() that finds more than it
+    /// takes does. Callers arm, look again, and only then sleep. InvalidState: the queue has no channel.
     virtual Status arm() noexcept = 0;
 
     /// Changes the capacity. Busy: more completions wait than would fit. InvalidParameter: 0 or above the limit.
     virtual Status resize(std::uint32_t capacity) noexcept = 0;
+};
+
+/// Receives for the messages of many endpoints: whichever gets a message takes the oldest.
+class SharedReceiveQueue {
+public:
+    virtual ~SharedReceiveQueue() = default;
+
+    /// As Endpoint::post_receive. Connections that come and go leave the queue as it is.
+    virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
 };
 
 struct ConnectParameters {
@@ -88,7 +105,7 @@ public:
     virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
 
     /// As post_send. Receives may be posted before connecting; after a connection broke they complete as Flushed until
-    /// disconnect() is called.
+    /// disconnect() is called. InvalidState: the endpoint takes its receives from a shared queue.
     virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
 
     /// Requests posted whose completions were not yet polled.
@@ -141,17 +158,28 @@ public:
 
 struct CompletionQueueInit {
     std::uint32_t capacity = 0;
-    std::uint64_t context = 0;   ///< in overrun events
+    std::uint64_t context = 0;   ///< in overrun events and in those of the channel
     Channel* channel = nullptr;  ///< needed by arm(); may serve several queues; outlives the queue
 };
+
+/// As deep as the device allows.
+inline constexpr std::uint32_t full_depth = ~std::uint32_t{0};
 
 struct EndpointInit {
     EndpointAttributes attributes;
     const ProtectionDomain* domain = nullptr;
     CompletionQueue* send_queue = nullptr;
-    CompletionQueue* receive_queue = nullptr;  ///< may be the same as send_queue
-    std::uint64_t context = 0;                 ///< in completions and events
-    EndpointObserver* observer = nullptr;      ///< outlives the endpoint
+    CompletionQueue* receive_queue = nullptr;       ///< may be the same as send_queue
+    SharedReceiveQueue* shared_receives = nullptr;  ///< where receives are taken from; null: the endpoint's own
+    std::uint32_t send_depth = full_depth;          ///< requests outstanding at once
+    std::uint32_t receive_depth = full_depth;
+    std::uint64_t context = 0;             ///< in completions and events
+    EndpointObserver* observer = nullptr;  ///< outlives the endpoint
+};
+
+enum class Sharing : std::uint8_t {
+    Shared,     ///< several listeners may share a service, in one process and in several; a request goes to one of them
+    Exclusive,  ///< only where nobody listens on the service yet
 };
 
 /// A network interface opened by this process.
@@ -172,11 +200,16 @@ public:
     virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(
         const CompletionQueueInit& init) noexcept = 0;
 
+    /// InvalidParameter: depth 0 or above the limit. Unsupported: see Capabilities.
+    virtual Result<std::unique_ptr<SharedReceiveQueue>> create_shared_receive_queue(const ProtectionDomain& domain,
+                                                                                    std::uint32_t depth) noexcept = 0;
+
     /// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: the attribute is not supported.
+    /// InvalidParameter: a depth above the limit that is not full_depth.
     virtual Result<std::unique_ptr<Endpoint>> create_endpoint(const EndpointInit& init) noexcept = 0;
 
-    /// Several listeners may share a service, in one process and in several; each request goes to one of them.
-    virtual Result<std::unique_ptr<Listener>> listen(const Address& local) noexcept = 0;
+    /// Busy: Exclusive, and the service has a listener.
+    virtual Result<std::unique_ptr<Listener>> listen(const Address& local, Sharing sharing) noexcept = 0;
 };
 
 /// Makes devices of one kind.

@@ -10,32 +10,47 @@
 
 namespace viaduct {
 
-CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, std::unique_ptr<backend::Channel> channel,
+Channel::Channel(std::shared_ptr<Device> device, std::unique_ptr<backend::Channel> channel) noexcept
+    : device_(std::move(device)), channel_(std::move(channel)) {}
+
+Channel::~Channel() = default;
+
+Result<std::shared_ptr<Channel>> Channel::create(std::shared_ptr<Device> device) {
+    auto channel = device->backend().create_channel();
+    if (!channel.ok()) return channel.status();
+    return std::shared_ptr<Channel>(new Channel(std::move(device), std::move(*channel)));
+}
+
+bool Channel::sleep(const Deadline& deadline) noexcept {
+    pollfd waiter{.fd = fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
+}
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, std::shared_ptr<Channel> channel,
                                  std::unique_ptr<backend::CompletionQueue> queue) noexcept
     : device_(std::move(device)), channel_(std::move(channel)), queue_(std::move(queue)) {}
 
 CompletionQueue::~CompletionQueue() = default;
 
 Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device, std::uint32_t capacity,
-                                                                 std::uint64_t context) {
-    auto channel = device->backend().create_channel();
-    if (!channel.ok()) return channel.status();
+                                                                 std::uint64_t context,
+                                                                 std::shared_ptr<Channel> channel) {
+    if (channel == nullptr) {
+        auto own = Channel::create(device);
+        if (!own.ok()) return own.status();
+        channel = std::move(*own);
+    }
     auto queue = device->backend().create_completion_queue(
-        {.capacity = capacity, .context = context, .channel = channel->get()});
+        {.capacity = capacity, .context = context, .channel = &channel->backend()});
     if (!queue.ok()) return queue.status();
     return std::shared_ptr<CompletionQueue>(
-        new CompletionQueue(std::move(device), std::move(*channel), std::move(*queue)));
+        new CompletionQueue(std::move(device), std::move(channel), std::move(*queue)));
 }
 
 std::size_t CompletionQueue::wait(std::span<Completion> out, const Deadline& deadline) noexcept {
     std::size_t taken = 0;
     wait_until(*this, deadline, [&] { return (taken = poll(out)) != 0; });
     return taken;
-}
-
-void CompletionQueue::sleep(const Deadline& deadline) noexcept {
-    pollfd waiter{.fd = channel_->fd(), .events = POLLIN, .revents = 0};
-    ::poll(&waiter, 1, deadline.poll_timeout_ms());
 }
 
 std::chrono::nanoseconds spin_time() noexcept {

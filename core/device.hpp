@@ -94,7 +94,10 @@ public:
     backend::Device& backend() noexcept { return *device_; }
 
     /// Starts to receive requests for a service; see backend::Device::listen.
-    Result<std::unique_ptr<backend::Listener>> listen(const Address& local) { return device_->listen(local); }
+    Result<std::unique_ptr<backend::Listener>> listen(const Address& local,
+                                                      backend::Sharing sharing = backend::Sharing::Shared) {
+        return device_->listen(local, sharing);
+    }
 
 private:
     explicit Device(std::unique_ptr<backend::Device> device) noexcept;

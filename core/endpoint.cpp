@@ -24,14 +24,17 @@ Endpoint::Endpoint(const EndpointConfig& config) noexcept
       domain_(config.domain),
       send_queue_(config.send_queue),
       receive_queue_(config.receive_queue),
+      shared_receives_(config.shared_receives),
       observer_(config.observer) {
     domain_->users.add();
     send_queue_->users.add();
     receive_queue_->users.add();
+    if (shared_receives_ != nullptr) shared_receives_->users.add();
 }
 
 Endpoint::~Endpoint() {
     endpoint_.reset();
+    if (shared_receives_ != nullptr) shared_receives_->users.remove();
     receive_queue_->users.remove();
     send_queue_->users.remove();
     domain_->users.remove();
@@ -44,6 +47,9 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config)
         .domain = &config.domain->backend(),
         .send_queue = &config.send_queue->backend(),
         .receive_queue = &config.receive_queue->backend(),
+        .shared_receives = config.shared_receives == nullptr ? nullptr : &config.shared_receives->backend(),
+        .send_depth = config.send_depth,
+        .receive_depth = config.receive_depth,
         .context = config.context,
         .observer = endpoint.get(),
     });

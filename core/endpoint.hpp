@@ -8,6 +8,7 @@
 
 #include "core/completion_queue.hpp"
 #include "core/device.hpp"
+#include "core/shared_receive_queue.hpp"
 #include "core/state_machine.hpp"
 
 namespace viaduct {
@@ -18,9 +19,12 @@ struct EndpointConfig {
     EndpointAttributes attributes;
     std::shared_ptr<ProtectionDomain> domain;
     std::shared_ptr<CompletionQueue> send_queue;
-    std::shared_ptr<CompletionQueue> receive_queue;  ///< may be the same as send_queue
-    std::uint64_t context = 0;                       ///< comes back in completions and events
-    EndpointObserver* observer = nullptr;            ///< outlives the endpoint; called after the state has changed
+    std::shared_ptr<CompletionQueue> receive_queue;         ///< may be the same as send_queue
+    std::shared_ptr<SharedReceiveQueue> shared_receives{};  ///< where receives are taken from; null: the endpoint's own
+    std::uint32_t send_depth = backend::full_depth;         ///< requests outstanding at once
+    std::uint32_t receive_depth = backend::full_depth;
+    std::uint64_t context = 0;             ///< comes back in completions and events
+    EndpointObserver* observer = nullptr;  ///< outlives the endpoint; called after the state has changed
 };
 
 class VIADUCT_EXPORT Endpoint final : private EndpointObserver {
@@ -72,6 +76,7 @@ private:
     std::shared_ptr<ProtectionDomain> domain_;
     std::shared_ptr<CompletionQueue> send_queue_;
     std::shared_ptr<CompletionQueue> receive_queue_;
+    std::shared_ptr<SharedReceiveQueue> shared_receives_;
     EndpointObserver* observer_;
     std::unique_ptr<backend::Endpoint> endpoint_;
 };

@@ -72,8 +72,8 @@ private:
     using Chunk = std::array<Slot, chunk_slots>;
 
     void add_chunk(std::uint32_t number) {
+        free_.reserve((owned_.size() + 1) * chunk_slots);  // so that erase() never allocates
         owned_.push_back(std::make_unique<Chunk>());
-        free_.reserve(owned_.size() * chunk_slots);  // so that erase() never allocates
         chunks_[number].store(owned_.back().get(), std::memory_order_release);
     }
 

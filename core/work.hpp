@@ -27,6 +27,15 @@ enum class Opcode : std::uint8_t {
     /// 8 bytes to an 8-byte aligned address, atomic to every observer. The one piece has length 8; it is read during
     /// the post, and its key is not used.
     AtomicWrite,
+    /// Completes once what earlier requests wrote to `flush_bytes` bytes at `remote` has reached `flush_to`. Has no
+    /// pieces. The region must allow remote writes or remote reads.
+    Flush,
+};
+
+/// How far a flush pushes written data at the peer.
+enum class FlushTarget : std::uint8_t {
+    Visibility,   ///< every observer there sees them
+    Persistence,  ///< they also survive a loss of power, where the memory belongs to a file
 };
 
 /// Which of the two work queues of an endpoint.
@@ -50,10 +59,13 @@ struct SendRequest {
     Opcode opcode = Opcode::Send;
     bool with_immediate = false;  ///< Send and RdmaWrite only; an RDMA write then consumes a receive
     bool fence = false;           ///< start only when all earlier RDMA reads of the queue are complete
+    bool signaled = true;         ///< false: a completion comes only if the request fails
     /// Success, or a fault that the front-end found: the request then takes its turn in the queue, moves no data and
     /// completes with this code, as if the device had found it.
     CompletionCode fault = CompletionCode::Success;
+    FlushTarget flush_to = FlushTarget::Visibility;
     std::uint32_t immediate = 0;
+    std::uint64_t flush_bytes = 0;
     RemoteAddress remote;
     std::span<const Sge> sges;
 };
@@ -65,7 +77,15 @@ struct ReceiveRequest {
     std::span<const Sge> sges;
 };
 
-enum class CompletedOperation : std::uint8_t { Send, RdmaWrite, RdmaRead, AtomicWrite, Receive, ReceiveRdmaWrite };
+enum class CompletedOperation : std::uint8_t {
+    Send,
+    RdmaWrite,
+    RdmaRead,
+    AtomicWrite,
+    Flush,
+    Receive,
+    ReceiveRdmaWrite
+};
 
 /// One finished work request.
 struct Completion {

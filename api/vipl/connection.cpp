@@ -48,10 +48,10 @@ VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, cons
 }
 
 /// Tells the outcome of a request.
-VIP_RETURN finish_request(const Result<ConnectionEvent>& outcome, VIP_VI_ATTRIBUTES& remote) noexcept {
+VIP_RETURN finish_request(const Nic& nic, const Result<ConnectionEvent>& outcome, VIP_VI_ATTRIBUTES& remote) noexcept {
     if (!outcome.ok()) return to_return(outcome.status());
     const VIP_RETURN result = to_return(outcome.value());
-    if (result == VIP_SUCCESS) remote = to_vi_attributes(outcome.value().remote);
+    if (result == VIP_SUCCESS) remote = to_vi_attributes(outcome.value().remote, nic.attributes());
     return result;
 }
 
@@ -71,7 +71,7 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, 
         if (!request.ok()) return to_return(request.status());
         auto& connection = nic->connections.add(std::make_unique<Connection>(*nic, std::move(*request)));
         to_net_address(connection.request().remote_address(), *RemoteAddr);
-        *RemoteViAttribs = to_vi_attributes(connection.request().remote_attributes());
+        *RemoteViAttribs = to_vi_attributes(connection.request().remote_attributes(), nic->attributes());
         *ConnHandle = connection.handle();
         return VIP_SUCCESS;
     });
@@ -101,7 +101,7 @@ VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
         if (vi == nullptr || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
         const VIP_RETURN begun = begin_request(*vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
         if (begun != VIP_SUCCESS) return begun;
-        return finish_request(vi->attempt.wait(Model::ClientServer), *RemoteViAttribs);
+        return finish_request(vi->nic(), vi->attempt.wait(Model::ClientServer), *RemoteViAttribs);
     });
 }
 
@@ -123,7 +123,7 @@ VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteV
     return guarded([&] {
         Vi* vi = resolve<Vi>(ViHandle);
         if (vi == nullptr || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
-        return finish_request(vi->attempt.try_take(Model::PeerToPeer), *RemoteViAttribs);
+        return finish_request(vi->nic(), vi->attempt.try_take(Model::PeerToPeer), *RemoteViAttribs);
     });
 }
 
@@ -131,6 +131,6 @@ VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteV
     return guarded([&] {
         Vi* vi = resolve<Vi>(ViHandle);
         if (vi == nullptr || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
-        return finish_request(vi->attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
+        return finish_request(vi->nic(), vi->attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
     });
 }

@@ -102,6 +102,7 @@ void Cq::report_overrun() noexcept {
 
 }  // namespace viaduct::vipl
 
+using namespace viaduct;
 using namespace viaduct::vipl;
 
 namespace {

@@ -2,9 +2,9 @@
 #include "api/vipl/error_callback.hpp"
 
 #include "api/vipl/nic.hpp"
-#include "api/vipl/thread.hpp"
 #include "api/vipl/translate.hpp"
 #include "core/log.hpp"
+#include "core/thread.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -70,6 +70,7 @@ void ErrorReporter::serve(const std::shared_ptr<Shared>& shared) {
 
 }  // namespace viaduct::vipl
 
+using namespace viaduct;
 using namespace viaduct::vipl;
 
 VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,

@@ -2,85 +2,26 @@
 #include "api/vipl/name_service.hpp"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <netdb.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstring>
 #include <fstream>
-#include <new>
 #include <sstream>
 
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
+#include "core/host_names.hpp"
 
 namespace viaduct::vipl {
 namespace {
-
-using HostAddress = NameService::HostAddress;
 
 bool same_name(const std::string& a, const std::string& b) noexcept { return strcasecmp(a.c_str(), b.c_str()) == 0; }
 
 HostAddress to_host(const in_addr& address) noexcept {
     return HostAddress({reinterpret_cast<const std::uint8_t*>(&address), sizeof address});
-}
-
-/// The bytes of a socket address, without port and scope; empty for families other than IPv4 and IPv6.
-HostAddress to_host(const sockaddr* address) noexcept {
-    if (address != nullptr && address->sa_family == AF_INET)
-        return to_host(reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
-    if (address != nullptr && address->sa_family == AF_INET6) {
-        const auto& bytes = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr.s6_addr;
-        return HostAddress({bytes, sizeof bytes});
-    }
-    return {};
-}
-
-std::string own_name() {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    return name.data();
-}
-
-/// What the system's resolver knows of a name; nothing where it fails. Throws std::bad_alloc.
-std::vector<HostAddress> resolve_name(const std::string& name) {
-    const addrinfo hints{.ai_flags = 0,
-                         .ai_family = AF_UNSPEC,
-                         .ai_socktype = SOCK_STREAM,  // one answer for each address
-                         .ai_protocol = 0,
-                         .ai_addrlen = 0,
-                         .ai_addr = nullptr,
-                         .ai_canonname = nullptr,
-                         .ai_next = nullptr};
-    addrinfo* answers = nullptr;
-    const int error = getaddrinfo(name.c_str(), nullptr, &hints, &answers);
-    if (error == EAI_MEMORY) throw std::bad_alloc();
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(error == 0 ? answers : nullptr, freeaddrinfo);
-    std::vector<HostAddress> addresses;
-    for (const addrinfo* answer = owner.get(); answer != nullptr; answer = answer->ai_next)
-        addresses.push_back(to_host(answer->ai_addr));
-    return addresses;
-}
-
-/// The addresses of this host's network interfaces.
-std::vector<HostAddress> interface_addresses() {
-    ifaddrs* interfaces = nullptr;
-    if (getifaddrs(&interfaces) != 0) interfaces = nullptr;
-    const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(interfaces, freeifaddrs);
-    std::vector<HostAddress> addresses;
-    for (const ifaddrs* entry = owner.get(); entry != nullptr; entry = entry->ifa_next)
-        addresses.push_back(to_host(entry->ifa_addr));
-    return addresses;
-}
-
-bool is_loopback(const HostAddress& address) noexcept {
-    const auto bytes = address.span();
-    if (bytes.size() == sizeof(in_addr)) return bytes[0] == IN_LOOPBACKNET;
-    return std::ranges::equal(bytes, in6addr_loopback.s6_addr);
 }
 
 bool contains(const std::vector<HostAddress>& addresses, const HostAddress& address) noexcept {
@@ -96,20 +37,16 @@ public:
         std::ranges::transform(upper, upper.begin(),
                                [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
         if (const auto number = device_number(upper); number && *number < nics_.size()) return {nics_[*number]};
-        if (same_name(name, own_name())) return nics_;
-        auto addresses = resolve_name(name);
-        const auto interfaces = interface_addresses();
-        const auto is_ours = [&](const HostAddress& address) {
-            return !address.empty() && (is_loopback(address) || contains(interfaces, address));
-        };
-        if (std::ranges::any_of(addresses, is_ours)) return nics_;
+        if (same_name(name, own_host_name())) return nics_;
+        auto addresses = resolve_host(name);
+        if (is_this_host(addresses)) return nics_;
         std::erase_if(addresses, [this](const HostAddress& address) { return address.size() != nics_.front().size(); });
         return addresses;
     }
 
     std::optional<std::string> name_of(const HostAddress& address) const override {
         if (!contains(nics_, address)) return std::nullopt;
-        return own_name();
+        return own_host_name();
     }
 
 private:

@@ -16,8 +16,6 @@ namespace viaduct::vipl {
 /// A source of names. Names are compared without regard to case.
 class NameService {
 public:
-    using HostAddress = Bytes<Address::max_host>;
-
     virtual ~NameService() = default;
 
     /// The NIC addresses of a name, in order; none where the name is unknown.

@@ -11,7 +11,7 @@
 #include <optional>
 #include <system_error>
 
-#include "api/vipl/thread.hpp"
+#include "core/thread.hpp"
 
 namespace viaduct::vipl {
 

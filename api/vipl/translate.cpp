@@ -103,13 +103,14 @@ bool to_reliability(VIP_RELIABILITY_LEVEL level, Reliability& reliability) noexc
     return false;
 }
 
-VIP_VI_ATTRIBUTES to_vi_attributes(const EndpointAttributes& attributes) noexcept {
-    return {.ReliabilityLevel = to_level(attributes.reliability),
-            .MaxTransferSize = attributes.max_transfer_bytes,
-            .QoS = reinterpret_cast<VIP_QOS>(attributes.qos),
-            .Ptag = nullptr,
-            .EnableRdmaWrite = to_boolean(attributes.access.remote_write),
-            .EnableRdmaRead = to_boolean(attributes.access.remote_read)};
+VIP_VI_ATTRIBUTES to_vi_attributes(const EndpointAttributes& attributes, const DeviceAttributes& nic) noexcept {
+    return {
+        .ReliabilityLevel = to_level(attributes.reliability),
+        .MaxTransferSize = attributes.max_transfer_bytes == 0 ? nic.max_transfer_bytes : attributes.max_transfer_bytes,
+        .QoS = reinterpret_cast<VIP_QOS>(attributes.qos),
+        .Ptag = nullptr,
+        .EnableRdmaWrite = to_boolean(attributes.access.remote_write),
+        .EnableRdmaRead = to_boolean(attributes.access.remote_read)};
 }
 
 Deadline to_deadline(VIP_ULONG timeout_ms) noexcept {

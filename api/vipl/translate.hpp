@@ -39,7 +39,8 @@ constexpr VIP_UINT32 to_operation_bits(CompletedOperation operation) noexcept {
         case CompletedOperation::Send: return VIP_STATUS_OP_SEND;
         case CompletedOperation::RdmaWrite:
         case CompletedOperation::AtomicWrite: return VIP_STATUS_OP_RDMA_WRITE;
-        case CompletedOperation::RdmaRead: return VIP_STATUS_OP_RDMA_READ;
+        case CompletedOperation::RdmaRead:
+        case CompletedOperation::Flush: return VIP_STATUS_OP_RDMA_READ;
         case CompletedOperation::Receive: return VIP_STATUS_OP_RECEIVE;
         case CompletedOperation::ReceiveRdmaWrite: return VIP_STATUS_OP_REMOTE_RDMA_WRITE;
     }
@@ -53,8 +54,9 @@ const char* to_string(VIP_ERROR_CODE code) noexcept;
 VIP_RELIABILITY_LEVEL to_level(Reliability reliability) noexcept;
 bool to_reliability(VIP_RELIABILITY_LEVEL level, Reliability& reliability) noexcept;
 
-/// The attributes of a peer; its protection tag means nothing here and stays NULL.
-VIP_VI_ATTRIBUTES to_vi_attributes(const EndpointAttributes& attributes) noexcept;
+/// The attributes of a peer; its protection tag means nothing here and stays NULL. A peer without a transfer size of
+/// its own (no VI has that) shows the limit of the NIC.
+VIP_VI_ATTRIBUTES to_vi_attributes(const EndpointAttributes& attributes, const DeviceAttributes& nic) noexcept;
 
 inline VIP_BOOLEAN to_boolean(bool value) noexcept { return value ? VIP_TRUE : VIP_FALSE; }
 

@@ -24,6 +24,7 @@ VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAt
     if (ptag == nullptr || &ptag->nic() != &nic) return VIP_INVALID_PTAG;
     if (from.EnableRdmaRead && to.endpoint.reliability == Reliability::Unreliable) return VIP_INVALID_RDMAREAD;
     to.endpoint.receiver_not_ready = ReceiverNotReady::Break;
+    to.endpoint.refused_write = RefusedWrite::Silent;
     to.endpoint.max_transfer_bytes = static_cast<std::uint32_t>(from.MaxTransferSize);
     to.endpoint.access = {.remote_write = from.EnableRdmaWrite != VIP_FALSE,
                           .remote_read = from.EnableRdmaRead != VIP_FALSE};
@@ -90,7 +91,7 @@ VIP_RETURN Vi::set_attributes(const VIP_VI_ATTRIBUTES& attributes) {
 
 VIP_VI_ATTRIBUTES Vi::attributes() const {
     const std::lock_guard lock(attributes_mutex_);
-    VIP_VI_ATTRIBUTES attributes = to_vi_attributes(endpoint_->attributes());
+    VIP_VI_ATTRIBUTES attributes = to_vi_attributes(endpoint_->attributes(), nic_.attributes());
     attributes.Ptag = nic_.ptag_of(*endpoint_->domain());
     return attributes;
 }

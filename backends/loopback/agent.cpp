@@ -2,34 +2,19 @@
 #include "backends/loopback/agent.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 
 #include <array>
 #include <system_error>
 #include <vector>
 
+#include "core/thread.hpp"
+
 namespace viaduct::loopback {
 namespace {
 
 constexpr std::uint64_t doorbell_id = 0;
 constexpr int lease_ms = 1;
-
-/// Starts a thread that takes no signals: those belong to the program.
-std::thread start_without_signals(std::function<void()> body) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        std::thread thread(std::move(body));
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        return thread;
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-}
 
 }  // namespace
 
@@ -40,7 +25,7 @@ Result<std::unique_ptr<Agent>> Agent::start(DoorbellBoard& board, std::function<
     epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = doorbell_id}};
     if (epoll_ctl(agent->epoll_.get(), EPOLL_CTL_ADD, board.event_fd(), &event) != 0)
         return Status::from_errno(errno, "epoll_ctl");
-    agent->thread_ = start_without_signals([raw = agent.get()] { raw->run(); });
+    agent->thread_ = start_thread([raw = agent.get()] { raw->run(); });
     pthread_setname_np(agent->thread_.native_handle(), "viaduct-agent");
     return agent;
 } catch (const std::exception&) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/completion_queue.hpp"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 
 #include "backends/loopback/device.hpp"
@@ -19,35 +17,32 @@ constexpr std::uint32_t look_every = 16;
 
 }  // namespace
 
-int Channel::fd() const noexcept {
-    std::call_once(made_, [this] {
-        fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-        if (!fd_) log(LogLevel::Error, "no descriptor for a completion channel (errno %d)", errno);
-    });
-    return fd_.get();
+Result<std::uint64_t> Channel::take_event() noexcept {
+    if (const auto event = events_.try_take()) return event->context;
+    return Status(Code::WouldBlock, "no event waits");
 }
 
-void Channel::signal() const noexcept { eventfd_write(fd(), 1); }
-
-void Channel::clear() const noexcept {
-    eventfd_t value = 0;
-    eventfd_read(fd(), &value);
+void Channel::take_back_event(const CompletionQueue& from) noexcept {
+    events_.discard_if([&from](const Event& event) { return event.from == &from; });
 }
 
 CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init)
-    : device_(device),
-      context_(init.context),
-      channel_(static_cast<const Channel*>(init.channel)),
-      capacity_(init.capacity) {}
+    : device_(device), context_(init.context), channel_(static_cast<Channel*>(init.channel)), capacity_(init.capacity) {
+    if (channel_ != nullptr) channel_->join();
+}
 
 CompletionQueue::~CompletionQueue() {
     if (armed_) device_.doorbell().leave_attention();
     set_crowded(false);
+    if (channel_ != nullptr) channel_->take_back_event(*this);
     device_.completion_queue_closed();
 }
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
-    if (out.empty()) return 0;
+    if (out.empty()) {
+        (void)ready();
+        return 0;
+    }
     {
         const std::lock_guard guard(lock_);
         polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -65,8 +60,29 @@ std::size_t CompletionQueue::poll_each(std::span<Completion> out) noexcept {
     const std::size_t taken = take(out);
     if (taken == out.size() && polls() % look_every != 0) return taken;
     sink_ = out.subspan(taken);
-    for (WorkQueue* queue : attached_) queue->progress();
+    progress();
     return out.size() - std::exchange(sink_, {}).size();
+}
+
+bool CompletionQueue::ready() noexcept {
+    {
+        const std::lock_guard guard(lock_);
+        polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        if (!crowded_) progress();
+        if (!crowded_ || !items_.empty()) return announce_items();
+    }
+    device_.serve_connections();
+    const std::lock_guard guard(lock_);
+    return announce_items();
+}
+
+void CompletionQueue::progress() noexcept {
+    for (WorkQueue* queue : attached_) queue->progress();
+}
+
+bool CompletionQueue::has_room() noexcept {
+    starved_ = starved_ || (sink_.empty() && items_.size() >= capacity_);
+    return !starved_;
 }
 
 std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
@@ -77,9 +93,15 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
         if (item.from != nullptr) item.from->count(-1);
         items_.pop();
     }
-    // The thread that armed the queue takes one completion and leaves others, while another thread may sleep already.
-    if (armed_ && !items_.empty()) disarm();
+    if (taken != 0 && std::exchange(starved_, false)) progress();
+    announce_items();
     return taken;
+}
+
+/// The thread that armed the queue may leave completions behind while another thread sleeps already.
+bool CompletionQueue::announce_items() noexcept {
+    if (armed_ && !items_.empty()) disarm();
+    return !items_.empty();
 }
 
 void CompletionQueue::push(const Completion& completion, WorkQueue& from) noexcept try {
@@ -107,7 +129,7 @@ void CompletionQueue::push(const Completion& completion, WorkQueue& from) noexce
 void CompletionQueue::disarm() noexcept {
     armed_ = false;
     device_.doorbell().leave_attention();
-    channel_->signal();
+    channel_->leave_event(*this, context_);
 }
 
 Status CompletionQueue::arm() noexcept {
@@ -116,7 +138,7 @@ Status CompletionQueue::arm() noexcept {
     {
         const std::lock_guard guard(lock_);
         if (!armed_) {
-            channel_->clear();
+            channel_->take_back_event(*this);
             armed_ = true;
             device_.doorbell().want_attention();
         }

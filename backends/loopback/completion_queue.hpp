@@ -3,33 +3,44 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
-#include "backends/loopback/fd.hpp"
 #include "backends/loopback/ring.hpp"
 #include "backends/loopback/sync.hpp"
 #include "core/backend.hpp"
+#include "core/event_channel.hpp"
 
 namespace viaduct::loopback {
 
 class Device;
 
-/// An eventfd, made on first use: most completion queues are never waited on.
+class CompletionQueue;
+
+/// Each completion queue has at most one event waiting here.
 class Channel final : public backend::Channel {
 public:
-    int fd() const noexcept override;
-    void signal() const noexcept;
-    void clear() const noexcept;
+    int fd() const noexcept override { return events_.fd(); }
+    Result<std::uint64_t> take_event() noexcept override;
+
+    /// Makes room for the event of one more queue, for good. Throws std::bad_alloc.
+    void join() { events_.enlarge(++queues_); }
+    void leave_event(const CompletionQueue& from, std::uint64_t context) noexcept { events_.push({&from, context}); }
+    void take_back_event(const CompletionQueue& from) noexcept;
 
 private:
-    mutable std::once_flag made_;
-    mutable UniqueFd fd_;
+    struct Event {
+        const CompletionQueue* from;
+        std::uint64_t context;
+    };
+    mutable EventChannel<Event> events_;
+    std::atomic<std::size_t> queues_{0};
 };
 
 /// A work queue as its completion queue sees it. Called with the lock of the completion queue held.
 class WorkQueue {
 public:
+    /// `depth`: requests outstanding at once.
+    explicit WorkQueue(std::uint32_t depth) noexcept : depth_(depth) {}
     virtual void progress() noexcept = 0;
 
     /// Requests posted whose completions were not yet polled.
@@ -37,6 +48,7 @@ public:
 
 protected:
     ~WorkQueue() = default;
+    bool is_full() const noexcept { return outstanding() >= depth_; }
     friend class CompletionQueue;
     void count(std::int32_t change) noexcept {
         outstanding_.store(outstanding_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(change),
@@ -44,6 +56,7 @@ protected:
     }
 
 private:
+    const std::uint32_t depth_;
     std::atomic<std::uint32_t> outstanding_{0};  // written under the lock
 };
 
@@ -53,6 +66,7 @@ public:
     ~CompletionQueue() override;
 
     std::size_t poll(std::span<Completion> out) noexcept override;
+    bool ready() noexcept override;
     Status arm() noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
 
@@ -60,6 +74,10 @@ public:
 
     /// With the lock held. A completion that finds no room is lost, and the device told.
     void push(const Completion& completion, WorkQueue& from) noexcept;
+
+    /// With the lock held: whether push() has room. Where it has none, the work queues are moved forward again once a
+    /// consumer has made some.
+    bool has_room() noexcept;
 
     void attach(WorkQueue& queue);
     void detach(WorkQueue& queue) noexcept;
@@ -74,18 +92,21 @@ private:
     };
     std::size_t poll_each(std::span<Completion> out) noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
+    void progress() noexcept;
+    bool announce_items() noexcept;
     void disarm() noexcept;
     void set_crowded(bool crowded) noexcept;
 
     Device& device_;
     const std::uint64_t context_;
-    const Channel* const channel_;
+    Channel* const channel_;
     LeaningLock lock_;  // guards what follows
     std::uint32_t capacity_;
     Ring<Item> items_;
     std::vector<WorkQueue*> attached_;
     bool crowded_ = false;  // too many work queues to look at each: the doorbell board tells which are ready
     bool armed_ = false;
+    bool starved_ = false;        // a work queue waits for room
     std::span<Completion> sink_;  // the rest of the consumer's array while a poll moves work forward
     std::atomic<std::uint32_t> polls_{0};
 };

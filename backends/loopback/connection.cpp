@@ -57,6 +57,8 @@ Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> desc
     peer_number_ = handshake.instance.connection;
     peer_domain_ = handshake.instance.domain;
     remote_attributes_ = handshake.attributes;
+    segment().reaches_peer[role_].store(peer_->is_reachable(), std::memory_order_relaxed);
+    peer_shares_receives_ = handshake.instance.shared_receives != 0;
     asymmetric_ = Fence::available() && peer_->asymmetric_fences();
     return {};
 }
@@ -80,14 +82,14 @@ void Connection::close(bool on_purpose) noexcept {
     socket_.reset();
 }
 
-InstanceInfo Connection::instance_info(std::uint32_t domain) const noexcept {
+InstanceInfo Connection::instance_info(const Endpoint& endpoint) const noexcept {
     return {
         .instance_id = device_.instance_id(),
         .probe_address = reinterpret_cast<std::uint64_t>(device_.probe()),
         .connection = number_,
-        .domain = domain,
+        .domain = endpoint.domain_id(),
         .asymmetric = Fence::available(),
-        .reserved = 0,
+        .shared_receives = endpoint.shares_receives(),
     };
 }
 
@@ -139,7 +141,7 @@ void Connection::on_readable(int fd) noexcept try {
         answer_map_request(message);
     } else if (message.type == MessageType::MapReply && received->descriptors.size() == 1) {
         const auto stale = peer_->install(message, received->descriptors.front());
-        if (!stale.empty()) device_.await_quiet_send_queues();
+        if (!stale.empty()) device_.await_quiet_work_queues();
     }
 } catch (const std::exception&) {
     log(LogLevel::Error, "out of memory while answering a peer");

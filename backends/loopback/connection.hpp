@@ -52,7 +52,8 @@ public:
     }
     wire::Handshake handshake() const noexcept { return segment().handshake.load(); }
 
-    InstanceInfo instance_info(std::uint32_t domain) const noexcept;
+    /// What the peer is told of the endpoint.
+    InstanceInfo instance_info(const Endpoint& endpoint) const noexcept;
     int segment_fd() const noexcept { return segment_fd_.get(); }
     std::uint32_t number() const noexcept { return number_; }
 
@@ -67,8 +68,16 @@ public:
     std::uint32_t peer_domain() const noexcept { return peer_domain_; }
     const EndpointAttributes& remote_attributes() const noexcept { return remote_attributes_; }
     bool asymmetric_fences() const noexcept { return asymmetric_; }
+    bool peer_shares_receives() const noexcept { return peer_shares_receives_; }
     void hint_peer() const noexcept { peer_->doorbell().hint(peer_number_); }
     void ring_peer() const noexcept { peer_->doorbell().ring(peer_number_); }
+
+    /// Offers: whether the peer can take them, and whether what the peer offered was still good at this moment.
+    bool peer_reaches_here() const noexcept {
+        return segment().reaches_peer[1 - role_].load(std::memory_order_relaxed) != 0;
+    }
+    void withdraw_offers() noexcept { segment().withdrawn[role_].store(1); }
+    bool has_peer_withdrawn() const noexcept { return segment().withdrawn[1 - role_].load() != 0; }
     void request_mapping(std::uint32_t key) noexcept;
 
     /// Receives that the peer has posted, as its last message said; a cache of the peer's credit line.
@@ -77,13 +86,17 @@ public:
     /// Called by the agent, or by a consumer that polls a crowded queue. Tells whether consumers poll by themselves.
     bool serve() noexcept;
 
+    bool is_with(const Peer& peer) const noexcept { return peer_.get() == &peer; }
+
+    /// The peer is gone.
+    void hang_up() noexcept;
+
 private:
     Connection(Device& device, std::shared_ptr<EndpointRef> owner, unsigned role) noexcept
         : device_(device), owner_(std::move(owner)), role_(role) {}
     wire::Segment& segment() const noexcept { return *mapping_.as<wire::Segment>(); }
     void on_readable(int fd) noexcept override;
     void answer_map_request(const MapMessage& request) noexcept;
-    void hang_up() noexcept;
 
     Device& device_;
     std::shared_ptr<EndpointRef> owner_;
@@ -97,6 +110,7 @@ private:
     std::uint32_t peer_number_ = 0;
     std::uint32_t peer_domain_ = 0;
     bool asymmetric_ = false;
+    bool peer_shares_receives_ = false;
     EndpointAttributes remote_attributes_;
 };
 

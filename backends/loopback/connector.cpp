@@ -75,7 +75,7 @@ Status Connector::send_request(UniqueFd socket) {
         offered_ = std::move(*offered);
     }
     endpoint.announce(*offered_);
-    HandshakeMessage message = make_handshake(MessageType::Connect, offered_->instance_info(endpoint.domain_id()),
+    HandshakeMessage message = make_handshake(MessageType::Connect, offered_->instance_info(endpoint),
                                               endpoint.attributes(), parameters_.private_data);
     set_bytes(message.local_host, parameters_.local.host.span());
     set_bytes(message.local_service, parameters_.local.service.span());

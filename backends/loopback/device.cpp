@@ -10,7 +10,7 @@
 namespace viaduct::loopback {
 namespace {
 
-constexpr std::uint32_t max_transfer_bytes = 16 * 1024 * 1024;
+constexpr std::uint32_t max_transfer_bytes = 1024 * 1024 * 1024;
 
 class MemoryRegion final : public backend::MemoryRegion {
 public:
@@ -43,10 +43,10 @@ DeviceAttributes make_attributes(std::uint32_t index) {
         .name = fmt::format("viaduct-lo{}", index),
         .host = host_of(index),
         .local_hosts = all_hosts(),
-        .capabilities = {.unreliable = true, .atomic_write = true, .peer_to_peer = true},
+        .capabilities = {.unreliable = true, .atomic_write = true, .peer_to_peer = true, .shared_receive_queues = true},
         .max_endpoints = wire::max_connections,
-        .max_queue_depth = 1024,
-        .max_sges = 256,
+        .max_queue_depth = 8192,
+        .max_sges = max_pieces,
         .max_completion_queues = 2 * wire::max_connections + 1024,
         .max_completions = 65536,
         .max_regions = wire::max_regions,
@@ -59,11 +59,20 @@ DeviceAttributes make_attributes(std::uint32_t index) {
     };
 }
 
-/// Takes one from a budget; false where it is used up.
-bool take_one(std::atomic<std::uint32_t>& used, std::uint32_t limit) noexcept {
-    if (used.fetch_add(1) < limit) return true;
-    used.fetch_sub(1);
-    return false;
+/// Makes an object of which a device has a limited number; its end gives the place back. Throws std::bad_alloc.
+template <class Object, class Interface, class... Arguments>
+Result<std::unique_ptr<Interface>> make_counted(std::atomic<std::uint32_t>& used, std::uint32_t limit,
+                                                const char* exhausted, Arguments&&... arguments) {
+    if (used.fetch_add(1) >= limit) {
+        used.fetch_sub(1);
+        return Status(Code::NoResources, exhausted);
+    }
+    try {
+        return std::unique_ptr<Interface>(std::make_unique<Object>(std::forward<Arguments>(arguments)...));
+    } catch (...) {
+        used.fetch_sub(1);
+        throw;
+    }
 }
 
 }  // namespace
@@ -106,10 +115,9 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
 }
 
 Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept try {
-    if (!take_one(domains_, attributes_.max_protection_domains))
-        return Status(Code::NoResources, "all protection domains are in use");
-    return std::unique_ptr<backend::ProtectionDomain>(
-        std::make_unique<ProtectionDomain>(domains_, next_domain_.fetch_add(1)));
+    return make_counted<ProtectionDomain, backend::ProtectionDomain>(domains_, attributes_.max_protection_domains,
+                                                                     "all protection domains are in use", domains_,
+                                                                     next_domain_.fetch_add(1));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }
@@ -134,24 +142,32 @@ Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queu
     const backend::CompletionQueueInit& init) noexcept try {
     if (init.capacity == 0 || init.capacity > attributes_.max_completions)
         return Status(Code::InvalidParameter, "capacity of a completion queue");
-    if (!take_one(completion_queues_, attributes_.max_completion_queues))
-        return Status(Code::NoResources, "all completion queues are in use");
-    return std::unique_ptr<backend::CompletionQueue>(std::make_unique<CompletionQueue>(*this, init));
+    return make_counted<CompletionQueue, backend::CompletionQueue>(
+        completion_queues_, attributes_.max_completion_queues, "all completion queues are in use", *this, init);
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
+Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
+    const backend::ProtectionDomain&, std::uint32_t depth) noexcept try {
+    if (depth == 0 || depth > attributes_.max_queue_depth)
+        return Status(Code::InvalidParameter, "depth of a shared receive queue");
+    return std::unique_ptr<backend::SharedReceiveQueue>(std::make_unique<SharedReceiveQueue>(*this, depth));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }
 
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept try {
-    if (const Status status = Endpoint::check(init.attributes, attributes_); !status.ok()) return status;
-    if (!take_one(endpoints_, attributes_.max_endpoints)) return Status(Code::NoResources, "all endpoints are in use");
-    return std::unique_ptr<backend::Endpoint>(std::make_unique<Endpoint>(*this, init));
+    if (const Status status = Endpoint::check(init, attributes_); !status.ok()) return status;
+    return make_counted<Endpoint, backend::Endpoint>(endpoints_, attributes_.max_endpoints, "all endpoints are in use",
+                                                     *this, init);
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }
 
-Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local) noexcept try {
+Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept try {
     if (!(local.host == attributes_.host)) return Status(Code::InvalidParameter, "the host is not that of the device");
-    return Listener::create(*this, local);
+    return Listener::create(*this, local, sharing);
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }
@@ -163,7 +179,7 @@ Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t 
         if (const auto found = peers_.find(info.instance_id); found != peers_.end())
             if (auto peer = found->second.lock()) return peer;
     }
-    auto created = Peer::create(info, process, descriptors);
+    auto created = Peer::create(*this, info, process, descriptors);
     if (!created.ok()) return created.status();
     const std::lock_guard lock(mutex_);
     std::erase_if(peers_, [](const auto& item) { return item.second.expired(); });
@@ -215,15 +231,28 @@ void Device::ring_all_connections() noexcept {
     for (std::uint32_t number = 0; number < count; ++number) doorbell_.ring_self(number);
 }
 
-void Device::await_quiet_send_queues() noexcept {
-    std::vector<std::shared_ptr<Connection>> connections;
-    {
-        const std::lock_guard lock(mutex_);
-        for (const auto& item : connections_)
-            if (auto connection = item.lock()) connections.push_back(std::move(connection));
+template <class Visit>
+void Device::for_each_connection(Visit visit) noexcept {
+    for (std::uint32_t number = 0;; ++number) {
+        std::shared_ptr<Connection> connection;
+        {
+            const std::lock_guard lock(mutex_);
+            if (number == connections_.size()) return;
+            connection = connections_[number].lock();
+        }
+        if (connection != nullptr) visit(*connection);
     }
-    // Serving takes and releases the lock of each send queue.
-    for (const auto& connection : connections) connection->serve();
+}
+
+void Device::peer_died(const Peer& peer) noexcept {
+    for_each_connection([&peer](Connection& connection) {
+        if (connection.is_with(peer)) connection.hang_up();
+    });
+}
+
+void Device::await_quiet_work_queues() noexcept {
+    // Serving takes and releases the lock of each work queue.
+    for_each_connection([](Connection& connection) { connection.serve(); });
 }
 
 }  // namespace viaduct::loopback

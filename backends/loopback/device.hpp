@@ -12,6 +12,7 @@
 #include "backends/loopback/agent.hpp"
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
+#include "backends/loopback/flusher.hpp"
 #include "backends/loopback/region_table.hpp"
 #include "core/backend.hpp"
 
@@ -46,12 +47,15 @@ public:
     Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override;
     Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
         const backend::CompletionQueueInit& init) noexcept override;
+    Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
+        const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept override;
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
-    Result<std::unique_ptr<backend::Listener>> listen(const Address& local) noexcept override;
+    Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
 
     Agent& agent() noexcept { return *agent_; }
     DoorbellBoard& doorbell() noexcept { return doorbell_; }
     OwnRegionTable& regions() noexcept { return regions_; }
+    Flusher& flusher() noexcept { return flusher_; }
     void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
     /// Who this device is, for peers; the descriptors go along in this order.
@@ -64,6 +68,9 @@ public:
     /// The peer of that instance: known already, or made from the descriptors.
     Result<std::shared_ptr<Peer>> find_peer(const InstanceInfo& info, pid_t process, std::span<UniqueFd> descriptors);
 
+    /// Ends the connections of a process that is no more.
+    void peer_died(const Peer& peer) noexcept;
+
     /// Numbers connections on the doorbell board. NoResources: all are in use.
     Result<std::uint32_t> add_connection(const std::shared_ptr<Connection>& connection);
     void remove_connection(std::uint32_t number) noexcept;
@@ -72,14 +79,18 @@ public:
     bool serve_connections() noexcept;
     void ring_all_connections() noexcept;
 
+    /// Visits the connections one by one, with no lock held.
+    template <class Visit>
+    void for_each_connection(Visit visit) noexcept;
+
     /// Held, shared, while the agent or a poller of a crowded queue moves data for an endpoint.
     std::shared_mutex& serving() noexcept { return serving_; }
 
     /// Waits until nobody serves an endpoint with a region that is gone.
     void await_servers() noexcept { const std::unique_lock lock(serving_); }
 
-    /// Waits until no thread is inside a send queue that it had entered before.
-    void await_quiet_send_queues() noexcept;
+    /// Waits until no thread is inside a work queue that it had entered before.
+    void await_quiet_work_queues() noexcept;
 
     void completion_queue_closed() noexcept { completion_queues_.fetch_sub(1); }
     void endpoint_closed() noexcept { endpoints_.fetch_sub(1); }
@@ -92,6 +103,7 @@ private:
     std::uint64_t instance_id_ = 0;
     DoorbellBoard doorbell_;
     OwnRegionTable regions_;
+    Flusher flusher_{doorbell_};
     std::atomic<std::uint32_t> next_domain_{1};
     std::atomic<std::uint32_t> domains_{0};
     std::atomic<std::uint32_t> endpoints_{0};

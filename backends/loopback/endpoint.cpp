@@ -5,11 +5,19 @@
 
 #include "backends/loopback/connector.hpp"
 #include "backends/loopback/device.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::loopback {
+namespace {
+
+std::uint32_t transfer_limit(const EndpointAttributes& attributes, const DeviceAttributes& device) noexcept {
+    return attributes.max_transfer_bytes != 0 ? attributes.max_transfer_bytes : device.max_transfer_bytes;
+}
+
+}  // namespace
 
 Status Endpoint::check(const EndpointAttributes& attributes, const DeviceAttributes& limits) noexcept {
-    if (attributes.max_transfer_bytes == 0 || attributes.max_transfer_bytes > limits.max_transfer_bytes)
+    if (attributes.max_transfer_bytes > limits.max_transfer_bytes)
         return {Code::InvalidTransferSize, "maximum transfer size"};
     if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
     if (attributes.reliability == Reliability::Unreliable && attributes.access.remote_read)
@@ -17,14 +25,25 @@ Status Endpoint::check(const EndpointAttributes& attributes, const DeviceAttribu
     return {};
 }
 
+Status Endpoint::check(const backend::EndpointInit& init, const DeviceAttributes& limits) noexcept {
+    for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
+        if (depth > limits.max_queue_depth && depth != backend::full_depth)
+            return {Code::InvalidParameter, "depth of a work queue"};
+    return check(init.attributes, limits);
+}
+
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
       attributes_(init.attributes),
+      max_transfer_bytes_(transfer_limit(init.attributes, device.attributes())),
       domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),
       context_(init.context),
       observer_(*init.observer),
-      send_(*this, *static_cast<CompletionQueue*>(init.send_queue)),
-      receive_(*this, *static_cast<CompletionQueue*>(init.receive_queue)),
+      send_(*this, *static_cast<CompletionQueue*>(init.send_queue),
+            std::min(init.send_depth, device.attributes().max_queue_depth)),
+      receive_(*this, *static_cast<CompletionQueue*>(init.receive_queue),
+               std::min(init.receive_depth, device.attributes().max_queue_depth),
+               static_cast<SharedReceiveQueue*>(init.shared_receives)),
       ref_(std::make_shared<EndpointRef>()) {
     ref_->endpoint = this;
     send_.completions().attach(send_);
@@ -78,16 +97,21 @@ bool Endpoint::may_use(const Sge& sge, bool written) const noexcept {
     const auto region = look_up(device_.regions().table(), sge.key);
     return region && region->domain == domain_id_ &&
            region->covers(reinterpret_cast<std::uint64_t>(sge.address), sge.length) &&
-           (!written || (region->flags & wire::region_flags::writable) != 0);
+           (!written || (region->flags & wire::region_flags::local_write) != 0);
 }
 
-bool Endpoint::peer_may_access(std::uint32_t key, std::uint64_t address, std::uint64_t length,
-                               bool read) const noexcept {
+bool Endpoint::peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address,
+                               std::uint64_t length) const noexcept {
     const auto region = look_up(device_.regions().table(), key);
-    const std::uint32_t needed =
-        read ? wire::region_flags::remote_read : wire::region_flags::remote_write | wire::region_flags::writable;
-    return (read ? attributes_.access.remote_read : attributes_.access.remote_write) && region &&
-           region->domain == domain_id_ && (region->flags & needed) == needed && region->covers(address, length);
+    return region && region->allows(use, attributes_.access, domain_id_, address, length);
+}
+
+std::shared_ptr<FlushJob> Endpoint::start_flush(std::uint64_t address, std::uint64_t length,
+                                                std::uint32_t connection) noexcept try {
+    return device_.flusher().start(address, length, connection);
+} catch (const std::exception&) {
+    log(LogLevel::Error, "no memory or no thread for a flush");
+    return nullptr;
 }
 
 void Endpoint::raise(AsyncEventKind kind, CompletedOperation operation) noexcept {
@@ -112,6 +136,7 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
     if (const Status status = check(attributes, device_.attributes()); !status.ok()) return status;
     with_queues_locked([&] {
         attributes_ = attributes;
+        max_transfer_bytes_ = transfer_limit(attributes, device_.attributes());
         domain_id_ = static_cast<const ProtectionDomain&>(domain).id();
     });
     return {};

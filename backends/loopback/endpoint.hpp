@@ -15,7 +15,9 @@ class Connector;
 class Endpoint final : public backend::Endpoint {
 public:
     static Status check(const EndpointAttributes& attributes, const DeviceAttributes& limits) noexcept;
+    static Status check(const backend::EndpointInit& init, const DeviceAttributes& limits) noexcept;
 
+    /// `init` has been checked.
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 
@@ -34,7 +36,13 @@ public:
     std::uint32_t domain_id() const noexcept { return domain_id_; }
     std::uint32_t receives_posted() const noexcept { return receive_.posted_total(); }
     bool may_use(const Sge& sge, bool written) const noexcept;
-    bool peer_may_access(std::uint32_t key, std::uint64_t address, std::uint64_t length, bool read) const noexcept;
+    bool shares_receives() const noexcept { return receive_.is_shared(); }
+    std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
+    bool peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept;
+
+    /// Null where memory or threads have run out.
+    std::shared_ptr<FlushJob> start_flush(std::uint64_t address, std::uint64_t length,
+                                          std::uint32_t connection) noexcept;
     void raise(AsyncEventKind kind, CompletedOperation operation) noexcept;
 
     /// After an error that ends the connection the queues stand still until the agent has flushed them.
@@ -71,6 +79,7 @@ private:
 
     Device& device_;
     EndpointAttributes attributes_;
+    std::uint32_t max_transfer_bytes_;  // in force
     std::uint32_t domain_id_;
     const std::uint64_t context_;
     EndpointObserver& observer_;

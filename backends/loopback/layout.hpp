@@ -11,7 +11,7 @@
 namespace viaduct::loopback::wire {
 
 inline constexpr std::uint64_t magic = 0x3154434455414956;  // "VIAUDCT1", first byte lowest
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 
 inline constexpr std::uint32_t slot_count = 256;  // in each direction; a power of two
 inline constexpr std::uint32_t inline_bytes = 44;
@@ -22,6 +22,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std
 
 enum class SlotKind : std::uint8_t {
     Message = 1,    ///< one fragment of a send
+    Offer,          ///< a whole send, which the consumer copies out of the producer's memory
     WriteNotice,    ///< an RDMA write with immediate data: the data are in place already
     RefusedNotice,  ///< the same, but the write was refused by the target's protection
     NoReceive,      ///< a message for which no receive was posted
@@ -30,6 +31,7 @@ enum class SlotKind : std::uint8_t {
     AgentWrite,   ///< the target copies from the area into its region
     AgentRead,    ///< the target copies from its region into the area
     AgentAtomic,  ///< the target stores 8 bytes
+    AgentFlush,   ///< the target makes a range durable
 };
 
 namespace slot_flags {
@@ -45,10 +47,16 @@ struct External {
     std::uint32_t total;  ///< length of the whole message
 };
 
+/// Payload of an Offer; the slot has the length.
+struct OfferedMemory {
+    std::uint64_t address;
+    std::uint32_t key;
+};
+
 /// Payload of the Agent kinds.
 struct AgentTransfer {
     std::uint64_t address;
-    std::uint64_t value;  ///< AgentAtomic
+    std::uint64_t value;  ///< AgentAtomic: what is stored; AgentFlush: the length of the range
     std::uint32_t key;
     std::uint32_t offset;  ///< into the area
 };
@@ -72,11 +80,18 @@ struct alignas(64) ProducerLine {
     std::atomic<std::uint32_t> waiting;  ///< 1: ring my doorbell when slots were consumed or receives posted
 };
 
+/// Why a consumer broke the connection.
+enum class Fault : std::uint32_t {
+    None,
+    Operation,   ///< what came could not be received
+    Protection,  ///< the order of an RDMA operation was refused
+};
+
 /// Written by the consumer of a direction.
 struct alignas(64) ConsumerLine {
     std::atomic<std::uint32_t> consumed;    ///< slots, in total; published now and then
-    std::atomic<std::uint32_t> fault_slot;  ///< with fault != 0: the slot that could not be received
-    std::atomic<std::uint32_t> fault;
+    std::atomic<std::uint32_t> fault_slot;  ///< with a fault: the slot that could not be received
+    std::atomic<Fault> fault;
 };
 
 /// Written by the consumer of a direction whenever it posts a receive.
@@ -106,6 +121,8 @@ struct Segment {
     std::uint32_t reserved;
     alignas(64) std::atomic<Handshake> handshake;
     alignas(64) std::atomic<std::uint32_t> closing[2];  ///< by role: this side ends the connection on purpose
+    std::atomic<std::uint32_t> reaches_peer[2];         ///< by role: this side can copy out of the other's memory
+    std::atomic<std::uint32_t> withdrawn[2];            ///< by role: what this side offers is no longer good
     alignas(256) Direction directions[2];
     alignas(4096) Slot slots[2][slot_count];
     alignas(4096) std::byte area[2][area_bytes];
@@ -133,8 +150,9 @@ inline constexpr std::uint32_t max_regions = 65536;
 namespace region_flags {
 inline constexpr std::uint32_t remote_write = 1;
 inline constexpr std::uint32_t remote_read = 2;
-inline constexpr std::uint32_t writable = 4;  ///< the pages themselves may be written
-inline constexpr std::uint32_t mappable = 8;  ///< a file stands behind them that peers can map
+inline constexpr std::uint32_t local_write = 4;      ///< the owner may write, and the pages can be written
+inline constexpr std::uint32_t mappable = 8;         ///< a file stands behind the pages that peers can map
+inline constexpr std::uint32_t writable_pages = 16;  ///< the pages themselves can be written
 }  // namespace region_flags
 
 /// A registered region. Only the owner can write the table: peers map it read-only, and a seal keeps it so.

@@ -54,8 +54,8 @@ Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData&
 Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data) {
     if (connection_ == nullptr) return {Code::TimedOut, "the request was answered already"};
     if (const Status status = Connection::assign(connection_, endpoint.ref()); !status.ok()) return status;
-    const HandshakeMessage message = make_handshake(
-        MessageType::Accepted, connection_->instance_info(endpoint.domain_id()), endpoint.attributes(), private_data);
+    const HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
+                                                    endpoint.attributes(), private_data);
     const bool gone = has_hung_up(socket_.get());
     if (const Status status = connection_->open(socket_, connection_); !status.ok()) return status;
     endpoint.announce(*connection_);
@@ -98,7 +98,7 @@ Result<Lobby> Lobby::create(UniqueFd listening) noexcept {
     return lobby;
 }
 
-Status Lobby::admit() noexcept {
+Status Lobby::admit() {
     auto socket = accept_from(listening_.get());
     if (!socket.ok()) return socket.status();
     if (guests_.size() >= max_guests) return {};
@@ -130,19 +130,38 @@ Result<std::pair<UniqueFd, Handshake>> Lobby::next() {
     return Status(Code::WouldBlock, "no request waits");
 }
 
-Result<std::unique_ptr<backend::Listener>> Listener::create(Device& device, const Address& local) {
+namespace {
+
+/// Throws std::bad_alloc, as the next one.
+Result<UniqueFd> first_free_place(const Address& local) {
     for (std::uint32_t place = 0; place < max_listeners; ++place) {
         auto socket = listen_on(service_name(local, place));
-        if (!socket.ok() && socket.status().code() == Code::Busy) continue;
-        if (!socket.ok()) return socket.status();
-        auto lobby = Lobby::create(std::move(*socket));
-        if (!lobby.ok()) return lobby.status();
-        return std::unique_ptr<backend::Listener>(new Listener(device, std::move(*lobby)));
+        if (socket.ok() || socket.status().code() != Code::Busy) return socket;
     }
     return Status(Code::NoResources, "too many listeners on one service");
 }
 
+/// The first place, where none is taken.
+Result<UniqueFd> only_place(const Address& local) {
+    auto first = listen_on(service_name(local, 0));
+    for (std::uint32_t place = 1; place < max_listeners && first.ok(); ++place)
+        if (auto other = listen_on(service_name(local, place)); !other.ok()) return other.status();
+    return first;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<backend::Listener>> Listener::create(Device& device, const Address& local,
+                                                            backend::Sharing sharing) {
+    auto socket = sharing == backend::Sharing::Exclusive ? only_place(local) : first_free_place(local);
+    if (!socket.ok()) return socket.status();
+    auto lobby = Lobby::create(std::move(*socket));
+    if (!lobby.ok()) return lobby.status();
+    return std::unique_ptr<backend::Listener>(new Listener(device, std::move(*lobby)));
+}
+
 Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept try {
+    const std::lock_guard lock(mutex_);
     while (true) {
         auto guest = lobby_.next();
         if (!guest.ok()) return guest.status();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 
 #include "backends/loopback/connection.hpp"
@@ -54,7 +55,7 @@ public:
     Result<std::pair<UniqueFd, Handshake>> next();
 
 private:
-    Status admit() noexcept;
+    Status admit();
 
     UniqueFd epoll_;
     UniqueFd listening_;
@@ -63,7 +64,8 @@ private:
 
 class Listener final : public backend::Listener {
 public:
-    static Result<std::unique_ptr<backend::Listener>> create(Device& device, const Address& local);
+    static Result<std::unique_ptr<backend::Listener>> create(Device& device, const Address& local,
+                                                             backend::Sharing sharing);
 
     int fd() const noexcept override { return lobby_.fd(); }
     Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
@@ -72,6 +74,7 @@ private:
     Listener(Device& device, Lobby lobby) noexcept : device_(device), lobby_(std::move(lobby)) {}
 
     Device& device_;
+    std::mutex mutex_;  // guards what follows
     Lobby lobby_;
 };
 

@@ -2,12 +2,16 @@
 #include "backends/loopback/peer.hpp"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 
+#include "backends/loopback/device.hpp"
+
 namespace viaduct::loopback {
 
-Result<std::shared_ptr<Peer>> Peer::create(const InstanceInfo& info, pid_t process, std::span<UniqueFd> descriptors) {
+Result<std::shared_ptr<Peer>> Peer::create(Device& device, const InstanceInfo& info, pid_t process,
+                                           std::span<UniqueFd> descriptors) {
     auto doorbell = RemoteDoorbell::open(descriptors[0], std::move(descriptors[1]));
     if (!doorbell.ok()) return doorbell.status();
     if (!is_sealed_memfd(descriptors[2].get(), sizeof(wire::RegionTable)))
@@ -15,7 +19,7 @@ Result<std::shared_ptr<Peer>> Peer::create(const InstanceInfo& info, pid_t proce
     auto regions = Mapping::map(descriptors[2].get(), sizeof(wire::RegionTable), PROT_READ);
     if (!regions.ok()) return regions.status();
 
-    auto peer = std::make_shared<Peer>();
+    auto peer = std::make_shared<Peer>(device);
     peer->instance_id_ = info.instance_id;
     peer->process_ = process;
     peer->same_process_ = process == getpid();
@@ -24,7 +28,25 @@ Result<std::shared_ptr<Peer>> Peer::create(const InstanceInfo& info, pid_t proce
     peer->region_memory_ = std::move(*regions);
     peer->regions_ = peer->region_memory_.as<const wire::RegionTable>();
     peer->process_vm_ = process != 0 && peer->probe(info.probe_address);
+    if (process != 0 && !peer->same_process_)
+        if (const Status status = watch_process(peer); !status.ok()) return status;
     return peer;
+}
+
+Peer::~Peer() {
+    if (process_fd_) device_.agent().unwatch(process_fd_.get());
+}
+
+/// Systems without pidfd_open(2) leave the death of a process to its sockets.
+Status Peer::watch_process(const std::shared_ptr<Peer>& peer) {
+    peer->process_fd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, peer->process_, 0)));
+    if (!peer->process_fd_ && errno == EMFILE) return Status::from_errno(errno, "pidfd_open");
+    return peer->process_fd_ ? peer->device_.agent().watch(peer->process_fd_.get(), peer) : Status();
+}
+
+void Peer::on_readable(int fd) noexcept {
+    device_.agent().unwatch(fd);
+    device_.peer_died(*this);
 }
 
 bool Peer::probe(std::uint64_t address) noexcept {
@@ -57,7 +79,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
         static_cast<std::uint64_t>(info.st_size) - reply.offset < reply.length)
         return stale;
     auto created = std::make_unique<RemoteMapping>();
-    const bool writable = (region_now->flags & wire::region_flags::writable) != 0;
+    const bool writable = (region_now->flags & wire::region_flags::writable_pages) != 0;
     auto mapping = Mapping::map(file.get(), skipped + reply.length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                                 static_cast<off_t>(reply.offset - skipped));
     if (!mapping.ok()) return stale;

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/loopback/agent.hpp"
 #include "backends/loopback/doorbell.hpp"
 #include "backends/loopback/region_table.hpp"
 #include "backends/loopback/rendezvous.hpp"
@@ -26,12 +27,17 @@ struct RemoteMapping {
     Mapping mapping;
 };
 
-/// Shared by all connections to one open device of one process.
-class Peer {
+class Device;
+
+/// Shared by all connections to one open device of one process. Where the system lets it, it sees the death of the
+/// process by itself: the sockets of the connections tell later where a forked child has them open, too.
+class Peer final : public AgentClient {
 public:
     /// `descriptors`: doorbell memory, doorbell event, region table. InvalidParameter: not what they should be.
-    static Result<std::shared_ptr<Peer>> create(const InstanceInfo& info, pid_t process,
+    static Result<std::shared_ptr<Peer>> create(Device& device, const InstanceInfo& info, pid_t process,
                                                 std::span<UniqueFd> descriptors);
+    explicit Peer(Device& device) noexcept : device_(device) {}
+    ~Peer() override;
 
     std::uint64_t instance_id() const noexcept { return instance_id_; }
     const RemoteDoorbell& doorbell() const noexcept { return doorbell_; }
@@ -42,12 +48,20 @@ public:
     /// Whether the peer is this very process: its addresses are good here.
     bool is_this_process() const noexcept { return same_process_; }
 
-    /// Where `address` of a mapped region is here; null where it is not mapped (yet). Good as long as the caller holds
-    /// the send lock under which it asked.
-    std::byte* mapped(std::uint32_t key, std::uint64_t address) const noexcept {
+    /// Orders what threads of this process do to each other's memory, for those who look at the two mappings of a
+    /// segment as if they were two memories, as the thread sanitizer does.
+    void order_with_own_threads() const noexcept {
+        if (same_process_) own_order_.fetch_add(1, std::memory_order_acq_rel);
+    }
+
+    /// Where a stretch of a mapped region is here; null where it is not mapped (yet). Good as long as the caller holds
+    /// the lock of the work queue under which it asked.
+    std::byte* mapped(std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept {
         const RemoteMapping* mapping = cache_[key % cache_.size()].load(std::memory_order_acquire);
         if (mapping == nullptr || mapping->key != key) return nullptr;
-        return mapping->local + (address - mapping->base);
+        const std::uint64_t offset = address - mapping->base;  // the peer's table may have changed since it was mapped
+        if (offset > mapping->length || length > mapping->length - offset) return nullptr;
+        return mapping->local + offset;
     }
 
     /// True once for each key that may have a place in the cache: the caller then asks the peer for the file. Regions
@@ -58,6 +72,8 @@ public:
     /// using them any more.
     std::vector<std::unique_ptr<RemoteMapping>> install(const MapMessage& reply, const UniqueFd& file);
 
+    /// Whether copy_from() or its own addresses lead to the peer's memory.
+    bool is_reachable() const noexcept { return same_process_ || process_vm(); }
     bool process_vm() const noexcept { return process_vm_.load(std::memory_order_relaxed); }
 
     /// Copies between local pieces and the peer's memory through the kernel. PermissionDenied: this way is closed from
@@ -70,7 +86,12 @@ private:
     using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
     Status copy(Copy how, std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
     bool probe(std::uint64_t address) noexcept;
+    static Status watch_process(const std::shared_ptr<Peer>& peer);
+    void on_readable(int fd) noexcept override;
 
+    static inline std::atomic<std::uint64_t> own_order_{0};
+    Device& device_;
+    UniqueFd process_fd_;
     std::uint64_t instance_id_ = 0;
     pid_t process_ = 0;
     bool same_process_ = false;

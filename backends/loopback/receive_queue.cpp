@@ -2,6 +2,7 @@
 #include "backends/loopback/receive_queue.hpp"
 
 #include "backends/loopback/endpoint.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -13,17 +14,38 @@ constexpr std::uint32_t publish_every = wire::slot_count / 4;
 
 bool is_write(SlotKind kind) noexcept { return kind == SlotKind::WriteNotice || kind == SlotKind::RefusedNotice; }
 
+CompletedOperation received_operation(SlotKind kind) noexcept {
+    return is_write(kind) ? CompletedOperation::ReceiveRdmaWrite : CompletedOperation::Receive;
+}
+
+bool takes_receive(SlotKind kind) noexcept {
+    return kind == SlotKind::Message || kind == SlotKind::Offer || is_write(kind);
+}
+
+wire::AgentTransfer agent_order(const wire::Slot& slot) noexcept {
+    wire::AgentTransfer order;
+    std::memcpy(&order, slot.payload, sizeof order);
+    return order;
+}
+
 }  // namespace
 
+ReceiveQueue::ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth,
+                           SharedReceiveQueue* shared)
+    : WorkQueue(depth), endpoint_(endpoint), completions_(completions), shared_(shared) {
+    if (shared_ != nullptr) shared_->join(member_);
+}
+
+ReceiveQueue::~ReceiveQueue() {
+    if (shared_ != nullptr) shared_->leave(member_);
+}
+
 Status ReceiveQueue::post(const ReceiveRequest& request) {
-    const DeviceAttributes& limits = endpoint_.device_attributes();
-    if (outstanding() >= limits.max_queue_depth) return {Code::QueueFull, "the receive queue is full"};
-    if (request.sges.size() > limits.max_sges) return {Code::InvalidParameter, "too many pieces"};
-    Entry& entry = entries_.vacant();
-    entry.sges.assign(request.sges);
-    entry.context = request.context;
-    entry.fault = request.fault;
-    entry.room = total_length(request.sges);
+    if (shared_ != nullptr) return {Code::InvalidState, "the endpoint takes its receives from a shared queue"};
+    if (is_full()) return {Code::QueueFull, "the receive queue is full"};
+    if (request.sges.size() > endpoint_.device_attributes().max_sges)
+        return {Code::InvalidParameter, "too many pieces"};
+    entries_.vacant().assign(request);
     entries_.commit();
     count(1);
     if (rejecting_) {
@@ -63,6 +85,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
     withdraw();
     rejecting_ = reject;
     in_message_ = false;
+    flush_.reset();
     while (!entries_.empty()) complete_front({}, CompletionCode::Flushed, 0);
 }
 
@@ -73,6 +96,7 @@ void ReceiveQueue::progress() noexcept {
         const wire::Slot& slot = connection_->incoming_slots()[next_ & slot_mask];
         if (slot.sequence.load(std::memory_order_acquire) != next_ + 1) break;
         const Arrival arrival = read(slot);
+        if (!is_due(arrival, slot)) break;
         connection_->told_credit.store(slot.credit, std::memory_order_relaxed);
         consume(arrival, slot);
         if (endpoint_.is_breaking()) break;  // the slot that could not be received stays unconfirmed
@@ -112,16 +136,83 @@ ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept 
     return arrival;
 }
 
+bool ReceiveQueue::is_due(const Arrival& arrival, const wire::Slot& slot) noexcept {
+    if (takes_receive(arrival.kind) && shared_ != nullptr && !in_message_ && !have_receive()) return false;
+    if (arrival.kind == SlotKind::Offer) return is_fetched(arrival, slot);
+    return arrival.kind != SlotKind::AgentFlush || is_flushed(slot);
+}
+
+/// Takes a receive from the shared queue for the message that begins.
+bool ReceiveQueue::have_receive() noexcept {
+    if (!entries_.empty()) return true;
+    if (!completions_.has_room()) return false;
+    if (!shared_->take(entries_.vacant(), member_, connection_->number())) return false;
+    entries_.commit();
+    count(1);
+    return true;
+}
+
+/// Copies the offered message into the receive, which consume() then completes. An offer that was withdrawn in the
+/// meantime, or whose owner has died, is as good as never made: the end of the connection follows.
+bool ReceiveQueue::is_fetched(const Arrival& arrival, const wire::Slot& slot) noexcept {
+    if (entries_.empty()) return true;
+    fetched_ = check(entries_.front(), arrival);
+    if (fetched_ != CompletionCode::Success) return true;
+    wire::OfferedMemory offer;
+    std::memcpy(&offer, slot.payload, sizeof offer);
+    const Status status = fetch(offer, entries_.front(), arrival.length);
+    if (connection_->has_peer_withdrawn() || status.code() == Code::Unreachable) return false;
+    if (status.ok()) return true;
+    log(LogLevel::Error, "a message that the peer offered cannot be read: %s", status.where());
+    endpoint_.request_break();
+    report_fault(wire::Fault::Operation);
+    return false;
+}
+
+Status ReceiveQueue::fetch(const wire::OfferedMemory& offer, const Receive& into, std::uint32_t length) noexcept {
+    Peer& peer = connection_->peer();
+    const auto region = peer.region(offer.key);
+    constexpr std::uint32_t open = wire::region_flags::remote_write | wire::region_flags::remote_read;
+    const bool mappable = region && (region->flags & wire::region_flags::mappable) != 0 && (region->flags & open) != 0;
+    const std::byte* source = nullptr;
+    if (peer.is_this_process())
+        source = reinterpret_cast<const std::byte*>(offer.address);
+    else if (mappable)
+        source = peer.mapped(offer.key, offer.address, length);
+    if (source != nullptr) {
+        peer.order_with_own_threads();
+        scatter(into.sges.span(), 0, source, length);
+        peer.order_with_own_threads();
+        return {};
+    }
+    if (mappable && peer.should_request(offer.key)) connection_->request_mapping(offer.key);
+    std::array<iovec, max_pieces> pieces;
+    const std::size_t count = to_iovecs(into.sges.span(), 0, length, pieces);
+    return peer.copy_from(offer.address, {pieces.data(), count}, length);
+}
+
+/// Starts the flush that the slot orders, or looks whether it is done; consume() then judges.
+bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
+    if (flush_ != nullptr) return flush_->state.load(std::memory_order_acquire) != FlushJob::State::Running;
+    const wire::AgentTransfer order = agent_order(slot);
+    if (!endpoint_.peer_may_access(RemoteUse::Flush, order.key, order.address, order.value)) return true;
+    flush_ = endpoint_.start_flush(order.address, order.value, connection_->number());
+    return flush_ == nullptr;
+}
+
 void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexcept {
     switch (arrival.kind) {
         case SlotKind::Message: receive_fragment(arrival); return;
+        case SlotKind::Offer:
         case SlotKind::WriteNotice:
         case SlotKind::RefusedNotice: {
             if (entries_.empty()) {
-                endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::ReceiveRdmaWrite);
+                endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, received_operation(arrival.kind));
                 return endpoint_.fail_receive();
             }
-            Entry& entry = entries_.front();
+            const Receive& entry = entries_.front();
+            if (arrival.kind == SlotKind::Offer && fetched_ != CompletionCode::Success)
+                return fail_front(arrival, fetched_);
             if (arrival.kind == SlotKind::RefusedNotice) return fail_front(arrival, CompletionCode::LocalProtection);
             if (entry.fault != CompletionCode::Success) return fail_front(arrival, entry.fault);
             return complete_front(arrival, CompletionCode::Success, arrival.length);
@@ -136,6 +227,7 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
         case SlotKind::AgentWrite:
         case SlotKind::AgentRead:
         case SlotKind::AgentAtomic: return serve_agent_order(arrival, slot);
+        case SlotKind::AgentFlush: return finish_flush(slot);
     }
     endpoint_.request_break();  // a kind that does not exist: the peer does not keep to the protocol
 }
@@ -157,7 +249,7 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         }
     }
     if (!skipping_) {
-        Entry& entry = entries_.front();
+        const Receive& entry = entries_.front();
         if (received_ + arrival.length > entry.room) return endpoint_.request_break();  // more than the peer had said
         scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
         received_ += arrival.length;
@@ -167,9 +259,9 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
 }
 
 /// What the guide (section 5.2) checks of a receive when a message has come.
-CompletionCode ReceiveQueue::check(Entry& entry, const Arrival& arrival) const noexcept {
+CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival) const noexcept {
     if (entry.fault != CompletionCode::Success) return entry.fault;
-    if (arrival.total > entry.room || arrival.total > endpoint_.attributes().max_transfer_bytes)
+    if (arrival.total > entry.room || arrival.total > endpoint_.max_transfer_bytes())
         return CompletionCode::LocalLength;
     for (const Sge& sge : entry.sges.span())
         if (!endpoint_.may_use(sge, true)) return CompletionCode::LocalProtection;
@@ -178,51 +270,64 @@ CompletionCode ReceiveQueue::check(Entry& entry, const Arrival& arrival) const n
 
 void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept {
     const bool with_immediate = (arrival.flags & wire::slot_flags::immediate) != 0 && code == CompletionCode::Success;
-    completions_.push(
-        {.context = entries_.front().context,
-         .endpoint_context = endpoint_.context(),
-         .bytes = bytes,
-         .immediate = with_immediate ? arrival.immediate : 0,
-         .operation = is_write(arrival.kind) ? CompletedOperation::ReceiveRdmaWrite : CompletedOperation::Receive,
-         .code = code,
-         .with_immediate = with_immediate},
-        *this);
+    completions_.push({.context = entries_.front().context,
+                       .endpoint_context = endpoint_.context(),
+                       .bytes = bytes,
+                       .immediate = with_immediate ? arrival.immediate : 0,
+                       .operation = received_operation(arrival.kind),
+                       .code = code,
+                       .with_immediate = with_immediate},
+                      *this);
     entries_.pop();
 }
 
 void ReceiveQueue::fail_front(const Arrival& arrival, CompletionCode code) noexcept {
     complete_front(arrival, code, 0);
     endpoint_.fail_receive();
-    if (endpoint_.is_breaking()) report_fault();
+    if (endpoint_.is_breaking()) report_fault(wire::Fault::Operation);
 }
 
 /// Lets a sender that waits for confirmation know that this slot is why the connection broke.
-void ReceiveQueue::report_fault() noexcept {
+void ReceiveQueue::report_fault(wire::Fault fault) noexcept {
     if (published_ != next_) {
         published_ = next_;
         connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
     }
     connection_->incoming().consumer.fault_slot.store(next_, std::memory_order_relaxed);
-    connection_->incoming().consumer.fault.store(1, std::memory_order_release);
+    connection_->incoming().consumer.fault.store(fault, std::memory_order_release);
+}
+
+void ReceiveQueue::refuse_order(RemoteUse use) noexcept {
+    if (use == RemoteUse::Write)
+        endpoint_.raise(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
+    else
+        endpoint_.raise(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
+    endpoint_.fail_receive();
+    if (endpoint_.is_breaking()) report_fault(wire::Fault::Protection);
+}
+
+/// A flush is over, or was never begun: because the peer may not, or for want of memory or a thread.
+void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
+    const auto job = std::exchange(flush_, nullptr);
+    if (job != nullptr && job->state.load(std::memory_order_acquire) == FlushJob::State::Done) return;
+    const wire::AgentTransfer order = agent_order(slot);
+    if (!endpoint_.peer_may_access(RemoteUse::Flush, order.key, order.address, order.value))
+        return refuse_order(RemoteUse::Flush);
+    endpoint_.fail_receive();
+    if (endpoint_.is_breaking()) report_fault(wire::Fault::Operation);
 }
 
 /// An RDMA operation that the peer could not do itself. Its checks are repeated: the peer may be hostile, and the
 /// region may have changed.
 void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept {
-    wire::AgentTransfer order;
-    std::memcpy(&order, slot.payload, sizeof order);
+    const wire::AgentTransfer order = agent_order(slot);
     const bool atomic = arrival.kind == SlotKind::AgentAtomic;
     const bool read = arrival.kind == SlotKind::AgentRead;
     if (atomic ? arrival.length != 8 || order.address % 8 != 0
                : arrival.length > wire::fragment_bytes || order.offset > wire::area_bytes - arrival.length)
         return endpoint_.request_break();
-    if (!endpoint_.peer_may_access(order.key, order.address, arrival.length, read)) {
-        endpoint_.raise(read ? AsyncEventKind::RemoteReadProtection : AsyncEventKind::RemoteWriteProtection,
-                        read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite);
-        endpoint_.fail_receive();
-        if (endpoint_.is_breaking()) report_fault();
-        return;
-    }
+    const RemoteUse use = read ? RemoteUse::Read : RemoteUse::Write;
+    if (!endpoint_.peer_may_access(use, order.key, order.address, arrival.length)) return refuse_order(use);
     auto* target = reinterpret_cast<std::byte*>(order.address);
     std::byte* area = connection_->incoming_area() + order.offset;
     if (atomic)

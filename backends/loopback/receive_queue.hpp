@@ -4,7 +4,8 @@
 
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
-#include "backends/loopback/sge_list.hpp"
+#include "backends/loopback/flusher.hpp"
+#include "backends/loopback/shared_receive_queue.hpp"
 
 namespace viaduct::loopback {
 
@@ -13,9 +14,12 @@ class Endpoint;
 /// Everything is called with the lock of the completion queue held, but for posted_total().
 class ReceiveQueue final : public WorkQueue {
 public:
-    ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions) : endpoint_(endpoint), completions_(completions) {}
+    /// `shared`: where receives are taken from, or null.
+    ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth, SharedReceiveQueue* shared);
+    ~ReceiveQueue();
 
     CompletionQueue& completions() noexcept { return completions_; }
+    bool is_shared() const noexcept { return shared_ != nullptr; }
     Status post(const ReceiveRequest& request);
     void progress() noexcept override;
 
@@ -36,13 +40,6 @@ public:
     std::uint32_t posted_total() const noexcept { return posted_.load(std::memory_order_relaxed); }
 
 private:
-    struct Entry {
-        std::uint64_t context = 0;
-        CompletionCode fault = CompletionCode::Success;
-        std::uint64_t room = 0;
-        SgeList sges;
-    };
-
     /// The fields of a slot, copied once: the peer may change them at any time.
     struct Arrival {
         wire::SlotKind kind;
@@ -54,21 +51,33 @@ private:
     };
     Arrival read(const wire::Slot& slot) const noexcept;
 
+    /// Whether the slot may be consumed now; else it stays, and the connection is rung when it may.
+    bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept;
+    bool have_receive() noexcept;
+    bool is_flushed(const wire::Slot& slot) noexcept;
+    bool is_fetched(const Arrival& arrival, const wire::Slot& slot) noexcept;
+    Status fetch(const wire::OfferedMemory& offer, const Receive& into, std::uint32_t length) noexcept;
     void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
     void receive_fragment(const Arrival& arrival) noexcept;
-    CompletionCode check(Entry& entry, const Arrival& arrival) const noexcept;
+    CompletionCode check(const Receive& entry, const Arrival& arrival) const noexcept;
     void complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept;
     void fail_front(const Arrival& arrival, CompletionCode code) noexcept;
     void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept;
-    void report_fault() noexcept;
+    void finish_flush(const wire::Slot& slot) noexcept;
+    void refuse_order(RemoteUse use) noexcept;
+    void report_fault(wire::Fault fault) noexcept;
     void publish_consumed() noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
     Connection* connection_ = nullptr;  // consumed from
     Connection* announced_ = nullptr;   // told of receives
-    Ring<Entry> entries_;
+    SharedReceiveQueue* const shared_;
+    SharedReceiveQueue::Member member_;
+    Ring<Receive> entries_;  // with a shared queue: the receive of the message that is coming in
     std::atomic<std::uint32_t> posted_{0};
+    std::shared_ptr<FlushJob> flush_;                   // ordered by the slot that is next
+    CompletionCode fetched_ = CompletionCode::Success;  // what became of the message that the slot offers
 
     std::uint32_t next_ = 0;       // slots consumed, in total
     std::uint32_t published_ = 0;  // of those, told to the producer

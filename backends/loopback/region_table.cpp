@@ -11,8 +11,11 @@ namespace {
 
 constexpr std::uint32_t key_step = wire::max_regions;  // the upper half of a key counts the uses of an entry
 
-std::uint32_t access_flags(Access access) noexcept {
-    return (access.remote_write ? wire::region_flags::remote_write : 0) |
+/// All flags of a region from what its memory is and what its owner allows.
+std::uint32_t region_flags(std::uint32_t memory, Access access) noexcept {
+    const bool local_write = access.local_write && (memory & wire::region_flags::writable_pages) != 0;
+    return memory | (local_write ? wire::region_flags::local_write : 0) |
+           (access.remote_write ? wire::region_flags::remote_write : 0) |
            (access.remote_read ? wire::region_flags::remote_read : 0);
 }
 
@@ -47,8 +50,7 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
     } else {
         return Status(Code::NoResources, "all region keys are in use");
     }
-    std::uint32_t flags = access_flags(access);
-    if (memory->writable) flags |= wire::region_flags::writable;
+    std::uint32_t flags = memory->writable ? wire::region_flags::writable_pages : 0;
     if (memory->file.fd) {
         flags |= wire::region_flags::mappable;
         files_[key] = std::move(memory->file);
@@ -56,7 +58,7 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
     wire::RegionEntry& slot = entry(key);
     slot.base.store(reinterpret_cast<std::uint64_t>(address), std::memory_order_relaxed);
     slot.length.store(length, std::memory_order_relaxed);
-    slot.rights.store(rights_of(domain, flags), std::memory_order_relaxed);
+    slot.rights.store(rights_of(domain, region_flags(flags, access)), std::memory_order_relaxed);
     slot.key.store(key, std::memory_order_release);
     return key;
 }
@@ -65,8 +67,8 @@ void OwnRegionTable::set_rights(std::uint32_t key, std::uint32_t domain, Access 
     const std::lock_guard lock(*mutex_);
     wire::RegionEntry& slot = entry(key);
     const auto kept = static_cast<std::uint32_t>(slot.rights.load(std::memory_order_relaxed)) &
-                      (wire::region_flags::writable | wire::region_flags::mappable);
-    slot.rights.store(rights_of(domain, kept | access_flags(access)), std::memory_order_release);
+                      (wire::region_flags::writable_pages | wire::region_flags::mappable);
+    slot.rights.store(rights_of(domain, region_flags(kept, access)), std::memory_order_release);
 }
 
 void OwnRegionTable::remove(std::uint32_t key) noexcept {

@@ -15,6 +15,9 @@
 
 namespace viaduct::loopback {
 
+/// What a peer wants with a region.
+enum class RemoteUse : std::uint8_t { Write, Read, Flush };
+
 /// What one look at a table entry says. The values were consistent at the time of the look.
 struct RegionView {
     std::uint64_t base = 0;
@@ -24,6 +27,18 @@ struct RegionView {
 
     bool covers(std::uint64_t address, std::uint64_t bytes) const noexcept {
         return address >= base && address - base <= length && bytes <= length - (address - base);
+    }
+
+    /// The protection rule for peers: the region belongs to the domain of the endpoint that they are connected to, and
+    /// both the endpoint and the region accept the use.
+    bool allows(RemoteUse use, Access accepted, std::uint32_t of_domain, std::uint64_t address,
+                std::uint64_t bytes) const noexcept {
+        const auto has = [this](std::uint32_t wanted) { return (flags & wanted) == wanted; };
+        const bool write =
+            accepted.remote_write && has(wire::region_flags::remote_write | wire::region_flags::writable_pages);
+        const bool read = accepted.remote_read && has(wire::region_flags::remote_read);
+        const bool accepts = use == RemoteUse::Flush ? write || read : use == RemoteUse::Read ? read : write;
+        return accepts && domain == of_domain && covers(address, bytes);
     }
 };
 

@@ -12,6 +12,9 @@ namespace {
 
 using wire::SlotKind;
 
+/// Where a message is offered instead of sent; docs/performance.md has the measurements.
+constexpr std::uint64_t offer_from_bytes = 2 * 1024;
+
 void copy_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
     if (length == 8)
         std::memcpy(target, source, 8);  // one store, without the call
@@ -36,7 +39,21 @@ Reliability SendQueue::reliability() const noexcept { return endpoint_.attribute
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     if (operation.code != CompletionCode::Success) return fail(operation, operation.code);
     // The fence of the guide (section 5.2) needs no work here: an RDMA read is complete before the next request starts.
-    return operation.request->opcode == Opcode::Send ? send(operation) : rdma(operation);
+    switch (operation.request->opcode) {
+        case Opcode::Send: return send(operation);
+        case Opcode::Flush: return flush(operation);
+        case Opcode::RdmaWrite:
+        case Opcode::RdmaRead:
+        case Opcode::AtomicWrite: break;
+    }
+    return rdma(operation);
+}
+
+/// Whether the peer tells when it has received a message. One that takes its receives from a shared queue does not know
+/// before whether there will be one.
+bool SendQueue::is_confirmed() const noexcept {
+    return reliability() == Reliability::ReliableReception ||
+           (reliability() == Reliability::ReliableDelivery && connection_->peer_shares_receives());
 }
 
 SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
@@ -50,10 +67,11 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
             case Credit::Taken: operation.started = true;
         }
     }
-    const bool confirmed = reliability() == Reliability::ReliableReception;
+    const bool confirmed = is_confirmed();
     const std::uint8_t immediate = request.with_immediate ? wire::slot_flags::immediate : 0;
     const std::uint8_t last = confirmed ? wire::slot_flags::acknowledge : 0;
     if (confirmed) expect_ring();
+    if (may_offer(operation)) return offer(operation);
     if (operation.total <= wire::inline_bytes) {
         wire::Slot& slot = next_slot();
         gather(request.sges, 0, slot.payload, operation.total);
@@ -75,6 +93,23 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
         }
     }
     return hand_over(operation, confirmed);
+}
+
+/// One copy instead of two, for the price of an answer: for large messages, which the peer can fetch.
+bool SendQueue::may_offer(const Operation& operation) const noexcept {
+    return operation.total >= offer_from_bytes && operation.moved == 0 && operation.request->sges.size() == 1 &&
+           reliability() != Reliability::Unreliable && connection_->peer_reaches_here();
+}
+
+SendQueue::Outcome SendQueue::offer(Operation& operation) noexcept {
+    const Sge& piece = operation.request->sges.front();
+    expect_ring();
+    wire::Slot& slot = next_slot();
+    set_payload(slot, wire::OfferedMemory{reinterpret_cast<std::uint64_t>(piece.address), piece.key});
+    publish(slot, SlotKind::Offer,
+            wire::slot_flags::acknowledge | (operation.request->with_immediate ? wire::slot_flags::immediate : 0),
+            piece.length, operation.request->immediate);
+    return hand_over(operation, true);
 }
 
 /// The last slot of a message is written: it is done with here, or once the peer has confirmed it.
@@ -118,7 +153,7 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
 }
 
 CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcept {
-    if (operation.total > endpoint_.attributes().max_transfer_bytes) return CompletionCode::LocalLength;
+    if (operation.total > endpoint_.max_transfer_bytes()) return CompletionCode::LocalLength;
     if (operation.request->opcode == Opcode::AtomicWrite) return CompletionCode::Success;  // its value was taken before
     const bool written = operation.request->opcode == Opcode::RdmaRead;
     for (const Sge& sge : operation.request->sges)
@@ -126,16 +161,14 @@ CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcep
     return CompletionCode::Success;
 }
 
-/// The protection check of the target, made here because the target stays passive. The region must be there, allow the
-/// operation, and belong to the protection domain of the peer's endpoint, which must accept such operations.
+/// The protection check of the target, made here because the target stays passive.
 bool SendQueue::may_access(const RegionView& region, const Operation& operation) const noexcept {
-    const bool read = operation.request->opcode == Opcode::RdmaRead;
-    const Access accepted = connection_->remote_attributes().access;
-    const std::uint32_t needed =
-        read ? wire::region_flags::remote_read : wire::region_flags::remote_write | wire::region_flags::writable;
-    return (read ? accepted.remote_read : accepted.remote_write) && (region.flags & needed) == needed &&
-           region.domain == connection_->peer_domain() &&
-           region.covers(operation.request->remote.address, operation.total);
+    const SendRequest& request = *operation.request;
+    const bool flush = request.opcode == Opcode::Flush;
+    RemoteUse use = flush ? RemoteUse::Flush : RemoteUse::Write;
+    if (request.opcode == Opcode::RdmaRead) use = RemoteUse::Read;
+    return region.allows(use, connection_->remote_attributes().access, connection_->peer_domain(),
+                         request.remote.address, flush ? request.flush_bytes : operation.total);
 }
 
 /// Chooses the way to the peer's memory: directly where it is mapped here, else through the kernel, else through the
@@ -149,7 +182,7 @@ SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& r
     if (peer.is_this_process())
         target = reinterpret_cast<std::byte*>(remote.address);
     else if (mappable)
-        target = peer.mapped(remote.key, remote.address);
+        target = peer.mapped(remote.key, remote.address, operation.total);
     if (target != nullptr) {
         transfer_directly(operation, target);
         return Outcome::Finished;
@@ -179,11 +212,9 @@ void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexc
 
 SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
-    std::array<iovec, 256> pieces;
-    std::size_t count = 0;
+    std::array<iovec, max_pieces> pieces;
     const std::uint64_t length = operation.total - operation.moved;
-    for_stretch(request.sges, operation.moved, length,
-                [&](std::byte* piece, std::uint64_t part) { pieces[count++] = {.iov_base = piece, .iov_len = part}; });
+    const std::size_t count = to_iovecs(request.sges, operation.moved, length, pieces);
     Peer& peer = connection_->peer();
     const std::uint64_t address = request.remote.address + operation.moved;
     const std::span<const iovec> local(pieces.data(), count);
@@ -238,10 +269,36 @@ SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
     return rdma(operation);
 }
 
+/// What was written is in place before this request starts. Memory without a file behind it has nothing more to lose.
+SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
+    const SendRequest& request = *operation.request;
+    if (operation.awaiting) return await_flush(operation);
+    if (!request.sges.empty()) return fail(operation, CompletionCode::LocalFormat);
+    const auto region = connection_->peer().region(request.remote.key);
+    if (!region || !may_access(*region, operation)) return refuse(operation);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (request.flush_to == FlushTarget::Visibility || (region->flags & wire::region_flags::mappable) == 0)
+        return Outcome::Finished;
+    if (!have_slot()) return Outcome::Blocked;
+    expect_ring();
+    wire::Slot& slot = next_slot();
+    set_payload(slot, wire::AgentTransfer{request.remote.address, request.flush_bytes, request.remote.key, 0});
+    publish(slot, SlotKind::AgentFlush, wire::slot_flags::acknowledge, 0, 0);
+    operation.last_slot = next_;
+    operation.awaiting = true;
+    connection_->ring_peer();
+    return Outcome::Blocked;
+}
+
+SendQueue::Outcome SendQueue::await_flush(Operation& operation) noexcept {
+    read_consumed();
+    return is_consumed(operation.last_slot) ? Outcome::Finished : Outcome::Blocked;
+}
+
 /// Tells the peer of an RDMA write with immediate data, which takes a receive there.
 SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     if (!have_slot()) return Outcome::Blocked;
-    const bool confirmed = reliability() == Reliability::ReliableReception;
+    const bool confirmed = is_confirmed();
     if (confirmed) expect_ring();
     publish(next_slot(), SlotKind::WriteNotice,
             wire::slot_flags::immediate | (confirmed ? wire::slot_flags::acknowledge : 0),
@@ -255,13 +312,15 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
     if (!may_fail() || !have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;
     SlotKind kind = SlotKind::WriteRefused;
-    if (request.opcode == Opcode::RdmaRead)
+    if (request.opcode == Opcode::RdmaRead || request.opcode == Opcode::Flush)
         kind = SlotKind::ReadRefused;
     else if (request.with_immediate && request.opcode == Opcode::RdmaWrite)
         kind = SlotKind::RefusedNotice;
     publish(next_slot(), kind, 0, 0, request.immediate);
     connection_->ring_peer();
-    const bool told = request.opcode != Opcode::RdmaWrite || reliability() == Reliability::ReliableReception;
+    const bool told = request.opcode != Opcode::RdmaWrite || reliability() == Reliability::ReliableReception ||
+                      (reliability() == Reliability::ReliableDelivery &&
+                       endpoint_.attributes().refused_write == RefusedWrite::Reported);
     return fail(operation, told ? CompletionCode::RemoteProtection : CompletionCode::Success);
 }
 

@@ -16,16 +16,27 @@ CompletedOperation completed_operation(Opcode opcode) noexcept {
         case Opcode::RdmaWrite: return CompletedOperation::RdmaWrite;
         case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
         case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
+        case Opcode::Flush: return CompletedOperation::Flush;
     }
     return CompletedOperation::Send;
+}
+
+/// What the consumer's fault word means; the peer may have written anything.
+CompletionCode fault_code(wire::Fault fault) noexcept {
+    switch (fault) {
+        case wire::Fault::None: return CompletionCode::Success;
+        case wire::Fault::Protection: return CompletionCode::RemoteProtection;
+        case wire::Fault::Operation: break;
+    }
+    return CompletionCode::RemoteOperation;
 }
 
 }  // namespace
 
 Status SendQueue::post(const SendRequest& request) {
-    const DeviceAttributes& limits = endpoint_.device_attributes();
-    if (outstanding() >= limits.max_queue_depth) return {Code::QueueFull, "the send queue is full"};
-    if (request.sges.size() > limits.max_sges) return {Code::InvalidParameter, "too many pieces"};
+    if (is_full()) return {Code::QueueFull, "the send queue is full"};
+    if (request.sges.size() > endpoint_.device_attributes().max_sges)
+        return {Code::InvalidParameter, "too many pieces"};
     Operation operation;
     operation.request = &request;
     operation.total = total_length(request.sges);
@@ -89,6 +100,7 @@ void SendQueue::progress() noexcept {
 }
 
 void SendQueue::retire() noexcept {
+    if (cursor_ != 0) connection_->peer().order_with_own_threads();
     while (cursor_ != 0) {
         const Operation& operation = entries_.front().ready();
         if (!operation.finished && !is_consumed(operation.last_slot)) return;
@@ -99,6 +111,7 @@ void SendQueue::retire() noexcept {
 }
 
 void SendQueue::complete(const Operation& operation, CompletionCode code) noexcept {
+    if (code == CompletionCode::Success && !operation.request->signaled) return count(-1);
     completions_.push({.context = operation.request->context,
                        .endpoint_context = endpoint_.context(),
                        .bytes = code == CompletionCode::Success ? static_cast<std::uint32_t>(operation.total) : 0,
@@ -119,11 +132,12 @@ void SendQueue::attach(Connection& connection) noexcept {
 }
 
 void SendQueue::detach(CompletionCode in_flight) noexcept {
-    bool refused = false;
+    CompletionCode refused = CompletionCode::Success;
     if (connection_ != nullptr) {
+        connection_->withdraw_offers();
         read_consumed();
         retire();
-        refused = connection_->outgoing().consumer.fault.load(std::memory_order_acquire) != 0;
+        refused = fault_code(connection_->outgoing().consumer.fault.load(std::memory_order_acquire));
     }
     for (; !entries_.empty(); entries_.pop()) {
         const Operation& operation = entries_.front().ready();
@@ -132,8 +146,8 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
             code = operation.code;
         } else if (operation.in_flight || operation.awaiting) {
             code = in_flight;
-            if (std::exchange(refused, false)) {  // the oldest one is what the peer could not take
-                code = operation.awaiting ? CompletionCode::RemoteProtection : CompletionCode::RemoteOperation;
+            if (refused != CompletionCode::Success) {  // the oldest one is what the peer could not take
+                code = std::exchange(refused, CompletionCode::Success);
                 in_flight = CompletionCode::Flushed;
             }
         }
@@ -224,7 +238,7 @@ SendQueue::Credit SendQueue::take_credit() noexcept {
     const auto& line = connection_->outgoing().credit.posted;
     if (missing()) credit_ = connection_->told_credit.load(std::memory_order_relaxed);
     if (missing()) credit_ = line.load(std::memory_order_acquire);
-    if (missing()) {
+    if (missing() && !connection_->peer_shares_receives()) {
         if (reliability() == Reliability::Unreliable ||
             endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Break)
             return Credit::Missing;

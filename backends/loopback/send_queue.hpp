@@ -15,11 +15,12 @@ class Endpoint;
 /// Everything is called with the lock of the completion queue held.
 ///
 /// A request is executed right in the post if nothing stands before it; else it waits in `entries_`, and progress()
-/// goes on with it. Requests are started in order and completed in order; only Reliable Reception sends are in flight
-/// between the two.
+/// goes on with it. Requests are started in order and completed in order; only sends that the peer confirms are in
+/// flight between the two.
 class SendQueue final : public WorkQueue {
 public:
-    SendQueue(Endpoint& endpoint, CompletionQueue& completions) : endpoint_(endpoint), completions_(completions) {}
+    SendQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth)
+        : WorkQueue(depth), endpoint_(endpoint), completions_(completions) {}
 
     CompletionQueue& completions() noexcept { return completions_; }
     Status post(const SendRequest& request);
@@ -62,12 +63,16 @@ private:
 
     Outcome execute(Operation& operation) noexcept;
     Outcome send(Operation& operation) noexcept;
+    bool may_offer(const Operation& operation) const noexcept;
+    Outcome offer(Operation& operation) noexcept;
     Outcome rdma(Operation& operation) noexcept;
     Outcome transfer(Operation& operation, const RegionView& region) noexcept;
     void transfer_directly(Operation& operation, std::byte* target) noexcept;
     Outcome transfer_by_kernel(Operation& operation) noexcept;
     Outcome transfer_by_agent(Operation& operation) noexcept;
     Outcome await_agent(Operation& operation) noexcept;
+    Outcome flush(Operation& operation) noexcept;
+    Outcome await_flush(Operation& operation) noexcept;
     Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, bool confirmed) noexcept;
     Outcome refuse(Operation& operation) noexcept;
@@ -92,6 +97,7 @@ private:
     void enqueue(const Operation& operation);
     void retire() noexcept;
     Reliability reliability() const noexcept;
+    bool is_confirmed() const noexcept;
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;
 
     Endpoint& endpoint_;

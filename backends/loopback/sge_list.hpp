@@ -2,6 +2,8 @@
 // The pieces of a posted request, copied: two in place, longer lists on the heap, whose room is kept for reuse.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <array>
 #include <cstring>
 #include <span>
@@ -10,6 +12,8 @@
 #include "core/work.hpp"
 
 namespace viaduct::loopback {
+
+inline constexpr std::size_t max_pieces = 256;  // of a request
 
 class SgeList {
 public:
@@ -52,6 +56,15 @@ void for_stretch(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t le
         skip = 0;
         length -= part;
     }
+}
+
+/// The same stretch for the calls of readv(2) and its kin; `out` has room for every piece. Returns how many there are.
+inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length,
+                             std::span<iovec> out) noexcept {
+    std::size_t count = 0;
+    for_stretch(sges, skip, length,
+                [&](std::byte* piece, std::uint64_t part) { out[count++] = {.iov_base = piece, .iov_len = part}; });
+    return count;
 }
 
 inline void gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* target, std::uint64_t length) noexcept {

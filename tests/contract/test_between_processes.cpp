@@ -2,7 +2,6 @@
 // Two processes: the rules of the data path that one process cannot show, the ways to a peer's memory, and other
 // users. Scripts fail by throwing.
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +19,7 @@
 #include <vector>
 
 #include "tests/contract/backends.hpp"
-#include "tests/support/processes.hpp"
+#include "tests/contract/two_processes.hpp"
 
 using namespace viaduct;
 using namespace viaduct::testing;
@@ -28,53 +27,6 @@ using namespace std::chrono_literals;
 using Kind = ConnectionEventKind;
 
 namespace {
-
-/// One end of a connection between two processes. The server listens before it lets the client go on.
-struct End {
-    explicit End(backend::Provider& provider, const PortOptions& options = {}) : node(provider), port(node, options) {}
-
-    void serve(Wire& wire) {
-        const auto listener = node.listen("between processes");
-        wire.notify();
-        accept_on(port, *listener);
-    }
-    void call(Wire& wire) {
-        wire.await();
-        connect_to(port, node.address("between processes"));
-    }
-
-    Node node;
-    Port port;
-};
-
-/// How the initiator reaches the target's memory.
-struct Path {
-    const char* name;
-    Memory memory;
-    bool process_vm;
-};
-
-constexpr Path paths[] = {
-    {.name = "shared mapping", .memory = Memory::Shareable, .process_vm = true},
-    {.name = "heap, process_vm_*", .memory = Memory::Heap, .process_vm = true},
-    {.name = "heap, process_vm_* refused", .memory = Memory::Heap, .process_vm = false},
-    {.name = "shared mapping, process_vm_* refused", .memory = Memory::Shareable, .process_vm = false},
-};
-
-/// What another process has in its memory, without its help. False where the system does not tell.
-bool peek(pid_t process, std::uint64_t address, std::span<std::byte> bytes) {
-    const iovec local{.iov_base = bytes.data(), .iov_len = bytes.size()};
-    const iovec remote{.iov_base = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)),
-                       .iov_len = bytes.size()};
-    return process_vm_readv(process, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes.size());
-}
-
-void prepare(const Path& path) {
-    if (path.process_vm) return;
-    forbid_process_vm();
-    std::byte byte{};
-    require(!peek(getpid(), reinterpret_cast<std::uintptr_t>(&byte), {&byte, 1}), "process_vm_readv still works");
-}
 
 /// The abstract Unix sockets of the library on this machine, by name.
 std::vector<std::string> abstract_sockets() {
@@ -447,6 +399,84 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two that ask for each
         }
     };
     CHECK_NOTHROW(run_processes([&](Wire& wire) { side(0, 1, wire); }, [&](Wire& wire) { side(1, 0, wire); }));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: an exclusive service is busy for others, and then free") {
+    using backend::Sharing;
+    for (const bool dies : {false, true}) {
+        CAPTURE(dies);
+        const auto first = [&](Wire& wire) {
+            Node node(*provider());
+            auto listener = must(node.device->listen(node.address("alone"), Sharing::Exclusive));
+            wire.notify();
+            wire.await();
+            listener.reset();
+            require(node.device->listen(node.address("alone"), Sharing::Exclusive).ok(), "the service is free");
+            listener = must(node.device->listen(node.address("alone"), Sharing::Shared));
+            wire.notify();
+            wire.await();
+            listener.reset();
+            listener = must(node.device->listen(node.address("alone"), Sharing::Exclusive));
+            if (dies) die();
+            listener.reset();
+            wire.notify();
+            sleep_until_hangup(wire);
+        };
+        const auto second = [&](Wire& wire) {
+            Node node(*provider());
+            const auto code = [&](Sharing sharing) {
+                return node.device->listen(node.address("alone"), sharing).status().code();
+            };
+            wire.await();
+            require(code(Sharing::Exclusive) == Code::Busy, "exclusive beside exclusive");
+            wire.notify();
+            wire.await();
+            require(code(Sharing::Exclusive) == Code::Busy, "exclusive beside shared");
+            require(code(Sharing::Shared) == Code::Ok, "shared beside shared");
+            wire.notify();
+            sleep_until_hangup(wire);
+            const Deadline deadline = patience();  // the system closes the descriptors of the dead in its own time
+            while (dies && code(Sharing::Exclusive) == Code::Busy && !deadline.passed()) std::this_thread::yield();
+            require(code(Sharing::Exclusive) == Code::Ok, "the service is free");
+        };
+        CHECK_NOTHROW(run_processes(first, second));
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: refused writes are reported on every way, or are not") {
+    for (const Path& path : paths) {
+        for (const RefusedWrite choice : {RefusedWrite::Reported, RefusedWrite::Silent}) {
+            for (const std::size_t size : {std::size_t{8}, std::size_t{100'000}}) {
+                CAPTURE(path.name, static_cast<int>(choice), size);
+                const PortOptions options{.reliability = Reliability::ReliableDelivery, .refused_write = choice};
+                const auto initiator = [&](Wire& wire) {
+                    prepare(path);
+                    End end(*provider(), options);
+                    const Buffer mine(end.node, size);
+                    end.call(wire);
+                    const auto target = wire.receive<RemoteAddress>();
+                    const Sge from = mine.sge();
+                    end.port.post(write_of(1, from, target));
+                    const auto expected =
+                        choice == RefusedWrite::Reported ? CompletionCode::RemoteProtection : CompletionCode::Success;
+                    require(end.port.sent().code == expected, "what the initiator learns");
+                    require(end.port.event().kind == Kind::Lost, "the loss");
+                    wire.notify();
+                };
+                const auto target = [&](Wire& wire) {
+                    prepare(path);
+                    End end(*provider(), options);
+                    const Buffer closed(end.node, size, path.memory, {.remote_read = true});
+                    end.serve(wire);
+                    wire.send(closed.remote());
+                    wire.await();
+                    require(end.port.event().kind == Kind::Lost, "the loss");
+                    require(closed.load() == 0, "untouched memory");
+                };
+                CHECK_NOTHROW(run_processes(initiator, target));
+            }
+        }
+    }
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user's listener is not found") {

@@ -252,6 +252,32 @@ TEST_CASE_METHOD(EveryBackend, "connection: the other listener serves on when on
     }
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: an exclusive listener comes only where nobody listens yet") {
+    using backend::Sharing;
+    const auto listen = [&](Sharing sharing) { return far.device->listen(far.address("alone"), sharing); };
+    {
+        const auto listener = must(listen(Sharing::Exclusive));
+        CHECK(listen(Sharing::Exclusive).status().code() == Code::Busy);
+        // The one that is there serves on, and other services are nobody's business.
+        CHECK(far.device->listen(far.address("another"), Sharing::Exclusive).ok());
+        if (near.device->attributes().host != far.device->attributes().host)
+            CHECK(near.device->listen(near.address("alone"), Sharing::Exclusive).ok());
+        Port client(near);
+        Port server(far);
+        must(client.endpoint->connect(parameters_for(near, far.address("alone"))));
+        accept_on(server, *listener);
+        CHECK(client.event().kind == Kind::Established);
+    }
+    CHECK(listen(Sharing::Exclusive).ok());
+    auto first = must(listen(Sharing::Shared));
+    auto second = must(listen(Sharing::Shared));
+    CHECK(listen(Sharing::Exclusive).status().code() == Code::Busy);
+    first.reset();
+    CHECK(listen(Sharing::Exclusive).status().code() == Code::Busy);
+    second.reset();
+    CHECK(listen(Sharing::Exclusive).ok());
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: services are bytes of every length up to the limit") {
     const auto limit = near.device->attributes().max_service_bytes;
     REQUIRE(limit >= 64);

@@ -102,6 +102,19 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what was posted is flush
     CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, [](Port&, Wire&) {})));
 }
 
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what asked for no completion is flushed with one") {
+    const auto keeper = provider();
+    const auto before = [&](Port& port, Wire&) {
+        for (std::uint64_t i = 0; i < 20; ++i) {
+            SendRequest request{.context = i};  // the victim posts no receive
+            request.signaled = i % 2 == 0;
+            port.post(request);
+        }
+    };
+    const auto after = [&](Port& port) { check_flushed(take(*port.send_queue, 20), 0); };
+    CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, [](Port&, Wire&) {})));
+}
+
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what the peer had sent before its death is received") {
     const auto keeper = provider();
     std::unique_ptr<Buffer> buffer;

@@ -18,9 +18,13 @@ constexpr Reliability all_levels[] = {Reliability::Unreliable, Reliability::Reli
 struct Stage {
     Stage(Node& near, Node& far, Reliability level, Access server_access = {.remote_write = true, .remote_read = true})
         : reliability(level),
-          client(near, {.reliability = level, .receiver_not_ready = ReceiverNotReady::Break, .context = 1}),
+          client(near, {.reliability = level,
+                        .receiver_not_ready = ReceiverNotReady::Break,
+                        .refused_write = RefusedWrite::Silent,
+                        .context = 1}),
           server(far, {.reliability = level,
                        .receiver_not_ready = ReceiverNotReady::Break,
+                       .refused_write = RefusedWrite::Silent,
                        .access = server_access,
                        .context = 2}),
           mine(near, 64),
@@ -312,6 +316,49 @@ TEST_CASE_METHOD(EveryBackend, "errors: a refused RDMA write with immediate data
         stage.check_aftermath();
         CHECK_FALSE(far.async.try_take().has_value());
     }
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: of a refused write the initiator learns what it chose to learn") {
+    for (const Reliability level : all_levels) {
+        for (const RefusedWrite choice : {RefusedWrite::Reported, RefusedWrite::Silent}) {
+            for (const bool immediate : {false, true}) {
+                CAPTURE(static_cast<int>(level), static_cast<int>(choice), immediate);
+                const bool told = level == Reliability::ReliableReception ||
+                                  (level == Reliability::ReliableDelivery && choice == RefusedWrite::Reported);
+                // The choice is the initiator's: the target has made the other one.
+                const auto other = choice == RefusedWrite::Silent ? RefusedWrite::Reported : RefusedWrite::Silent;
+                Port client(near, {.reliability = level, .refused_write = choice});
+                Port server(far, {.reliability = level, .refused_write = other});
+                join(client, server);
+                const Buffer mine(near, 64);
+                const Buffer closed(far, 64, Memory::Heap, {});
+                const Sge from = mine.sge();
+                const Sge into = closed.sge();
+                server.post(receive_of(1, into));
+                const SendRequest request = write_of(2, from, closed.remote());
+                client.post(immediate ? with_immediate(request, 5) : request);
+                const Completion completion = client.sent();
+                CHECK(completion.context == 2);
+                CHECK(completion.code == (told ? CompletionCode::RemoteProtection : CompletionCode::Success));
+                if (level != Reliability::Unreliable) {
+                    CHECK(client.event().kind == Kind::Lost);
+                    CHECK(server.event().kind == Kind::Lost);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: an unsignaled write that is refused in silence completes in silence") {
+    Connection connection(near, far,
+                          {.reliability = Reliability::ReliableDelivery, .refused_write = RefusedWrite::Silent});
+    const Buffer mine(near, 64);
+    const Buffer closed(far, 64, Memory::Heap, {});
+    const Sge from = mine.sge();
+    connection.client.post(unsignaled(write_of(1, from, closed.remote())));
+    CHECK(connection.client.event().kind == Kind::Lost);
+    CHECK(connection.client.quiet());
+    CHECK(connection.client.endpoint->outstanding(QueueKind::Send) == 0);
 }
 
 TEST_CASE_METHOD(EveryBackend, "errors: an RDMA write with immediate data needs a receive") {

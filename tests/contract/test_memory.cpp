@@ -116,6 +116,62 @@ TEST_CASE_METHOD(EveryBackend, "memory: read-only pages can be sent and read, an
     }
 }
 
+TEST_CASE_METHOD(EveryBackend, "memory: without the local right nothing is received or read into it") {
+    const Access sealed{.remote_write = true, .remote_read = true, .local_write = false};
+    const auto check = [&](Memory memory, std::size_t size, const auto& change) {
+        CAPTURE(static_cast<int>(memory), size);
+        const Buffer mine(near, size, memory, sealed);
+        const Buffer theirs(far, size, memory, sealed);
+        const Buffer source(far, size);
+        const Buffer landing(far, size);
+        change(mine, theirs);
+        const Sge here = mine.sge();
+        const Sge there = theirs.sge();
+        const Sge into = landing.sge();
+        fill(mine.bytes(), 1);
+        {
+            Connection connection(near, far);
+            connection.server.post(receive_of(1, into));
+            connection.client.post(send_of(2, here));  // what is only read may be sent
+            CHECK(connection.client.sent().code == CompletionCode::Success);
+            CHECK(connection.server.received().code == CompletionCode::Success);
+            connection.client.post(write_of(3, here, theirs.remote()));  // the peer's right is another one
+            CHECK(connection.client.sent().code == CompletionCode::Success);
+            CHECK(matches(theirs.bytes(), 1));
+            connection.client.post(read_of(4, here, source.remote()));
+            CHECK(connection.client.sent().code == CompletionCode::LocalProtection);
+            CHECK(matches(mine.bytes(), 1));
+        }
+        {
+            Connection connection(near, far);
+            fill(mine.bytes(), 2);
+            connection.server.post(receive_of(5, there));
+            connection.client.post(send_of(6, here));
+            CHECK(connection.server.received().code == CompletionCode::LocalProtection);
+            CHECK(connection.client.sent().code == CompletionCode::RemoteOperation);
+            CHECK(matches(theirs.bytes(), 1));
+        }
+    };
+    for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
+        for (const std::size_t size : {std::size_t{64}, std::size_t{100'000}}) {
+            check(memory, size, [](const Buffer&, const Buffer&) {});
+            check(memory, size, [&](const Buffer& one, const Buffer& other) {
+                must(one.region().modify(near.domain, {}));
+                must(one.region().modify(near.domain, sealed));
+                must(other.region().modify(far.domain, {}));
+                must(other.region().modify(far.domain, sealed));
+            });
+        }
+    }
+    Connection connection(near, far);
+    const Buffer opened(near, 64, Memory::Heap, sealed);
+    const Buffer source(far, 64);
+    must(opened.region().modify(near.domain, {.local_write = true}));
+    const Sge piece = opened.sge();
+    connection.client.post(read_of(1, piece, source.remote()));
+    CHECK(connection.client.sent().code == CompletionCode::Success);
+}
+
 TEST_CASE_METHOD(EveryBackend, "memory: a change of rights counts from the next operation on") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         Connection connection(near, far);

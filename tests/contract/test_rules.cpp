@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The eight rules of the data path (docs/adr/0001-data-path.md) as far as one process can show them;
-// test_rules_between_processes.cpp has the rest.
+// The first eight rules of the data path (docs/adr/0001-data-path.md) as far as one process can show them;
+// test_between_processes.cpp and test_death.cpp have the rest. The later rules have files of their own:
+// test_shared_receives.cpp (9), test_work_queues.cpp (10), test_flush.cpp (11).
 #include <time.h>
 
 #include <array>

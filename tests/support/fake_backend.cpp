@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The fake backend's provider, devices, memory and completion queues.
+// The fake backend's provider, devices and memory.
 #include "tests/support/fake_backend.hpp"
 
 #include <sys/eventfd.h>
@@ -36,8 +36,6 @@ std::size_t FakeProvider::live_objects() const noexcept { return world_->live_ob
 namespace fake {
 namespace {
 
-constexpr std::uint32_t max_completions = 65536;
-
 DeviceAttributes attributes_of(std::uint32_t index) {
     DeviceAttributes attributes;
     attributes.name = "fake" + std::to_string(index);
@@ -47,7 +45,7 @@ DeviceAttributes attributes_of(std::uint32_t index) {
     attributes.max_queue_depth = 1024;
     attributes.max_sges = 256;
     attributes.max_completion_queues = 65536;
-    attributes.max_completions = max_completions;
+    attributes.max_completions = 65536;
     attributes.max_regions = 65536;
     attributes.max_region_bytes = std::uint64_t{1} << 40;
     attributes.max_protection_domains = 65536;
@@ -91,21 +89,19 @@ Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const bac
 }
 
 Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
-    auto channel = std::make_unique<Channel>(shared_world());
-    if (channel->fd() < 0) return Status(Code::NoResources, "eventfd");
-    return std::unique_ptr<backend::Channel>(std::move(channel));
+    return std::unique_ptr<backend::Channel>(std::make_unique<Channel>(shared_world()));
 }
 
 Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
     const backend::CompletionQueueInit& init) noexcept {
-    if (init.capacity == 0 || init.capacity > max_completions)
+    if (init.capacity == 0 || init.capacity > attributes_.max_completions)
         return Status(Code::InvalidParameter, "capacity of the completion queue");
     return std::unique_ptr<backend::CompletionQueue>(std::make_unique<CompletionQueue>(shared_world(), *this, init));
 }
 
 Status Device::check(const EndpointAttributes& attributes) const noexcept {
     if (attributes.reliability > Reliability::ReliableReception) return {Code::InvalidReliability, "reliability level"};
-    if (attributes.max_transfer_bytes == 0 || attributes.max_transfer_bytes > attributes_.max_transfer_bytes)
+    if (attributes.max_transfer_bytes > attributes_.max_transfer_bytes)
         return {Code::InvalidTransferSize, "maximum transfer size"};
     if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
     if (attributes.access.remote_read && attributes.reliability == Reliability::Unreliable)
@@ -113,14 +109,29 @@ Status Device::check(const EndpointAttributes& attributes) const noexcept {
     return {};
 }
 
+Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
+    const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept {
+    if (depth == 0 || depth > attributes_.max_queue_depth)
+        return Status(Code::InvalidParameter, "depth of the shared receive queue");
+    return std::unique_ptr<backend::SharedReceiveQueue>(
+        std::make_unique<SharedReceiveQueue>(shared_world(), *this, domain, depth));
+}
+
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
     if (const Status status = check(init.attributes); !status.ok()) return status;
+    for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
+        if (depth > attributes_.max_queue_depth && depth != backend::full_depth)
+            return Status(Code::InvalidParameter, "depth of a work queue");
     return std::unique_ptr<backend::Endpoint>(std::make_unique<Endpoint>(shared_world(), *this, init));
 }
 
-Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local) noexcept {
+Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept {
     auto listener = std::make_unique<Listener>(shared_world(), local);
     if (listener->fd() < 0) return Status(Code::NoResources, "eventfd");
+    const std::lock_guard lock(world().mutex);
+    if (sharing == backend::Sharing::Exclusive && world().next_listener(local) != nullptr)
+        return Status(Code::Busy, "the service has a listener");
+    world().listeners.push_back(listener.get());
     return std::unique_ptr<backend::Listener>(std::move(listener));
 }
 
@@ -164,62 +175,6 @@ void Signal::raise() noexcept {
 void Signal::clear() noexcept {
     eventfd_t count = 0;
     if (eventfd_read(fd_, &count) != 0) return;  // it was clear already
-}
-
-CompletionQueue::CompletionQueue(std::shared_ptr<World> world, Device& device,
-                                 const backend::CompletionQueueInit& init) noexcept
-    : Citizen(std::move(world)),
-      device_(device),
-      context_(init.context),
-      capacity_(init.capacity),
-      channel_(static_cast<Channel*>(init.channel)) {}
-
-std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
-    const std::lock_guard lock(world().mutex);
-    world().expire();
-    const std::size_t count = std::min(out.size(), entries_.size());
-    for (std::size_t i = 0; i < count; ++i) {
-        const Entry& entry = entries_.front();
-        out[i] = entry.completion;
-        --entry.outstanding->of(entry.completion.queue());
-        entries_.pop_front();
-    }
-    return count;
-}
-
-Status CompletionQueue::arm() noexcept {
-    if (channel_ == nullptr) return {Code::InvalidState, "completion queue without a channel"};
-    const std::lock_guard lock(world().mutex);
-    // Where completions wait, the signal stays: another waiter may not have seen it yet.
-    if (!entries_.empty()) {
-        channel_->signal.raise();
-    } else if (!armed_) {
-        channel_->signal.clear();
-    }
-    armed_ = true;
-    return {};
-}
-
-Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
-    if (capacity == 0 || capacity > max_completions) return {Code::InvalidParameter, "capacity"};
-    const std::lock_guard lock(world().mutex);
-    if (entries_.size() > capacity) return {Code::Busy, "completions wait"};
-    capacity_ = capacity;
-    return {};
-}
-
-void CompletionQueue::push(const Completion& completion, const std::shared_ptr<Outstanding>& outstanding) {
-    if (entries_.size() == capacity_) {
-        --outstanding->of(completion.queue());
-        device_.report({.kind = AsyncEventKind::CompletionQueueOverrun,
-                        .endpoint_context = completion.endpoint_context,
-                        .completion_queue_context = context_,
-                        .operation = completion.operation});
-        return;
-    }
-    entries_.push_back({completion, outstanding});
-    if (armed_) channel_->signal.raise();
-    armed_ = false;
 }
 
 }  // namespace fake

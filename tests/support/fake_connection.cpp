@@ -42,6 +42,9 @@ Endpoint::Endpoint(std::shared_ptr<World> world, Device& device, const backend::
       domain_(init.domain),
       send_queue_(static_cast<CompletionQueue*>(init.send_queue)),
       receive_queue_(static_cast<CompletionQueue*>(init.receive_queue)),
+      shared_receives_(static_cast<SharedReceiveQueue*>(init.shared_receives)),
+      send_depth_(std::min(init.send_depth, device.attributes().max_queue_depth)),
+      receive_depth_(std::min(init.receive_depth, device.attributes().max_queue_depth)),
       context_(init.context),
       observer_(init.observer) {}
 
@@ -142,10 +145,8 @@ void Endpoint::tell(const ConnectionEvent& event) noexcept {
     if (observer_ != nullptr) observer_->on_connection_event(event);
 }
 
-Listener::Listener(std::shared_ptr<World> world, const Address& local) : Citizen(std::move(world)), local_(local) {
-    const std::lock_guard lock(this->world().mutex);
-    this->world().listeners.push_back(this);
-}
+Listener::Listener(std::shared_ptr<World> world, const Address& local) noexcept
+    : Citizen(std::move(world)), local_(local) {}
 
 Listener::~Listener() {
     const std::lock_guard lock(world().mutex);

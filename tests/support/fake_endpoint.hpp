@@ -12,12 +12,6 @@ struct PostedSend {
     std::uint64_t bytes = 0;
 };
 
-struct PostedReceive {
-    ReceiveRequest request;
-    std::vector<Sge> pieces;
-    std::uint64_t bytes = 0;
-};
-
 class Endpoint final : public backend::Endpoint, private Citizen {
 public:
     Endpoint(std::shared_ptr<World> world, Device& device, const backend::EndpointInit& init);
@@ -39,6 +33,7 @@ public:
     static void join(Endpoint& one, Endpoint& other) noexcept;
     void tell(const ConnectionEvent& event) noexcept;
     const EndpointAttributes& attributes() const noexcept { return attributes_; }
+    void run_sends();
 
 private:
     enum class State { Idle, Connecting, Connected, Broken };
@@ -53,18 +48,20 @@ private:
     bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
     Status enqueue(const SendRequest& request);
     Status enqueue(const ReceiveRequest& request);
-    void run_sends();
     Outcome execute(const PostedSend& send);
     Outcome send_message(const PostedSend& send);
     Outcome write(const PostedSend& send);
     Outcome read(const PostedSend& send);
+    Outcome flush(const PostedSend& send);
     Outcome no_receive(CompletedOperation operation);
     Outcome remote_failure(CompletionCode code) const noexcept;
+    bool can_receive() const noexcept;
     PostedReceive take_receive();
     CompletionCode check(const PostedSend& send) const noexcept;
     CompletionCode check(const PostedReceive& receive, std::uint64_t needed) const noexcept;
-    bool may_use(const Sge& piece, bool to_write) const noexcept;
+    bool may_use(const Sge& piece, bool to_write, const backend::ProtectionDomain& domain) const noexcept;
     bool grants(const SendRequest& request, std::uint64_t bytes) const noexcept;
+    std::uint64_t max_transfer_bytes() const noexcept;
     void complete_send(const PostedSend& send, CompletionCode code);
     void complete_receive(const PostedReceive& receive, const PostedSend& message, CompletionCode code);
     void report(AsyncEventKind kind, CompletedOperation operation) noexcept;
@@ -81,6 +78,9 @@ private:
     const backend::ProtectionDomain* domain_;
     CompletionQueue* send_queue_;
     CompletionQueue* receive_queue_;
+    SharedReceiveQueue* shared_receives_;
+    std::uint32_t send_depth_;
+    std::uint32_t receive_depth_;
     std::uint64_t context_;
     EndpointObserver* observer_;
 

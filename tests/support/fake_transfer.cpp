@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The work queues of the fake backend: a request runs when it is posted, or when what it waits for has come.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -14,6 +18,7 @@ CompletedOperation operation_of(Opcode opcode) noexcept {
         case Opcode::RdmaWrite: return CompletedOperation::RdmaWrite;
         case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
         case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
+        case Opcode::Flush: return CompletedOperation::Flush;
     }
     return CompletedOperation::Send;
 }
@@ -46,7 +51,21 @@ std::span<std::byte> bytes_at(const RemoteAddress& remote, std::uint64_t count) 
     return {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(remote.address)), count};
 }
 
+/// Writes memory that belongs to a file to that file.
+bool persist(const RemoteAddress& remote, std::uint64_t count) noexcept {
+    const auto within_page = static_cast<std::uintptr_t>(remote.address) % static_cast<std::uintptr_t>(getpagesize());
+    return msync(bytes_at(remote, count).data() - within_page, within_page + count, MS_SYNC) == 0;
+}
+
 }  // namespace
+
+PostedReceive::PostedReceive(const ReceiveRequest& request)
+    : request(request), pieces(request.sges.begin(), request.sges.end()), bytes(total(pieces)) {}
+
+void World::run_waiting() noexcept {
+    const auto endpoints = waiting;  // run_sends() changes the original
+    for (Endpoint* endpoint : endpoints) endpoint->run_sends();
+}
 
 Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     const std::lock_guard lock(world().mutex);
@@ -65,18 +84,19 @@ Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& p
 Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     const std::lock_guard lock(world().mutex);
     posted = 0;
+    if (shared_receives_ != nullptr) return {Code::InvalidState, "receives are posted to the shared queue"};
     for (const ReceiveRequest& request : requests) {
         if (const Status status = enqueue(request); !status.ok()) return status;
         ++posted;
         if (state_ == State::Broken) flush_receives();
-        if (state_ == State::Connected) peer_->run_sends();
+        if (state_ == State::Connected) world().run_waiting();
     }
     return {};
 }
 
 Status Endpoint::enqueue(const SendRequest& request) {
     if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
-    if (outstanding_->send == device_.attributes().max_queue_depth) return {Code::QueueFull, "send queue"};
+    if (outstanding_->send == send_depth_) return {Code::QueueFull, "send queue"};
     ++outstanding_->send;
     sends_.push_back({request, {request.sges.begin(), request.sges.end()}, total(request.sges)});
     return {};
@@ -84,9 +104,9 @@ Status Endpoint::enqueue(const SendRequest& request) {
 
 Status Endpoint::enqueue(const ReceiveRequest& request) {
     if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
-    if (outstanding_->receive == device_.attributes().max_queue_depth) return {Code::QueueFull, "receive queue"};
+    if (outstanding_->receive == receive_depth_) return {Code::QueueFull, "receive queue"};
     ++outstanding_->receive;
-    receives_.push_back({request, {request.sges.begin(), request.sges.end()}, total(request.sges)});
+    receives_.emplace_back(request);
     return {};
 }
 
@@ -96,9 +116,14 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
 }
 
 void Endpoint::run_sends() {
+    auto& waiting = world().waiting;
     while (state_ == State::Connected && !sends_.empty()) {
         const Outcome outcome = execute(sends_.front());
-        if (outcome.waits) return;
+        if (outcome.waits) {
+            if (std::ranges::find(waiting, this) == waiting.end()) waiting.push_back(this);
+            return;
+        }
+        std::erase(waiting, this);
         complete_send(sends_.front(), outcome.code);
         sends_.pop_front();
         if (outcome.breaks) {
@@ -116,12 +141,13 @@ Endpoint::Outcome Endpoint::execute(const PostedSend& send) {
         case Opcode::RdmaWrite:
         case Opcode::AtomicWrite: return write(send);
         case Opcode::RdmaRead: return read(send);
+        case Opcode::Flush: return flush(send);
     }
     return {.code = CompletionCode::LocalFormat, .breaks = reliable()};
 }
 
 Endpoint::Outcome Endpoint::send_message(const PostedSend& send) {
-    if (peer_->receives_.empty()) return no_receive(CompletedOperation::Receive);
+    if (!peer_->can_receive()) return no_receive(CompletedOperation::Receive);
     const PostedReceive receive = peer_->take_receive();
     const CompletionCode code = peer_->check(receive, send.bytes);
     if (code == CompletionCode::Success) scatter(gather(send.pieces), receive.pieces);
@@ -131,7 +157,7 @@ Endpoint::Outcome Endpoint::send_message(const PostedSend& send) {
 
 Endpoint::Outcome Endpoint::write(const PostedSend& send) {
     const SendRequest& request = send.request;
-    if (request.with_immediate && peer_->receives_.empty()) return no_receive(CompletedOperation::ReceiveRdmaWrite);
+    if (request.with_immediate && !peer_->can_receive()) return no_receive(CompletedOperation::ReceiveRdmaWrite);
     const bool granted = peer_->grants(request, send.bytes);
     if (granted) {
         const auto data = gather(send.pieces);
@@ -164,23 +190,52 @@ Endpoint::Outcome Endpoint::read(const PostedSend& send) {
     return {};
 }
 
+/// Earlier requests have run to their end, so that only the way to a file is left.
+Endpoint::Outcome Endpoint::flush(const PostedSend& send) {
+    const SendRequest& request = send.request;
+    if (!peer_->grants(request, request.flush_bytes)) {
+        peer_->report(AsyncEventKind::RemoteWriteProtection, CompletedOperation::Flush);
+        return {.code = CompletionCode::RemoteProtection, .breaks = reliable()};
+    }
+    if (request.flush_to == FlushTarget::Persistence && !persist(request.remote, request.flush_bytes))
+        return {.code = CompletionCode::RemoteOperation, .breaks = reliable()};
+    return {};
+}
+
 /// The peer posted no receive (guide, sections 1.2.3 and 3.8.2).
 Endpoint::Outcome Endpoint::no_receive(CompletedOperation operation) {
-    if (reliable() && attributes_.receiver_not_ready == ReceiverNotReady::Wait) return {.waits = true};
+    const bool waits = reliable() && attributes_.receiver_not_ready == ReceiverNotReady::Wait;
+    if (waits || peer_->shared_receives_ != nullptr) return {.waits = true};
     peer_->report(AsyncEventKind::ReceiveQueueEmpty, operation);
     return remote_failure(CompletionCode::RemoteOperation);
 }
 
-/// Only Reliable Reception tells the sender what happened at the far end.
+/// Only Reliable Reception tells the sender what happened at the far end; Reliable Delivery, if asked to, of a refused
+/// write.
 Endpoint::Outcome Endpoint::remote_failure(CompletionCode code) const noexcept {
-    const bool told = attributes_.reliability == Reliability::ReliableReception;
+    const bool refused = code == CompletionCode::RemoteProtection;
+    const bool told = attributes_.reliability == Reliability::ReliableReception ||
+                      (refused && reliable() && attributes_.refused_write == RefusedWrite::Reported);
     return {.code = told ? code : CompletionCode::Success, .breaks = reliable()};
 }
 
+/// A message for a shared queue also waits for room for its completion.
+bool Endpoint::can_receive() const noexcept {
+    if (shared_receives_ == nullptr) return !receives_.empty();
+    return !shared_receives_->receives.empty() && !receive_queue_->full();
+}
+
 PostedReceive Endpoint::take_receive() {
-    PostedReceive receive = std::move(receives_.front());
-    receives_.pop_front();
+    if (shared_receives_ != nullptr) ++outstanding_->receive;  // this endpoint's from now on
+    auto& receives = shared_receives_ != nullptr ? shared_receives_->receives : receives_;
+    PostedReceive receive = std::move(receives.front());
+    receives.pop_front();
     return receive;
+}
+
+std::uint64_t Endpoint::max_transfer_bytes() const noexcept {
+    return attributes_.max_transfer_bytes != 0 ? attributes_.max_transfer_bytes
+                                               : device_.attributes().max_transfer_bytes;
 }
 
 CompletionCode Endpoint::check(const PostedSend& send) const noexcept {
@@ -188,28 +243,32 @@ CompletionCode Endpoint::check(const PostedSend& send) const noexcept {
     if (request.fault != CompletionCode::Success) return request.fault;
     const bool reads = request.opcode == Opcode::RdmaRead;
     const bool atomic = request.opcode == Opcode::AtomicWrite;
+    const bool flushes = request.opcode == Opcode::Flush;
     if (reads && !reliable()) return CompletionCode::LocalFormat;
-    if (request.with_immediate && (reads || atomic)) return CompletionCode::LocalFormat;
+    if (request.with_immediate && (reads || atomic || flushes)) return CompletionCode::LocalFormat;
+    if (flushes && !send.pieces.empty()) return CompletionCode::LocalFormat;
     if (atomic && request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
     if (atomic && send.bytes != 8) return CompletionCode::LocalLength;
-    if (send.bytes > attributes_.max_transfer_bytes) return CompletionCode::LocalLength;
+    if (send.bytes > max_transfer_bytes()) return CompletionCode::LocalLength;
     for (const Sge& piece : send.pieces)
-        if (!may_use(piece, reads)) return CompletionCode::LocalProtection;
+        if (!may_use(piece, reads, *domain_)) return CompletionCode::LocalProtection;
     return CompletionCode::Success;
 }
 
 CompletionCode Endpoint::check(const PostedReceive& receive, std::uint64_t needed) const noexcept {
     if (receive.request.fault != CompletionCode::Success) return receive.request.fault;
+    const auto& domain = shared_receives_ != nullptr ? shared_receives_->domain : *domain_;
     for (const Sge& piece : receive.pieces)
-        if (!may_use(piece, true)) return CompletionCode::LocalProtection;
+        if (!may_use(piece, true, domain)) return CompletionCode::LocalProtection;
     return receive.bytes < needed ? CompletionCode::LocalLength : CompletionCode::Success;
 }
 
-bool Endpoint::may_use(const Sge& piece, bool to_write) const noexcept {
+bool Endpoint::may_use(const Sge& piece, bool to_write, const backend::ProtectionDomain& domain) const noexcept {
     const auto found = world().regions.find(piece.key);
     if (found == world().regions.end()) return false;
     const Region& region = *found->second;
-    return &region.device() == &device_ && &region.domain() == domain_ && (!to_write || region.writable()) &&
+    return &region.device() == &device_ && &region.domain() == &domain &&
+           (!to_write || (region.writable() && region.access().local_write)) &&
            region.holds(reinterpret_cast<std::uintptr_t>(piece.address), piece.length);
 }
 
@@ -218,14 +277,17 @@ bool Endpoint::grants(const SendRequest& request, std::uint64_t bytes) const noe
     const auto found = world().regions.find(request.remote.key);
     if (found == world().regions.end()) return false;
     const Region& region = *found->second;
-    const bool reads = request.opcode == Opcode::RdmaRead;
-    const bool allowed = reads ? region.access().remote_read && attributes_.access.remote_read
-                               : region.access().remote_write && attributes_.access.remote_write && region.writable();
+    const bool may_read = region.access().remote_read && attributes_.access.remote_read;
+    const bool may_write = region.access().remote_write && attributes_.access.remote_write;
+    const bool allowed = request.opcode == Opcode::RdmaRead ? may_read
+                         : request.opcode == Opcode::Flush  ? may_read || may_write
+                                                            : may_write && region.writable();
     return allowed && &region.device() == &device_ && &region.domain() == domain_ &&
            region.holds(request.remote.address, bytes);
 }
 
 void Endpoint::flush_sends() {
+    std::erase(world().waiting, this);
     for (const PostedSend& send : sends_) complete_send(send, CompletionCode::Flushed);
     sends_.clear();
 }
@@ -236,6 +298,10 @@ void Endpoint::flush_receives() {
 }
 
 void Endpoint::complete_send(const PostedSend& send, CompletionCode code) {
+    if (code == CompletionCode::Success && !send.request.signaled) {
+        --outstanding_->send;
+        return;
+    }
     send_queue_->push({.context = send.request.context,
                        .endpoint_context = context_,
                        .bytes = code == CompletionCode::Success ? static_cast<std::uint32_t>(send.bytes) : 0,

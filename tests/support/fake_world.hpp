@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "core/backend.hpp"
+#include "core/event_channel.hpp"
 
 namespace viaduct::testing::fake {
 
+class CompletionQueue;
 class Endpoint;
 class Listener;
 class Region;
@@ -42,11 +44,15 @@ public:
     /// A waiting peer that the endpoint asks for and that asks for it.
     Endpoint* matching_peer(const Endpoint& endpoint) noexcept;
 
+    /// Lets the messages that wait for a receive, or for room in a completion queue, try again: the longest wait first.
+    void run_waiting() noexcept;
+
     std::mutex mutex;
     std::unordered_map<std::uint32_t, Region*> regions;
     std::uint32_t next_key = 1;
     std::deque<Listener*> listeners;
     std::vector<Endpoint*> connecting;
+    std::vector<Endpoint*> waiting;  ///< endpoints whose oldest send waits
     std::atomic<std::size_t> live_objects{0};
 };
 
@@ -79,8 +85,10 @@ public:
     Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override;
     Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
         const backend::CompletionQueueInit& init) noexcept override;
+    Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
+        const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept override;
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
-    Result<std::unique_ptr<backend::Listener>> listen(const Address& local) noexcept override;
+    Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
 
     Status check(const EndpointAttributes& attributes) const noexcept;
     void report(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
@@ -138,12 +146,26 @@ private:
     int fd_;
 };
 
+/// The events of its queues, one of each at most.
 class Channel final : public backend::Channel, private Citizen {
 public:
     using Citizen::Citizen;
-    int fd() const noexcept override { return signal.fd(); }
 
-    Signal signal;
+    int fd() const noexcept override;
+    Result<std::uint64_t> take_event() noexcept override;
+
+    // With the mutex held.
+    void leave_event(const CompletionQueue& queue, std::uint64_t context);
+    void take_back(const CompletionQueue& queue) noexcept;
+
+private:
+    struct Event {
+        const CompletionQueue* queue;
+        std::uint64_t context;
+    };
+
+    std::deque<Event> events_;
+    mutable ReadableFlag readable_;
 };
 
 /// Requests of one endpoint that were posted and not yet polled. Outlives the endpoint in its queues.
@@ -157,15 +179,22 @@ struct Outstanding {
 class CompletionQueue final : public backend::CompletionQueue, private Citizen {
 public:
     CompletionQueue(std::shared_ptr<World> world, Device& device, const backend::CompletionQueueInit& init) noexcept;
+    ~CompletionQueue() override;
 
     std::size_t poll(std::span<Completion> out) noexcept override;
+    bool ready() noexcept override;
     Status arm() noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
 
-    /// With the mutex held. A completion that finds no room is dropped and reported.
+    // With the mutex held.
+    bool full() const noexcept { return entries_.size() >= capacity_; }
+    /// A completion that finds no room is dropped and reported.
     void push(const Completion& completion, const std::shared_ptr<Outstanding>& outstanding);
 
 private:
+    /// Leaves an event where completions wait and one is asked for.
+    void notify();
+
     struct Entry {
         Completion completion;
         std::shared_ptr<Outstanding> outstanding;
@@ -179,15 +208,40 @@ private:
     std::deque<Entry> entries_;
 };
 
+/// A receive that waits for its message.
+struct PostedReceive {
+    explicit PostedReceive(const ReceiveRequest& request);
+
+    ReceiveRequest request;
+    std::vector<Sge> pieces;
+    std::uint64_t bytes = 0;
+};
+
+class SharedReceiveQueue final : public backend::SharedReceiveQueue, private Citizen {
+public:
+    SharedReceiveQueue(std::shared_ptr<World> world, const Device& device, const backend::ProtectionDomain& domain,
+                       std::uint32_t depth) noexcept
+        : Citizen(std::move(world)), domain(domain), device_(device), depth_(depth) {}
+
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+
+    const backend::ProtectionDomain& domain;
+    std::deque<PostedReceive> receives;
+
+private:
+    const Device& device_;
+    std::uint32_t depth_;
+};
+
 class Listener final : public backend::Listener, private Citizen {
 public:
-    Listener(std::shared_ptr<World> world, const Address& local);
+    Listener(std::shared_ptr<World> world, const Address& local) noexcept;
     ~Listener() override;
 
     int fd() const noexcept override { return signal_.fd(); }
     Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
 
-    /// With the mutex held.
+    // With the mutex held.
     void add(std::shared_ptr<Attempt> attempt);
     const Address& local() const noexcept { return local_; }
 

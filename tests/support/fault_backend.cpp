@@ -49,6 +49,9 @@ class Channel final : public Decorator<backend::Channel> {
 public:
     using Decorator::Decorator;
     int fd() const noexcept override { return inner().fd(); }
+    Result<std::uint64_t> take_event() noexcept override {
+        return attempt([&] { return inner().take_event(); });
+    }
 };
 
 const backend::ProtectionDomain& inner_of(const backend::ProtectionDomain& domain) noexcept {
@@ -68,11 +71,21 @@ class CompletionQueue final : public Decorator<backend::CompletionQueue> {
 public:
     using Decorator::Decorator;
     std::size_t poll(std::span<Completion> out) noexcept override { return inner().poll(out); }
+    bool ready() noexcept override { return inner().ready(); }
     Status arm() noexcept override {
         return attempt([&] { return inner().arm(); });
     }
     Status resize(std::uint32_t capacity) noexcept override {
         return attempt([&] { return inner().resize(capacity); });
+    }
+};
+
+class SharedReceiveQueue final : public Decorator<backend::SharedReceiveQueue> {
+public:
+    using Decorator::Decorator;
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
+        posted = 0;
+        return attempt([&] { return inner().post_receive(requests, posted); });
     }
 };
 
@@ -143,15 +156,23 @@ public:
         inner_init.channel = unwrap<Channel>(init.channel);
         return attempt([&] { return wrap<CompletionQueue>(inner().create_completion_queue(inner_init), plan()); });
     }
+    Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
+        const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept override {
+        return attempt([&] {
+            return wrap<SharedReceiveQueue>(inner().create_shared_receive_queue(inner_of(domain), depth), plan());
+        });
+    }
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override {
         auto inner_init = init;
         inner_init.domain = &inner_of(*init.domain);
         inner_init.send_queue = unwrap<CompletionQueue>(init.send_queue);
         inner_init.receive_queue = unwrap<CompletionQueue>(init.receive_queue);
+        inner_init.shared_receives = unwrap<SharedReceiveQueue>(init.shared_receives);
         return attempt([&] { return wrap<Endpoint>(inner().create_endpoint(inner_init), plan()); });
     }
-    Result<std::unique_ptr<backend::Listener>> listen(const Address& local) noexcept override {
-        return attempt([&] { return wrap<Listener>(inner().listen(local), plan()); });
+    Result<std::unique_ptr<backend::Listener>> listen(const Address& local,
+                                                      backend::Sharing sharing) noexcept override {
+        return attempt([&] { return wrap<Listener>(inner().listen(local, sharing), plan()); });
     }
 };
 

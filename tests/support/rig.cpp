@@ -61,8 +61,13 @@ std::unique_ptr<backend::Listener> Node::listen(std::string_view service) const 
     return must(device->listen(address(service)));
 }
 
-std::shared_ptr<CompletionQueue> Node::make_queue(std::uint32_t capacity, std::uint64_t context) const {
-    return must(CompletionQueue::create(device, capacity, context));
+std::shared_ptr<CompletionQueue> Node::make_queue(std::uint32_t capacity, std::uint64_t context,
+                                                  std::shared_ptr<Channel> channel) const {
+    return must(CompletionQueue::create(device, capacity, context, std::move(channel)));
+}
+
+std::shared_ptr<SharedReceiveQueue> Node::make_shared_receives(std::uint32_t depth) const {
+    return must(SharedReceiveQueue::create(domain, depth));
 }
 
 Port::Port(Node& node, const PortOptions& options)
@@ -73,12 +78,16 @@ Port::Port(Node& node, const PortOptions& options)
     if (options.reliability == Reliability::Unreliable) access.remote_read = false;
     endpoint = must(Endpoint::create({.attributes = {.reliability = options.reliability,
                                                      .receiver_not_ready = options.receiver_not_ready,
+                                                     .refused_write = options.refused_write,
                                                      .max_transfer_bytes = options.max_transfer_bytes,
                                                      .qos = 0,
                                                      .access = access},
                                       .domain = node.domain,
                                       .send_queue = send_queue,
                                       .receive_queue = receive_queue,
+                                      .shared_receives = options.shared_receives,
+                                      .send_depth = options.send_depth,
+                                      .receive_depth = options.receive_depth,
                                       .context = options.context,
                                       .observer = this}));
 }
@@ -187,6 +196,11 @@ SendRequest atomic_of(std::uint64_t context, const Sge& piece, const RemoteAddre
     return request_of(Opcode::AtomicWrite, context, piece, remote);
 }
 
+SendRequest flush_of(std::uint64_t context, const RemoteAddress& remote, std::uint64_t bytes,
+                     FlushTarget target) noexcept {
+    return {.context = context, .opcode = Opcode::Flush, .flush_to = target, .flush_bytes = bytes, .remote = remote};
+}
+
 ReceiveRequest receive_of(std::uint64_t context, const Sge& piece) noexcept {
     return {.context = context, .sges = {&piece, 1}};
 }
@@ -195,6 +209,15 @@ SendRequest with_immediate(SendRequest request, std::uint32_t immediate) noexcep
     request.with_immediate = true;
     request.immediate = immediate;
     return request;
+}
+
+SendRequest unsignaled(SendRequest request) noexcept {
+    request.signaled = false;
+    return request;
+}
+
+void post(SharedReceiveQueue& queue, const ReceiveRequest& request, const Where& where) {
+    must(queue.post_receive(request), where);
 }
 
 std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& listener, const Where& where) {

@@ -40,7 +40,10 @@ public:
     Address address(std::string_view service) const;
     Address exact_address(std::string_view service) const;
     std::unique_ptr<backend::Listener> listen(std::string_view service) const;
-    std::shared_ptr<CompletionQueue> make_queue(std::uint32_t capacity = 2048, std::uint64_t context = 0) const;
+    /// By default with room for what two full work queues hold.
+    std::shared_ptr<CompletionQueue> make_queue(std::uint32_t capacity = 16384, std::uint64_t context = 0,
+                                                std::shared_ptr<Channel> channel = nullptr) const;
+    std::shared_ptr<SharedReceiveQueue> make_shared_receives(std::uint32_t depth = 1024) const;
 
     EventQueue<AsyncEvent> async;
     std::shared_ptr<Device> device;
@@ -53,10 +56,14 @@ private:
 struct PortOptions {
     Reliability reliability = Reliability::ReliableReception;
     ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;
+    RefusedWrite refused_write = RefusedWrite::Reported;
     std::uint32_t max_transfer_bytes = 16u << 20;
     Access access{.remote_write = true, .remote_read = true};  ///< reads are left out where they cannot be had
     std::uint64_t context = 0;
     std::shared_ptr<CompletionQueue> queue;  ///< for both directions; by default each gets its own
+    std::shared_ptr<SharedReceiveQueue> shared_receives;
+    std::uint32_t send_depth = backend::full_depth;
+    std::uint32_t receive_depth = backend::full_depth;
 };
 
 /// An endpoint with its completion queues and its events.
@@ -122,8 +129,14 @@ SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept;
 SendRequest write_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
 SendRequest read_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
 SendRequest atomic_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
+SendRequest flush_of(std::uint64_t context, const RemoteAddress& remote, std::uint64_t bytes,
+                     FlushTarget target = FlushTarget::Visibility) noexcept;
 ReceiveRequest receive_of(std::uint64_t context, const Sge& piece) noexcept;
 SendRequest with_immediate(SendRequest request, std::uint32_t immediate) noexcept;
+SendRequest unsignaled(SendRequest request) noexcept;
+
+/// Posts a receive that endpoints share.
+void post(SharedReceiveQueue& queue, const ReceiveRequest& request, const Where& where = Where::current());
 
 /// Bytes that tell where they belong and which message they are.
 void fill(std::span<std::byte> bytes, std::uint32_t seed) noexcept;

@@ -145,6 +145,59 @@ TEST_CASE("completion queue: armed, the next completion makes the descriptor rea
     CHECK(readable(fd));
 }
 
+TEST_CASE("completion queue: has a channel of its own, or the one that it was given") {
+    FakeProvider provider;
+    Node node(provider);
+    const auto channel = must(Channel::create(node.device));
+    const auto first = node.make_queue(8, 1, channel);
+    const auto second = node.make_queue(8, 2, channel);
+    const auto lonely = node.make_queue(8, 3);
+    CHECK(&first->channel() == channel.get());
+    CHECK(first->fd() == channel->fd());
+    CHECK(second->fd() == channel->fd());
+    CHECK(lonely->fd() != channel->fd());
+    CHECK(lonely->channel().fd() == lonely->fd());
+}
+
+TEST_CASE("completion queue: keeps its channel alive") {
+    FakeProvider provider;
+    {
+        Node node(provider);
+        auto channel = must(Channel::create(node.device));
+        const auto queue = node.make_queue(8, 5, std::move(channel));
+        const Port port(node, {.queue = queue});
+        must(queue->arm());
+        must(port.endpoint->post_send({.context = 1}));
+        CHECK(readable(queue->fd()));
+        CHECK(must(queue->channel().take_event()) == 5);
+    }
+    CHECK(provider.live_objects() == 0);
+}
+
+TEST_CASE("completion queue: ready looks and takes nothing") {
+    Source source;
+    CHECK_FALSE(source.queue().ready());
+    source.produce(1);
+    CHECK(source.queue().ready());
+    CHECK(source.queue().ready());
+    CHECK(take(source.queue(), 1).front().context == 1);
+    CHECK_FALSE(source.queue().ready());
+}
+
+TEST_CASE("channel: sleep ends with an event, the deadline or a signal") {
+    Source source;
+    Channel& channel = source.queue().channel();
+    CHECK_FALSE(channel.sleep(Deadline::now()));
+    CHECK_FALSE(channel.sleep(Deadline::after(1ms)));
+    must(source.queue().arm());
+    source.produce(1);
+    CHECK(channel.sleep(Deadline::never()));
+    CHECK(channel.sleep(Deadline::never()));  // takes nothing
+    CHECK(channel.take_event().ok());
+    CHECK_FALSE(channel.sleep(Deadline::now()));
+    CHECK(channel.take_event().status().code() == Code::WouldBlock);
+}
+
 TEST_CASE("completion queue: sleep returns once something may be there") {
     Source source;
     must(source.queue().arm());
@@ -166,6 +219,21 @@ TEST_CASE("completion queue: a resize keeps what waits, or is refused") {
     const auto taken = take(source.queue(), 4);
     CHECK(taken.front().context == 1);
     CHECK(taken.back().context == 4);
+}
+
+TEST_CASE("wait_until: waits on whatever can be armed and slept on, and gives up with it") {
+    struct {
+        Status arm() noexcept { return ++arms < 4 ? Status() : Status(Code::InvalidState, "no more"); }
+        bool sleep(const Deadline&) noexcept { return ++sleeps < 3; }
+        int arms = 0;
+        int sleeps = 0;
+    } source;
+    CHECK_FALSE(wait_until(source, Deadline::never(), [] { return false; }));
+    CHECK(source.sleeps == 3);
+    CHECK(source.arms == 3);
+    source.sleeps = -10;
+    CHECK_FALSE(wait_until(source, Deadline::never(), [] { return false; }));
+    CHECK(source.arms == 4);
 }
 
 TEST_CASE("wait_until: says what the last look said") {

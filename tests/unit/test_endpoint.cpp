@@ -32,7 +32,8 @@ TEST_CASE("endpoint: attributes that the device lacks are refused, and nothing i
             .status()
             .code();
     };
-    CHECK(code({.max_transfer_bytes = 0}) == Code::InvalidTransferSize);
+    const auto limit = node.device->attributes().max_transfer_bytes;
+    CHECK(code({.max_transfer_bytes = limit + 1}) == Code::InvalidTransferSize);
     CHECK(code({.max_transfer_bytes = 100, .qos = 1}) == Code::InvalidQos);
     CHECK(code({.reliability = static_cast<Reliability>(9), .max_transfer_bytes = 100}) == Code::InvalidReliability);
     CHECK_FALSE(queue->in_use());
@@ -159,7 +160,7 @@ TEST_CASE("endpoint: modify changes attributes and domain, or nothing") {
     CHECK(other->in_use());
 
     auto wrong = attributes;
-    wrong.max_transfer_bytes = 0;
+    wrong.max_transfer_bytes = pair.node.device->attributes().max_transfer_bytes + 1;
     CHECK(pair.client.endpoint->modify(wrong, pair.node.domain).code() == Code::InvalidTransferSize);
     CHECK(pair.client.endpoint->attributes() == attributes);
     CHECK(pair.client.endpoint->domain() == other);
@@ -193,7 +194,12 @@ TEST_CASE("compatible: reliability, transfer size and quality of service must ag
     auto theirs = mine;
     theirs.access.remote_write = true;
     theirs.receiver_not_ready = ReceiverNotReady::Break;
+    theirs.refused_write = RefusedWrite::Silent;
     CHECK(compatible(mine, theirs).ok());
+    theirs.max_transfer_bytes = 0;  // fits every size
+    CHECK(compatible(mine, theirs).ok());
+    CHECK(compatible(theirs, mine).ok());
+    CHECK(compatible(theirs, theirs).ok());
     theirs.qos = 1;
     CHECK(compatible(mine, theirs).code() == Code::InvalidQos);
     theirs.max_transfer_bytes = 99;

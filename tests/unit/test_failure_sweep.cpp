@@ -13,6 +13,31 @@ using namespace viaduct::testing;
 
 namespace {
 
+/// Two endpoints that share receives, and completion queues that share a channel.
+void share(Node& node) {
+    const auto channel = must(Channel::create(node.device));
+    const auto queue = node.make_queue(16, 7, channel);
+    const auto receives = node.make_shared_receives(4);
+    const Buffer memory(node, 64);
+    Port client(node, {.send_depth = 2, .receive_depth = 2});
+    Port server(node, {.queue = queue, .shared_receives = receives});
+    const Sge from = memory.sge(0, 8);
+    const Sge into = memory.sge(8, 8);
+    const auto listener = must(node.device->listen(node.address("exclusive"), backend::Sharing::Exclusive));
+    must(client.endpoint->connect(parameters_for(node, node.address("exclusive"))));
+    accept_on(server, *listener);
+    require(client.event().kind == ConnectionEventKind::Established, "the connection");
+
+    must(queue->arm());
+    client.post(unsignaled(send_of(1, from)));
+    require(!queue->ready(), "a message that waits for a receive");
+    post(*receives, receive_of(2, into));
+    require(must(channel->take_event()) == 7, "the event");
+    require(server.received().context == 2, "receive");
+    client.post(flush_of(3, memory.remote(), 64, FlushTarget::Persistence));
+    require(client.sent().context == 3, "flush");
+}
+
 /// Open, register, connect, send, write, read, wait, change, close. Throws where a call reports a failure.
 void run_scenario(backend::Provider& provider) {
     Node node(provider);
@@ -47,6 +72,7 @@ void run_scenario(backend::Provider& provider) {
     must(client.endpoint->connect(parameters_for(node, node.address("refusing"))));
     must(next_request(*listener)->reject({}));
     require(client.event().kind == ConnectionEventKind::Rejected, "refusal");
+    share(node);
 }
 
 }  // namespace

@@ -127,6 +127,7 @@ CoreLink::CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends,
                                                                           .domain = api.domain(),
                                                                           .send_queue = sends_.queue,
                                                                           .receive_queue = receives_.queue,
+                                                                          .shared_receives = nullptr,
                                                                           .observer = this}));
     local_.host = api.device().host;
 }

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-namespace viaduct::vipl {
+namespace viaduct {
 
 /// Starts a thread that takes no signals: those belong to the program's threads. Throws std::system_error.
 template <class Body>
@@ -34,4 +34,4 @@ inline void end_thread(std::thread& thread) noexcept {
         thread.join();
 }
 
-}  // namespace viaduct::vipl
+}  // namespace viaduct

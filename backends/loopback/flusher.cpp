@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/flusher.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/log.hpp"
+#include "core/thread.hpp"
+
+namespace viaduct::loopback {
+namespace {
+
+FlushJob::State sync_to_storage(std::uint64_t address, std::uint64_t length) noexcept {
+    const std::uint64_t skipped = address % static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    if (msync(reinterpret_cast<void*>(address - skipped), length + skipped, MS_SYNC) == 0) return FlushJob::State::Done;
+    log(LogLevel::Error, "msync for a peer failed (errno %d)", errno);
+    return FlushJob::State::Failed;
+}
+
+}  // namespace
+
+Flusher::~Flusher() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    news_.notify_one();
+    end_thread(thread_);
+}
+
+std::shared_ptr<FlushJob> Flusher::start(std::uint64_t address, std::uint64_t length, std::uint32_t connection) {
+    auto job = std::make_shared<FlushJob>();
+    job->address = address;
+    job->length = length;
+    job->connection = connection;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!thread_.joinable()) thread_ = start_thread([this] { run(); });
+        jobs_.push_back(job);
+    }
+    news_.notify_one();
+    return job;
+}
+
+void Flusher::run() noexcept {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        news_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+        if (stop_) return;
+        const std::shared_ptr<FlushJob> job = std::move(jobs_.front());
+        jobs_.pop_front();
+        lock.unlock();
+        job->state.store(sync_to_storage(job->address, job->length), std::memory_order_release);
+        board_.ring_self(job->connection);
+        lock.lock();
+    }
+}
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/shared_receive_queue.hpp"
+
+#include <mutex>
+
+#include "backends/loopback/device.hpp"
+
+namespace viaduct::loopback {
+
+void Receive::assign(const ReceiveRequest& request) {
+    sges.assign(request.sges);
+    context = request.context;
+    fault = request.fault;
+    room = total_length(request.sges);
+}
+
+Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
+    posted = 0;
+    const std::lock_guard lock(lock_);
+    for (; posted < requests.size(); ++posted) {
+        if (receives_.size() >= depth_) return {Code::QueueFull, "the shared receive queue is full"};
+        if (requests[posted].sges.size() > device_.attributes().max_sges)
+            return {Code::InvalidParameter, "too many pieces"};
+        post(requests[posted]);
+    }
+    return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+void SharedReceiveQueue::post(const ReceiveRequest& request) {
+    receives_.vacant().assign(request);
+    receives_.commit();
+    if (waiting_ == 0) return;
+    for (Member* member : members_)
+        if (std::exchange(member->waiting, false)) device_.doorbell().ring_self(member->connection);
+    waiting_ = 0;
+}
+
+void SharedReceiveQueue::join(Member& member) {
+    const std::lock_guard lock(lock_);
+    members_.push_back(&member);
+}
+
+void SharedReceiveQueue::leave(Member& member) noexcept {
+    const std::lock_guard lock(lock_);
+    std::erase(members_, &member);
+    if (member.waiting) --waiting_;
+}
+
+bool SharedReceiveQueue::take(Receive& to, Member& member, std::uint32_t connection) noexcept {
+    const std::lock_guard lock(lock_);
+    if (receives_.empty()) {
+        member.connection = connection;
+        if (!std::exchange(member.waiting, true)) ++waiting_;
+        return false;
+    }
+    std::swap(to, receives_.front());
+    receives_.pop();
+    return true;
+}
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives that wait for whichever connection gets a message first.
+#pragma once
+
+#include <vector>
+
+#include "backends/loopback/ring.hpp"
+#include "backends/loopback/sge_list.hpp"
+#include "backends/loopback/sync.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::loopback {
+
+class Device;
+
+/// A posted receive.
+struct Receive {
+    std::uint64_t context = 0;
+    CompletionCode fault = CompletionCode::Success;
+    std::uint64_t room = 0;
+    SgeList sges;
+
+    /// Throws std::bad_alloc.
+    void assign(const ReceiveRequest& request);
+};
+
+/// Its lock is taken with that of a completion queue held, never the other way round.
+class SharedReceiveQueue final : public backend::SharedReceiveQueue {
+public:
+    SharedReceiveQueue(Device& device, std::uint32_t depth) : device_(device), depth_(depth) {}
+
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+
+    /// A receive queue that takes from here. Guarded by the lock of the shared one.
+    struct Member {
+        std::uint32_t connection = 0;  ///< on the doorbell board
+        bool waiting = false;          ///< its connection has a message and found no receive
+    };
+    void join(Member& member);  ///< throws std::bad_alloc
+    void leave(Member& member) noexcept;
+
+    /// Exchanges the oldest receive with `to`. False where there is none: the connection is rung by the next post.
+    bool take(Receive& to, Member& member, std::uint32_t connection) noexcept;
+
+private:
+    void post(const ReceiveRequest& request);
+
+    Device& device_;
+    const std::uint32_t depth_;
+    SpinLock lock_;  // guards what follows
+    Ring<Receive> receives_;
+    std::vector<Member*> members_;
+    std::size_t waiting_ = 0;  // members
+};
+
+}  // namespace viaduct::loopback

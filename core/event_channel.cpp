@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/event_channel.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace viaduct {
+
+ReadableFlag::~ReadableFlag() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+int ReadableFlag::fd() noexcept {
+    if (fd_ < 0) fd_ = eventfd(set_ ? 1 : 0, EFD_CLOEXEC);
+    return fd_;
+}
+
+void ReadableFlag::set(bool wanted) noexcept {
+    if (wanted == set_) return;
+    set_ = wanted;
+    if (fd_ < 0) return;
+    eventfd_t value = 1;
+    if (wanted) {
+        eventfd_write(fd_, value);
+        return;
+    }
+    // Only what set() wrote is read here, unless the consumer took it: then a read would block.
+    pollfd look{.fd = fd_, .events = POLLIN, .revents = 0};
+    if (::poll(&look, 1, 0) == 1) eventfd_read(fd_, &value);
+}
+
+Status await_readable(int fd) noexcept {
+    const bool patient = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
+    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&waiter, 1, patient ? -1 : 0);
+    if (ready == 1) return {};
+    return {Code::WouldBlock, "no event waits", ready == 0 ? EAGAIN : errno};
+}
+
+}  // namespace viaduct

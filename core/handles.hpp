@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The handles that programs see, and the way back from them to the objects. A handle has the size of a pointer, so that
+// front-ends whose handles are pointers cast it.
+#pragma once
+
+#include <cstdint>
+#include <new>
+
+#include "core/handle_table.hpp"
+
+namespace viaduct {
+
+/// Sets the handles of one kind of object apart from all others of the process. Front-ends specialise it: VIPL has
+/// 0x11 to 0x1f, DAT 0x21 to 0x2f, librpma 0x31 to 0x3f.
+template <class Object>
+inline constexpr std::uint8_t handle_kind = 0;
+
+/// Never destroyed: threads of the library may still look handles up while the process exits.
+template <class Object>
+union ImmortalTable {
+    static_assert(handle_kind<Object> != 0, "an object with handles needs a kind of its own");
+    ImmortalTable() noexcept : value(handle_kind<Object>) {}
+    ~ImmortalTable() {}
+    HandleTable<Object> value;
+};
+
+template <class Object>
+inline ImmortalTable<Object> handles;
+
+/// The object of a handle, or null where the handle is not a valid one of this kind.
+template <class Object>
+Object* resolve(std::uint64_t handle) noexcept {
+    return handles<Object>.value.find(handle);
+}
+template <class Object>
+Object* resolve(const void* handle) noexcept {
+    return resolve<Object>(reinterpret_cast<std::uint64_t>(handle));
+}
+
+/// Gives an object its handle for as long as it lives. Throws std::bad_alloc.
+template <class Object>
+class Registration {
+public:
+    explicit Registration(Object* object) : value_(handles<Object>.value.insert(object)) {
+        if (value_ == 0) throw std::bad_alloc();
+    }
+    ~Registration() { revoke(); }
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
+
+    void* handle() const noexcept { return reinterpret_cast<void*>(value_); }
+    std::uint64_t value() const noexcept { return value_; }
+
+    /// Makes the handle invalid before the object's end begins. False where it was invalid already: of several calls
+    /// that want to end the object, one gets it.
+    bool revoke() noexcept { return handles<Object>.value.erase(value_) != nullptr; }
+
+private:
+    const std::uint64_t value_;
+};
+
+}  // namespace viaduct

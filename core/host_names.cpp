@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/host_names.hpp"
+
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <new>
+
+namespace viaduct {
+namespace {
+
+HostAddress to_host(const sockaddr* address) noexcept {
+    if (address != nullptr && address->sa_family == AF_INET) {
+        const auto& bytes = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+        return HostAddress({reinterpret_cast<const std::uint8_t*>(&bytes), sizeof bytes});
+    }
+    if (address != nullptr && address->sa_family == AF_INET6) {
+        const auto& bytes = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr.s6_addr;
+        return HostAddress({bytes, sizeof bytes});
+    }
+    return {};
+}
+
+std::vector<HostAddress> interface_addresses() {
+    ifaddrs* interfaces = nullptr;
+    if (getifaddrs(&interfaces) != 0) interfaces = nullptr;
+    const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(interfaces, freeifaddrs);
+    std::vector<HostAddress> addresses;
+    for (const ifaddrs* entry = owner.get(); entry != nullptr; entry = entry->ifa_next)
+        addresses.push_back(to_host(entry->ifa_addr));
+    return addresses;
+}
+
+bool is_loopback(const HostAddress& address) noexcept {
+    const auto bytes = address.span();
+    if (bytes.size() == sizeof(in_addr)) return bytes[0] == IN_LOOPBACKNET;
+    return std::ranges::equal(bytes, in6addr_loopback.s6_addr);
+}
+
+}  // namespace
+
+std::string own_host_name() {
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    return name.data();
+}
+
+std::vector<HostAddress> resolve_host(const std::string& name) {
+    const addrinfo hints{.ai_flags = 0,
+                         .ai_family = AF_UNSPEC,
+                         .ai_socktype = SOCK_STREAM,  // one answer for each address
+                         .ai_protocol = 0,
+                         .ai_addrlen = 0,
+                         .ai_addr = nullptr,
+                         .ai_canonname = nullptr,
+                         .ai_next = nullptr};
+    addrinfo* answers = nullptr;
+    const int error = getaddrinfo(name.c_str(), nullptr, &hints, &answers);
+    if (error == EAI_MEMORY) throw std::bad_alloc();
+    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(error == 0 ? answers : nullptr, freeaddrinfo);
+    std::vector<HostAddress> addresses;
+    for (const addrinfo* answer = owner.get(); answer != nullptr; answer = answer->ai_next)
+        addresses.push_back(to_host(answer->ai_addr));
+    return addresses;
+}
+
+bool is_this_host(const std::vector<HostAddress>& addresses) {
+    if (std::ranges::any_of(addresses, is_loopback)) return true;
+    const auto own = interface_addresses();
+    return std::ranges::any_of(addresses, [&](const HostAddress& address) {
+        return !address.empty() && std::ranges::find(own, address) != own.end();
+    });
+}
+
+}  // namespace viaduct

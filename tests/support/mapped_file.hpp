@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A file without a name, mapped shared: memory that belongs to storage.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace viaduct::testing {
+
+/// Processes that are forked later share it. Throws where the system gives none.
+class MappedFile {
+public:
+    explicit MappedFile(std::size_t size);
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+    ~MappedFile();
+
+    std::span<std::byte> bytes() const noexcept { return bytes_; }
+
+    /// What the file has, as read from it.
+    std::vector<std::byte> content(std::size_t offset, std::size_t size) const;
+
+private:
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+    std::span<std::byte> bytes_;
+};
+
+}  // namespace viaduct::testing

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events behind a descriptor, and the sleep on it.
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <thread>
+#include <vector>
+
+#include "core/event_channel.hpp"
+
+using viaduct::await_readable;
+using viaduct::Code;
+using viaduct::EventChannel;
+using viaduct::ReadableFlag;
+
+namespace {
+
+bool readable(int fd) {
+    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&waiter, 1, 0) == 1;
+}
+
+void set_nonblocking(int fd, bool wanted) { REQUIRE(fcntl(fd, F_SETFL, wanted ? O_NONBLOCK : 0) == 0); }
+
+}  // namespace
+
+TEST_CASE("readable flag: follows what was set last, before and after the descriptor is made") {
+    ReadableFlag early;
+    early.set(true);
+    CHECK(readable(early.fd()));
+
+    ReadableFlag flag;
+    flag.set(true);
+    flag.set(false);
+    const int fd = flag.fd();
+    REQUIRE(fd >= 0);
+    CHECK_FALSE(readable(fd));
+    for (int round = 0; round < 3; ++round) {
+        flag.set(true);
+        flag.set(true);
+        CHECK(readable(fd));
+        flag.set(false);
+        CHECK_FALSE(readable(fd));
+        flag.set(false);
+    }
+    CHECK(flag.fd() == fd);
+}
+
+TEST_CASE("readable flag: blocks unless the consumer wants otherwise, and works either way") {
+    ReadableFlag flag;
+    const int fd = flag.fd();
+    CHECK((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0);
+    CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+    for (const bool nonblocking : {true, false}) {
+        set_nonblocking(fd, nonblocking);
+        flag.set(true);
+        CHECK(readable(fd));
+        flag.set(false);
+        CHECK_FALSE(readable(fd));
+    }
+}
+
+TEST_CASE("readable flag: a consumer who reads the descriptor hangs nobody") {
+    ReadableFlag flag;
+    flag.set(true);
+    eventfd_t value = 0;
+    REQUIRE(eventfd_read(flag.fd(), &value) == 0);
+    flag.set(false);  // nothing is left to be read
+    CHECK_FALSE(readable(flag.fd()));
+    flag.set(true);
+    CHECK(readable(flag.fd()));
+}
+
+TEST_CASE("readable flag: goes with its descriptor") {
+    int fd = -1;
+    {
+        ReadableFlag flag;
+        fd = flag.fd();
+    }
+    CHECK(fcntl(fd, F_GETFD) == -1);
+    CHECK(errno == EBADF);
+}
+
+TEST_CASE("event channel: holds what fits, in order") {
+    EventChannel<int> channel(3);
+    CHECK_FALSE(channel.try_take());
+    for (int round = 0; round < 5; ++round) {
+        for (int i = 0; i < 3; ++i) CHECK(channel.push(10 * round + i));
+        CHECK_FALSE(channel.push(99));
+        for (int i = 0; i < 3; ++i) CHECK(channel.try_take() == 10 * round + i);
+        CHECK_FALSE(channel.try_take());
+    }
+}
+
+TEST_CASE("event channel: has room once it was given some, and keeps what it holds") {
+    EventChannel<int> channel;
+    CHECK_FALSE(channel.push(1));
+    channel.enlarge(1);
+    CHECK(channel.push(1));
+    CHECK_FALSE(channel.push(2));
+    channel.enlarge(2);
+    CHECK(channel.push(2));
+    CHECK(channel.try_take() == 1);
+    CHECK(channel.try_take() == 2);
+}
+
+TEST_CASE("event channel: the descriptor is readable while events wait") {
+    EventChannel<int> channel(4);
+    CHECK(channel.push(1));
+    const int fd = channel.fd();  // asked for after the first event came
+    CHECK(readable(fd));
+    CHECK(channel.push(2));
+    CHECK(channel.try_take() == 1);
+    CHECK(readable(fd));
+    CHECK(channel.try_take() == 2);
+    CHECK_FALSE(readable(fd));
+    CHECK_FALSE(channel.try_take());
+    CHECK(channel.push(3));
+    CHECK(readable(fd));
+    CHECK(channel.fd() == fd);
+}
+
+TEST_CASE("event channel: a refused event changes nothing") {
+    EventChannel<int> channel(1);
+    CHECK(channel.push(1));
+    CHECK_FALSE(channel.push(2));
+    CHECK(channel.try_take() == 1);
+    CHECK_FALSE(readable(channel.fd()));
+}
+
+TEST_CASE("event channel: events that nobody has taken can be taken back") {
+    EventChannel<int> channel(8);
+    const int fd = channel.fd();
+    for (int i = 1; i <= 6; ++i) CHECK(channel.push(i));
+    channel.discard_if([](int event) { return event % 2 == 0; });
+    CHECK(readable(fd));
+    CHECK(channel.try_take() == 1);
+    channel.discard_if([](int event) { return event == 77; });
+    CHECK(readable(fd));
+    channel.discard_if([](int) { return true; });
+    CHECK_FALSE(readable(fd));
+    CHECK_FALSE(channel.try_take());
+    channel.discard_if([](int) { return true; });
+    CHECK(channel.push(7));
+    CHECK(channel.try_take() == 7);
+}
+
+TEST_CASE("event channel: an edge for each time that it fills") {
+    EventChannel<int> channel(4);
+    const int epoll = epoll_create1(EPOLL_CLOEXEC);
+    epoll_event event{.events = EPOLLIN | EPOLLET, .data = {}};
+    REQUIRE(epoll_ctl(epoll, EPOLL_CTL_ADD, channel.fd(), &event) == 0);
+    for (int round = 0; round < 3; ++round) {
+        CHECK(epoll_wait(epoll, &event, 1, 0) == 0);
+        CHECK(channel.push(round));
+        CHECK(epoll_wait(epoll, &event, 1, 0) == 1);
+        CHECK(channel.try_take() == round);
+    }
+    close(epoll);
+}
+
+TEST_CASE("event channel: of several takers each event reaches one") {
+    constexpr int threads = 3;
+    constexpr int count = 3000;
+    EventChannel<int> channel(16);
+    std::atomic<int> left{count};
+    std::atomic<long> sum{0};
+    std::vector<std::thread> takers;
+    takers.reserve(threads);
+    for (int t = 0; t < threads; ++t)
+        takers.emplace_back([&] {
+            while (left > 0) {
+                if (const auto event = channel.try_take()) {
+                    sum += *event;
+                    --left;
+                } else {
+                    pollfd waiter{.fd = channel.fd(), .events = POLLIN, .revents = 0};
+                    ::poll(&waiter, 1, 1);  // another taker may have been faster with the last
+                }
+            }
+        });
+    long expected = 0;
+    for (int i = 1; i <= count; ++i) {
+        while (!channel.push(i)) std::this_thread::yield();
+        expected += i;
+    }
+    for (auto& taker : takers) taker.join();
+    CHECK(sum == expected);
+    CHECK_FALSE(readable(channel.fd()));
+}
+
+TEST_CASE("await_readable: with O_NONBLOCK it says at once what there is") {
+    EventChannel<int> channel(2);
+    const int fd = channel.fd();
+    set_nonblocking(fd, true);
+    const auto status = await_readable(fd);
+    CHECK(status.code() == Code::WouldBlock);
+    CHECK(status.sys_errno() == EAGAIN);
+    CHECK(channel.push(1));
+    CHECK(await_readable(fd).ok());
+    CHECK(await_readable(fd).ok());  // takes nothing
+    CHECK(channel.try_take() == 1);
+    CHECK(await_readable(fd).code() == Code::WouldBlock);
+}
+
+TEST_CASE("await_readable: without O_NONBLOCK it sleeps until an event comes") {
+    EventChannel<int> channel(2);
+    for (int round = 0; round < 100; ++round) {
+        bool pushed = false;
+        std::thread other([&] { pushed = channel.push(round); });
+        CHECK(await_readable(channel.fd()).ok());
+        CHECK(channel.try_take() == round);
+        other.join();
+        CHECK(pushed);
+    }
+}
+
+TEST_CASE("await_readable: a signal ends the sleep") {
+    struct sigaction before {};
+    struct sigaction action {};
+    action.sa_handler = [](int) {};  // without SA_RESTART
+    REQUIRE(sigaction(SIGUSR1, &action, &before) == 0);
+    EventChannel<int> channel(1);
+    const int fd = channel.fd();
+    std::atomic<bool> done{false};
+    viaduct::Status status;
+    std::thread sleeper([&] {
+        status = await_readable(fd);
+        done = true;
+    });
+    // Before it sleeps a signal is lost on it.
+    while (!done) {
+        pthread_kill(sleeper.native_handle(), SIGUSR1);
+        std::this_thread::yield();
+    }
+    sleeper.join();
+    CHECK(status.code() == Code::WouldBlock);
+    CHECK(status.sys_errno() == EINTR);
+    REQUIRE(sigaction(SIGUSR1, &before, nullptr) == 0);
+}
