@@ -1,44 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * VIP_ERROR_RESOURCE of each call: the n-th allocation inside the call fails, for every n until the call succeeds.
  *
- * This program brings its own malloc, which fails on demand in one thread. A call either allocates, and then every
- * failure must give VIP_ERROR_RESOURCE and change nothing, or it does not, and then it succeeds without memory.
+ * A call either allocates, and then every failure must give VIP_ERROR_RESOURCE and change nothing, or it does not, and
+ * then it succeeds without memory.
  */
+#include "../support/failing_malloc.h"
 #include "endpoint.h"
 
-#include <errno.h>
 #include <stdlib.h>
-
-static _Thread_local long allocations_left = -1; /* negative: no limit */
-static _Thread_local long failures;
-
-#if !UNDER_SANITIZER
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *memory, size_t size);
-extern void *__libc_memalign(size_t alignment, size_t size);
-
-static int refuse(void) {
-    if (allocations_left < 0) return 0;
-    if (allocations_left > 0) {
-        --allocations_left;
-        return 0;
-    }
-    ++failures;
-    errno = ENOMEM;
-    return 1;
-}
-
-void *malloc(size_t size) { return refuse() ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return refuse() ? NULL : __libc_calloc(count, size); }
-void *realloc(void *memory, size_t size) { return refuse() ? NULL : __libc_realloc(memory, size); }
-void *memalign(size_t alignment, size_t size) { return refuse() ? NULL : __libc_memalign(alignment, size); }
-void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
-int posix_memalign(void **memory, size_t alignment, size_t size) {
-    *memory = memalign(alignment, size);
-    return *memory == NULL ? ENOMEM : 0;
-}
-#endif
 
 /* ---- The sweep --------------------------------------------------------------------------------------------------- */
 
@@ -48,20 +17,13 @@ static Listening waiting;
 
 typedef VIP_RETURN (*Call)(void);
 
-static VIP_RETURN with_allocations(Call call, long count) {
-    failures = 0;
-    allocations_left = count;
-    VIP_RETURN rc = call();
-    allocations_left = -1;
-    return rc;
-}
-
 /* The number of failures until the call gave what it gives with memory. */
 static long sweep(Call call, VIP_RETURN usual) {
     if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
     for (long n = 0;; ++n) {
-        VIP_RETURN rc = with_allocations(call, n);
-        if (failures == 0) {
+        limit_allocations(n);
+        VIP_RETURN rc = call();
+        if (lift_allocation_limit() == 0) {
             CHECK_RC(rc, usual);
             return n;
         }

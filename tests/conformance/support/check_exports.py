@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""check_exports.py LIBRARY NAMES | check_exports.py LIBRARY --like OTHER
+
+The library exports exactly the names in the file, one in each line; or exactly what the other library exports, symbol
+versions included. Where the other library is not installed there is nothing to compare: exit status 77.
+"""
+import pathlib
+import subprocess
+import sys
+
+SKIPPED = 77
+
+
+def exported(library):
+    """Names with their versions, as in name@@VERSION."""
+    command = ["nm", "-D", "--defined-only", "--with-symbol-versions", library]
+    lines = subprocess.run(command, check=True, text=True, capture_output=True).stdout
+    fields = (line.split() for line in lines.splitlines())
+    return {name for _, kind, name in fields if kind != "A"}  # A: the name of a symbol version
+
+
+def report(found, expected):
+    for name in sorted(expected - found):
+        print(f"missing: {name}")
+    for name in sorted(found - expected):
+        print(f"not expected: {name}")
+    print(f"{len(found)} names exported")
+    return found != expected
+
+
+def main():
+    library, *rest = sys.argv[1:]
+    if rest[0] != "--like":
+        names = pathlib.Path(rest[0]).read_text(encoding="ascii").split()
+        return report({name.split("@")[0] for name in exported(library)}, set(names))
+    if not pathlib.Path(rest[1]).exists():
+        print(f"{rest[1]} is not installed: nothing to compare with")
+        return SKIPPED
+    return report(exported(library), exported(rest[1]))
+
+
+sys.exit(main())

@@ -1,0 +1,82 @@
+# What the conformance suites share: one library under test, C11 programs against its header, and entries for CTest.
+#
+# A suite sets suite_name, includes this file and calls conformance_library.
+find_package(Threads REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+set(suite_support ${CMAKE_CURRENT_LIST_DIR})
+set(suite_page ${CMAKE_CURRENT_LIST_DIR}/../../../docs/conformance.md)
+
+set(strict_c -Wall -Wextra -Wpedantic)
+if(VIADUCT_WERROR)
+  list(APPEND strict_c -Werror)
+endif()
+
+# conformance_library(TARGET MODULE FILE): the library under test is TARGET of this project or, where the suite is
+# configured alone, the installed one that pkg-config calls MODULE. Sets suite_library (to link), suite_file (the shared
+# library) and suite_include_dir.
+macro(conformance_library target module file)
+  if(TARGET ${target})
+    set(suite_library ${target})
+    set(suite_file $<TARGET_FILE:${target}>)
+    set(suite_include_dir ${PROJECT_SOURCE_DIR}/api/${target}/include)
+  else()
+    find_package(PkgConfig REQUIRED)
+    pkg_check_modules(${target} REQUIRED IMPORTED_TARGET ${module})
+    set(suite_library PkgConfig::${target})
+    pkg_get_variable(suite_include_dir ${module} includedir)
+    pkg_get_variable(suite_lib_dir ${module} libdir)
+    set(suite_file ${suite_lib_dir}/${file})
+  endif()
+endmacro()
+
+function(conformance_compile target)
+  set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE ${strict_c})
+  target_link_libraries(${target} PRIVATE ${suite_library} Threads::Threads)
+endfunction()
+
+# conformance_support(SOURCES...): what all programs of the suite are linked with, besides the harness.
+function(conformance_support)
+  add_library(conformance_${suite_name}_support OBJECT ${suite_support}/harness.c ${ARGN})
+  conformance_compile(conformance_${suite_name}_support)
+endfunction()
+
+# conformance_program(NAME SOURCES...): an executable NAME, whose target has a longer name of its own.
+function(conformance_program name)
+  set(target conformance_${suite_name}_${name})
+  add_executable(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
+  conformance_compile(${target})
+endfunction()
+
+# conformance_test(NAME COMMAND...): an entry for CTest.
+function(conformance_test name)
+  add_test(NAME conformance.${suite_name}.${name} COMMAND ${ARGN})
+  set_tests_properties(conformance.${suite_name}.${name} PROPERTIES LABELS conformance TIMEOUT 600)
+endfunction()
+
+# conformance_cases(PROGRAMS...): programs of cases, each NAME.c with the support; out_of_memory also gets the malloc that
+# fails.
+function(conformance_cases)
+  foreach(program ${ARGN})
+    set(sources ${program}.c $<TARGET_OBJECTS:conformance_${suite_name}_support>)
+    if(program STREQUAL out_of_memory)
+      list(APPEND sources ${suite_support}/failing_malloc.c)
+    endif()
+    conformance_program(${program} ${sources})
+    conformance_test(${program} conformance_${suite_name}_${program})
+  endforeach()
+endfunction()
+
+# conformance_header(NAME COMPILER OPTIONS...): header_alone.c of the suite compiles in the language of the options.
+function(conformance_header name compiler)
+  conformance_test(${name} ${compiler} ${ARGN} -Wall -Wextra -pedantic-errors -Werror -fsyntax-only
+                   -I${suite_include_dir} ${CMAKE_CURRENT_SOURCE_DIR}/header_alone.c)
+endfunction()
+
+# docs/conformance.md names a case of the suite's programs for every code in documented.txt.
+function(conformance_table)
+  conformance_test(table ${Python3_EXECUTABLE} ${suite_support}/check_table.py ${suite_page}
+                   $<TARGET_FILE_DIR:conformance_${suite_name}_abi> ${CMAKE_CURRENT_SOURCE_DIR}/documented.txt)
+endfunction()
