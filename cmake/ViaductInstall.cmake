@@ -1,13 +1,25 @@
-# What `cmake --install` lays down: libraries, headers, pkg-config modules and the CMake package (and tools/ its
-# programs and manual pages). Nothing in the tree names the prefix, so that an installed tree may be moved.
+# What `cmake --install` lays down: libraries, headers, manual pages, pkg-config modules and the CMake package (and
+# tools/ its programs and their pages). Nothing in the tree names the prefix, so that an installed tree may be moved.
 include(CMakePackageConfigHelpers)
 
 set(VIADUCT_CORE_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR}/viaduct) # its headers are named "core/..."
 set(VIADUCT_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/Viaduct)
-set(VIADUCT_FRONTENDS vipl)
+set(VIADUCT_FRONTENDS vipl rpma)
+set(VIADUCT_MODULES viaduct vipl librpma) # of pkg-config
+set(VIADUCT_LIBRPMA_API_VERSION 1.2.0)
 
 target_compile_features(viaduct INTERFACE cxx_std_20)
 set_target_properties(viaduct ${VIADUCT_FRONTENDS} PROPERTIES INSTALL_RPATH "$ORIGIN")
+
+# librpma.h takes <infiniband/verbs.h> where there is one; what that declares is defined in libibverbs.
+find_library(VIADUCT_IBVERBS ibverbs)
+mark_as_advanced(VIADUCT_IBVERBS)
+set(librpma_libs -lrpma)
+if(VIADUCT_IBVERBS)
+  string(APPEND librpma_libs " -libverbs")
+  target_link_libraries(rpma INTERFACE $<INSTALL_INTERFACE:ibverbs>)
+endif()
+
 install(TARGETS viaduct EXPORT ViaductTargets INCLUDES DESTINATION ${VIADUCT_CORE_INCLUDEDIR})
 install(TARGETS ${VIADUCT_FRONTENDS} EXPORT ViaductTargets)
 
@@ -17,6 +29,27 @@ foreach(frontend IN LISTS VIADUCT_FRONTENDS)
           FILES_MATCHING PATTERN "*.h")
 endforeach()
 
+# The manual of a front-end: its pages, and for each function that a page names a page of that name which leads there.
+function(viaduct_install_manual directory)
+  file(GLOB pages ${directory}/*.[37])
+  set(aliases ${CMAKE_CURRENT_BINARY_DIR}/man3)
+  foreach(page IN LISTS pages)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
+    get_filename_component(name ${page} NAME)
+    string(REGEX MATCH "[37]$" section ${name})
+    install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+    file(STRINGS ${page} functions REGEX "^\\.Nm [a-z]")
+    foreach(line IN LISTS functions)
+      string(REGEX MATCH "[a-z][a-z0-9_]+" function "${line}")
+      if(NOT "${function}.${section}" STREQUAL name)
+        file(WRITE ${aliases}/${function}.3 ".so man3/${name}\n")
+        install(FILES ${aliases}/${function}.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+viaduct_install_manual(${PROJECT_SOURCE_DIR}/api/rpma/man)
+
 if(VIADUCT_TOOLS) # tools/CMakeLists.txt installs them
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(vi-ping vi-perf PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
@@ -24,7 +57,8 @@ endif()
 
 file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
-foreach(module viaduct ${VIADUCT_FRONTENDS})
+
+foreach(module IN LISTS VIADUCT_MODULES)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${module}.pc.in ${PROJECT_BINARY_DIR}/${module}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${module}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()

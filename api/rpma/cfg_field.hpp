@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How programs make, read and write configurations. Every field is atomic, so that threads may share a configuration.
+#pragma once
+
+#include <atomic>
+
+#include "api/rpma/handles.hpp"
+
+namespace viaduct::rpma {
+
+/// Makes a configuration with its defaults.
+template <class Cfg, class Opaque>
+int make_cfg(Opaque** handle) {
+    if (handle == nullptr) return RPMA_E_INVAL;
+    return guarded([&] {
+        hand_over(std::make_unique<Cfg>(), handle);
+        return 0;
+    });
+}
+
+template <class Cfg, class Value>
+int set_field(void* handle, std::atomic<Value> Cfg::*field, Value value) noexcept {
+    Cfg* cfg = resolve<Cfg>(handle);
+    if (cfg == nullptr) return RPMA_E_INVAL;
+    cfg->*field = value;
+    return 0;
+}
+
+template <class Cfg, class Value>
+int get_field(const void* handle, std::atomic<Value> Cfg::*field, Value* value) noexcept {
+    const Cfg* cfg = resolve<Cfg>(handle);
+    if (cfg == nullptr || value == nullptr) return RPMA_E_INVAL;
+    *value = cfg->*field;
+    return 0;
+}
+
+}  // namespace viaduct::rpma

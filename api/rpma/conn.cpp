@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/conn.hpp"
+
+#include "api/rpma/log.hpp"
+#include "api/rpma/peer_cfg.hpp"
+#include "api/rpma/translate.hpp"
+
+namespace viaduct::rpma {
+namespace {
+
+/// As long as InfiniBand's connection manager waits for an answer that does not come.
+constexpr std::chrono::seconds patience(67);
+
+/// The length of private data is an uint8_t.
+constexpr std::size_t max_private_data = 255;
+
+/// 24 bits, never 0, unique among the living, and not soon used again: the slot of a handle (core/handle_table.hpp) and
+/// what its generation leaves when divided by 15.
+std::uint32_t number_of(std::uint64_t handle) noexcept {
+    const auto slot = static_cast<std::uint32_t>(handle & 0xFFFFF);
+    const auto generation = static_cast<std::uint32_t>(handle >> 24);
+    return slot | (generation % 15 + 1) << 20;
+}
+
+/// Whether the device can do what is asked for.
+bool within_limits(const ConnSettings& settings, const DeviceAttributes& device) noexcept {
+    return settings.cq_size != 0 && settings.cq_size <= device.max_completions &&
+           settings.rcq_size <= device.max_completions && settings.sq_size <= device.max_queue_depth &&
+           settings.rq_size <= device.max_queue_depth;
+}
+
+/// The core takes a depth of 0 for the limit of the device; posts to a queue of size 0 do not get that far.
+std::uint32_t depth_of(std::uint32_t size) noexcept { return std::max<std::uint32_t>(size, 1); }
+
+}  // namespace
+
+Conn::Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& settings)
+    : domain_(std::move(domain)),
+      timeout_ms_(settings.timeout_ms),
+      sends_(settings.sq_size != 0),
+      receives_(settings.rq_size != 0 && settings.srq == nullptr),
+      registration_(this),
+      qp_number_(number_of(registration_.value())) {}
+
+int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings, Reliability reliability,
+                 std::unique_ptr<Conn>& conn) {
+    const Srq* srq = resolve<Srq>(settings.srq);
+    if (settings.srq != nullptr && srq == nullptr) return RPMA_E_INVAL;
+    if (srq != nullptr && srq->rcq() != nullptr && settings.shared_channel) {
+        log(RPMA_LOG_LEVEL_ERROR,
+            "a shared channel and a completion queue of the shared receive queue exclude each other\n");
+        return RPMA_E_INVAL;
+    }
+    if (srq != nullptr && srq->domain() != domain)
+        return failed({Code::InvalidParameter, "the shared receive queue is another peer's"});
+    if (!within_limits(settings, domain->device()->attributes()))
+        return failed({Code::InvalidParameter, "the size of a queue is beyond what the device can do"});
+    std::unique_ptr<Conn> created(new Conn(domain, settings));
+    if (const Status status = created->create_queues(settings, srq); !status.ok()) return failed(status);
+    if (const Status status = created->create_endpoint(settings, srq, reliability); !status.ok()) return failed(status);
+    conn = std::move(created);
+    return 0;
+}
+
+/// Makes them so large that nothing is lost where the program takes completions late.
+Status Conn::create_queues(const ConnSettings& settings, const Srq* srq) {
+    const auto& device = domain_->device();
+    const bool srq_has_queue = srq != nullptr && srq->rcq() != nullptr;
+    const bool separate = settings.rcq_size != 0 && !srq_has_queue;
+    const std::uint32_t receives = srq == nullptr ? settings.rq_size : srq->depth();
+    const std::uint32_t in_main = settings.sq_size + (separate || srq_has_queue ? 0 : receives);
+    std::shared_ptr<CompletionChannel> channel;
+    if (settings.shared_channel) {
+        auto made = make_channel(device);
+        if (!made.ok()) return made.status();
+        channel = std::move(*made);
+    }
+    auto cq = Cq::create(device, std::max(settings.cq_size, in_main), channel);
+    if (!cq.ok()) return cq.status();
+    cq_ = std::move(*cq);
+    if (!separate) return {};
+    auto rcq = Cq::create(device, std::max(settings.rcq_size, receives), channel);
+    if (!rcq.ok()) return rcq.status();
+    rcq_ = std::move(*rcq);
+    return {};
+}
+
+Status Conn::create_endpoint(const ConnSettings& settings, const Srq* srq, Reliability reliability) {
+    const Cq& receive_cq = srq != nullptr && srq->rcq() != nullptr ? *srq->rcq() : rcq_ != nullptr ? *rcq_ : *cq_;
+    auto endpoint = Endpoint::create({
+        .attributes = {.reliability = reliability, .access = {.remote_write = true, .remote_read = true}},
+        .domain = domain_,
+        .send_queue = cq_->queue(),
+        .receive_queue = receive_cq.queue(),
+        .shared_receives = srq == nullptr ? nullptr : srq->queue(),
+        .send_depth = depth_of(settings.sq_size),
+        .receive_depth = depth_of(settings.rq_size),
+        .context = qp_number_,
+        .observer = this,
+    });
+    if (!endpoint.ok()) return endpoint.status();
+    endpoint_ = std::move(*endpoint);
+    return {};
+}
+
+int Conn::connect(const Address& remote, const PrivateData& private_data) noexcept {
+    const Address local{.host = device().attributes().host, .service = {}};
+    const Status status = endpoint_->connect({
+        .local = local,
+        .remote = remote,
+        .private_data = private_data,
+        .deadline =
+            timeout_ms_ < 0 ? Deadline::after(patience) : Deadline::after(std::chrono::milliseconds(timeout_ms_)),
+    });
+    if (status.ok()) return 0;
+    // The program learns by an event what hardware would find out later.
+    const bool nobody_there = status.code() == Code::NoListener;
+    if (!nobody_there && status.code() != Code::Unreachable) return failed(status);
+    events_.push(nobody_there ? RPMA_CONN_REJECTED : RPMA_CONN_UNREACHABLE);
+    return 0;
+}
+
+int Conn::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
+    // No event tells of success, and the connection may end again before accept() returns.
+    established_ = true;
+    events_.push(RPMA_CONN_ESTABLISHED);
+    const Status status = endpoint_->accept(request, private_data);
+    return status.ok() ? 0 : failed(status);
+}
+
+int Conn::disconnect() noexcept {
+    if (!established_) return failed({Code::InvalidState, "disconnecting what was never connected"});
+    log(RPMA_LOG_LEVEL_NOTICE, "disconnecting\n");
+    endpoint_->disconnect();
+    endpoint_->fail();  // what is posted from now on is flushed, receives included
+    if (closed_.exchange(true)) return 0;
+    events_.discard_if([](rpma_conn_event event) { return event == RPMA_CONN_LOST; });
+    events_.push(RPMA_CONN_CLOSED);
+    return 0;
+}
+
+void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
+    if (event.kind == ConnectionEventKind::Established) {
+        private_data_ = event.private_data;
+        established_ = true;
+    }
+    if (event.kind == ConnectionEventKind::Disconnected && closed_.exchange(true)) return;
+    events_.push(to_event(event.kind));
+}
+
+int Conn::next_event(rpma_conn_event& event) noexcept {
+    while (true) {
+        if (const auto taken = events_.try_take()) {
+            take_note(*taken);
+            event = *taken;
+            return 0;
+        }
+        const int fd = events_.fd();
+        if (fd < 0) return failed({Code::SystemError, "making a descriptor"});
+        if (!await_readable(fd).ok()) return RPMA_E_NO_EVENT;
+    }
+}
+
+void Conn::take_note(rpma_conn_event event) noexcept {
+    log(RPMA_LOG_LEVEL_NOTICE, "%s\n", rpma_utils_conn_event_2str(event));
+    if (event == RPMA_CONN_ESTABLISHED) private_data_known_.store(true, std::memory_order_release);
+    // Receives that wait for a connection which does not come are flushed.
+    if (event == RPMA_CONN_REJECTED || event == RPMA_CONN_UNREACHABLE) endpoint_->fail();
+}
+
+void Conn::set_private_data(const PrivateData& data) noexcept {
+    private_data_ = data;
+    private_data_known_.store(true, std::memory_order_release);
+}
+
+rpma_conn_private_data Conn::private_data() const noexcept {
+    if (!private_data_known_.load(std::memory_order_acquire) || private_data_.empty())
+        return {.ptr = nullptr, .len = 0};
+    const auto bytes = private_data_.span();
+    return {.ptr = const_cast<std::uint8_t*>(bytes.data()),
+            .len = static_cast<std::uint8_t>(std::min(bytes.size(), max_private_data))};
+}
+
+}  // namespace viaduct::rpma
+
+using namespace viaduct;
+using namespace viaduct::rpma;
+
+int rpma_conn_next_event(struct rpma_conn* conn, enum rpma_conn_event* event) {
+    Conn* connection = resolve<Conn>(conn);
+    if (connection == nullptr || event == nullptr) return RPMA_E_INVAL;
+    return connection->next_event(*event);
+}
+
+int rpma_conn_get_event_fd(const struct rpma_conn* conn, int* fd) {
+    Conn* connection = resolve<Conn>(conn);
+    if (connection == nullptr || fd == nullptr) return RPMA_E_INVAL;
+    const int descriptor = connection->event_fd();
+    if (descriptor < 0) return failed({Code::SystemError, "making a descriptor"});
+    *fd = descriptor;
+    return 0;
+}
+
+int rpma_conn_get_private_data(const struct rpma_conn* conn, struct rpma_conn_private_data* pdata) {
+    const Conn* connection = resolve<Conn>(conn);
+    if (connection == nullptr || pdata == nullptr) return RPMA_E_INVAL;
+    *pdata = connection->private_data();
+    return 0;
+}
+
+int rpma_conn_apply_remote_peer_cfg(struct rpma_conn* conn, const struct rpma_peer_cfg* pcfg) {
+    Conn* connection = resolve<Conn>(conn);
+    const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
+    if (connection == nullptr || cfg == nullptr) return RPMA_E_INVAL;
+    connection->direct_write_to_pmem = cfg->direct_write_to_pmem.load();
+    return 0;
+}
+
+int rpma_conn_get_qp_num(const struct rpma_conn* conn, uint32_t* qp_num) {
+    const Conn* connection = resolve<Conn>(conn);
+    if (connection == nullptr || qp_num == nullptr) return RPMA_E_INVAL;
+    *qp_num = connection->qp_number();
+    return 0;
+}
+
+int rpma_conn_get_cq(const struct rpma_conn* conn, struct rpma_cq** cq_ptr) {
+    const Conn* connection = resolve<Conn>(conn);
+    if (connection == nullptr || cq_ptr == nullptr) return RPMA_E_INVAL;
+    *cq_ptr = connection->cq().handle();
+    return 0;
+}
+
+int rpma_conn_get_rcq(const struct rpma_conn* conn, struct rpma_cq** rcq_ptr) {
+    const Conn* connection = resolve<Conn>(conn);
+    if (connection == nullptr || rcq_ptr == nullptr) return RPMA_E_INVAL;
+    *rcq_ptr = connection->rcq() == nullptr ? nullptr : connection->rcq()->handle();
+    return 0;
+}
+
+int rpma_conn_wait(struct rpma_conn* conn, int flags, struct rpma_cq** cq, bool* is_rcq) {
+    (void)flags;  // librpma gives them no meaning
+    const Conn* connection = resolve<Conn>(conn);
+    if (connection == nullptr || cq == nullptr) return RPMA_E_INVAL;
+    CompletionChannel* channel = connection->shared_channel();
+    if (channel == nullptr) return RPMA_E_NOT_SHARED_CHNL;
+    Cq* found = nullptr;
+    if (const int result = channel->wait(found); result != 0) return result;
+    *cq = found->handle();
+    if (is_rcq != nullptr) *is_rcq = found == connection->rcq();
+    return 0;
+}
+
+int rpma_conn_get_compl_fd(const struct rpma_conn* conn, int* fd) {
+    const Conn* connection = resolve<Conn>(conn);
+    if (connection == nullptr || fd == nullptr) return RPMA_E_INVAL;
+    if (connection->shared_channel() == nullptr) return RPMA_E_NOT_SHARED_CHNL;
+    return rpma_cq_get_fd(connection->cq().handle(), fd);
+}
+
+int rpma_conn_disconnect(struct rpma_conn* conn) {
+    Conn* connection = resolve<Conn>(conn);
+    return connection == nullptr ? RPMA_E_INVAL : connection->disconnect();
+}
+
+int rpma_conn_delete(struct rpma_conn** conn_ptr) { return destroy<Conn>(conn_ptr); }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections, from the moment that their request is made.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "api/rpma/conn_cfg.hpp"
+#include "api/rpma/cq.hpp"
+#include "api/rpma/handles.hpp"
+#include "api/rpma/log.hpp"
+#include "api/rpma/srq.hpp"
+#include "core/endpoint.hpp"
+#include "core/event_channel.hpp"
+
+namespace viaduct::rpma {
+
+class Conn final : private EndpointObserver {
+public:
+    /// Fails for the reasons of rpma_conn_req_new(3). `reliability`: of the peer that asks, where one does.
+    static int create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings,
+                      Reliability reliability, std::unique_ptr<Conn>& conn);
+
+    rpma_conn* handle() const noexcept { return static_cast<rpma_conn*>(registration_.handle()); }
+    std::uint32_t qp_number() const noexcept { return qp_number_; }
+    const Device& device() const noexcept { return *domain_->device(); }
+    const Cq& cq() const noexcept { return *cq_; }
+    const Cq* rcq() const noexcept { return rcq_.get(); }
+
+    /// Null where the two queues have channels of their own.
+    CompletionChannel* shared_channel() const noexcept { return cq_->shares_channel() ? &cq_->channel() : nullptr; }
+
+    /// Begins to connect; an event tells the outcome, unless it is an error.
+    int connect(const Address& remote, const PrivateData& private_data) noexcept;
+    int accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept;
+    int disconnect() noexcept;
+
+    int next_event(rpma_conn_event& event) noexcept;
+    int event_fd() noexcept { return events_.fd(); }
+
+    int post(const SendRequest& request) noexcept {
+        const Status status = can_send() ? endpoint_->post_send(request) : cannot_send;
+        return status.ok() ? 0 : failed(status);
+    }
+    int post(const ReceiveRequest& request) noexcept {
+        const Status status = receives_ ? endpoint_->post_receive(request) : cannot_receive;
+        return status.ok() ? 0 : failed(status);
+    }
+
+    /// What came with the peer's request, or with its answer once that was taken notice of.
+    void set_private_data(const PrivateData& data) noexcept;
+    rpma_conn_private_data private_data() const noexcept;
+
+    /// What the peer says of itself (rpma_conn_apply_remote_peer_cfg(3)).
+    std::atomic<bool> direct_write_to_pmem{false};
+
+private:
+    static constexpr Status cannot_send{Code::InvalidState, "the connection does not stand, or has no send queue"};
+    static constexpr Status cannot_receive{Code::InvalidState, "the connection has no receive queue of its own"};
+
+    Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& settings);
+    bool can_send() const noexcept { return sends_ && established_.load(std::memory_order_relaxed); }
+    Status create_queues(const ConnSettings& settings, const Srq* srq);
+    Status create_endpoint(const ConnSettings& settings, const Srq* srq, Reliability reliability);
+    void on_connection_event(const ConnectionEvent& event) noexcept override;
+    void take_note(rpma_conn_event event) noexcept;
+
+    const std::shared_ptr<ProtectionDomain> domain_;
+    const int timeout_ms_;
+    const bool sends_;     // it has a send queue
+    const bool receives_;  // it has a receive queue of its own
+    std::atomic<bool> established_{false};
+    std::atomic<bool> closed_{false};  // RPMA_CONN_CLOSED was told
+    PrivateData private_data_;         // of the peer; set before private_data_known_ is
+    std::atomic<bool> private_data_known_{false};
+    EventChannel<rpma_conn_event> events_{3};  // at most: established, lost, closed
+    Registration<Conn> registration_;
+    const std::uint32_t qp_number_;
+    std::unique_ptr<Cq> cq_;
+    std::unique_ptr<Cq> rcq_;
+    std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it
+};
+
+}  // namespace viaduct::rpma

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/conn_req.hpp"
+
+#include "api/rpma/address.hpp"
+#include "api/rpma/log.hpp"
+#include "api/rpma/peer.hpp"
+
+namespace viaduct::rpma {
+
+ConnReq::ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<backend::ConnectionRequest> incoming)
+    : incoming_(std::move(incoming)), conn_(std::move(conn)), registration_(this) {
+    conn_->set_private_data(incoming_->private_data());
+}
+
+int ConnReq::connect(const PrivateData& private_data, std::unique_ptr<Conn>& conn) noexcept {
+    const int result =
+        incoming_ == nullptr ? conn_->connect(remote_, private_data) : conn_->accept(*incoming_, private_data);
+    if (result != 0) return result;
+    incoming_.reset();
+    conn = std::move(conn_);
+    return 0;
+}
+
+Status ConnReq::refuse() noexcept {
+    if (incoming_ == nullptr) return {};
+    const auto request = std::move(incoming_);
+    return request->reject({});
+}
+
+}  // namespace viaduct::rpma
+
+using namespace viaduct;
+using namespace viaduct::rpma;
+
+namespace {
+
+int make_request(const Peer& peer, const char* host, const char* port, const ConnSettings& settings,
+                 rpma_conn_req** req) {
+    const DeviceAttributes& device = peer.domain()->device()->attributes();
+    const auto number = find_device(host, device, Side::Active);
+    if (!number.ok()) return failed(number.status());
+    const auto service = find_service(port);
+    if (!service.ok()) return failed(service.status());
+    std::unique_ptr<Conn> conn;
+    if (const int result = Conn::create(peer.domain(), settings, Reliability::ReliableDelivery, conn); result != 0)
+        return result;
+    const Address remote{.host = device.local_hosts.at(number.value()), .service = service.value()};
+    hand_over(std::make_unique<ConnReq>(std::move(conn), remote), req);
+    log(RPMA_LOG_LEVEL_NOTICE, "requesting a connection to %s:%s\n", host, port);
+    return 0;
+}
+
+bool is_sound(const rpma_conn_private_data* data) noexcept {
+    return data == nullptr || (data->ptr != nullptr && data->len != 0);
+}
+
+PrivateData to_private_data(const rpma_conn_private_data* data) noexcept {
+    if (data == nullptr) return {};
+    return PrivateData({static_cast<const std::uint8_t*>(data->ptr), data->len});
+}
+
+int last_look(ConnReq& req) noexcept {
+    const Status status = req.refuse();
+    return status.ok() ? 0 : failed(status);
+}
+
+}  // namespace
+
+int rpma_conn_req_new(struct rpma_peer* peer, const char* addr, const char* port, const struct rpma_conn_cfg* cfg,
+                      struct rpma_conn_req** req_ptr) {
+    return guarded([&] {
+        const Peer* owner = resolve<Peer>(peer);
+        ConnSettings settings;
+        if (owner == nullptr || addr == nullptr || port == nullptr || req_ptr == nullptr) return RPMA_E_INVAL;
+        if (!read_settings(cfg, settings)) return RPMA_E_INVAL;
+        return make_request(*owner, addr, port, settings, req_ptr);
+    });
+}
+
+int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) { return destroy<ConnReq>(req_ptr, last_look); }
+
+int rpma_conn_req_connect(struct rpma_conn_req** req_ptr, const struct rpma_conn_private_data* pdata,
+                          struct rpma_conn** conn_ptr) {
+    if (req_ptr == nullptr) return RPMA_E_INVAL;
+    const auto req = claim<ConnReq>(*req_ptr);
+    if (req == nullptr) return RPMA_E_INVAL;
+    *req_ptr = nullptr;  // used up, whatever the outcome
+    if (conn_ptr == nullptr || !is_sound(pdata)) return RPMA_E_INVAL;
+    std::unique_ptr<Conn> conn;
+    const int result = req->connect(to_private_data(pdata), conn);
+    if (result == 0) hand_over(std::move(conn), conn_ptr);
+    return result;
+}
+
+int rpma_conn_req_get_private_data(const struct rpma_conn_req* req, struct rpma_conn_private_data* pdata) {
+    const ConnReq* request = resolve<ConnReq>(req);
+    if (request == nullptr || pdata == nullptr) return RPMA_E_INVAL;
+    *pdata = request->conn().private_data();
+    return 0;
+}

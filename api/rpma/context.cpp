@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/context.hpp"
+
+#include <array>
+#include <mutex>
+
+#include "api/rpma/address.hpp"
+#include "api/rpma/log.hpp"
+
+namespace viaduct::rpma {
+namespace {
+
+constexpr std::size_t max_devices = 8;
+
+/// Programs pass contexts on and look at nothing inside. Larger than the real ones, so that one who looks finds zeros.
+struct alignas(64) Context {
+    std::array<std::byte, 1024> zeros;
+};
+std::array<Context, max_devices> contexts{};
+
+/// What devices tell unasked, the completions of the operations tell as well.
+class NoObserver final : public DeviceObserver {
+    void on_async_event(const AsyncEvent&) noexcept override {}
+};
+NoObserver no_observer;
+
+struct OpenDevices {
+    std::mutex mutex;  // guards what follows
+    std::array<std::weak_ptr<Device>, max_devices> devices;
+};
+
+}  // namespace
+
+std::optional<std::uint32_t> device_number(const ibv_context* context) noexcept {
+    for (std::uint32_t number = 0; number < contexts.size(); ++number)
+        if (static_cast<const void*>(&contexts[number]) == context) return number;
+    return std::nullopt;
+}
+
+Result<std::shared_ptr<Device>> open_device(std::uint32_t number) {
+    if (number >= max_devices) return Status(Code::InvalidParameter, "there is no such device");
+    static auto& open = *new OpenDevices;  // never destroyed: threads may use it while the process exits
+    const std::lock_guard lock(open.mutex);
+    if (auto device = open.devices[number].lock()) return device;
+    auto device = Device::open(number, no_observer);
+    if (device.ok()) open.devices[number] = *device;
+    return device;
+}
+
+}  // namespace viaduct::rpma
+
+using namespace viaduct;
+using namespace viaduct::rpma;
+
+namespace {
+
+int get_context(const char* address, Side side, ibv_context** context) {
+    auto first = open_device(0);
+    if (!first.ok()) return failed(first.status());
+    const auto number = find_device(address, (*first)->attributes(), side);
+    if (!number.ok()) return failed(number.status());
+    *context = reinterpret_cast<ibv_context*>(&contexts.at(number.value()));
+    return 0;
+}
+
+}  // namespace
+
+int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type type,
+                               struct ibv_context** ibv_ctx_ptr) {
+    const int wanted = type;
+    if (addr == nullptr || ibv_ctx_ptr == nullptr) return RPMA_E_INVAL;
+    if (wanted != RPMA_UTIL_IBV_CONTEXT_LOCAL && wanted != RPMA_UTIL_IBV_CONTEXT_REMOTE) return RPMA_E_INVAL;
+    const Side side = wanted == RPMA_UTIL_IBV_CONTEXT_LOCAL ? Side::Passive : Side::Active;
+    return guarded([&] { return get_context(addr, side, ibv_ctx_ptr); });
+}
+
+int rpma_utils_ibv_context_is_odp_capable(struct ibv_context* ibv_ctx, int* is_odp_capable) {
+    if (!device_number(ibv_ctx) || is_odp_capable == nullptr) return RPMA_E_INVAL;
+    *is_odp_capable = 1;  // no memory is pinned
+    return 0;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/cq.hpp"
+
+#include "api/rpma/log.hpp"
+#include "core/event_channel.hpp"
+
+namespace viaduct::rpma {
+
+// ---- Channels ----------------------------------------------------------------------------------------------------
+
+/// The queues of a channel, as wait_until() takes them. A signal ends the wait.
+class AnyQueue {
+public:
+    explicit AnyQueue(CompletionChannel& channel) noexcept : channel_(channel) {}
+
+    Status arm() noexcept {
+        for (Cq* queue : channel_.queues())
+            if (const Status status = queue->queue()->arm(); !status.ok()) return status;
+        return {};
+    }
+    bool sleep(const Deadline& deadline) noexcept { return channel_.channel()->sleep(deadline); }
+
+private:
+    CompletionChannel& channel_;
+};
+
+Result<std::shared_ptr<CompletionChannel>> make_channel(const std::shared_ptr<Device>& device) {
+    auto channel = Channel::create(device);
+    if (!channel.ok()) return channel.status();
+    return std::make_shared<CompletionChannel>(std::move(*channel));
+}
+
+int CompletionChannel::watch() noexcept {
+    const int fd = channel_->fd();
+    if (fd < 0 || watched_.exchange(true)) return fd;
+    for (Cq* queue : queues()) {
+        // What waits already is to leave an event, too.
+        if (const Status status = queue->queue()->arm(); !status.ok()) (void)failed(status);
+        (void)queue->queue()->ready();
+    }
+    return fd;
+}
+
+int CompletionChannel::wait(Cq*& queue) noexcept {
+    return watched_.load(std::memory_order_acquire) ? take_event(queue) : wait_unwatched(queue);
+}
+
+Cq* CompletionChannel::ready_queue() noexcept {
+    const std::size_t first = turn_.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < count_; ++i) {
+        const std::size_t number = (first + i) % count_;
+        if (!queues_[number]->queue()->ready()) continue;
+        turn_.store(number + 1, std::memory_order_relaxed);
+        return queues_[number];
+    }
+    return nullptr;
+}
+
+int CompletionChannel::wait_unwatched(Cq*& queue) noexcept {
+    AnyQueue any(*this);
+    Cq* found = nullptr;
+    if (!wait_until(any, Deadline::never(), [&] { return (found = ready_queue()) != nullptr; }))
+        return RPMA_E_NO_COMPLETION;
+    queue = found;
+    return 0;
+}
+
+int CompletionChannel::take_event(Cq*& queue) noexcept {
+    while (true) {
+        const auto event = channel_->take_event();
+        if (event.ok()) {
+            Cq* found = resolve<Cq>(event.value());
+            if (found == nullptr) return RPMA_E_UNKNOWN;
+            if (const Status status = found->queue()->arm(); !status.ok()) return failed(status);
+            queue = found;
+            return 0;
+        }
+        if (event.status().code() != Code::WouldBlock) return failed(event.status());
+        if (!await_readable(channel_->fd()).ok()) return RPMA_E_NO_COMPLETION;
+    }
+}
+
+// ---- Queues ------------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, std::uint32_t capacity,
+                                       std::shared_ptr<CompletionChannel> shared_channel) {
+    const bool shares = shared_channel != nullptr;
+    auto channel = shares ? Result(std::move(shared_channel)) : make_channel(device);
+    if (!channel.ok()) return channel.status();
+    std::unique_ptr<Cq> cq(new Cq(std::move(*channel), shares));
+    auto queue = CompletionQueue::create(device, capacity, cq->registration_.value(), cq->channel_->channel());
+    if (!queue.ok()) return queue.status();
+    cq->queue_ = std::move(*queue);
+    cq->channel_->add(*cq);
+    return cq;
+}
+
+std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
+    std::array<Completion, 8> batch;  // small: each poll clears it
+    std::size_t taken = 0;
+    while (taken < out.size()) {
+        const std::size_t wanted = std::min(batch.size(), out.size() - taken);
+        const std::size_t got = queue_->poll({batch.data(), wanted});
+        for (std::size_t i = 0; i < got; ++i) write_wc(batch[i], out[taken + i]);
+        taken += got;
+        if (got < wanted) break;
+    }
+    return taken;
+}
+
+}  // namespace viaduct::rpma
+
+using namespace viaduct;
+using namespace viaduct::rpma;
+
+int rpma_cq_get_wc(struct rpma_cq* cq, int num_entries, struct ibv_wc* wc, int* num_entries_got) {
+    Cq* queue = resolve<Cq>(cq);
+    if (queue == nullptr || num_entries < 1 || wc == nullptr) return RPMA_E_INVAL;
+    if (num_entries > 1 && num_entries_got == nullptr) return RPMA_E_INVAL;
+    const std::size_t taken =
+        num_entries == 1 ? queue->take(*wc) : queue->take({wc, static_cast<std::size_t>(num_entries)});
+    if (taken == 0) return RPMA_E_NO_COMPLETION;
+    if (num_entries_got != nullptr) *num_entries_got = static_cast<int>(taken);
+    return 0;
+}
+
+int rpma_cq_wait(struct rpma_cq* cq) {
+    Cq* queue = resolve<Cq>(cq);
+    if (queue == nullptr) return RPMA_E_INVAL;
+    if (queue->shares_channel()) return RPMA_E_SHARED_CHANNEL;
+    return queue->channel().wait(queue);
+}
+
+int rpma_cq_get_fd(const struct rpma_cq* cq, int* fd) {
+    const Cq* queue = resolve<Cq>(cq);
+    if (queue == nullptr || fd == nullptr) return RPMA_E_INVAL;
+    const int descriptor = queue->channel().watch();
+    if (descriptor < 0) return failed({Code::SystemError, "making a descriptor"});
+    *fd = descriptor;
+    return 0;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/ep.hpp"
+
+#include <poll.h>
+
+#include "api/rpma/address.hpp"
+#include "api/rpma/conn_req.hpp"
+#include "api/rpma/log.hpp"
+#include "api/rpma/peer.hpp"
+#include "core/event_channel.hpp"
+
+namespace viaduct::rpma {
+namespace {
+
+/// How long a requester that has knocked may take to say what it wants.
+constexpr int knock_timeout_ms = 100;
+
+bool is_readable(int fd, int timeout_ms) noexcept {
+    pollfd look{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&look, 1, timeout_ms) == 1;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<backend::ConnectionRequest>> Ep::next_request() noexcept {
+    while (true) {
+        // The descriptor says that there may be a request; programs rely on there being one.
+        const bool knocked = is_readable(fd(), 0);
+        auto request = listener_->next_request();
+        if (request.ok() || request.status().code() != Code::WouldBlock) return request;
+        if (knocked && is_readable(fd(), knock_timeout_ms)) continue;
+        if (const Status status = await_readable(fd()); !status.ok()) return status;
+    }
+}
+
+}  // namespace viaduct::rpma
+
+using namespace viaduct;
+using namespace viaduct::rpma;
+
+namespace {
+
+int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
+    Device& device = *peer.domain()->device();
+    const auto number = find_device(host, device.attributes(), Side::Passive);
+    if (!number.ok()) return failed(number.status());
+    const Address local{.host = device.attributes().local_hosts.at(number.value()), .service = {}};
+    if (!(local.host == device.attributes().host))
+        return failed({Code::InvalidParameter, "the address is not one of the peer's device"});
+    const auto service = find_service(port);
+    if (!service.ok()) return failed(service.status());
+    auto listener = device.listen({.host = local.host, .service = service.value()}, backend::Sharing::Exclusive);
+    if (!listener.ok()) return failed(listener.status());
+    hand_over(std::make_unique<Ep>(peer.domain(), std::move(*listener)), ep);
+    log(RPMA_LOG_LEVEL_NOTICE, "listening on %s:%s\n", host, port);
+    return 0;
+}
+
+int take_request(Ep& ep, const ConnSettings& settings, rpma_conn_req** req) {
+    auto request = ep.next_request();
+    if (!request.ok()) return request.status().code() == Code::WouldBlock ? RPMA_E_NO_EVENT : failed(request.status());
+    std::unique_ptr<Conn> conn;
+    const Reliability reliability = (*request)->remote_attributes().reliability;
+    if (const int result = Conn::create(ep.domain(), settings, reliability, conn); result != 0) {
+        if (const Status status = (*request)->reject({}); !status.ok()) (void)failed(status);
+        return result;
+    }
+    hand_over(std::make_unique<ConnReq>(std::move(conn), std::move(*request)), req);
+    log(RPMA_LOG_LEVEL_NOTICE, "a connection is requested\n");
+    return 0;
+}
+
+}  // namespace
+
+int rpma_ep_listen(struct rpma_peer* peer, const char* addr, const char* port, struct rpma_ep** ep_ptr) {
+    return guarded([&] {
+        const Peer* owner = resolve<Peer>(peer);
+        if (owner == nullptr || addr == nullptr || port == nullptr || ep_ptr == nullptr) return RPMA_E_INVAL;
+        return listen(*owner, addr, port, ep_ptr);
+    });
+}
+
+int rpma_ep_shutdown(struct rpma_ep** ep_ptr) { return destroy<Ep>(ep_ptr); }
+
+int rpma_ep_get_fd(const struct rpma_ep* ep, int* fd) {
+    const Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr || fd == nullptr) return RPMA_E_INVAL;
+    *fd = endpoint->fd();
+    return 0;
+}
+
+int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg, struct rpma_conn_req** req_ptr) {
+    return guarded([&] {
+        Ep* endpoint = resolve<Ep>(ep);
+        ConnSettings settings;
+        if (endpoint == nullptr || req_ptr == nullptr || !read_settings(cfg, settings)) return RPMA_E_INVAL;
+        return take_request(*endpoint, settings, req_ptr);
+    });
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints: where requests for connections arrive.
+#pragma once
+
+#include <memory>
+
+#include "api/rpma/handles.hpp"
+#include "core/device.hpp"
+
+namespace viaduct::rpma {
+
+class Ep {
+public:
+    Ep(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::Listener> listener)
+        : domain_(std::move(domain)), listener_(std::move(listener)), registration_(this) {
+        domain_->users.add();
+    }
+    ~Ep() { domain_->users.remove(); }
+
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+    rpma_ep* handle() const noexcept { return static_cast<rpma_ep*>(registration_.handle()); }
+    int fd() const noexcept { return listener_->fd(); }
+
+    /// Takes the next request, or waits for one. WouldBlock: the program wants no waiting, or a signal came.
+    Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept;
+
+private:
+    const std::shared_ptr<ProtectionDomain> domain_;
+    const std::unique_ptr<backend::Listener> listener_;
+    Registration<Ep> registration_;
+};
+
+}  // namespace viaduct::rpma

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Holds our definitions of the types of libibverbs (include/viaduct/ibv_types.h) against the real ones, where those are
+// present.
+#include <cstddef>
+#include <cstdint>
+
+#if __has_include(<infiniband/verbs.h>)
+#include <infiniband/verbs.h>
+
+namespace ours {
+#include "api/rpma/include/viaduct/ibv_types.h"
+}
+
+#define SAME_VALUE(name) static_assert(static_cast<int>(ours::name) == static_cast<int>(::name))
+#define SAME_PLACE(field)                                                       \
+    static_assert(offsetof(ours::ibv_wc, field) == offsetof(::ibv_wc, field) && \
+                  sizeof(ours::ibv_wc::field) == sizeof(::ibv_wc::field))
+
+SAME_VALUE(IBV_WC_SUCCESS);
+SAME_VALUE(IBV_WC_LOC_LEN_ERR);
+SAME_VALUE(IBV_WC_LOC_QP_OP_ERR);
+SAME_VALUE(IBV_WC_LOC_EEC_OP_ERR);
+SAME_VALUE(IBV_WC_LOC_PROT_ERR);
+SAME_VALUE(IBV_WC_WR_FLUSH_ERR);
+SAME_VALUE(IBV_WC_MW_BIND_ERR);
+SAME_VALUE(IBV_WC_BAD_RESP_ERR);
+SAME_VALUE(IBV_WC_LOC_ACCESS_ERR);
+SAME_VALUE(IBV_WC_REM_INV_REQ_ERR);
+SAME_VALUE(IBV_WC_REM_ACCESS_ERR);
+SAME_VALUE(IBV_WC_REM_OP_ERR);
+SAME_VALUE(IBV_WC_RETRY_EXC_ERR);
+SAME_VALUE(IBV_WC_RNR_RETRY_EXC_ERR);
+SAME_VALUE(IBV_WC_LOC_RDD_VIOL_ERR);
+SAME_VALUE(IBV_WC_REM_INV_RD_REQ_ERR);
+SAME_VALUE(IBV_WC_REM_ABORT_ERR);
+SAME_VALUE(IBV_WC_INV_EECN_ERR);
+SAME_VALUE(IBV_WC_INV_EEC_STATE_ERR);
+SAME_VALUE(IBV_WC_FATAL_ERR);
+SAME_VALUE(IBV_WC_RESP_TIMEOUT_ERR);
+SAME_VALUE(IBV_WC_GENERAL_ERR);
+SAME_VALUE(IBV_WC_TM_ERR);
+SAME_VALUE(IBV_WC_TM_RNDV_INCOMPLETE);
+SAME_VALUE(IBV_WC_SEND);
+SAME_VALUE(IBV_WC_RDMA_WRITE);
+SAME_VALUE(IBV_WC_RDMA_READ);
+SAME_VALUE(IBV_WC_COMP_SWAP);
+SAME_VALUE(IBV_WC_FETCH_ADD);
+SAME_VALUE(IBV_WC_BIND_MW);
+SAME_VALUE(IBV_WC_LOCAL_INV);
+SAME_VALUE(IBV_WC_TSO);
+SAME_VALUE(IBV_WC_ATOMIC_WRITE);
+SAME_VALUE(IBV_WC_RECV);
+SAME_VALUE(IBV_WC_RECV_RDMA_WITH_IMM);
+SAME_VALUE(IBV_WC_TM_ADD);
+SAME_VALUE(IBV_WC_TM_DEL);
+SAME_VALUE(IBV_WC_TM_SYNC);
+SAME_VALUE(IBV_WC_TM_RECV);
+SAME_VALUE(IBV_WC_TM_NO_TAG);
+SAME_VALUE(IBV_WC_DRIVER1);
+SAME_VALUE(IBV_WC_DRIVER2);
+SAME_VALUE(IBV_WC_DRIVER3);
+SAME_VALUE(IBV_WC_GRH);
+SAME_VALUE(IBV_WC_WITH_IMM);
+SAME_VALUE(IBV_WC_IP_CSUM_OK);
+SAME_VALUE(IBV_WC_WITH_INV);
+SAME_VALUE(IBV_WC_TM_SYNC_REQ);
+SAME_VALUE(IBV_WC_TM_MATCH);
+SAME_VALUE(IBV_WC_TM_DATA_VALID);
+SAME_VALUE(IBV_ADVISE_MR_ADVICE_PREFETCH);
+SAME_VALUE(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE);
+SAME_VALUE(IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT);
+SAME_VALUE(IBV_ADVISE_MR_FLAG_FLUSH);
+
+static_assert(sizeof(ours::ibv_wc) == sizeof(::ibv_wc));
+SAME_PLACE(wr_id);
+SAME_PLACE(status);
+SAME_PLACE(opcode);
+SAME_PLACE(vendor_err);
+SAME_PLACE(byte_len);
+SAME_PLACE(imm_data);
+SAME_PLACE(invalidated_rkey);
+SAME_PLACE(qp_num);
+SAME_PLACE(src_qp);
+SAME_PLACE(wc_flags);
+SAME_PLACE(pkey_index);
+SAME_PLACE(slid);
+SAME_PLACE(sl);
+SAME_PLACE(dlid_path_bits);
+#endif

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/log.hpp"
+
+#include <syslog.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+
+#include "api/rpma/translate.hpp"
+
+namespace viaduct::rpma {
+namespace {
+
+struct LevelName {
+    const char* prefix;
+    int priority;  // of syslog(3)
+};
+
+// By rpma_log_level.
+constexpr std::array<LevelName, 6> level_names{{{"*FATAL* ", LOG_CRIT},
+                                                {"*ERROR* ", LOG_ERR},
+                                                {"*WARN*  ", LOG_WARNING},
+                                                {"*NOTE*  ", LOG_NOTICE},
+                                                {"*INFO*  ", LOG_INFO},
+                                                {"*DEBUG* ", LOG_DEBUG}}};
+
+std::array<std::atomic<rpma_log_level>, RPMA_LOG_THRESHOLD_MAX> thresholds{RPMA_LOG_LEVEL_WARNING, RPMA_LOG_DISABLED};
+
+bool is_threshold(int threshold) noexcept {
+    return threshold == RPMA_LOG_THRESHOLD || threshold == RPMA_LOG_THRESHOLD_AUX;
+}
+
+void write_to_stderr(const char* prefix, const char* text) noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    tm local{};
+    localtime_r(&now.tv_sec, &local);
+    std::array<char, 32> time{};
+    std::strftime(time.data(), time.size(), "%b %d %H:%M:%S", &local);
+    std::fprintf(stderr, "%s.%06ld [%d] %s%s", time.data(), now.tv_nsec / 1000, gettid(), prefix, text);
+}
+
+void write_to_syslog(const LevelName& level, const char* text) noexcept {
+    static std::once_flag opened;
+    std::call_once(opened, [] { openlog("rpma", LOG_PID, LOG_LOCAL7); });
+    syslog(level.priority, "%s%s", level.prefix, text);
+}
+
+void default_function(rpma_log_level level, const char* file_name, const int line_no, const char* function_name,
+                      const char* message_format, ...) {
+    std::array<char, 1280> text{};
+    std::snprintf(text.data(), text.size() / 4, "%s: %3d: %s: ", file_name, line_no, function_name);
+    const std::size_t used = std::strlen(text.data());
+    va_list arguments;
+    va_start(arguments, message_format);
+    std::vsnprintf(text.data() + used, text.size() - used, message_format, arguments);
+    va_end(arguments);
+    const LevelName& name = level_names[static_cast<std::size_t>(level)];
+    if (level <= thresholds[RPMA_LOG_THRESHOLD_AUX].load()) write_to_stderr(name.prefix, text.data());
+    write_to_syslog(name, text.data());
+}
+
+std::atomic<rpma_log_function*> function{default_function};
+
+}  // namespace
+
+rpma_log_level log_threshold() noexcept { return thresholds[RPMA_LOG_THRESHOLD].load(std::memory_order_relaxed); }
+
+rpma_log_function* log_function() noexcept { return function.load(std::memory_order_acquire); }
+
+const char* file_name_of(const char* path) noexcept {
+    const char* slash = std::strrchr(path, '/');
+    return slash == nullptr ? path : slash + 1;
+}
+
+int failed(const Status& status, const Message& message) noexcept {
+    const bool has_errno = status.sys_errno() != 0;
+    log(RPMA_LOG_LEVEL_ERROR, message, status.where(), to_string(status.code()), has_errno ? ": " : "",
+        has_errno ? strerrordesc_np(status.sys_errno()) : "");
+    return to_result(status);
+}
+
+}  // namespace viaduct::rpma
+
+using namespace viaduct::rpma;
+
+int rpma_log_set_threshold(enum rpma_log_threshold threshold, enum rpma_log_level level) {
+    const int wanted = level;
+    if (!is_threshold(threshold) || wanted < RPMA_LOG_DISABLED || wanted > RPMA_LOG_LEVEL_DEBUG) return RPMA_E_INVAL;
+    thresholds[threshold] = level;
+    return 0;
+}
+
+int rpma_log_get_threshold(enum rpma_log_threshold threshold, enum rpma_log_level* level) {
+    if (!is_threshold(threshold) || level == nullptr) return RPMA_E_INVAL;
+    *level = thresholds[threshold];
+    return 0;
+}
+
+int rpma_log_set_function(rpma_log_function* log_function) {
+    function = log_function == RPMA_LOG_USE_DEFAULT_FUNCTION ? default_function : log_function;
+    return 0;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The log of librpma: thresholds, and a function of the program's that gets the messages (rpma_log_set_function(3)).
+#pragma once
+
+#include "api/rpma/api.hpp"
+#include "core/status.hpp"
+
+namespace viaduct::rpma {
+
+/// A printf-style format, which ends with a newline as those of librpma do, and the place that uses it.
+struct Message {
+    Message(const char* text, const char* from_file = __builtin_FILE(), int from_line = __builtin_LINE(),  // NOLINT
+            const char* from_function = __builtin_FUNCTION()) noexcept
+        : format(text), file(from_file), function(from_function), line(from_line) {}
+
+    const char* format;
+    const char* file;
+    const char* function;
+    int line;
+};
+
+rpma_log_level log_threshold() noexcept;
+rpma_log_function* log_function() noexcept;
+const char* file_name_of(const char* path) noexcept;
+
+template <class... Arguments>
+void log(rpma_log_level level, const Message& message, Arguments... arguments) noexcept {
+    if (level > log_threshold()) return;
+    log_function()(level, file_name_of(message.file), message.line, message.function, message.format, arguments...);
+}
+
+/// Logs why a call of the core failed. Returns the error of librpma.
+int failed(const Status& status, const Message& message = "%s: %s%s%s\n") noexcept;
+
+}  // namespace viaduct::rpma

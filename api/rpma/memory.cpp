@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "api/rpma/log.hpp"
+#include "api/rpma/peer.hpp"
+#include "api/rpma/translate.hpp"
+
+using namespace viaduct;
+using namespace viaduct::rpma;
+
+namespace {
+
+// The descriptor of a region: address, size, key, usage; little endian.
+constexpr std::size_t descriptor_size = 8 + 8 + 4 + 1;
+
+template <class Integer>
+std::uint8_t* store(std::uint8_t* to, Integer value) noexcept {
+    for (std::size_t i = 0; i < sizeof value; ++i) *to++ = static_cast<std::uint8_t>(value >> (8 * i));
+    return to;
+}
+
+template <class Integer>
+const std::uint8_t* load(const std::uint8_t* from, Integer& value) noexcept {
+    value = 0;
+    for (std::size_t i = 0; i < sizeof value; ++i)
+        value |= static_cast<Integer>(static_cast<Integer>(*from++) << (8 * i));
+    return from;
+}
+
+int register_memory(const Peer& peer, void* address, std::size_t size, int usage, rpma_mr_local** mr) {
+    auto region = MemoryRegion::create(peer.domain(), address, size, to_access(usage));
+    if (!region.ok()) return failed(region.status());
+    hand_over(std::make_unique<MrLocal>(std::move(*region), usage), mr);
+    return 0;
+}
+
+int read_descriptor(const std::uint8_t* bytes, rpma_mr_remote** mr) {
+    std::uint64_t address = 0;
+    std::uint64_t size = 0;
+    std::uint32_t key = 0;
+    std::uint8_t usage = 0;
+    load(load(load(load(bytes, address), size), key), usage);
+    if (usage == 0) return RPMA_E_INVAL;
+    hand_over(std::make_unique<MrRemote>(address, size, key, usage), mr);
+    return 0;
+}
+
+/// The advice of ibv_advise_mr(3) in the words of madvise(2), -1 where it has none.
+int to_madvise(int advice) noexcept {
+    switch (advice) {
+        case IBV_ADVISE_MR_ADVICE_PREFETCH: return MADV_POPULATE_READ;
+        case IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE: return MADV_POPULATE_WRITE;
+        case IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT: return MADV_WILLNEED;
+        default: return -1;
+    }
+}
+
+int advise(std::uintptr_t begin, std::size_t length, int advice) noexcept {
+    const std::uintptr_t in_page = begin % static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    void* const pages = reinterpret_cast<void*>(begin - in_page);
+    int error = madvise(pages, length + in_page, advice) == 0 ? 0 : errno;
+    // Kernels before 5.14 do not populate.
+    if (error == EINVAL && advice != MADV_WILLNEED)
+        error = madvise(pages, length + in_page, MADV_WILLNEED) == 0 ? 0 : errno;
+    // Memory that is not there, or not to be written to.
+    if (error == EFAULT || error == ENOMEM || error == EINVAL) return RPMA_E_INVAL;
+    // Memory that is no file's needs no reading ahead.
+    return error == 0 || error == EBADF ? 0 : failed(Status::from_errno(error, "madvise"));
+}
+
+}  // namespace
+
+int rpma_mr_reg(struct rpma_peer* peer, void* ptr, size_t size, int usage, struct rpma_mr_local** mr_ptr) {
+    return guarded([&] {
+        const Peer* owner = resolve<Peer>(peer);
+        if (owner == nullptr || ptr == nullptr || size == 0 || mr_ptr == nullptr) return RPMA_E_INVAL;
+        if (usage == 0 || (usage & ~all_usages) != 0) return RPMA_E_INVAL;
+        return register_memory(*owner, ptr, size, usage, mr_ptr);
+    });
+}
+
+int rpma_mr_dereg(struct rpma_mr_local** mr_ptr) { return destroy<MrLocal>(mr_ptr); }
+
+int rpma_mr_get_descriptor(const struct rpma_mr_local* mr, void* desc) {
+    const MrLocal* local = resolve<MrLocal>(mr);
+    if (local == nullptr || desc == nullptr) return RPMA_E_INVAL;
+    auto* to = static_cast<std::uint8_t*>(desc);
+    to = store(to, reinterpret_cast<std::uint64_t>(local->region().address()));
+    to = store(to, local->region().length());
+    to = store(to, local->key());
+    store(to, static_cast<std::uint8_t>(local->usage()));
+    return 0;
+}
+
+int rpma_mr_get_descriptor_size(const struct rpma_mr_local* mr, size_t* desc_size) {
+    if (resolve<MrLocal>(mr) == nullptr || desc_size == nullptr) return RPMA_E_INVAL;
+    *desc_size = descriptor_size;
+    return 0;
+}
+
+int rpma_mr_remote_from_descriptor(const void* desc, size_t desc_size, struct rpma_mr_remote** mr_ptr) {
+    if (desc == nullptr || mr_ptr == nullptr || desc_size < descriptor_size) return RPMA_E_INVAL;
+    return guarded([&] { return read_descriptor(static_cast<const std::uint8_t*>(desc), mr_ptr); });
+}
+
+int rpma_mr_remote_delete(struct rpma_mr_remote** mr_ptr) { return destroy<MrRemote>(mr_ptr); }
+
+int rpma_mr_get_ptr(const struct rpma_mr_local* mr, void** ptr) {
+    const MrLocal* local = resolve<MrLocal>(mr);
+    if (local == nullptr || ptr == nullptr) return RPMA_E_INVAL;
+    *ptr = local->region().address();
+    return 0;
+}
+
+int rpma_mr_get_size(const struct rpma_mr_local* mr, size_t* size) {
+    const MrLocal* local = resolve<MrLocal>(mr);
+    if (local == nullptr || size == nullptr) return RPMA_E_INVAL;
+    *size = local->region().length();
+    return 0;
+}
+
+int rpma_mr_remote_get_size(const struct rpma_mr_remote* mr, size_t* size) {
+    const MrRemote* remote = resolve<MrRemote>(mr);
+    if (remote == nullptr || size == nullptr) return RPMA_E_INVAL;
+    *size = remote->size();
+    return 0;
+}
+
+int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote* mr, int* flush_type) {
+    const MrRemote* remote = resolve<MrRemote>(mr);
+    if (remote == nullptr || flush_type == nullptr) return RPMA_E_INVAL;
+    *flush_type = remote->flush_types();
+    return 0;
+}
+
+int rpma_mr_advise(struct rpma_mr_local* mr, size_t offset, size_t len, int advice, uint32_t flags) {
+    const MrLocal* local = resolve<MrLocal>(mr);
+    if (local == nullptr || (flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0) return RPMA_E_INVAL;
+    const auto begin = reinterpret_cast<std::uintptr_t>(local->region().address());
+    if (offset > local->region().length() || len > local->region().length() - offset) return RPMA_E_INVAL;
+    const int wanted = to_madvise(advice);
+    if (wanted < 0) return RPMA_E_NOSUPP;
+    if (wanted == MADV_POPULATE_WRITE && !local->region().access().local_write) return RPMA_E_INVAL;
+    return advise(begin + offset, len, wanted);
+}

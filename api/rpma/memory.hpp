@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Registered memory, and descriptions of the memory of others.
+#pragma once
+
+#include <memory>
+
+#include "api/rpma/handles.hpp"
+#include "core/device.hpp"
+#include "core/work.hpp"
+
+namespace viaduct::rpma {
+
+inline constexpr int all_usages = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
+                                  RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+                                  RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
+
+class MrLocal {
+public:
+    MrLocal(std::unique_ptr<MemoryRegion> region, int usage)
+        : region_(std::move(region)),
+          address_(reinterpret_cast<std::uintptr_t>(region_->address())),
+          key_(region_->key()),
+          usage_(usage),
+          registration_(this) {}
+
+    const MemoryRegion& region() const noexcept { return *region_; }
+    std::uint32_t key() const noexcept { return key_; }
+    int usage() const noexcept { return usage_; }
+    rpma_mr_local* handle() const noexcept { return static_cast<rpma_mr_local*>(registration_.handle()); }
+
+    /// A part, of whatever range: the device finds out whether it lies in the region.
+    Sge piece(std::size_t offset, std::size_t length) const noexcept {
+        return {.address = reinterpret_cast<void*>(address_ + offset),
+                .key = key_,
+                .length = static_cast<std::uint32_t>(length)};
+    }
+
+private:
+    const std::unique_ptr<MemoryRegion> region_;
+    const std::uintptr_t address_;
+    const std::uint32_t key_;
+    const int usage_;
+    Registration<MrLocal> registration_;
+};
+
+class MrRemote {
+public:
+    MrRemote(std::uint64_t address, std::uint64_t size, std::uint32_t key, int usage)
+        : address_(address), size_(size), key_(key), usage_(usage), registration_(this) {}
+
+    std::uint64_t size() const noexcept { return size_; }
+    int flush_types() const noexcept {
+        return usage_ & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
+    }
+    RemoteAddress place(std::size_t offset) const noexcept { return {.address = address_ + offset, .key = key_}; }
+    rpma_mr_remote* handle() const noexcept { return static_cast<rpma_mr_remote*>(registration_.handle()); }
+
+private:
+    const std::uint64_t address_;
+    const std::uint64_t size_;
+    const std::uint32_t key_;
+    const int usage_;
+    Registration<MrRemote> registration_;
+};
+
+}  // namespace viaduct::rpma

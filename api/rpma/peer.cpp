@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/peer.hpp"
+
+#include "api/rpma/context.hpp"
+#include "api/rpma/log.hpp"
+
+using namespace viaduct;
+using namespace viaduct::rpma;
+
+namespace {
+
+int make_peer(std::uint32_t device_number, rpma_peer** peer) {
+    auto device = open_device(device_number);
+    if (!device.ok()) return failed(device.status());
+    auto domain = ProtectionDomain::create(std::move(*device));
+    if (!domain.ok()) return failed(domain.status());
+    hand_over(std::make_unique<Peer>(std::move(*domain)), peer);
+    return 0;
+}
+
+/// The children of a peer that goes live on with its domain.
+int last_look(const Peer& peer) noexcept {
+    if (!peer.domain()->in_use()) return 0;
+    return failed({Code::Busy, "deleting a peer that is in use"});
+}
+
+}  // namespace
+
+int rpma_peer_new(struct ibv_context* ibv_ctx, struct rpma_peer** peer_ptr) {
+    const auto number = device_number(ibv_ctx);
+    if (!number || peer_ptr == nullptr) return RPMA_E_INVAL;
+    return guarded([&] { return make_peer(*number, peer_ptr); });
+}
+
+int rpma_peer_delete(struct rpma_peer** peer_ptr) { return destroy<Peer>(peer_ptr, last_look); }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Peers: a device, and the scope of the memory that is used with it.
+#pragma once
+
+#include <memory>
+
+#include "api/rpma/handles.hpp"
+#include "core/device.hpp"
+
+namespace viaduct::rpma {
+
+/// What is made with a peer shares its protection domain and outlives it where the program wants so.
+class Peer {
+public:
+    explicit Peer(std::shared_ptr<ProtectionDomain> domain) : domain_(std::move(domain)), registration_(this) {}
+
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+    rpma_peer* handle() const noexcept { return static_cast<rpma_peer*>(registration_.handle()); }
+
+private:
+    const std::shared_ptr<ProtectionDomain> domain_;
+    Registration<Peer> registration_;
+};
+
+}  // namespace viaduct::rpma

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/srq.hpp"
+
+#include "api/rpma/log.hpp"
+#include "api/rpma/peer.hpp"
+#include "api/rpma/srq_cfg.hpp"
+
+using namespace viaduct;
+using namespace viaduct::rpma;
+
+namespace {
+
+int make_srq(const Peer& peer, const SrqSettings& settings, rpma_srq** srq) {
+    auto queue = SharedReceiveQueue::create(peer.domain(), settings.rq_size);
+    if (!queue.ok()) return failed(queue.status());
+    std::unique_ptr<Cq> rcq;
+    if (settings.rcq_size != 0) {
+        auto made = Cq::create(peer.domain()->device(), std::max(settings.rcq_size, settings.rq_size));
+        if (!made.ok()) return failed(made.status());
+        rcq = std::move(*made);
+    }
+    hand_over(std::make_unique<Srq>(peer.domain(), std::move(*queue), settings.rq_size, std::move(rcq)), srq);
+    return 0;
+}
+
+/// Connections keep the queue that they use.
+int last_look(const Srq& srq) noexcept {
+    if (!srq.queue()->in_use()) return 0;
+    return failed({Code::Busy, "deleting a shared receive queue that connections use"});
+}
+
+}  // namespace
+
+int rpma_srq_new(struct rpma_peer* peer, struct rpma_srq_cfg* cfg, struct rpma_srq** srq_ptr) {
+    return guarded([&] {
+        const Peer* owner = resolve<Peer>(peer);
+        const SrqCfg* wanted = resolve<SrqCfg>(cfg);
+        if (owner == nullptr || (cfg != nullptr && wanted == nullptr) || srq_ptr == nullptr) return RPMA_E_INVAL;
+        return make_srq(*owner, wanted == nullptr ? SrqSettings{} : wanted->settings(), srq_ptr);
+    });
+}
+
+int rpma_srq_delete(struct rpma_srq** srq_ptr) { return destroy<Srq>(srq_ptr, last_look); }
+
+int rpma_srq_get_rcq(const struct rpma_srq* srq, struct rpma_cq** rcq_ptr) {
+    const Srq* queue = resolve<Srq>(srq);
+    if (queue == nullptr || rcq_ptr == nullptr) return RPMA_E_INVAL;
+    *rcq_ptr = queue->rcq() == nullptr ? nullptr : queue->rcq()->handle();
+    return 0;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Configurations of shared receive queues.
+#pragma once
+
+#include <atomic>
+
+#include "api/rpma/handles.hpp"
+
+namespace viaduct::rpma {
+
+/// A configuration at the moment of its use.
+struct SrqSettings {
+    std::uint32_t rq_size = 20;
+    std::uint32_t rcq_size = 20;  ///< 0: no completion queue
+};
+
+class SrqCfg {
+public:
+    SrqCfg() : registration_(this) {}
+    rpma_srq_cfg* handle() const noexcept { return static_cast<rpma_srq_cfg*>(registration_.handle()); }
+    SrqSettings settings() const noexcept { return {.rq_size = rq_size, .rcq_size = rcq_size}; }
+
+    std::atomic<std::uint32_t> rq_size{SrqSettings{}.rq_size};
+    std::atomic<std::uint32_t> rcq_size{SrqSettings{}.rcq_size};
+
+private:
+    Registration<SrqCfg> registration_;
+};
+
+}  // namespace viaduct::rpma

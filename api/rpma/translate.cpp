@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/rpma/translate.hpp"
+
+#include <arpa/inet.h>
+
+#include <cerrno>
+
+namespace viaduct::rpma {
+
+int to_result(const Status& status) noexcept {
+    switch (status.code()) {
+        case Code::Ok: return 0;
+        case Code::WouldBlock: return RPMA_E_NO_EVENT;
+        case Code::NoResources:
+            // The pages give RPMA_E_NOMEM for memory alone; descriptors, for example, are the provider's.
+            return status.sys_errno() == 0 || status.sys_errno() == ENOMEM ? RPMA_E_NOMEM : RPMA_E_PROVIDER;
+        case Code::Unsupported: return RPMA_E_NOSUPP;
+        case Code::InvalidParameter:
+        case Code::InvalidState:
+        case Code::InvalidReliability:
+        case Code::InvalidTransferSize:
+        case Code::InvalidQos:
+        case Code::InvalidRdmaRead:
+        case Code::Busy:
+        case Code::QueueFull:
+        case Code::TimedOut:
+        case Code::NoListener:
+        case Code::Rejected:
+        case Code::Unreachable:
+        case Code::PermissionDenied:
+        case Code::SystemError: return RPMA_E_PROVIDER;
+    }
+    return RPMA_E_UNKNOWN;
+}
+
+rpma_conn_event to_event(ConnectionEventKind kind) noexcept {
+    switch (kind) {
+        case ConnectionEventKind::Established: return RPMA_CONN_ESTABLISHED;
+        case ConnectionEventKind::Rejected:
+        case ConnectionEventKind::Conflict: return RPMA_CONN_REJECTED;
+        case ConnectionEventKind::TimedOut:
+        case ConnectionEventKind::Unreachable: return RPMA_CONN_UNREACHABLE;
+        case ConnectionEventKind::Disconnected: return RPMA_CONN_CLOSED;
+        case ConnectionEventKind::Lost: return RPMA_CONN_LOST;
+    }
+    return RPMA_CONN_UNDEFINED;
+}
+
+Access to_access(int usage) noexcept {
+    const auto has_any = [usage](int bits) { return (usage & bits) != 0; };
+    return {
+        .remote_write = has_any(RPMA_MR_USAGE_WRITE_DST),
+        // A flush of librpma reads what was written.
+        .remote_read =
+            has_any(RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT),
+        .local_write =
+            has_any(RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_RECV),
+    };
+}
+
+ibv_wc_status to_wc_status(CompletionCode code) noexcept {
+    switch (code) {
+        case CompletionCode::Success: return IBV_WC_SUCCESS;
+        case CompletionCode::LocalFormat: return IBV_WC_LOC_QP_OP_ERR;
+        case CompletionCode::LocalLength: return IBV_WC_LOC_LEN_ERR;
+        case CompletionCode::LocalProtection: return IBV_WC_LOC_PROT_ERR;
+        case CompletionCode::RemoteProtection: return IBV_WC_REM_ACCESS_ERR;
+        case CompletionCode::RemoteOperation: return IBV_WC_REM_INV_REQ_ERR;
+        case CompletionCode::Transport: return IBV_WC_RETRY_EXC_ERR;
+        case CompletionCode::Flushed: return IBV_WC_WR_FLUSH_ERR;
+    }
+    return IBV_WC_GENERAL_ERR;
+}
+
+ibv_wc_opcode to_wc_opcode(CompletedOperation operation) noexcept {
+    switch (operation) {
+        case CompletedOperation::Send: return IBV_WC_SEND;
+        // librpma does atomic writes as writes and flushes as reads.
+        case CompletedOperation::RdmaWrite:
+        case CompletedOperation::AtomicWrite: return IBV_WC_RDMA_WRITE;
+        case CompletedOperation::RdmaRead:
+        case CompletedOperation::Flush: return IBV_WC_RDMA_READ;
+        case CompletedOperation::Receive: return IBV_WC_RECV;
+        case CompletedOperation::ReceiveRdmaWrite: return IBV_WC_RECV_RDMA_WITH_IMM;
+    }
+    return IBV_WC_SEND;
+}
+
+void write_wc(const Completion& completion, ibv_wc& wc) noexcept {
+    wc.wr_id = completion.context;
+    wc.status = to_wc_status(completion.code);
+    wc.opcode = to_wc_opcode(completion.operation);
+    wc.vendor_err = 0;
+    wc.byte_len = completion.bytes;
+    wc.imm_data = htonl(completion.immediate);
+    wc.qp_num = static_cast<std::uint32_t>(completion.endpoint_context);
+    wc.src_qp = 0;
+    wc.wc_flags = completion.with_immediate ? IBV_WC_WITH_IMM : 0;
+    wc.pkey_index = 0;
+    wc.slid = 0;
+    wc.sl = 0;
+    wc.dlid_path_bits = 0;
+}
+
+}  // namespace viaduct::rpma

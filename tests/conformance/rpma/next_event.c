@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Events of connections: rpma_conn_next_event(3), each event with both sides in processes of their own.
+ */
+#include "side.h"
+
+#include <signal.h>
+#include <time.h>
+
+static int event_fd(const Side *side) {
+    int fd = -1;
+    CHECK_OK(rpma_conn_get_event_fd(side->conn, &fd));
+    return fd;
+}
+
+static void expect_no_event(Side *side) {
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    set_nonblocking(event_fd(side), true);
+    CHECK_RC(rpma_conn_next_event(side->conn, &event), RPMA_E_NO_EVENT);
+    CHECK_EQ(event, RPMA_CONN_UNDEFINED);
+    set_nonblocking(event_fd(side), false);
+}
+
+static void request_of(const Pair *pair) {
+    request_to(pair->client, pair->server);
+    connect_request(pair->client);
+}
+
+/* ---- Arguments and modes ----------------------------------------------------------------------------------------- */
+
+TEST(conn_next_event__null_is_invalid) {
+    Pair pair = open_pair((Options){0});
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    request_of(&pair);
+    CHECK_INVAL(rpma_conn_next_event(NULL, &event));
+    CHECK_EQ(event, RPMA_CONN_UNDEFINED);
+    CHECK_INVAL(rpma_conn_next_event(pair.client->conn, NULL));
+}
+
+TEST(conn_next_event__nonblocking) {
+    Pair pair = open_pair((Options){0});
+    request_of(&pair);
+    expect_no_event(pair.client);
+    next_request(pair.server);
+    expect_no_event(pair.client);
+    connect_request(pair.server);
+    set_nonblocking(event_fd(pair.client), true);
+    CHECK(readable(event_fd(pair.client), (int)LONG_MS));
+    EXPECT_EVENT(pair.client, RPMA_CONN_ESTABLISHED);
+    expect_no_event(pair.client);
+    EXPECT_EVENT(pair.server, RPMA_CONN_ESTABLISHED);
+    pair_close(&pair);
+}
+
+static void do_next_event(Side *side, void *event) { CHECK_OK(rpma_conn_next_event(side->conn, event)); }
+
+TEST(conn_next_event__blocks_until_one_comes) {
+    Pair pair = connected_pair((Options){0});
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    Task task;
+    begin(&task, pair.server, do_next_event, &event, sizeof event);
+    disconnect(pair.client);
+    finish(&task);
+    CHECK_EQ(event, RPMA_CONN_CLOSED);
+    EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
+    disconnect(pair.server);
+}
+
+static void on_signal(int number) { (void)number; }
+
+/* A signal ends the wait, as it ends a read; the timer repeats in case the first signal comes before the wait. */
+TEST(conn_next_event__a_signal_ends_the_wait) {
+    Pair pair = connected_pair((Options){0});
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    struct sigaction action = {.sa_handler = on_signal};
+    struct sigevent notice = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    struct itimerspec often = {{0, 20000000}, {0, 20000000}};
+    timer_t timer;
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(timer_create(CLOCK_MONOTONIC, &notice, &timer) == 0 && timer_settime(timer, 0, &often, NULL) == 0);
+    CHECK_RC(rpma_conn_next_event(pair.client->conn, &event), RPMA_E_NO_EVENT);
+    CHECK(timer_delete(timer) == 0);
+    pair_close(&pair);
+}
+
+/* ---- Established ------------------------------------------------------------------------------------------------- */
+
+TEST(conn_next_event__established_at_both_sides) {
+    Pair pair = open_pair((Options){0});
+    begin_connecting(&pair);
+    EXPECT_EVENT(pair.client, RPMA_CONN_ESTABLISHED);
+    EXPECT_EVENT(pair.server, RPMA_CONN_ESTABLISHED);
+    CHECK(!event_waits(pair.client) && !event_waits(pair.server));
+    pair_close(&pair);
+}
+
+/* ---- Closed ------------------------------------------------------------------------------------------------------ */
+
+TEST(conn_next_event__closed_by_disconnecting) {
+    Pair pair = connected_pair((Options){0});
+    disconnect(pair.server);
+    EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
+    EXPECT_EVENT(pair.server, RPMA_CONN_CLOSED);
+}
+
+TEST(conn_next_event__closed_by_deleting_the_other_side) {
+    Pair pair = connected_pair((Options){0});
+    delete_conn(pair.server);
+    EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
+}
+
+TEST(conn_next_event__closed_comes_once) {
+    Pair pair = connected_pair((Options){0});
+    disconnect(pair.client);
+    EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
+    EXPECT_EVENT(pair.server, RPMA_CONN_CLOSED);
+    disconnect(pair.server);
+    disconnect(pair.client);
+    expect_no_event(pair.client);
+    CHECK(!event_waits(pair.server));
+}
+
+/* ---- Lost -------------------------------------------------------------------------------------------------------- */
+
+TEST(conn_next_event__lost_when_the_other_process_dies) {
+    Pair pair = connected_pair((Options){0});
+    peer_kill(pair.server->process);
+    EXPECT_EVENT(pair.client, RPMA_CONN_LOST);
+    expect_no_event(pair.client);
+}
+
+TEST(conn_next_event__lost_and_the_work_is_flushed) {
+    Pair pair = connected_pair((Options){0});
+    CHECK_OK(post(pair.client, (Work){.operation = RECV, .at = RECV_AT, .length = 64, .context = 1}));
+    peer_kill(pair.server->process);
+    EXPECT_EVENT(pair.client, RPMA_CONN_LOST);
+    EXPECT_WC(pair.client, RECV_CQ, 1, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST(conn_next_event__lost_by_a_failed_operation) {
+    Pair pair = connected_pair((Options){0});
+    CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = MEMORY_BYTES, .length = 8, .context = 1}));
+    EXPECT_WC(pair.client, MAIN_CQ, 1, IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EVENT(pair.client, RPMA_CONN_LOST);
+    EXPECT_EVENT(pair.server, RPMA_CONN_LOST);
+}
+
+/* Disconnecting takes back a loss that the program has not seen: the end is one event. */
+TEST(conn_next_event__disconnecting_replaces_an_unread_loss) {
+    Pair pair = connected_pair((Options){0});
+    peer_kill(pair.server->process);
+    CHECK(readable(event_fd(pair.client), (int)LONG_MS));
+    disconnect(pair.client);
+    EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
+    expect_no_event(pair.client);
+}
+
+/* ---- Rejected ---------------------------------------------------------------------------------------------------- */
+
+static void do_delete_request(Side *side, void *unused) {
+    (void)unused;
+    CHECK_OK(rpma_conn_req_delete(&side->req));
+}
+
+TEST(conn_next_event__rejected_by_deleting_the_request) {
+    Pair pair = open_pair((Options){0});
+    request_of(&pair);
+    next_request(pair.server);
+    expect_no_event(pair.client);
+    at(pair.server, do_delete_request, NULL, 0);
+    EXPECT_EVENT(pair.client, RPMA_CONN_REJECTED);
+}
+
+TEST(conn_next_event__rejected_where_nobody_listens) {
+    Side *client = new_side(NULL);
+    side_open(client, (Options){0});
+    request_to(client, client);
+    connect_request(client);
+    EXPECT_EVENT(client, RPMA_CONN_REJECTED);
+    side_close(client);
+}
+
+TEST(conn_next_event__rejected_and_connected_at_the_second_try) {
+    Pair pair = open_pair((Options){0});
+    request_of(&pair);
+    next_request(pair.server);
+    at(pair.server, do_delete_request, NULL, 0);
+    EXPECT_EVENT(pair.client, RPMA_CONN_REJECTED);
+    delete_conn(pair.client);
+    pair_connect(&pair);
+    pair_close(&pair);
+}
+
+/* ---- Unreachable ------------------------------------------------------------------------------------------------- */
+
+TEST(conn_next_event__unreachable_when_nobody_answers_in_time) {
+    Pair pair = open_pair((Options){.timeout_ms = (int)SHORT_MS});
+    request_of(&pair);
+    EXPECT_EVENT(pair.client, RPMA_CONN_UNREACHABLE);
+    CHECK_RC(rpma_conn_disconnect(pair.client->conn), RPMA_E_PROVIDER);
+}
+
+TEST(conn_next_event__unreachable_while_the_server_holds_the_request) {
+    Pair pair = open_pair((Options){.timeout_ms = 1000});
+    request_of(&pair);
+    next_request(pair.server);
+    EXPECT_EVENT(pair.client, RPMA_CONN_UNREACHABLE);
+}
+
+TEST(conn_next_event__unreachable_when_the_server_is_stopped) {
+    Pair pair = open_pair((Options){.timeout_ms = (int)SHORT_MS});
+    peer_stop(pair.server->process);
+    request_of(&pair);
+    EXPECT_EVENT(pair.client, RPMA_CONN_UNREACHABLE);
+    peer_continue(pair.server->process);
+}

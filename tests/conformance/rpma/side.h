@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The two sides of a connection for the conformance programs: a peer, memory, a configuration and a connection.
+ *
+ * A side lives in the case's own process or in a helper process; the calls below run where it lives, so that one case
+ * can direct both sides of a connection, line by line.
+ */
+#ifndef SIDE_H
+#define SIDE_H
+
+#include "conformance.h"
+
+enum {
+    AREA_BYTES = 1024 * 1024, /* room behind SEND_AT and RECV_AT */
+    MAX_PDATA = 255,
+    MR_DESCRIPTOR_BYTES = 21
+};
+
+/* Offsets into the memory of a side: what it sends or reads from, and where it receives or is written to. */
+#define SEND_AT 0
+#define RECV_AT AREA_BYTES
+#define MEMORY_BYTES (2 * (size_t)AREA_BYTES)
+
+#define ALL_USAGES 0xff
+
+/* Members that are 0 keep the default. */
+typedef struct {
+    uint32_t cq_size, rcq_size, sq_size, rq_size;
+    int timeout_ms;
+    bool shared_channel;
+    bool srq, srq_without_rcq; /* connections of this side use a shared receive queue of its own */
+    int usage;                 /* of the memory; default all */
+    char file[64];             /* the memory is a shared mapping of this file; default anonymous memory */
+} Options;
+
+typedef struct Side {
+    Peer *process; /* where it lives; NULL is the process of the case */
+    char port[8];
+    struct rpma_peer *peer;
+    struct rpma_conn_cfg *cfg;
+    struct rpma_srq *srq;
+    struct rpma_ep *ep;
+    struct rpma_conn_req *req;
+    struct rpma_conn *conn;
+    uint8_t *memory;
+    struct rpma_mr_local *mr;
+    uint8_t descriptor[MR_DESCRIPTOR_BYTES]; /* of mr */
+    struct rpma_mr_remote *target;           /* the memory of the other side */
+} Side;
+
+typedef struct {
+    Side *client, *server;
+} Pair;
+
+/* The address that both sides use: CONFORMANCE_ADDRESS, or else that of this host. */
+const char *test_address(void);
+
+/* The device of that address, and a peer on it. */
+struct ibv_context *test_device(void);
+struct rpma_peer *new_peer(void);
+
+/* Another host: an address for documentation only (RFC 5737). */
+#define ANOTHER_HOST "192.0.2.1"
+
+/* File descriptors that the library gives out. */
+void set_nonblocking(int fd, bool on);
+bool readable(int fd, int timeout_ms);
+
+/* ---- Making sides ------------------------------------------------------------------------------------------------ */
+
+/* A side that is not open yet, with a port that no other case uses. */
+Side *new_side(Peer *process);
+
+void side_open(Side *side, Options options);
+
+/* Opens a side with the peer, the memory and the shared receive queue of another one in the same process. */
+void side_open_beside(Side *side, Side *other, Options options);
+
+/* Deletes everything in order, expecting success of each call. */
+void side_close(Side *side);
+
+/* Two open sides: the client here, the server in a helper process and listening. */
+Pair open_pair(Options options);
+Pair open_pair_of(Options client, Options server);
+
+/* Connects them; each has the memory of the other as its target. */
+void pair_connect(const Pair *pair);
+Pair connected_pair(Options options);
+Pair connected_pair_of(Options client, Options server);
+
+void pair_close(const Pair *pair);
+
+/* ---- Running functions where a side lives ------------------------------------------------------------------------ */
+
+typedef void (*SideFunction)(Side *side, void *argument);
+
+void at(Side *side, SideFunction function, void *argument, size_t size);
+
+/* The same in two steps, for a side in a helper process. */
+typedef struct {
+    Side *side;
+    void *argument;
+    size_t size;
+    struct SideMessage *message;
+} Task;
+
+void begin(Task *task, Side *side, SideFunction function, void *argument, size_t size);
+void finish(Task *task);
+
+/* ---- Connecting, step by step ------------------------------------------------------------------------------------ */
+
+void listen_at(Side *server);
+void request_to(Side *client, const Side *server);        /* rpma_conn_req_new */
+void next_request(Side *server);                          /* rpma_ep_next_conn_req */
+void connect_request(Side *side);                         /* rpma_conn_req_connect without private data */
+void connect_with(Side *side, const void *data, int len); /* and with */
+void begin_connecting(const Pair *pair);                  /* all of this; both events are still to come */
+void exchange_targets(const Pair *pair);
+void disconnect(Side *side);
+void delete_conn(Side *side);
+
+enum rpma_conn_event next_event(Side *side);
+bool event_waits(Side *side); /* on the descriptor of rpma_conn_get_event_fd */
+void expect_event(const char *file, int line, Side *side, enum rpma_conn_event expected);
+#define EXPECT_EVENT(side, expected) expect_event(__FILE__, __LINE__, (side), (expected))
+
+/* ---- Work and completions ---------------------------------------------------------------------------------------- */
+
+typedef enum {
+    SEND,
+    SEND_WITH_IMM,
+    RECV,
+    REQ_RECV, /* on the request */
+    SRQ_RECV, /* on the shared receive queue */
+    READ,
+    WRITE,
+    WRITE_WITH_IMM,
+    ATOMIC_WRITE,
+    FLUSH_VISIBILITY,
+    FLUSH_PERSISTENT
+} Operation;
+
+typedef struct {
+    Operation operation;
+    size_t at, to, length; /* at: in the own memory; to: in the target */
+    bool no_region;        /* NULL instead of both regions */
+    bool on_error;         /* RPMA_F_COMPLETION_ON_ERROR; default RPMA_F_COMPLETION_ALWAYS */
+    uint32_t imm;
+    uint64_t context;
+    char value[8]; /* of an atomic write */
+} Work;
+
+int post(Side *side, Work work);
+
+/* Which queue: the main one, or the one for receives, which may be the main one, too. */
+typedef enum { MAIN_CQ, RECV_CQ } Queue;
+
+struct rpma_cq *queue_of(const Side *side, Queue queue); /* where the side lives */
+
+/* Polls once: whether there is a completion. */
+bool poll_wc(Side *side, Queue queue, struct ibv_wc *wc);
+
+/* Waits for the next completion. */
+struct ibv_wc next_wc(Side *side, Queue queue);
+
+/* Waits, and checks context and status. */
+struct ibv_wc expect_wc(const char *file, int line, Side *side, Queue queue, uint64_t context,
+                        enum ibv_wc_status status);
+#define EXPECT_DONE(side, context) expect_wc(__FILE__, __LINE__, (side), MAIN_CQ, (context), IBV_WC_SUCCESS)
+#define EXPECT_RECEIVED(side, context) expect_wc(__FILE__, __LINE__, (side), RECV_CQ, (context), IBV_WC_SUCCESS)
+#define EXPECT_WC(side, queue, context, status) expect_wc(__FILE__, __LINE__, (side), (queue), (context), (status))
+
+/* Nothing is left on either queue. */
+void expect_no_wc(Side *side);
+
+/* A message of no bytes: what `from` wrote before is in the memory of `to` afterwards. */
+void tell(Side *from, Side *to);
+
+/* The send queue of the client is full of messages that nobody receives. */
+Pair pair_with_full_queue(void);
+
+/* A connection that its client has disconnected, and both sides know. */
+Pair closed_pair(void);
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+void fill(Side *side, size_t offset, size_t length, unsigned seed);
+bool filled(Side *side, size_t offset, size_t length, unsigned seed);
+
+#endif
