@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vi-perf: latency, bandwidth, message rate and connection rate, over VIPL or the core.
+// vi-perf: latency, bandwidth, message rate and connection rate, over VIPL, librpma or the core.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "tools/command_line.hpp"
+#include "tools/measure/free_service.hpp"
 #include "tools/measure/progress_bar.hpp"
 #include "tools/measure/report.hpp"
 #include "tools/measure/target.hpp"
@@ -30,7 +31,7 @@ constexpr std::string_view usage =
     "       vi-perf --local [options]\n"
     "       vi-perf --listen [SERVICE] [options]\n\n"
     "Measures latency, bandwidth, message rate or connection rate against a vi-perf server.\n"
-    "A SERVICE is a number up to 65535 (default 7471) or a text.\n";
+    "A SERVICE is a number up to 65535 (default 7471) or, but for rpma, a text.\n";
 
 void add_test_options(options::options_description& description) {
     auto add = description.add_options();
@@ -158,7 +159,7 @@ void serve(measure::Api& api, const std::string& service, measure::PerfServerOpt
 /// A server in a process of its own, ready to be connected to; ends with this process.
 class LocalServer {
 public:
-    explicit LocalServer(const options::variables_map& given) : service_(std::to_string(49152 + getpid() % 16384)) {
+    explicit LocalServer(const options::variables_map& given) {
         int ready[2];
         if (pipe(ready) != 0) throw measure::Error(std::string("pipe: ") + std::strerror(errno));
         const pid_t parent = getpid();
@@ -183,7 +184,7 @@ public:
         waitpid(child_, nullptr, 0);
     }
 
-    const std::string& service() const noexcept { return service_; }
+    std::string service() const { return std::to_string(service_.number()); }
 
 private:
     int run(const options::variables_map& given, pid_t parent, int ready) const noexcept {
@@ -194,7 +195,7 @@ private:
             const auto api = open_api(given);
             measure::PerfServerOptions server;
             server.on_listening = [ready] { (void)!write(ready, "!", 1); };
-            serve(*api, service_, server, true);
+            serve(*api, service(), server, true);
             return 0;
         } catch (const std::exception& error) {
             fmt::print(stderr, "vi-perf: {}\n", error.what());
@@ -202,7 +203,7 @@ private:
         }
     }
 
-    std::string service_;
+    measure::FreeService service_;
     pid_t child_ = -1;
 };
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of the command lines share: programs that are started, watched and stopped."""
-import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import traceback
 
 PATIENCE_S = 120
-numbers = itertools.count()
+APIS = "vipl", "rpma", "core"
 
 
 def check(condition, text):
@@ -59,6 +59,17 @@ class Running:
         self.process.stdout.close()
 
 
+def free_service():
+    """A service number of one's own: that of a TCP port, which the system gives out once."""
+    port = socket.socket()
+    port.bind(("", 0))
+    reserved.append(port)
+    return str(port.getsockname()[1])
+
+
+reserved = []  # sockets, open to the end of the script
+
+
 class Server(Running):
     def __init__(self, command, service):
         super().__init__([*command, "--listen", service])
@@ -83,7 +94,7 @@ class Tool:
 
     def server(self, *options, service=None):
         """A server on a service of its own, listening."""
-        service = service or f"test-{os.getpid()}-{next(numbers)}"
+        service = service or free_service()
         return Server([self.path, *options], service)
 
 

@@ -2,8 +2,6 @@
 // Servers of the measuring library on threads of the test, each on a service of its own.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <future>
 #include <mutex>
@@ -11,16 +9,14 @@
 #include <thread>
 #include <vector>
 
+#include <catch2/catch.hpp>
+
+#include "tools/measure/free_service.hpp"
 #include "tools/measure/perf.hpp"
 #include "tools/measure/ping.hpp"
 #include "tools/measure/target.hpp"
 
 namespace viaduct::measure::test {
-
-inline std::string unique_service() {
-    static std::atomic<unsigned> number{0};
-    return "tools-test-" + std::to_string(getpid()) + "-" + std::to_string(number++);
-}
 
 /// What a server told about its clients.
 class Lines {
@@ -62,21 +58,20 @@ public:
         return lines_.all();
     }
 
-    Address address() const { return {.host = api_->device().host, .service = parse_service(service_)}; }
+    Address address() const { return {.host = api_->device().host, .service = service_.service()}; }
 
 private:
     void serve(Tool tool) {
         const auto on_listening = [this] { listening_.set_value(); };
         const auto tell = [this](const std::string& line) { lines_.add(line); };
         if (tool == Tool::Ping)
-            PingServer(*api_, parse_service(service_), {.clients = 1, .on_listening = on_listening, .tell = tell})
+            PingServer(*api_, service_.service(), {.clients = 1, .on_listening = on_listening, .tell = tell})
                 .run(stop_);
         else
-            serve_perf(*api_, parse_service(service_), {.clients = 1, .on_listening = on_listening, .tell = tell},
-                       stop_);
+            serve_perf(*api_, service_.service(), {.clients = 1, .on_listening = on_listening, .tell = tell}, stop_);
     }
 
-    std::string service_ = unique_service();
+    FreeService service_;
     std::unique_ptr<Api> api_;
     std::atomic<bool> stop_{false};
     Lines lines_;
@@ -84,6 +79,7 @@ private:
     std::thread thread_;
 };
 
-inline const char* name_of(ApiKind kind) { return kind == ApiKind::Vipl ? "vipl" : "core"; }
+/// Each interface in turn, for GENERATE.
+inline auto any_api() { return Catch::Generators::from_range(api_kinds); }
 
 }  // namespace viaduct::measure::test

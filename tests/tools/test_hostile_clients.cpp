@@ -50,7 +50,7 @@ std::string refusal_of(ServerThread& server, const Message& message) {
 
 TEST_CASE("servers refuse openings that they do not know, and say why on both sides") {
     const auto tool = GENERATE(ServerThread::Tool::Ping, ServerThread::Tool::Perf);
-    const auto api = GENERATE(ApiKind::Core, ApiKind::Vipl);
+    const auto api = GENERATE(any_api());
     ServerThread server(tool, api);
     SECTION("noise") {
         CHECK_THAT(refusal_of(server, std::array<char, 100>{}), Contains("got an unknown message"));
@@ -79,13 +79,14 @@ TEST_CASE("servers refuse openings that they do not know, and say why on both si
 
 TEST_CASE("a client that leaves without a word costs the server nothing") {
     const auto tool = GENERATE(ServerThread::Tool::Ping, ServerThread::Tool::Perf);
-    ServerThread server(tool, GENERATE(ApiKind::Core, ApiKind::Vipl));
+    ServerThread server(tool, GENERATE(any_api()));
     { RawClient client(server.address()); }
     CHECK_THAT(server.finish(), Contains("client 1"));
 }
 
 TEST_CASE("an oversized opening breaks that connection alone") {
-    ServerThread server(GENERATE(ServerThread::Tool::Ping, ServerThread::Tool::Perf), ApiKind::Vipl);
+    ServerThread server(GENERATE(ServerThread::Tool::Ping, ServerThread::Tool::Perf),
+                        GENERATE(ApiKind::Vipl, ApiKind::Rpma));
     const auto api = open_api(ApiKind::Core);
     Workspace workspace(*api, Memory::Heap, 100'000);
     const auto link = api->create_link({});

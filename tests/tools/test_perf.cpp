@@ -36,11 +36,11 @@ void check_latency(const Measurement& measurement) {
 }  // namespace
 
 TEST_CASE("latency of every operation through every pair of interfaces") {
-    const auto server_api = GENERATE(ApiKind::Core, ApiKind::Vipl);
-    const auto client_api = GENERATE(ApiKind::Core, ApiKind::Vipl);
+    const auto server_api = GENERATE(any_api());
+    const auto client_api = GENERATE(any_api());
     const auto operation = GENERATE(Operation::Send, Operation::Write, Operation::Read);
     const auto memory = GENERATE(Memory::Shareable, Memory::Heap);
-    CAPTURE(name_of(server_api), name_of(client_api), text_of(operation));
+    CAPTURE(text_of(server_api), text_of(client_api), text_of(operation));
     PerfParameters parameters;
     parameters.operation = operation;
     parameters.memory = memory;
@@ -54,11 +54,11 @@ TEST_CASE("latency of every operation through every pair of interfaces") {
 }
 
 TEST_CASE("streams of every operation, in both modes and one or both directions") {
-    const auto api = GENERATE(ApiKind::Core, ApiKind::Vipl);
+    const auto api = GENERATE(any_api());
     const auto operation = GENERATE(Operation::Send, Operation::Write, Operation::Read);
     const auto mode = GENERATE(Mode::Polling, Mode::Blocking);
     const auto bidirectional = GENERATE(false, true);
-    CAPTURE(name_of(api), text_of(operation), text_of(mode), bidirectional);
+    CAPTURE(text_of(api), text_of(operation), text_of(mode), bidirectional);
     PerfParameters parameters;
     parameters.test = Test::Bandwidth;
     parameters.operation = operation;
@@ -77,10 +77,10 @@ TEST_CASE("streams of every operation, in both modes and one or both directions"
 }
 
 TEST_CASE("connections, with some held open") {
-    const auto server_api = GENERATE(ApiKind::Core, ApiKind::Vipl);
-    const auto client_api = GENERATE(ApiKind::Core, ApiKind::Vipl);
+    const auto server_api = GENERATE(any_api());
+    const auto client_api = GENERATE(any_api());
     const auto open = GENERATE(1U, 5U);
-    CAPTURE(name_of(server_api), name_of(client_api), open);
+    CAPTURE(text_of(server_api), text_of(client_api), open);
     PerfParameters parameters;
     parameters.test = Test::Connect;
     parameters.open = open;

@@ -4,7 +4,7 @@
 import json
 import signal
 
-from command_line import Tool, check, finish
+from command_line import APIS, Tool, check, finish
 
 
 def test_information(tool):
@@ -34,6 +34,7 @@ def test_bad_options(tool):
         (["host", "another"], "too many positional options"),
         (["--listen=1", "2"], "no host"),
         (["--listen", "65536"], "above 65535"),
+        (["--listen", "echo", "--api", "rpma"], "by number only"),
     ]:
         result = tool.run(*options, status=2)
         check(reason in result.stderr, f"{options}: {result.stderr}")
@@ -41,9 +42,9 @@ def test_bad_options(tool):
 
 
 def test_replies(tool):
-    for server_api in "vipl", "core":
+    for server_api in APIS:
         with tool.server("--api", server_api) as server:
-            for api in "vipl", "core":
+            for api in APIS:
                 for operation in "send", "write", "read":
                     result = tool.run(*options_for(server), "--api", api, "--op", operation)
                     lines = result.stdout.splitlines()
@@ -52,7 +53,7 @@ def test_replies(tool):
                     check("3 packets transmitted, 3 received, 0% packet loss" in result.stdout, result.stdout)
                     check("rtt min/avg/max/mdev = " in result.stdout, result.stdout)
             log = server.stop()
-            check("client 6 connected: read, 64 bytes" in log, log)
+            check("client 9 connected: read, 64 bytes" in log, log)
 
 
 def options_for(server):

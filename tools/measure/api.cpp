@@ -8,6 +8,7 @@
 #include "core/device.hpp"
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/error.hpp"
+#include "tools/measure/rpma_api.hpp"
 #include "tools/measure/vipl_api.hpp"
 
 namespace viaduct::measure {
@@ -20,6 +21,15 @@ const backend::Provider* provider_in_force() {
 
 }  // namespace
 
+std::string_view text_of(ApiKind kind) noexcept {
+    switch (kind) {
+        case ApiKind::Vipl: return "vipl";
+        case ApiKind::Rpma: return "rpma";
+        case ApiKind::Core: return "core";
+    }
+    return "unknown";
+}
+
 std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device) {
     const backend::Provider* provider = provider_in_force();
     if (provider == nullptr) {
@@ -31,6 +41,7 @@ std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device) {
                     std::to_string(provider->device_count()));
     switch (kind) {
         case ApiKind::Vipl: return std::make_unique<ViplApi>(device);
+        case ApiKind::Rpma: return std::make_unique<RpmaApi>(device);
         case ApiKind::Core: return std::make_unique<CoreApi>(device);
     }
     throw Error("unknown programming interface");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tools ask of a programming interface (VIPL, the core, later DAT and RPMA): links that connect and move data.
+// What the tools ask of a programming interface (VIPL, librpma, the core, later DAT): links that connect and move data.
 //
 // An implementation is an Api, a Listener and a `final` Link. The classes below serve the parts that are not timed; the
 // measuring loops are templates over the final Link, so that no virtual call stands in the way (see any_link.hpp).
@@ -7,6 +7,7 @@
 // caller needs no tags: the n-th completion belongs to the n-th post.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -92,7 +93,11 @@ public:
     virtual std::unique_ptr<Listener> listen(const Service& service) = 0;
 };
 
-enum class ApiKind : std::uint8_t { Vipl, Core };
+enum class ApiKind : std::uint8_t { Vipl, Rpma, Core };
+inline constexpr std::array api_kinds{ApiKind::Vipl, ApiKind::Rpma, ApiKind::Core};
+
+/// As users name it.
+std::string_view text_of(ApiKind kind) noexcept;
 
 /// Opens device number `device` of the backend in force (VIADUCT_BACKEND).
 std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device = 0);

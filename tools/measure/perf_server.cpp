@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <exception>
-#include <random>
 
+#include "tools/measure/free_service.hpp"
 #include "tools/measure/perf_session.hpp"
-#include "tools/measure/target.hpp"
+#include "tools/measure/server.hpp"
 
 namespace viaduct::measure {
 namespace {
-
-/// How often waits look whether they shall stop.
-constexpr Timeout slice(100);
-
-/// A service number for the connections of a connect test.
-std::uint16_t dynamic_service() {
-    std::random_device random;
-    return std::uniform_int_distribution<std::uint16_t>(49152, 65535)(random);
-}
 
 /// One client: the greeting, then runs until it says goodbye.
 class Session {
@@ -84,10 +75,9 @@ private:
         try {
             workspace_.emplace(api_, terms_.memory, max_size_);
             if (terms_.test == Test::Connect) {
-                const std::uint16_t service = dynamic_service();
-                listener_ = api_.listen(numbered_service(service));
+                listener_ = api_.listen(ring_service_.emplace().service());
                 ring_.emplace(api_, terms_.open);
-                reply.service = service;
+                reply.service = ring_service_->number();
             }
         } catch (const std::exception& error) {
             refuse(error.what());
@@ -168,6 +158,7 @@ private:
     RemoteAddress remote_;
     Workspace greeting_;
     std::optional<Workspace> workspace_;
+    std::optional<FreeService> ring_service_;  // of the connect test
     std::unique_ptr<Listener> listener_;
     std::optional<LinkRing> ring_;
     std::unique_ptr<Link> link_;
@@ -193,13 +184,10 @@ void serve_client(Session& session, const std::string& name, const PerfServerOpt
 void serve_perf(Api& api, const Service& service, const PerfServerOptions& options, const std::atomic<bool>& stop) {
     const auto listener = api.listen(service);
     options.on_listening();
-    std::uint64_t clients = 0;
-    auto next = std::make_unique<Session>(api);
-    while (!stop.load() && (options.clients == 0 || clients < options.clients)) {
-        if (!listener->accept(next->link(), slice)) continue;
-        serve_client(*next, "client " + std::to_string(++clients), options);
-        next = std::make_unique<Session>(api);
-    }
+    serve_clients<Session>(api, *listener, options.clients, stop,
+                           [&](std::unique_ptr<Session> session, std::uint64_t number) {
+                               serve_client(*session, "client " + std::to_string(number), options);
+                           });
 }
 
 }  // namespace viaduct::measure

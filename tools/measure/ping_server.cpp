@@ -3,15 +3,10 @@
 #include <exception>
 
 #include "tools/measure/ping.hpp"
+#include "tools/measure/server.hpp"
 #include "tools/measure/workspace.hpp"
 
 namespace viaduct::measure {
-namespace {
-
-/// How often waits look whether they shall stop.
-constexpr Timeout slice(100);
-
-}  // namespace
 
 /// One connection: the greeting, then requests until the client leaves.
 class PingServer::Client {
@@ -114,13 +109,11 @@ PingServer::~PingServer() {
 
 void PingServer::run(const std::atomic<bool>& stop) {
     options_.on_listening();
-    std::uint64_t clients = 0;
-    auto next = std::make_unique<Client>(api_);
-    while (!stop.load() && (options_.clients == 0 || clients < options_.clients)) {
-        join_finished();
-        if (!listener_->accept(next->link(), slice)) continue;
-        start(std::exchange(next, std::make_unique<Client>(api_)), ++clients, stop);
-    }
+    serve_clients<Client>(api_, *listener_, options_.clients, stop,
+                          [&](std::unique_ptr<Client> client, std::uint64_t number) {
+                              join_finished();
+                              start(std::move(client), number, stop);
+                          });
     for (Worker& worker : std::exchange(workers_, {})) worker.thread.join();
 }
 
@@ -143,9 +136,10 @@ void PingServer::start(std::unique_ptr<Client> client, std::uint64_t number, con
 }
 
 void PingServer::join_finished() {
-    const auto finished = std::ranges::partition(workers_, [](const Worker& worker) { return !worker.done->load(); });
-    for (Worker& worker : finished) worker.thread.join();
-    workers_.erase(finished.begin(), finished.end());
+    const auto first_finished =
+        std::partition(workers_.begin(), workers_.end(), [](const Worker& worker) { return !worker.done->load(); });
+    std::for_each(first_finished, workers_.end(), [](Worker& worker) { worker.thread.join(); });
+    workers_.erase(first_finished, workers_.end());
 }
 
 void PingServer::tell(const std::string& line) {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/free_service.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/measure/error.hpp"
+#include "tools/measure/target.hpp"
+
+namespace viaduct::measure {
+
+FreeService::FreeService() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    socklen_t length = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    if (::bind(socket_, any, length) != 0 || ::getsockname(socket_, any, &length) != 0) {
+        ::close(socket_);
+        throw Error("no free service number");
+    }
+    number_ = ntohs(address.sin_port);
+}
+
+FreeService::~FreeService() { ::close(socket_); }
+
+Service FreeService::service() const noexcept { return numbered_service(number_); }
+
+}  // namespace viaduct::measure

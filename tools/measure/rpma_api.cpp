@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/rpma_api.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/completion_queue.hpp"
+#include "tools/measure/core_api.hpp"
+#include "tools/measure/error.hpp"
+#include "tools/measure/target.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+/// Calls a function of librpma that makes an object.
+template <class Owner, class Create>
+Owner make(const char* call, Create create) {
+    typename Owner::pointer object = nullptr;
+    check_rpma(call, create(&object));
+    return Owner(object);
+}
+
+/// The descriptor of a region (rpma_mr_get_descriptor(3)): 21 bytes, little endian.
+class RegionDescriptor {
+public:
+    explicit RegionDescriptor(const rpma_mr_local* region) {
+        check_rpma("rpma_mr_get_descriptor", rpma_mr_get_descriptor(region, bytes_.data()));
+    }
+
+    /// Memory of a peer that told no more than where it is. Whether an operation stays within it, the peer checks.
+    explicit RegionDescriptor(const RemoteAddress& place) {
+        store(address_at, place.address);
+        store(size_at, std::uint64_t{std::numeric_limits<std::uint32_t>::max()});
+        store(key_at, place.key);
+        store(usage_at, std::uint8_t{RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST});
+    }
+
+    std::uint32_t key() const noexcept {
+        std::uint32_t key = 0;
+        for (std::size_t i = sizeof key; i-- != 0;) key = key << 8 | bytes_[key_at + i];
+        return key;
+    }
+
+    const std::array<std::uint8_t, 21>& bytes() const noexcept { return bytes_; }
+
+private:
+    static constexpr std::size_t address_at = 0, size_at = 8, key_at = 16, usage_at = 20;
+
+    template <class Integer>
+    void store(std::size_t at, Integer value) noexcept {
+        for (std::size_t i = 0; i < sizeof value; ++i) bytes_[at + i] = static_cast<std::uint8_t>(value >> (8 * i));
+    }
+
+    std::array<std::uint8_t, 21> bytes_{};
+};
+
+const char* reason_of(ibv_wc_status status) {
+    switch (status) {
+        case IBV_WC_LOC_LEN_ERR: return "length error";
+        case IBV_WC_LOC_PROT_ERR: return "protection error";
+        case IBV_WC_REM_ACCESS_ERR: return "protection error at the peer";
+        case IBV_WC_REM_INV_REQ_ERR: return "the peer had no fitting receive";
+        case IBV_WC_LOC_QP_OP_ERR: return "malformed request";
+        default: return "unknown error";
+    }
+}
+
+/// The port that is a service.
+std::string port_of(const Service& service) {
+    const auto bytes = service.span();
+    if (bytes.size() != sizeof(std::uint16_t)) throw Error("librpma knows services by number only: 0 to 65535");
+    return std::to_string(bytes[0] << 8 | bytes[1]);
+}
+
+bool await_readable(int fd, const Deadline& deadline) {
+    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
+}
+
+class RpmaRegion final : public Region {
+public:
+    RpmaRegion(RpmaApi& api, std::span<std::byte> memory)
+        : api_(api),
+          region_(make<RpmaMemory>("rpma_mr_reg",
+                                   [&](rpma_mr_local** region) {
+                                       return rpma_mr_reg(api.peer(), memory.data(), memory.size(), usage, region);
+                                   })),
+          key_(RegionDescriptor(region_.get()).key()) {
+        api.add({.key = key_, .region = region_.get(), .begin = memory.data()});
+    }
+    ~RpmaRegion() override { api_.remove(key_); }
+    std::uint32_t key() const noexcept override { return key_; }
+
+private:
+    static constexpr int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
+                                 RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
+
+    RpmaApi& api_;
+    RpmaMemory region_;
+    std::uint32_t key_;
+};
+
+class RpmaListener final : public Listener {
+public:
+    RpmaListener(const RpmaApi& api, const Service& service) {
+        const std::string host = text_of(api.device().host);
+        const std::string port = port_of(service);
+        endpoint_ = make<RpmaEndpoint>("rpma_ep_listen", [&](rpma_ep** endpoint) {
+            return rpma_ep_listen(api.peer(), host.c_str(), port.c_str(), endpoint);
+        });
+        check_rpma("rpma_ep_get_fd", rpma_ep_get_fd(endpoint_.get(), &fd_));
+        // A request may be withdrawn between the look at the descriptor and the call that takes it.
+        fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+    }
+
+    bool accept(Link& link, Timeout timeout) override {
+        return await_readable(fd_, Deadline::after(timeout)) && static_cast<RpmaLink&>(link).accept(endpoint_.get());
+    }
+
+private:
+    RpmaEndpoint endpoint_;
+    int fd_ = -1;
+};
+
+}  // namespace
+
+void fail_rpma(const char* call, int result) { throw Error(std::string(call) + ": " + rpma_err_2str(result)); }
+
+// What a device can do is not told by librpma.
+RpmaApi::RpmaApi(std::uint32_t device) : info_(CoreApi(device).device()) {
+    info_.max_service_bytes = sizeof(std::uint16_t);
+    ibv_context* context = nullptr;
+    check_rpma("rpma_utils_get_ibv_context",
+               rpma_utils_get_ibv_context(text_of(info_.host).c_str(), RPMA_UTIL_IBV_CONTEXT_LOCAL, &context));
+    peer_ = make<RpmaPeer>("rpma_peer_new", [&](rpma_peer** peer) { return rpma_peer_new(context, peer); });
+}
+
+std::unique_ptr<Region> RpmaApi::register_memory(std::span<std::byte> memory) {
+    return std::make_unique<RpmaRegion>(*this, memory);
+}
+
+std::unique_ptr<Link> RpmaApi::create_link(const LinkOptions& options) {
+    return std::make_unique<RpmaLink>(*this, options);
+}
+
+std::unique_ptr<Listener> RpmaApi::listen(const Service& service) {
+    return std::make_unique<RpmaListener>(*this, service);
+}
+
+void RpmaApi::add(const LocalMemory& memory) {
+    const std::lock_guard lock(mutex_);
+    memory_[memory.key] = memory;
+}
+
+void RpmaApi::remove(std::uint32_t key) {
+    const std::lock_guard lock(mutex_);
+    memory_.erase(key);
+}
+
+RpmaApi::LocalMemory RpmaApi::find(std::uint32_t key) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = memory_.find(key);
+    if (found == memory_.end()) throw Error("no memory is registered under this key");
+    return found->second;
+}
+
+RpmaLink::RpmaLink(RpmaApi& api, const LinkOptions& options)
+    : api_(api),
+      configuration_(make<RpmaConfiguration>("rpma_conn_cfg_new", rpma_conn_cfg_new)),
+      has_receive_queue_(!options.bare) {
+    const std::uint32_t sends = options.bare ? 1 : options.send_depth;
+    const std::uint32_t receives = options.bare ? 1 : options.receive_depth;
+    rpma_conn_cfg* configuration = configuration_.get();
+    check_rpma("rpma_conn_cfg_set_sq_size", rpma_conn_cfg_set_sq_size(configuration, sends));
+    check_rpma("rpma_conn_cfg_set_rq_size", rpma_conn_cfg_set_rq_size(configuration, receives));
+    check_rpma("rpma_conn_cfg_set_cq_size", rpma_conn_cfg_set_cq_size(configuration, sends));
+    if (has_receive_queue_)
+        check_rpma("rpma_conn_cfg_set_rcq_size", rpma_conn_cfg_set_rcq_size(configuration, receives));
+}
+
+void RpmaLink::connect(const Address& remote, Timeout timeout) {
+    const auto deadline = Deadline::after(timeout);
+    const std::string host = text_of(remote.host);
+    const std::string port = port_of(remote.service);
+    const auto timeout_ms = std::clamp<Timeout::rep>(timeout.count(), 1, std::numeric_limits<int>::max());
+    check_rpma("rpma_conn_cfg_set_timeout",
+               rpma_conn_cfg_set_timeout(configuration_.get(), static_cast<int>(timeout_ms)));
+    auto request = make<RpmaRequest>("rpma_conn_req_new", [&](rpma_conn_req** made) {
+        return rpma_conn_req_new(api_.peer(), host.c_str(), port.c_str(), configuration_.get(), made);
+    });
+    check_rpma("rpma_conn_req_connect", start(std::move(request)));
+    switch (const auto event = next_event(deadline)) {
+        case RPMA_CONN_ESTABLISHED: return open_inboxes();
+        default:
+            connection_.reset();
+            if (event == RPMA_CONN_REJECTED) throw NoListener("nobody listens there, or the server refused");
+            if (event == RPMA_CONN_LOST || event == RPMA_CONN_CLOSED)
+                throw Error("the way to the server was lost while connecting");
+            throw TimedOut("no answer in time");
+    }
+}
+
+bool RpmaLink::accept(rpma_ep* endpoint) {
+    rpma_conn_req* request = nullptr;
+    const int taken = rpma_ep_next_conn_req(endpoint, configuration_.get(), &request);
+    if (taken == RPMA_E_NO_EVENT) return false;
+    check_rpma("rpma_ep_next_conn_req", taken);
+    const int started = start(RpmaRequest(request));
+    if (started == RPMA_E_PROVIDER) return false;
+    check_rpma("rpma_conn_req_connect", started);
+    constexpr auto patience = std::chrono::seconds(5);
+    if (next_event(Deadline::after(patience)) != RPMA_CONN_ESTABLISHED) {
+        connection_.reset();
+        return false;
+    }
+    open_inboxes();
+    return true;
+}
+
+/// Posts the receives that came before, and begins to connect; returns the result of rpma_conn_req_connect.
+int RpmaLink::start(RpmaRequest request) {
+    for (const Sge& piece : early_receives_) {
+        const auto& memory = local(piece);
+        check_rpma("rpma_conn_req_recv",
+                   rpma_conn_req_recv(request.get(), memory.region, offset_in(memory, piece), piece.length, nullptr));
+    }
+    rpma_conn_req* consumed = request.release();
+    rpma_conn* connection = nullptr;
+    const int result = rpma_conn_req_connect(&consumed, nullptr, &connection);
+    connection_.reset(connection);
+    return result;
+}
+
+/// RPMA_CONN_UNDEFINED: none came in time.
+rpma_conn_event RpmaLink::next_event(const Deadline& deadline) const {
+    int fd = -1;
+    check_rpma("rpma_conn_get_event_fd", rpma_conn_get_event_fd(connection_.get(), &fd));
+    rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    if (await_readable(fd, deadline))
+        check_rpma("rpma_conn_next_event", rpma_conn_next_event(connection_.get(), &event));
+    return event;
+}
+
+void RpmaLink::open_inboxes() {
+    early_receives_.clear();
+    check_rpma("rpma_conn_get_cq", rpma_conn_get_cq(connection_.get(), &sends_.queue));
+    if (has_receive_queue_) check_rpma("rpma_conn_get_rcq", rpma_conn_get_rcq(connection_.get(), &receives_.queue));
+}
+
+void RpmaLink::disconnect() noexcept {
+    if (connection_ == nullptr) return;
+    rpma_conn_disconnect(connection_.get());
+    connection_.reset();
+    for (Inbox* inbox : {&sends_, &receives_}) {
+        inbox->queue = nullptr;
+        inbox->fd = -1;
+    }
+}
+
+const ibv_wc* RpmaLink::await(Inbox& inbox, Timeout timeout) {
+    const auto deadline = Deadline::after(timeout);
+    const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());
+    do {
+        if (const ibv_wc* completion = take(inbox)) return completion;
+    } while (Deadline::Clock::now() < spin_end);
+    while (sleep(inbox, deadline))
+        if (const ibv_wc* completion = take(inbox)) return completion;
+    return nullptr;
+}
+
+/// Sleeps until the queue may have completions. False: the time is up.
+bool RpmaLink::sleep(Inbox& inbox, const Deadline& deadline) {
+    // rpma_cq_wait(3) knows no time-out.
+    if (inbox.fd == -1) check_rpma("rpma_cq_get_fd", rpma_cq_get_fd(inbox.queue, &inbox.fd));
+    if (!await_readable(inbox.fd, deadline)) return !deadline.passed();
+    const int result = rpma_cq_wait(inbox.queue);
+    if (result != RPMA_E_NO_COMPLETION) check_rpma("rpma_cq_wait", result);
+    return true;
+}
+
+void RpmaLink::learn_remote(const RemoteAddress& place) {
+    const RegionDescriptor descriptor(place);
+    remote_ = make<RpmaRemoteMemory>("rpma_mr_remote_from_descriptor", [&](rpma_mr_remote** remote) {
+        return rpma_mr_remote_from_descriptor(descriptor.bytes().data(), descriptor.bytes().size(), remote);
+    });
+    remote_address_ = place;
+}
+
+void RpmaLink::fail(ibv_wc_status status) {
+    if (status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_RETRY_EXC_ERR) throw Closed("the connection is closed");
+    throw Error(std::string("a request failed: ") + reason_of(status));
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// librpma as a programming interface to measure: through librpma.h alone, as any program would use it.
+#pragma once
+
+#include <librpma.h>
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/deadline.hpp"
+#include "tools/measure/api.hpp"
+
+namespace viaduct::measure {
+
+/// Throws an Error that names the call and its result.
+[[noreturn]] void fail_rpma(const char* call, int result);
+
+inline void check_rpma(const char* call, int result) {
+    if (result != 0) [[unlikely]]
+        fail_rpma(call, result);
+}
+
+/// Owns an object of librpma; `destroy` is the function that ends it.
+template <auto destroy>
+struct RpmaDelete {
+    template <class T>
+    void operator()(T* object) const noexcept {
+        destroy(&object);
+    }
+};
+template <class T, auto destroy>
+using RpmaPtr = std::unique_ptr<T, RpmaDelete<destroy>>;
+
+using RpmaPeer = RpmaPtr<rpma_peer, rpma_peer_delete>;
+using RpmaMemory = RpmaPtr<rpma_mr_local, rpma_mr_dereg>;
+using RpmaRemoteMemory = RpmaPtr<rpma_mr_remote, rpma_mr_remote_delete>;
+using RpmaConfiguration = RpmaPtr<rpma_conn_cfg, rpma_conn_cfg_delete>;
+using RpmaEndpoint = RpmaPtr<rpma_ep, rpma_ep_shutdown>;
+using RpmaRequest = RpmaPtr<rpma_conn_req, rpma_conn_req_delete>;
+using RpmaConnection = RpmaPtr<rpma_conn, rpma_conn_delete>;
+
+class RpmaApi final : public Api {
+public:
+    explicit RpmaApi(std::uint32_t device);
+
+    std::string_view name() const noexcept override { return "rpma"; }
+    const DeviceInfo& device() const noexcept override { return info_; }
+    std::unique_ptr<Region> register_memory(std::span<std::byte> memory) override;
+    std::unique_ptr<Link> create_link(const LinkOptions& options) override;
+    std::unique_ptr<Listener> listen(const Service& service) override;
+
+    /// What librpma calls the memory with a key of ours.
+    struct LocalMemory {
+        std::uint32_t key = 0;
+        rpma_mr_local* region = nullptr;
+        std::byte* begin = nullptr;
+    };
+
+    rpma_peer* peer() const noexcept { return peer_.get(); }
+    void add(const LocalMemory& memory);
+    void remove(std::uint32_t key);
+    /// Throws Error where no region has the key.
+    LocalMemory find(std::uint32_t key) const;
+
+private:
+    DeviceInfo info_;
+    RpmaPeer peer_;
+    mutable std::mutex mutex_;
+    std::unordered_map<std::uint32_t, LocalMemory> memory_;
+};
+
+class RpmaLink final : public Link {
+public:
+    RpmaLink(RpmaApi& api, const LinkOptions& options);
+
+    void connect(const Address& remote, Timeout timeout) override;
+    void disconnect() noexcept override;
+
+    /// Takes the next request of an endpoint. False: there is none, or its sender has given up.
+    bool accept(rpma_ep* endpoint);
+
+    void post_receive(const Sge& piece) override {
+        if (connection_ == nullptr) [[unlikely]]
+            return early_receives_.push_back(piece);
+        const auto& memory = local(piece);
+        check_rpma("rpma_recv",
+                   rpma_recv(connection_.get(), memory.region, offset_in(memory, piece), piece.length, nullptr));
+    }
+
+    void post_send(const Sge& piece) override {
+        const auto& memory = local(piece);
+        check_rpma("rpma_send", rpma_send(connection_.get(), memory.region, offset_in(memory, piece), piece.length,
+                                          RPMA_F_COMPLETION_ALWAYS, nullptr));
+    }
+
+    void post_write(const Sge& piece, const RemoteAddress& target) override {
+        const auto& memory = local(piece);
+        check_rpma("rpma_write", rpma_write(connection_.get(), remote(target), 0, memory.region,
+                                            offset_in(memory, piece), piece.length, RPMA_F_COMPLETION_ALWAYS, nullptr));
+    }
+
+    void post_read(const Sge& piece, const RemoteAddress& source) override {
+        const auto& memory = local(piece);
+        check_rpma("rpma_read", rpma_read(connection_.get(), memory.region, offset_in(memory, piece), remote(source), 0,
+                                          piece.length, RPMA_F_COMPLETION_ALWAYS, nullptr));
+    }
+
+    bool poll_send() override { return take(sends_) != nullptr; }
+    std::optional<std::uint32_t> poll_receive() override { return length_of(take(receives_)); }
+    bool wait_send(Timeout timeout) override { return await(sends_, timeout) != nullptr; }
+    std::optional<std::uint32_t> wait_receive(Timeout timeout) override { return length_of(await(receives_, timeout)); }
+
+private:
+    /// A completion queue and what was taken from it last.
+    struct Inbox {
+        rpma_cq* queue = nullptr;
+        int fd = -1;  ///< once somebody has waited
+        ibv_wc completion;
+    };
+
+    static std::size_t offset_in(const RpmaApi::LocalMemory& memory, const Sge& piece) noexcept {
+        return static_cast<std::size_t>(static_cast<std::byte*>(piece.address) - memory.begin);
+    }
+
+    const RpmaApi::LocalMemory& local(const Sge& piece) {
+        if (piece.key != local_.key) [[unlikely]]
+            local_ = api_.find(piece.key);
+        return local_;
+    }
+
+    rpma_mr_remote* remote(const RemoteAddress& place) {
+        if (place.key != remote_address_.key || place.address != remote_address_.address) [[unlikely]]
+            learn_remote(place);
+        return remote_.get();
+    }
+
+    static const ibv_wc* take(Inbox& inbox) {
+        const int result = rpma_cq_get_wc(inbox.queue, 1, &inbox.completion, nullptr);
+        if (result == RPMA_E_NO_COMPLETION) return nullptr;
+        check_rpma("rpma_cq_get_wc", result);
+        if (inbox.completion.status != IBV_WC_SUCCESS) [[unlikely]]
+            fail(inbox.completion.status);
+        return &inbox.completion;
+    }
+
+    static std::optional<std::uint32_t> length_of(const ibv_wc* completion) noexcept {
+        return completion == nullptr ? std::nullopt : std::optional(completion->byte_len);
+    }
+
+    static const ibv_wc* await(Inbox& inbox, Timeout timeout);
+    static bool sleep(Inbox& inbox, const Deadline& deadline);
+    void learn_remote(const RemoteAddress& place);
+    int start(RpmaRequest request);
+    rpma_conn_event next_event(const Deadline& deadline) const;
+    void open_inboxes();
+    [[noreturn]] static void fail(ibv_wc_status status);
+
+    RpmaApi& api_;
+    RpmaConfiguration configuration_;
+    bool has_receive_queue_;
+    std::vector<Sge> early_receives_;  // posted before there was a connection to post them to
+    RpmaConnection connection_;
+    Inbox sends_;
+    Inbox receives_;
+    RpmaApi::LocalMemory local_;  // the memory of the last request,
+    RemoteAddress remote_address_;
+    RpmaRemoteMemory remote_;  // and where it went
+};
+
+}  // namespace viaduct::measure
