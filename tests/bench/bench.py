@@ -27,6 +27,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 MEGABYTE = 1 << 20
+APIS = {"core": "core", "vipl": "VIPL", "rpma": "librpma"}  # as vi-perf and as people call them
+MAX_SPREAD = 1.10  # of the dearest to the cheapest interface
 UCX = {"UCX_TLS": "shm,self,cma", "UCX_LOG_LEVEL": "error"}
 
 
@@ -189,6 +191,7 @@ class Row:
     lower_is_better: bool
     target: float | None = None
     goal: float | None = None
+    alike: bool = True  # every interface has to cost the same
 
     def reaches(self, value: float, limit: float) -> bool:
         return value <= limit if self.lower_is_better else value >= limit
@@ -199,16 +202,22 @@ class Row:
         return f"{'≤' if self.lower_is_better else '≥'} {limit:,g}{' ×' if self.peer else ''}"
 
 
+# fmt: off
 ROWS = [
     Row("8 B send to receive, one way", "ns", "UCX `tag_lat`", viaduct_latency_ns("send", 8), True, 1.0, 0.65),
     Row("8 B RDMA write, one way", "ns", "UCX `ucp_put_lat`", viaduct_latency_ns("write", 8), True, 1.2, 1.0),
-    Row("64 B send to receive, one way", "ns", "libfabric `fi_pingpong` 64 B", viaduct_latency_ns("send", 64), True),
-    Row("4 KiB send to receive, one way", "ns", "libfabric `fi_pingpong` 4 KiB", viaduct_latency_ns("send", 4096), True),
+    Row("8 B RDMA read", "ns", None, viaduct_latency_ns("read", 8), True),
+    Row("64 B send to receive, one way", "ns", "libfabric `fi_pingpong` 64 B", viaduct_latency_ns("send", 64), True,
+        alike=False),
+    Row("4 KiB send to receive, one way", "ns", "libfabric `fi_pingpong` 4 KiB", viaduct_latency_ns("send", 4096), True,
+        alike=False),
     Row("1 MiB send", "GB/s", "UCX `tag_bw`", viaduct_bandwidth("send"), False, 1.0, 3.0),
     Row("1 MiB RDMA write", "GB/s", "UCX `ucp_put_bw`", viaduct_bandwidth("write"), False, None, 1.0),
+    Row("1 MiB RDMA read", "GB/s", None, viaduct_bandwidth("read"), False),
     Row("8 B send rate", "M/s", "UCX `tag_bw` 8 B", viaduct_rate, False, 1.0, 5.0),
-    Row("connections", "1/s", None, viaduct_connect_rate, False, 5_000, 10_000),
+    Row("connections", "1/s", None, viaduct_connect_rate, False, 5_000, 10_000, alike=False),
 ]
+# fmt: on
 
 Samples = dict[str, list[float]]
 
@@ -220,13 +229,13 @@ def show_progress(text: str) -> None:
 
 def collect(machine: Machine, rounds: int) -> Samples:
     """Measures everything, round after round. What fails is told and left out."""
-    todo = list(PEERS.items())
+    measures = list(PEERS.items())
     for row in ROWS:
-        for api in ("core", "vipl"):
-            todo.append((f"{api} {row.what}", lambda machine, row=row, api=api: row.ours(machine, api)))
-    samples: Samples = {name: [] for name, _ in todo}
+        for api in APIS:
+            measures.append((f"{api} {row.what}", lambda machine, row=row, api=api: row.ours(machine, api)))
+    samples: Samples = {name: [] for name, _ in measures}
     for number in range(1, rounds + 1):
-        for name, measure in todo:
+        for name, measure in measures:
             show_progress(f"round {number} of {rounds}: {name}")
             try:
                 samples[name].append(measure(machine))
@@ -259,24 +268,47 @@ def verdict(row: Row, value: float | None) -> str:
     return "–" if row.goal is None else "below the goal"
 
 
-def table(samples: Samples) -> str:
-    def median(name: str | None) -> float | None:
-        values = samples.get(name or "")
-        return statistics.median(values) if values else None
+def median(samples: Samples, name: str | None) -> float | None:
+    values = samples.get(name or "")
+    return statistics.median(values) if values else None
 
+
+def spread(samples: Samples, row: Row) -> float | None:
+    """How much the dearest interface costs over the cheapest."""
+    figures = [median(samples, f"{api} {row.what}") for api in APIS]
+    return None if None in figures else max(figures) / min(figures)
+
+
+def too_wide(samples: Samples, row: Row) -> bool:
+    width = spread(samples, row)
+    return row.alike and width is not None and width > MAX_SPREAD
+
+
+def table(samples: Samples) -> str:
     def cells(row: Row) -> list[str]:
-        peer, core, vipl = median(row.peer), median(f"core {row.what}"), median(f"vipl {row.what}")
-        to_peer, to_core = ratio(vipl, peer), ratio(vipl, core)
-        too_dear = to_core is not None and not row.reaches(to_core, 1.15 if row.lower_is_better else 0.85)
-        judged = vipl if row.peer is None else to_peer
+        figures = {api: median(samples, f"{api} {row.what}") for api in APIS}
+        peer = median(samples, row.peer)
+        to_peer = ratio(figures["vipl"], peer)
+        judged = figures["vipl"] if row.peer is None else to_peer
         return [
-            f"{row.what}, {row.unit}", number(core), number(vipl), row.peer or "–", number(peer), number(to_peer),
+            f"{row.what}, {row.unit}", *map(number, figures.values()), row.peer or "–", number(peer), number(to_peer),
             row.limit_text(row.target), row.limit_text(row.goal), verdict(row, judged),
-            number(to_core) + (" **missed**" if too_dear else ""),
+            number(spread(samples, row)) + (" **missed**" if too_wide(samples, row) else ""),
         ]  # fmt: skip
 
-    head = ["what", "core", "VIPL", "peer", "its figure", "VIPL / peer", "target", "goal", "reached", "VIPL / core"]
+    head = ["what", *APIS.values(), "peer", "its figure", "VIPL / peer", "target", "goal", "reached", "spread"]
     return markdown([head, *map(cells, ROWS)])
+
+
+def comparison(samples: Samples) -> str:
+    """Whether the interfaces cost the same, in a line."""
+    rows = [row for row in ROWS if row.alike]
+    names = ", ".join(APIS.values())
+    line = f"{names} within {MAX_SPREAD - 1:.0%} of each other at 8 B and 1 MiB: "
+    if any(spread(samples, row) is None for row in rows):
+        return line + "not measured."
+    missed = [f"{row.what} ({number(spread(samples, row))})" for row in rows if too_wide(samples, row)]
+    return line + (f"**no**: {'; '.join(missed)}." if missed else "yes.")
 
 
 def limits_table(limits: dict[str, float | None]) -> str:
@@ -327,7 +359,8 @@ def main() -> int:
             raise Failed(f"{program} is not installed")
     limits = raw_limits(machine)
     samples = collect(machine, arguments.rounds)
-    report = "\n\n".join([heading(machine, arguments.rounds), table(samples), limits_table(limits)])
+    parts = [heading(machine, arguments.rounds), table(samples), comparison(samples), limits_table(limits)]
+    report = "\n\n".join(parts)
     print(report)
     if arguments.write:
         write_page(report)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that the pages point at things that exist, and that docs/thread-safety.md has a row for each call of vipl.h."""
+"""Checks that the pages point at things that exist, and that docs/thread-safety.md has a row for each call of vipl.h and
+librpma.h, there also by a pattern such as `rpma_log_*`."""
 
+import fnmatch
 import pathlib
 import re
 import sys
@@ -19,12 +21,26 @@ def broken_links() -> list[str]:
     return problems
 
 
-def thread_safety_gaps() -> list[str]:
+def vipl_gaps(table: str) -> set[str]:
     header = (ROOT / "api/vipl/include/vipl.h").read_text()
-    declared = sorted(re.findall(r"^extern \w+ (Vip\w+)\(", header, re.MULTILINE))
+    declared = re.findall(r"^extern \w+ (Vip\w+)\(", header, re.MULTILINE)
+    rows = re.findall(r"^\| `(Vip\w+)` \|", table, re.MULTILINE)
+    return set(declared) ^ set(rows)
+
+
+def rpma_gaps(table: str) -> set[str]:
+    header = (ROOT / "api/rpma/include/librpma.h").read_text()
+    declared = set(re.findall(r"^(?:int|const char\*) (rpma_\w+)\(", header, re.MULTILINE))
+    cells = re.findall(r"^\| (`rpma_[^|]*)\|", table, re.MULTILINE)
+    patterns = re.findall(r"`(rpma_[\w*]+)`", " ".join(cells))
+    idle = {pattern for pattern in patterns if not fnmatch.filter(declared, pattern)}
+    return idle | {name for name in declared if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)}
+
+
+def thread_safety_gaps() -> list[str]:
     table = (ROOT / "docs/thread-safety.md").read_text()
-    rows = sorted(re.findall(r"^\| `(Vip\w+)` \|", table, re.MULTILINE))
-    return [] if declared == rows else [f"docs/thread-safety.md: rows and calls differ: {set(declared) ^ set(rows)}"]
+    gaps = vipl_gaps(table) | rpma_gaps(table)
+    return [f"docs/thread-safety.md: rows and calls differ: {sorted(gaps)}"] if gaps else []
 
 
 if __name__ == "__main__":

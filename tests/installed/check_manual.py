@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks that an installed tree has a manual page for each function of librpma.h: check_manual.py PREFIX"""
+
+import pathlib
+import re
+import sys
+
+prefix = pathlib.Path(sys.argv[1])
+manual = next(prefix.rglob("man3")).parent
+functions = re.findall(r"^(?:int|const char\*) (rpma_\w+)\(", (prefix / "include/librpma.h").read_text(), re.MULTILINE)
+
+
+def fault_of(function: str) -> str | None:
+    page = manual / "man3" / f"{function}.3"
+    if not page.exists():
+        return "no page"
+    text = page.read_text()
+    if redirection := re.fullmatch(r"\.so (\S+)\n", text):
+        text = (manual / redirection[1]).read_text()
+    return None if re.search(rf"^\.F[no] .*\b{function}\b", text, re.MULTILINE) else "the page does not show it"
+
+
+faults = {function: fault for function in functions if (fault := fault_of(function))}
+for function, fault in faults.items():
+    print(f"{function}: {fault}")
+print(f"{len(functions)} functions, {len(faults)} faults")
+sys.exit(bool(faults) or not functions)
