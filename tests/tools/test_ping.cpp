@@ -31,8 +31,9 @@ TEST_CASE("ping through every pair of interfaces and every operation") {
     ServerThread server(ServerThread::Tool::Ping, server_api);
     {
         const auto api = open_api(client_api);
-        PingClient client(*api, server.address(),
-                          {.operation = operation, .payload_bytes = payload, .timeout = Timeout(20000)});
+        PingClient client(
+            *api, server.address(),
+            {.operation = operation, .payload_bytes = payload, .timeout = Timeout(20000), .patience = Timeout(20000)});
         const std::atomic<bool> stop{false};
         std::vector<PingOutcome> outcomes;
         const auto summary = run_pings(client, {.count = 5, .interval = std::chrono::nanoseconds(0), .deadline = {}},

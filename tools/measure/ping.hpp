@@ -31,6 +31,7 @@ struct PingOptions {
     Operation operation = Operation::Send;
     std::uint32_t payload_bytes = 56;
     Timeout timeout{1000};  ///< for a reply, and for the connection
+    Timeout patience{200};  ///< where nobody listens: a VIPL server may be between two waits
 
     std::uint32_t frame_bytes() const noexcept { return payload_bytes + ping_header_bytes; }
 };

@@ -47,9 +47,7 @@ public:
           link_(api.create_link({})),
           talk_(*link_, workspace_) {
         for (int i = 0; i < 2; ++i) talk_.post_receive();
-        // Long enough for a server that is between two waits, short enough to tell that there is none.
-        constexpr Timeout patience(20);
-        connect_patiently(*link_, server, options.timeout, patience);
+        connect_patiently(*link_, server, options.timeout, options.patience);
         talk_.say(wire::PingHello{.frame_bytes = options.frame_bytes(),
                                   .operation = static_cast<std::uint8_t>(options.operation),
                                   .landing = workspace_.landing_for_peer()});
