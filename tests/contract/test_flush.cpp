@@ -59,8 +59,9 @@ TEST_CASE_METHOD(EveryBackend, "flush: completes in its turn") {
     Connection connection(near, far);
     const Buffer mine(near, 100'000);
     const Buffer theirs(far, 100'000);
+    const Buffer inbox(far, 100'000);  // apart: RDMA may overtake a message that is not received yet (ADR 6)
     const Sge from = mine.sge();
-    const Sge into = theirs.sge();
+    const Sge into = inbox.sge();
     connection.client.post(send_of(0, from));  // waits
     connection.client.post(flush_of(1, theirs.remote(), 8, FlushTarget::Persistence));
     connection.client.post(write_of(2, from, theirs.remote()));
