@@ -60,13 +60,14 @@ TEST_CASE_METHOD(EveryBackend, "flush: completes in its turn") {
     const Buffer mine(near, 100'000);
     const Buffer theirs(far, 100'000);
     const Buffer inbox(far, 100'000);  // apart: RDMA may overtake a message that is not received yet (ADR 6)
+    const Buffer copy(near, 100'000);
     const Sge from = mine.sge();
     const Sge into = inbox.sge();
     connection.client.post(send_of(0, from));  // waits
     connection.client.post(flush_of(1, theirs.remote(), 8, FlushTarget::Persistence));
     connection.client.post(write_of(2, from, theirs.remote()));
     connection.client.post(flush_of(3, theirs.remote(), 8));
-    connection.client.post(read_of(4, from, theirs.remote()));
+    connection.client.post(read_of(4, copy.sge(), theirs.remote()));
     connection.client.post(unsignaled(flush_of(9, theirs.remote(), 8, FlushTarget::Persistence)));
     connection.client.post(flush_of(5, theirs.remote(), 8, FlushTarget::Persistence));
     CHECK(connection.client.quiet());
