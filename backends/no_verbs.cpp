@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Stands for the verbs backend in builds without it.
+#include "backends/verbs/provider.hpp"
+
+namespace viaduct::verbs {
+
+backend::Provider* verbs_provider() noexcept { return nullptr; }
+
+}  // namespace viaduct::verbs

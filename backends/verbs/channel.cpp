@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/channel.hpp"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "backends/verbs/completion_queue.hpp"
+#include "backends/verbs/nic.hpp"
+
+namespace viaduct::verbs {
+namespace {
+
+bool watch(int epoll, int fd) noexcept {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    return fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Channel>> Channel::create(std::shared_ptr<Nic> nic) {
+    std::unique_ptr<Channel> channel(new Channel(std::move(nic)));
+    channel->hardware_.reset(ibv_create_comp_channel(channel->nic_->context()));
+    if (channel->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_comp_channel");
+    const int fd = channel->hardware_->fd;
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) return Status::from_errno(errno, "fcntl");
+    channel->watched_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    const int epoll = channel->watched_.get();
+    if (epoll < 0 || !watch(epoll, fd) || !watch(epoll, channel->readable_.fd()))
+        return Status::from_errno(errno, "epoll");
+    return channel;
+}
+
+void Channel::attach() {
+    const std::lock_guard lock(mutex_);
+    events_.reserve(queues_ + 1);
+    ++queues_;
+}
+
+void Channel::detach(const CompletionQueue& queue) noexcept {
+    const std::lock_guard lock(mutex_);
+    collect();
+    std::erase(events_, &queue);
+    readable_.set(!events_.empty());
+    --queues_;
+}
+
+/// What the hardware has left, in its order. Events of queues that are not armed any more are nobody's.
+void Channel::collect() noexcept {
+    ibv_cq* source = nullptr;
+    void* context = nullptr;
+    while (ibv_get_cq_event(hardware_.get(), &source, &context) == 0) {
+        ibv_ack_cq_events(source, 1);
+        auto& queue = *static_cast<CompletionQueue*>(context);
+        if (queue.disarm()) push(queue);
+    }
+}
+
+void Channel::push(CompletionQueue& queue) noexcept {
+    if (std::ranges::find(events_, &queue) == events_.end()) events_.push_back(&queue);  // attach() made the room
+    readable_.set(true);
+}
+
+void Channel::leave(CompletionQueue& queue) noexcept {
+    const std::lock_guard lock(mutex_);
+    push(queue);
+}
+
+void Channel::take_back(const CompletionQueue& queue) noexcept {
+    const std::lock_guard lock(mutex_);
+    collect();
+    std::erase(events_, &queue);
+    readable_.set(!events_.empty());
+}
+
+Result<std::uint64_t> Channel::take_event() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (events_.empty()) collect();
+    if (events_.empty()) return Status(Code::WouldBlock, "no event waits");
+    const std::uint64_t context = events_.front()->context();
+    events_.erase(events_.begin());
+    readable_.set(!events_.empty());
+    return context;
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/completion_queue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+
+#include "backends/verbs/device.hpp"
+#include "backends/verbs/shared_receive_queue.hpp"
+
+namespace viaduct::verbs {
+namespace {
+
+/// The first size of the hardware's queue; it grows where more work is posted than that.
+constexpr std::uint32_t first_size = 256;
+constexpr std::size_t batch = 16;
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init) noexcept
+    : device_(device),
+      context_(init.context),
+      channel_(static_cast<Channel*>(init.channel)),
+      capacity_(init.capacity) {}
+
+Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
+                                                                 const backend::CompletionQueueInit& init) {
+    if (init.capacity == 0 || init.capacity > device.attributes().max_completions)
+        return Status(Code::InvalidParameter, "capacity of the completion queue");
+    std::unique_ptr<CompletionQueue> queue(new CompletionQueue(device, init));
+    ibv_comp_channel* channel = queue->channel_ == nullptr ? nullptr : queue->channel_->hardware();
+    const auto size = static_cast<int>(std::min(init.capacity, first_size));
+    queue->hardware_.reset(ibv_create_cq(device.nic().context(), size, queue.get(), channel, 0));
+    if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_cq");
+    queue->size_ = static_cast<std::uint32_t>(queue->hardware_->cqe);
+    if (queue->channel_ != nullptr) queue->channel_->attach();
+    return queue;
+}
+
+CompletionQueue::~CompletionQueue() {
+    if (hardware_ == nullptr) return;
+    disarm();
+    if (channel_ != nullptr) channel_->detach(*this);
+    hardware_.reset();
+}
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::size_t taken = take_kept(out);
+    if (taken < out.size()) taken += fetch(out.subspan(taken));
+    if (out.empty() || armed_.load(std::memory_order_relaxed)) {
+        drain();
+        notify();
+    }
+    return taken;
+}
+
+bool CompletionQueue::ready() noexcept {
+    const std::lock_guard lock(mutex_);
+    drain();
+    notify();
+    return !kept_.empty();
+}
+
+Status CompletionQueue::arm() noexcept {
+    if (channel_ == nullptr) return {Code::InvalidState, "completion queue without a channel"};
+    const std::lock_guard lock(mutex_);
+    channel_->take_back(*this);
+    if (armed_.exchange(true)) return {};
+    if (const int error = ibv_req_notify_cq(hardware_.get(), 0); error != 0)
+        return Status::from_errno(error, "ibv_req_notify_cq");
+    return {};
+}
+
+Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
+    if (capacity == 0 || capacity > device_.attributes().max_completions) return {Code::InvalidParameter, "capacity"};
+    const std::lock_guard lock(mutex_);
+    drain();
+    if (kept_.size() > capacity) return {Code::Busy, "completions wait"};
+    capacity_ = capacity;
+    return {};
+}
+
+void CompletionQueue::progress() noexcept {
+    const std::lock_guard lock(mutex_);
+    drain();
+    notify();
+}
+
+Status CompletionQueue::grow(std::uint32_t places) noexcept {
+    const std::lock_guard lock(mutex_);
+    drain();
+    notify();
+    const std::uint32_t wanted = reserved_.load();
+    if (wanted <= size_) return {};
+    const std::uint32_t limit = device_.attributes().max_completions;
+    const std::uint32_t size = std::min(std::max(2 * size_.load(), wanted), limit);
+    if (wanted <= limit && ibv_resize_cq(hardware_.get(), static_cast<int>(size)) == 0) {
+        size_ = static_cast<std::uint32_t>(hardware_->cqe);
+        return {};
+    }
+    release(places);
+    return {Code::QueueFull, "completion queue of the device"};
+}
+
+std::size_t CompletionQueue::take_kept(std::span<Completion> out) noexcept {
+    std::size_t taken = 0;
+    while (taken < out.size() && !kept_.empty()) {
+        const Entry& entry = kept_.front();
+        out[taken++] = entry.completion;
+        if (entry.queue != nullptr) entry.queue->taken();
+        kept_.pop_front();
+    }
+    return taken;
+}
+
+std::size_t CompletionQueue::fetch(std::span<Completion> out) noexcept {
+    std::array<ibv_wc, batch> results;
+    std::size_t taken = 0;
+    while (taken < out.size()) {
+        const auto room = static_cast<int>(std::min(batch, out.size() - taken));
+        const int count = ibv_poll_cq(hardware_.get(), room, results.data());
+        for (int i = 0; i < count; ++i) {
+            const auto entry = interpret(results[static_cast<std::size_t>(i)]);
+            if (!entry) continue;
+            if (entry->queue != nullptr) entry->queue->taken();
+            out[taken++] = entry->completion;
+        }
+        if (count < room) break;
+    }
+    return taken;
+}
+
+void CompletionQueue::drain() noexcept {
+    std::array<ibv_wc, batch> results;
+    int count = 0;
+    while ((count = ibv_poll_cq(hardware_.get(), batch, results.data())) > 0)
+        for (int i = 0; i < count; ++i)
+            if (const auto entry = interpret(results[static_cast<std::size_t>(i)])) kept_.push_back(*entry);
+}
+
+std::optional<CompletionQueue::Entry> CompletionQueue::interpret(const ibv_wc& result) noexcept {
+    auto& slot = *reinterpret_cast<Slot*>(result.wr_id);
+    if (slot.queue != nullptr) {
+        const auto completion = slot.queue->complete(slot, result);
+        if (!completion) return std::nullopt;
+        return Entry{*completion, slot.queue};
+    }
+    const auto receiver = shared_receivers_.find(result.qp_num);
+    std::optional<Completion> completion;
+    if (receiver != shared_receivers_.end()) completion = receiver->second->complete_shared(slot, result);
+    SharedReceiveQueue::free(slot);
+    if (!completion) return std::nullopt;
+    return Entry{*completion, nullptr};
+}
+
+void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexcept {
+    if (kept_.size() >= capacity_) {
+        queue.taken();
+        device_.report({.kind = AsyncEventKind::CompletionQueueOverrun,
+                        .endpoint_context = completion.endpoint_context,
+                        .completion_queue_context = context_,
+                        .operation = completion.operation});
+        return;
+    }
+    kept_.push_back({completion, &queue});
+    notify();
+}
+
+/// Leaves the event of an armed queue that has completions. The hardware stays armed: what it says then is dropped.
+void CompletionQueue::notify() noexcept {
+    if (!kept_.empty() && disarm()) channel_->leave(*this);
+}
+
+void CompletionQueue::attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared,
+                             std::uint32_t depth) {
+    bool first = false;
+    {
+        const std::lock_guard lock(mutex_);
+        shared_receivers_.emplace(number, &receives);
+        first = sharing_[&shared]++ == 0;
+    }
+    // All that wait may complete here. Where the device cannot hold so many, few will be posted at once.
+    if (first && !reserve(depth).ok()) reserved_.fetch_add(depth);
+}
+
+void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& shared, std::uint32_t depth) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (shared_receivers_.erase(number) == 0) return;
+    const auto found = sharing_.find(&shared);
+    if (--found->second != 0) return;
+    sharing_.erase(found);
+    release(depth);
+}
+
+void CompletionQueue::forget(const WorkQueue& queue) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (Entry& entry : kept_)
+        if (entry.queue == &queue) entry.queue = nullptr;
+}
+
+}  // namespace viaduct::verbs

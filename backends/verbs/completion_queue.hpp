@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A completion queue: what the hardware has completed, and before it what was completed without it or taken from it
+// early to make room.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+#include "backends/verbs/channel.hpp"
+#include "backends/verbs/work_queue.hpp"
+
+namespace viaduct::verbs {
+
+class Device;
+class SharedReceiveQueue;
+
+/// Thread-safe: one mutex, taken for each poll, after the mutex of a work queue and before that of a channel.
+///
+/// The queue of the hardware never overruns: every request reserves a place in it first, and it grows as far as the
+/// device allows. The capacity that the consumer asked for bounds only what is completed without the hardware.
+class CompletionQueue final : public backend::CompletionQueue {
+public:
+    static Result<std::unique_ptr<CompletionQueue>> create(Device& device, const backend::CompletionQueueInit& init);
+    ~CompletionQueue() override;
+
+    std::size_t poll(std::span<Completion> out) noexcept override;
+    bool ready() noexcept override;
+    Status arm() noexcept override;
+    Status resize(std::uint32_t capacity) noexcept override;
+
+    ibv_cq* get() const noexcept { return hardware_.get(); }
+    std::uint64_t context() const noexcept { return context_; }
+
+    /// Takes a place for the completion of a request; release() gives it back. QueueFull: the device has no more.
+    Status reserve(std::uint32_t places = 1) noexcept {
+        if (reserved_.fetch_add(places, std::memory_order_relaxed) + places <= size_.load(std::memory_order_relaxed))
+            return {};
+        return grow(places);
+    }
+    void release(std::uint32_t places = 1) noexcept { reserved_.fetch_sub(places, std::memory_order_relaxed); }
+
+    /// Takes over all that the hardware has completed.
+    void progress() noexcept;
+
+    /// For a channel: whether the queue was armed, which it is no more.
+    bool disarm() noexcept { return armed_.exchange(false, std::memory_order_acq_rel); }
+
+    /// Endpoints whose receives come from a shared queue, by the number of their queue pair.
+    void attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared, std::uint32_t depth);
+    void detach(std::uint32_t number, const SharedReceiveQueue& shared, std::uint32_t depth) noexcept;
+
+    /// The queue goes; what it has completed stays.
+    void forget(const WorkQueue& queue) noexcept;
+
+    std::mutex& mutex() noexcept { return mutex_; }
+
+    /// With mutex() held: adds a completion that the hardware does not know. Overrun: dropped, and reported.
+    void add(const Completion& completion, WorkQueue& queue) noexcept;
+
+private:
+    struct Entry {
+        Completion completion;
+        WorkQueue* queue;  ///< whose place it takes; null: nobody's
+    };
+
+    CompletionQueue(Device& device, const backend::CompletionQueueInit& init) noexcept;
+    Status grow(std::uint32_t places) noexcept;
+    void drain() noexcept;
+    void notify() noexcept;
+    std::size_t take_kept(std::span<Completion> out) noexcept;
+    std::size_t fetch(std::span<Completion> out) noexcept;
+    std::optional<Entry> interpret(const ibv_wc& result) noexcept;
+
+    Device& device_;
+    const std::uint64_t context_;
+    Channel* const channel_;
+    std::atomic<bool> armed_{false};
+    std::atomic<std::uint32_t> size_{0};      // of the hardware's queue
+    std::atomic<std::uint32_t> reserved_{0};  // of it
+    std::mutex mutex_;                        // guards what follows
+    CompletionQueueOwner hardware_;
+    std::uint32_t capacity_;
+    std::deque<Entry> kept_;
+    std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_;
+    std::unordered_map<const SharedReceiveQueue*, std::uint32_t> sharing_;  // endpoints of each
+};
+
+}  // namespace viaduct::verbs

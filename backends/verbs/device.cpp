@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/device.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <system_error>
+
+#include "backends/verbs/channel.hpp"
+#include "backends/verbs/completion_queue.hpp"
+#include "backends/verbs/endpoint.hpp"
+#include "backends/verbs/listener.hpp"
+#include "backends/verbs/pieces.hpp"
+#include "backends/verbs/shared_receive_queue.hpp"
+
+namespace viaduct::verbs {
+namespace {
+
+/// What a full work queue may cost in memory; devices that compute queues in software promise far more.
+constexpr std::uint32_t max_depth = 4096;
+/// Services that fit into a request with what else it carries; see greeting.hpp.
+constexpr std::uint32_t max_service = 32;
+
+std::uint32_t count(int limit) noexcept { return static_cast<std::uint32_t>(std::max(limit, 0)); }
+
+std::uint32_t max_sges(const ibv_device_attr& limits) noexcept {
+    const std::uint32_t reads = limits.max_sge_rd > 0 ? count(limits.max_sge_rd) : count(limits.max_sge);
+    const std::uint32_t shared = limits.max_srq > 0 ? count(limits.max_srq_sge) : count(limits.max_sge);
+    return std::min({count(limits.max_sge), reads, shared, max_pieces});
+}
+
+DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& interfaces, std::uint32_t index) {
+    const ibv_device_attr& limits = nic.limits();
+    DeviceAttributes attributes;
+    attributes.name = "viaduct-" + interfaces[index].net_device;
+    attributes.host = interfaces[index].host;
+    for (const Interface& interface : interfaces) attributes.local_hosts.push_back(interface.host);
+    attributes.capabilities = {.unreliable = nic.has_unreliable(),
+                               .atomic_write = true,
+                               .peer_to_peer = false,
+                               .shared_receive_queues = limits.max_srq > 0};
+    attributes.max_endpoints = count(limits.max_qp);
+    attributes.max_queue_depth = std::min(count(limits.max_qp_wr), max_depth);
+    attributes.max_sges = max_sges(limits);
+    attributes.max_completion_queues = count(limits.max_cq);
+    attributes.max_completions = count(limits.max_cqe);
+    attributes.max_regions = count(limits.max_mr);
+    attributes.max_region_bytes = limits.max_mr_size;
+    attributes.max_protection_domains = count(limits.max_pd);
+    attributes.max_transfer_bytes = nic.port().max_msg_sz;
+    attributes.native_mtu_bytes = 128u << nic.port().active_mtu;
+    attributes.max_private_data_bytes = request_capacity;
+    attributes.max_service_bytes = max_service;
+    return attributes;
+}
+
+/// Makes an object for the core, with the failures of memory and threads as a status.
+template <class Interface, class Make>
+Result<std::unique_ptr<Interface>> guarded(Make make) noexcept {
+    try {
+        auto made = make();
+        if (!made.ok()) return made.status();
+        return std::unique_ptr<Interface>(std::move(*made));
+    } catch (const std::bad_alloc&) {
+        return Status(Code::NoResources, "out of memory");
+    } catch (const std::system_error& error) {
+        return Status::from_errno(error.code().value(), "thread");
+    }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> Device::open(const std::vector<Interface>& interfaces, std::uint32_t index,
+                                             DeviceObserver& observer) {
+    if (index >= interfaces.size()) return Status(Code::InvalidParameter, "no such RDMA device");
+    auto nic = Nic::open(interfaces[index]);
+    if (!nic.ok()) return nic.status();
+    DeviceAttributes attributes = attributes_of(**nic, interfaces, index);
+    return std::unique_ptr<Device>(new Device(std::move(*nic), observer, std::move(attributes)));
+}
+
+Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
+    return guarded<backend::ProtectionDomain>([&] { return ProtectionDomain::create(nic_); });
+}
+
+Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
+                                                                       void* address, std::uint64_t length,
+                                                                       Access access) noexcept {
+    return guarded<backend::MemoryRegion>([&] {
+        return MemoryRegion::create(nic_, static_cast<const ProtectionDomain&>(domain), address, length, access);
+    });
+}
+
+Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
+    return guarded<backend::Channel>([&] { return Channel::create(nic_); });
+}
+
+Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
+    const backend::CompletionQueueInit& init) noexcept {
+    return guarded<backend::CompletionQueue>([&] { return CompletionQueue::create(*this, init); });
+}
+
+Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
+    const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept {
+    return guarded<backend::SharedReceiveQueue>(
+        [&] { return SharedReceiveQueue::create(*this, static_cast<const ProtectionDomain&>(domain), depth); });
+}
+
+Status Device::check(const EndpointAttributes& attributes) const noexcept {
+    const bool unreliable = attributes.reliability == Reliability::Unreliable;
+    if (attributes.reliability > Reliability::ReliableReception || (unreliable && !attributes_.capabilities.unreliable))
+        return {Code::InvalidReliability, "reliability level"};
+    if (attributes.max_transfer_bytes > attributes_.max_transfer_bytes)
+        return {Code::InvalidTransferSize, "maximum transfer size"};
+    if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
+    if (attributes.access.remote_read && unreliable)
+        return {Code::InvalidRdmaRead, "RDMA read on an unreliable endpoint"};
+    return {};
+}
+
+Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
+    return guarded<backend::Endpoint>([&]() -> Result<std::unique_ptr<Endpoint>> {
+        if (const Status status = check(init.attributes); !status.ok()) return status;
+        for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
+            if (depth > attributes_.max_queue_depth && depth != backend::full_depth)
+                return Status(Code::InvalidParameter, "depth of a work queue");
+        return Endpoint::create(*this, init);
+    });
+}
+
+Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept {
+    return guarded<backend::Listener>([&] { return Listener::create(nic_, local, sharing); });
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An open device of the verbs backend: a network card and the observer of this opener.
+#pragma once
+
+#include "backends/verbs/nic.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::verbs {
+
+/// Thread-safe: nothing of it changes.
+class Device final : public backend::Device {
+public:
+    static Result<std::unique_ptr<Device>> open(const std::vector<Interface>& interfaces, std::uint32_t index,
+                                                DeviceObserver& observer);
+
+    const DeviceAttributes& attributes() const noexcept override { return attributes_; }
+    Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override;
+    Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
+                                                                   void* address, std::uint64_t length,
+                                                                   Access access) noexcept override;
+    Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override;
+    Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
+        const backend::CompletionQueueInit& init) noexcept override;
+    Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
+        const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept override;
+    Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
+    Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
+
+    Nic& nic() const noexcept { return *nic_; }
+    const std::shared_ptr<Nic>& shared_nic() const noexcept { return nic_; }
+    Status check(const EndpointAttributes& attributes) const noexcept;
+    void report(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
+
+private:
+    Device(std::shared_ptr<Nic> nic, DeviceObserver& observer, DeviceAttributes attributes) noexcept
+        : nic_(std::move(nic)), observer_(observer), attributes_(std::move(attributes)) {}
+
+    std::shared_ptr<Nic> nic_;
+    DeviceObserver& observer_;
+    DeviceAttributes attributes_;
+};
+
+}  // namespace viaduct::verbs

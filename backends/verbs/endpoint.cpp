@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/endpoint.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "backends/verbs/completion_queue.hpp"
+#include "backends/verbs/device.hpp"
+#include "backends/verbs/shared_receive_queue.hpp"
+
+namespace viaduct::verbs {
+namespace {
+
+std::uint32_t depth_in_force(std::uint32_t wanted, const Device& device) noexcept {
+    return std::min(wanted, device.attributes().max_queue_depth);
+}
+
+}  // namespace
+
+Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
+    : device_(device),
+      context_(init.context),
+      observer_(init.observer),
+      shared_receives_(static_cast<SharedReceiveQueue*>(init.shared_receives)),
+      send_(device, static_cast<CompletionQueue&>(*init.send_queue), depth_in_force(init.send_depth, device),
+            init.context),
+      receive_(device, static_cast<CompletionQueue&>(*init.receive_queue), depth_in_force(init.receive_depth, device),
+               init.context),
+      attributes_(init.attributes),
+      domain_(static_cast<const ProtectionDomain*>(init.domain)) {
+    send_.set_rules(attributes_, *domain_);
+}
+
+Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const backend::EndpointInit& init) {
+    std::unique_ptr<Endpoint> endpoint(new Endpoint(device, init));
+    const std::lock_guard lock(endpoint->nic().control());
+    if (const Status status = endpoint->renew_queue_pair(); !status.ok()) return status;
+    return endpoint;
+}
+
+Endpoint::~Endpoint() {
+    disconnect();
+    const std::lock_guard lock(nic().control());
+    drop_queue_pair();
+}
+
+Nic& Endpoint::nic() const noexcept { return device_.nic(); }
+
+Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+    return send_.post(requests, posted);
+}
+
+Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+    posted = 0;
+    if (shared_receives_ != nullptr) return {Code::InvalidState, "receives are posted to the shared queue"};
+    return receive_.post(requests, posted);
+}
+
+std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
+    const WorkQueue& work = queue == QueueKind::Send ? static_cast<const WorkQueue&>(send_) : receive_;
+    if (work.outstanding() != 0) work.completions().progress();  // unsignaled requests may be done
+    return work.outstanding();
+}
+
+Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept try {
+    if (const Status status = device_.check(attributes); !status.ok()) return status;
+    const std::lock_guard lock(nic().control());
+    if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "endpoint is connected"};
+    const EndpointAttributes old_attributes = std::exchange(attributes_, attributes);
+    const ProtectionDomain* old_domain = std::exchange(domain_, static_cast<const ProtectionDomain*>(&domain));
+    const bool other_kind = (old_attributes.reliability == Reliability::Unreliable) == reliable();
+    if (old_domain != domain_ || other_kind) {
+        if (const Status status = renew_queue_pair(); !status.ok()) {
+            attributes_ = old_attributes;
+            domain_ = old_domain;
+            return status;
+        }
+    }
+    send_.set_rules(attributes_, *domain_);
+    return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+/// Puts a fresh queue pair in the place of an old one, which is idle.
+Status Endpoint::renew_queue_pair() {
+    auto fresh = QueuePair::create({.domain = domain_->get(),
+                                    .send_queue = send_.completions().get(),
+                                    .receive_queue = receive_.completions().get(),
+                                    .shared_receives = shared_receives_ == nullptr ? nullptr : shared_receives_->get(),
+                                    .send_depth = send_.depth(),
+                                    .receive_depth = receive_.depth(),
+                                    .max_sges = device_.attributes().max_sges,
+                                    .reliable = reliable()});
+    if (!fresh.ok()) return fresh.status();
+    drop_queue_pair();
+    queue_pair_ = std::move(*fresh);
+    nic().add(queue_pair_->number(), *this);
+    if (shared_receives_ == nullptr) return {};
+    receive_.completions().attach(queue_pair_->number(), receive_, *shared_receives_, shared_receives_->depth());
+    shared_receives_->attach(receive_.completions());
+    return {};
+}
+
+void Endpoint::drop_queue_pair() noexcept {
+    if (!queue_pair_) return;
+    const std::uint32_t number = queue_pair_->number();
+    nic().remove(number);
+    queue_pair_.reset();
+    // What it has completed is taken over while it is still known whose it was.
+    for (WorkQueue* queue : {static_cast<WorkQueue*>(&send_), static_cast<WorkQueue*>(&receive_)})
+        queue->completions().progress();
+    if (shared_receives_ == nullptr) return;
+    receive_.completions().detach(number, *shared_receives_, shared_receives_->depth());
+    shared_receives_->detach(receive_.completions());
+}
+
+/// The queue pair is initialized and the peer's terms are known: the hardware gets the receives, then the connection.
+Status Endpoint::go_live(const rdma_conn_param& peer, std::uint8_t reads_requested) {
+    // A shared queue gets its receives in its own time, so whoever sends to one waits.
+    const bool waits = attributes_.receiver_not_ready == ReceiverNotReady::Wait || peer.srq != 0;
+    const auto limit = [](int supported, std::uint8_t wanted) {
+        return static_cast<std::uint8_t>(std::min(std::max(supported, 0), static_cast<int>(wanted)));
+    };
+    const ConnectionTerms terms{.waits_for_receiver = waits,
+                                .reads_served = limit(nic().limits().max_qp_rd_atom, peer.initiator_depth),
+                                .reads_requested = reads_requested};
+    const Translation translation{.silent = attributes_.reliability == Reliability::ReliableDelivery &&
+                                            attributes_.refused_write == RefusedWrite::Silent,
+                                  .reliable = reliable()};
+    const std::scoped_lock lock(send_.mutex(), receive_.mutex());
+    receive_.go_live(queue_pair_->get(), translation, link_.get());
+    Status status = receive_.post_kept();
+    if (status.ok()) status = queue_pair_->make_ready(link_->id(), terms);
+    if (status.ok()) send_.go_live(queue_pair_->get(), translation, link_.get());
+    return status;
+}
+
+void Endpoint::disconnect() noexcept {
+    const std::lock_guard lock(nic().control());
+    end_connection(State::Idle);
+}
+
+void Endpoint::fail() noexcept {
+    const std::lock_guard lock(nic().control());
+    end_connection(State::Broken);
+}
+
+/// Takes the endpoint off its connection, if it has one, and completes all that is posted.
+void Endpoint::end_connection(State next) noexcept {
+    ++epoch_;
+    const bool used = is_established();
+    const auto mode = next == State::Idle ? WorkQueue::Mode::Idle : WorkQueue::Mode::Broken;
+    {
+        const std::scoped_lock lock(send_.mutex(), receive_.mutex());
+        if (used) {
+            if (queue_pair_) queue_pair_->stop();
+            for (WorkQueue* queue : {static_cast<WorkQueue*>(&send_), static_cast<WorkQueue*>(&receive_)})
+                queue->completions().progress();
+            drop_queue_pair();
+        }
+        send_.flush();
+        receive_.flush();
+        receive_.flush_kept();
+        send_.set_mode(mode);
+        receive_.set_mode(mode);
+    }
+    if (link_ != nullptr) {
+        // Tells the peer of the end, or confirms the one that it told of. A request that waits for its answer is
+        // withdrawn by the end of its id.
+        if (used) (void)rdma_disconnect(link_->id());
+        link_.reset();
+    }
+    state_ = next;
+    confirmed_.notify_all();
+    // Where none can be had now, the next connection asks again.
+    if (!queue_pair_) try {
+            (void)renew_queue_pair().ok();
+        } catch (const std::bad_alloc&) {
+        }
+}
+
+void Endpoint::tell(const ConnectionEvent& event) noexcept {
+    if (observer_ != nullptr) observer_->on_connection_event(event);
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An endpoint of the verbs backend: its two work queues, and the coming and going of its connection.
+#pragma once
+
+#include <condition_variable>
+#include <optional>
+
+#include "backends/verbs/agent.hpp"
+#include "backends/verbs/queue_pair.hpp"
+#include "backends/verbs/receive_queue.hpp"
+#include "backends/verbs/send_queue.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::verbs {
+
+class Device;
+class Nic;
+class SharedReceiveQueue;
+
+/// Thread-safe. Work is posted under the mutexes of the queues; all else happens under the control lock of the card,
+/// which comes first. Each connection has a queue pair of its own, made ahead of time: what is left of an old one can
+/// never disturb the next.
+class Endpoint final : public backend::Endpoint, private LinkOwner {
+public:
+    /// `init` has been checked.
+    static Result<std::unique_ptr<Endpoint>> create(Device& device, const backend::EndpointInit& init);
+    ~Endpoint() override;
+
+    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    std::uint32_t outstanding(QueueKind queue) const noexcept override;
+    Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
+    Status connect(const backend::ConnectParameters& parameters) noexcept override;
+    void disconnect() noexcept override;
+    void fail() noexcept override;
+
+    /// Answers a request with this endpoint, and waits a moment for the peer to confirm. `link` is moved from only
+    /// where the endpoint is idle. Takes the control lock through `lock`.
+    Status accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const ManagerEvent& request,
+                  const Greeting& greeting, const PrivateData& private_data);
+
+    /// With the control lock held.
+    void on_hardware_event(ibv_event_type type) noexcept;
+
+private:
+    enum class State : std::uint8_t { Idle, Resolving, Connecting, Accepting, Connected, Broken };
+
+    Endpoint(Device& device, const backend::EndpointInit& init);
+    Nic& nic() const noexcept;
+    /// What the peer has been told of; an accepted connection is one before the peer confirms.
+    bool is_established() const noexcept { return state_ == State::Connected || state_ == State::Accepting; }
+    bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
+    Status renew_queue_pair();
+    void drop_queue_pair() noexcept;
+    Result<IdOwner> resolve(const backend::ConnectParameters& parameters) const noexcept;
+    Status request(const backend::ConnectParameters& parameters, IdOwner id);
+    Status go_live(const rdma_conn_param& peer, std::uint8_t reads_requested);
+    rdma_conn_param parameters_for(const EncodedGreeting& greeting) const noexcept;
+    rdma_conn_param answer_to(const rdma_conn_param& request, const EncodedGreeting& greeting) const noexcept;
+
+    void on_event(ManagerEvent& event) noexcept override;
+    void on_deadline() noexcept override;
+    void on_error() noexcept override;
+    void on_response(const ManagerEvent& event) noexcept;
+    void on_refusal(const ManagerEvent& event) noexcept;
+    void end_attempt(const ConnectionEvent& event) noexcept;
+    void end_attempt_of_passive() noexcept;
+    void lose(ConnectionEventKind kind) noexcept;
+    void end_connection(State next) noexcept;
+    void tell(const ConnectionEvent& event) noexcept;
+
+    Device& device_;
+    const std::uint64_t context_;
+    EndpointObserver* const observer_;
+    SharedReceiveQueue* const shared_receives_;
+    SendQueue send_;
+    ReceiveQueue receive_;
+    EndpointAttributes attributes_;  // guarded by the control lock, as what follows
+    const ProtectionDomain* domain_;
+    std::optional<QueuePair> queue_pair_;
+    std::unique_ptr<Link> link_;
+    State state_ = State::Idle;
+    std::uint64_t epoch_ = 0;  // grows when an attempt or a connection ends
+    Address asked_for_;
+    std::condition_variable confirmed_;
+};
+
+}  // namespace viaduct::verbs

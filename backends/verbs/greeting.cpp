@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/greeting.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr std::array<std::uint8_t, 3> magic{0xF1, 0x56, 0x44};
+constexpr std::uint8_t version = 1;
+
+/// Reliability in the lowest two bits, then one bit each.
+constexpr std::uint8_t breaks_bit = 4;
+constexpr std::uint8_t silent_bit = 8;
+constexpr std::uint8_t remote_write_bit = 16;
+constexpr std::uint8_t remote_read_bit = 32;
+
+std::uint8_t pack(const EndpointAttributes& attributes) noexcept {
+    auto bits = static_cast<std::uint8_t>(attributes.reliability);
+    if (attributes.receiver_not_ready == ReceiverNotReady::Break) bits |= breaks_bit;
+    if (attributes.refused_write == RefusedWrite::Silent) bits |= silent_bit;
+    if (attributes.access.remote_write) bits |= remote_write_bit;
+    if (attributes.access.remote_read) bits |= remote_read_bit;
+    return bits;
+}
+
+EndpointAttributes unpack(std::uint8_t bits, std::uint32_t max_transfer_bytes) noexcept {
+    return {.reliability = static_cast<Reliability>(bits & 3),
+            .receiver_not_ready = (bits & breaks_bit) != 0 ? ReceiverNotReady::Break : ReceiverNotReady::Wait,
+            .refused_write = (bits & silent_bit) != 0 ? RefusedWrite::Silent : RefusedWrite::Reported,
+            .max_transfer_bytes = max_transfer_bytes,
+            .qos = 0,
+            .access = {.remote_write = (bits & remote_write_bit) != 0, .remote_read = (bits & remote_read_bit) != 0}};
+}
+
+std::uint64_t number(std::span<const std::uint8_t> bytes) noexcept {
+    std::uint64_t value = 0;
+    for (const std::uint8_t byte : bytes) value = value << 8 | byte;
+    return value;
+}
+
+bool has_header(std::span<const std::uint8_t> bytes) noexcept {
+    if (bytes.size() < header_size || !std::ranges::equal(bytes.first(magic.size()), magic)) return false;
+    const auto kind = bytes[3] & 0xF;
+    const std::size_t told = bytes[5] + std::size_t{bytes[18]};
+    return bytes[3] >> 4 == version && kind >= static_cast<int>(Greeting::Kind::Request) &&
+           kind <= static_cast<int>(Greeting::Kind::NoListener) &&
+           (bytes[4] & 3) <= static_cast<int>(Reliability::ReliableReception) && bytes[5] <= Service::capacity &&
+           told <= bytes.size() - header_size;
+}
+
+}  // namespace
+
+std::uint64_t fingerprint(const Service& service) noexcept {
+    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+    for (const std::uint8_t byte : service.span()) hash = (hash ^ byte) * 0x100000001b3u;
+    return hash;
+}
+
+std::uint16_t port_of(const Service& service) noexcept {
+    const auto bytes = service.span();
+    if (bytes.size() == 2) return static_cast<std::uint16_t>(number(bytes));
+    const std::uint64_t hash = fingerprint(service);
+    return static_cast<std::uint16_t>(0x4000 | ((hash ^ hash >> 29) & 0x3FFF));
+}
+
+Service service_of(std::uint16_t port) noexcept {
+    const std::array bytes{static_cast<std::uint8_t>(port >> 8), static_cast<std::uint8_t>(port)};
+    return Service(bytes);
+}
+
+EndpointAttributes Greeting::stock_attributes() noexcept {
+    return {.reliability = Reliability::ReliableDelivery,
+            .receiver_not_ready = ReceiverNotReady::Wait,
+            .refused_write = RefusedWrite::Reported,
+            .max_transfer_bytes = 0,
+            .qos = 0,
+            .access = {.remote_write = true, .remote_read = true}};
+}
+
+void EncodedGreeting::append(std::span<const std::uint8_t> bytes) noexcept {
+    std::ranges::copy(bytes, bytes_.begin() + size_);
+    size_ = static_cast<std::uint8_t>(size_ + bytes.size());
+}
+
+void EncodedGreeting::append(std::uint64_t value, int bytes) noexcept {
+    while (bytes-- > 0) bytes_[size_++] = static_cast<std::uint8_t>(value >> (8 * bytes));
+}
+
+std::optional<EncodedGreeting> EncodedGreeting::encode(const Greeting& greeting) noexcept {
+    EncodedGreeting encoded;
+    const auto data = greeting.private_data.span();
+    const auto service = greeting.local_service.span();
+    const std::size_t capacity = greeting.kind == Greeting::Kind::Request ? request_capacity : answer_capacity;
+    if (!greeting.framed) {
+        if (data.size() > capacity) return std::nullopt;
+        encoded.append(data);
+        return encoded;
+    }
+    if (header_size + service.size() + data.size() > capacity) return std::nullopt;
+    encoded.append(magic);
+    encoded.append(static_cast<std::uint64_t>(version << 4 | static_cast<int>(greeting.kind)), 1);
+    encoded.append(pack(greeting.attributes), 1);
+    encoded.append(service.size(), 1);
+    encoded.append(greeting.attributes.max_transfer_bytes, 4);
+    encoded.append(greeting.service, 8);
+    encoded.append(data.size(), 1);
+    encoded.append(service);
+    encoded.append(data);
+    return encoded;
+}
+
+Greeting decode(std::span<const std::uint8_t> bytes) noexcept {
+    Greeting greeting;
+    if (!has_header(bytes)) {
+        greeting.private_data = PrivateData(bytes);
+        return greeting;
+    }
+    greeting.framed = true;
+    greeting.kind = static_cast<Greeting::Kind>(bytes[3] & 0xF);
+    greeting.attributes = unpack(bytes[4], static_cast<std::uint32_t>(number(bytes.subspan(6, 4))));
+    greeting.service = number(bytes.subspan(10, 8));
+    greeting.local_service = Service(bytes.subspan(header_size, bytes[5]));
+    greeting.private_data = PrivateData(bytes.subspan(header_size + bytes[5], bytes[18]));
+    return greeting;
+}
+
+}  // namespace viaduct::verbs

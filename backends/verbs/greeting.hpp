@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What goes along with a request to connect and with its answer, beside the consumer's own data.
+//
+// A *bare* connection carries the consumer's data and nothing else, as librpma and DAT programs over the connection
+// manager expect it. A *framed* one puts a header before them, all numbers big endian:
+//
+//    0  3  the bytes F1 56 44                        10  8  which service is asked for: fingerprint(), 0 in an answer
+//    3  1  version (high 4 bits), Kind (low 4)       18  1  m
+//    4  1  attributes: see pack()                    19  n  the service of the sender's local address
+//    5  1  n                                             m  the consumer's data
+//    6  4  maximum transfer size
+//
+// A request has room for 56 bytes in all.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/attributes.hpp"
+#include "core/events.hpp"
+
+namespace viaduct::verbs {
+
+using Service = Bytes<Address::max_service>;
+
+/// The port of the connection manager's TCP space where a service is found: its two bytes, big endian; for a service of
+/// another length one between 16384 and 32767, below those that the system hands out.
+std::uint16_t port_of(const Service& service) noexcept;
+
+/// Two bytes of a port, as a service.
+Service service_of(std::uint16_t port) noexcept;
+
+/// Tells services apart that share a port.
+std::uint64_t fingerprint(const Service& service) noexcept;
+
+struct Greeting {
+    enum class Kind : std::uint8_t { Request = 1, Accept = 2, Reject = 3, NoListener = 4 };
+
+    Kind kind = Kind::Request;
+    bool framed = false;  ///< the fields that follow are told, not assumed
+    EndpointAttributes attributes = stock_attributes();
+    std::uint64_t service = 0;
+    Service local_service{};
+    PrivateData private_data{};
+
+    /// What is known of a peer that sends no header: a program over librdmacm.
+    static EndpointAttributes stock_attributes() noexcept;
+};
+
+/// The room for everything in a request, and for what comes before service and data in a framed one.
+inline constexpr std::size_t request_capacity = 56;
+inline constexpr std::size_t answer_capacity = 148;
+inline constexpr std::size_t header_size = 19;
+
+class EncodedGreeting {
+public:
+    const std::uint8_t* data() const noexcept { return bytes_.data(); }
+    std::uint8_t size() const noexcept { return size_; }
+
+    /// Nothing where service and data are too long together.
+    static std::optional<EncodedGreeting> encode(const Greeting& greeting) noexcept;
+
+private:
+    void append(std::span<const std::uint8_t> bytes) noexcept;
+    void append(std::uint64_t value, int bytes) noexcept;
+
+    std::array<std::uint8_t, answer_capacity> bytes_{};
+    std::uint8_t size_ = 0;
+};
+
+/// Bytes that are no header are a consumer's data. InfiniBand pads them with zeros up to what a message holds: framed
+/// ones say their length, of bare ones the padding is part.
+Greeting decode(std::span<const std::uint8_t> bytes) noexcept;
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/interfaces.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+
+namespace viaduct::verbs {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> entries_of(const fs::path& directory) {
+    std::vector<fs::path> found;
+    std::error_code error;
+    for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+        found.push_back(it->path());
+    std::ranges::sort(found);
+    return found;
+}
+
+std::string word_in(const fs::path& file) {
+    std::string word;
+    std::ifstream(file) >> word;
+    return word;
+}
+
+/// The network interfaces of a device as its address tables have them. Those may have a thousand places, the used ones
+/// first.
+std::vector<std::string> interfaces_of(const fs::path& device) {
+    std::vector<std::string> found;
+    if (auto parent = word_in(device / "parent"); !parent.empty()) return {std::move(parent)};  // Soft-RoCE
+    for (const fs::path& port : entries_of(device / "ports"))
+        for (int i = 0;; ++i) {
+            auto name = word_in(port / "gid_attrs" / "ndevs" / std::to_string(i));
+            if (name.empty()) break;
+            found.push_back(std::move(name));
+        }
+    return found;
+}
+
+/// Which RDMA device is behind which network interface. Converged Ethernet and iWARP tell by their address tables,
+/// InfiniBand by the network interface's parent.
+std::map<std::string, std::string> rdma_devices() {
+    std::map<std::string, std::string> devices;
+    for (const fs::path& device : entries_of("/sys/class/infiniband"))
+        for (const std::string& name : interfaces_of(device)) devices.emplace(name, device.filename());
+    for (const fs::path& net_device : entries_of("/sys/class/net"))
+        for (const fs::path& device : entries_of(net_device / "device" / "infiniband"))
+            devices.emplace(net_device.filename(), device.filename());
+    return devices;
+}
+
+bool is_usable(const ifaddrs& entry) noexcept {
+    if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0) return false;
+    if (entry.ifa_addr->sa_family == AF_INET) return true;
+    if (entry.ifa_addr->sa_family != AF_INET6) return false;
+    return !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr)->sin6_addr);
+}
+
+}  // namespace
+
+std::vector<Interface> find_interfaces() {
+    std::vector<Interface> found;
+    const auto devices = rdma_devices();
+    if (devices.empty()) return found;
+    ifaddrs* list = nullptr;
+    if (getifaddrs(&list) != 0) return found;
+    const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+    for (const int family : {AF_INET, AF_INET6})
+        for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+            if (!is_usable(*entry) || entry->ifa_addr->sa_family != family) continue;
+            if (const auto device = devices.find(entry->ifa_name); device != devices.end())
+                found.push_back({device->second, entry->ifa_name, host_of(entry->ifa_addr)});
+        }
+    return found;
+}
+
+SocketAddress::SocketAddress(const HostAddress& host, std::uint16_t port) noexcept {
+    const auto bytes = host.span();
+    if (bytes.size() == sizeof(in_addr)) {
+        auto& address = reinterpret_cast<sockaddr_in&>(storage);
+        address.sin_family = AF_INET;
+        address.sin_port = htons(port);
+        std::memcpy(&address.sin_addr, bytes.data(), bytes.size());
+    } else if (bytes.size() == sizeof(in6_addr)) {
+        auto& address = reinterpret_cast<sockaddr_in6&>(storage);
+        address.sin6_family = AF_INET6;
+        address.sin6_port = htons(port);
+        std::memcpy(&address.sin6_addr, bytes.data(), bytes.size());
+    }
+}
+
+HostAddress host_of(const sockaddr* address) noexcept {
+    if (address->sa_family == AF_INET) {
+        const auto& bytes = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+        return HostAddress({reinterpret_cast<const std::uint8_t*>(&bytes), sizeof bytes});
+    }
+    if (address->sa_family == AF_INET6)
+        return HostAddress({reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr.s6_addr, sizeof(in6_addr)});
+    return {};
+}
+
+std::uint16_t port_of(const sockaddr* address) noexcept {
+    // The port is in the same place for both families.
+    return ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port);
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The addresses of this host that lead to RDMA devices.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/address.hpp"
+
+namespace viaduct::verbs {
+
+struct Interface {
+    std::string rdma_device;  ///< as the kernel names it: "rxe0", "mlx5_1"
+    std::string net_device;   ///< "eth0"
+    HostAddress host;
+};
+
+/// One for each address of a network interface with an RDMA device behind it: IPv4 first, then IPv6, each in the
+/// system's order. Link-local addresses mean nothing without their interface and are left out. Reads files only:
+/// nothing stays open that a child of this process would inherit.
+std::vector<Interface> find_interfaces();
+
+/// A socket address of 4 or 16 bytes of host and a port in host order; family AF_UNSPEC for other hosts.
+struct SocketAddress {
+    SocketAddress(const HostAddress& host, std::uint16_t port) noexcept;
+
+    sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
+    bool valid() const noexcept { return storage.ss_family != AF_UNSPEC; }
+
+    sockaddr_storage storage{};
+};
+
+HostAddress host_of(const sockaddr* address) noexcept;
+std::uint16_t port_of(const sockaddr* address) noexcept;
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/listener.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "backends/verbs/endpoint.hpp"
+#include "backends/verbs/nic.hpp"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr int backlog = 1024;
+
+/// Answers a request that is not worth an object.
+void refuse(rdma_cm_id* id, bool framed, Greeting::Kind kind, const PrivateData& private_data) noexcept {
+    const auto answer = EncodedGreeting::encode({.kind = kind, .framed = framed, .private_data = private_data});
+    if (answer) (void)rdma_reject(id, answer->data(), answer->size());
+}
+
+}  // namespace
+
+Request::Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Greeting& greeting)
+    : nic_(std::move(nic)), event_(std::move(event)), greeting_(greeting) {
+    const sockaddr* peer = rdma_get_peer_addr(event_.id.get());
+    remote_address_.host = host_of(peer);
+    remote_address_.service = greeting.framed ? greeting.local_service : service_of(port_of(peer));
+    link_ = std::make_unique<Link>(nic_->agent(), std::move(event_.id), static_cast<LinkOwner&>(*this));
+}
+
+Request::~Request() {
+    const std::lock_guard lock(nic_->control());
+    if (link_ != nullptr) nic_->agent().adopt(std::move(link_));
+}
+
+/// Whatever comes before an answer: the peer has given up, or the device is gone.
+void Request::on_event(ManagerEvent&) noexcept { link_.reset(); }
+
+Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
+    std::unique_lock lock(nic_->control());
+    if (link_ == nullptr) return {Code::TimedOut, "the peer has given up"};
+    return static_cast<Endpoint&>(endpoint).accept(lock, link_, event_, greeting_, private_data);
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+Status Request::reject(const PrivateData& private_data) noexcept {
+    const std::lock_guard lock(nic_->control());
+    return refuse(Greeting::Kind::Reject, private_data);
+}
+
+Status Request::refuse(Greeting::Kind kind, const PrivateData& private_data) noexcept {
+    if (link_ == nullptr) return {};
+    verbs::refuse(link_->id(), greeting_.framed, kind, private_data);
+    link_.reset();
+    return {};
+}
+
+Result<std::unique_ptr<ListeningPort>> ListeningPort::open(Nic& nic, std::uint16_t port) {
+    std::unique_ptr<ListeningPort> made(new ListeningPort(nic, port));
+    rdma_cm_id* raw = nullptr;
+    if (rdma_create_id(nic.agent().channel(), &raw, nullptr, RDMA_PS_TCP) != 0)
+        return Status::from_errno(errno, "rdma_create_id");
+    IdOwner id(raw);
+    SocketAddress address(nic.host(), port);
+    made->link_ = std::make_unique<Link>(nic.agent(), std::move(id), static_cast<LinkOwner&>(*made));
+    if (rdma_bind_addr(made->link_->id(), address.get()) != 0 || rdma_listen(made->link_->id(), backlog) != 0)
+        return errno == EADDRINUSE ? Status(Code::Busy, "the port has a listener", errno)
+                                   : Status::from_errno(errno, "rdma_listen");
+    return made;
+}
+
+void ListeningPort::remove(Listener& listener) noexcept { std::erase(listeners_, &listener); }
+
+bool ListeningPort::serves(std::uint64_t service) const noexcept {
+    return std::ranges::any_of(listeners_, [&](const Listener* listener) { return listener->service() == service; });
+}
+
+/// What a request means that names no service: the port itself or, where that has no listener, whoever uses the port.
+std::uint64_t ListeningPort::bare_service() const noexcept {
+    const std::uint64_t service = fingerprint(service_of(port_));
+    return serves(service) || listeners_.empty() ? service : listeners_.front()->service();
+}
+
+/// Listeners of one service take turns.
+Listener* ListeningPort::next_listener(std::uint64_t service) noexcept {
+    const auto found =
+        std::ranges::find_if(listeners_, [&](const Listener* listener) { return listener->service() == service; });
+    if (found == listeners_.end()) return nullptr;
+    Listener* listener = *found;
+    std::rotate(found, found + 1, listeners_.end());
+    return listener;
+}
+
+void ListeningPort::on_event(ManagerEvent& event) noexcept try {
+    if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
+    const Greeting greeting = decode(event.private_data);
+    Listener* listener = next_listener(greeting.framed ? greeting.service : bare_service());
+    if (listener == nullptr) {
+        refuse(event.id.get(), greeting.framed, Greeting::Kind::NoListener, {});
+        return;
+    }
+    listener->add(std::make_unique<Request>(listener->nic(), std::move(event), greeting));
+} catch (const std::bad_alloc&) {
+    return;  // the request ends with its id: the peer is refused
+}
+
+Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, const Address& local,
+                                                   backend::Sharing sharing) {
+    std::unique_ptr<Listener> listener(new Listener(std::move(nic), local.service));
+    if (listener->readable_.fd() < 0) return Status(Code::NoResources, "eventfd");
+    const std::lock_guard lock(listener->nic_->control());
+    auto& ports = listener->nic_->ports();
+    auto found = ports.find(listener->port_);
+    if (found == ports.end()) {
+        auto port = ListeningPort::open(*listener->nic_, listener->port_);
+        if (!port.ok()) return port.status();
+        found = ports.emplace(listener->port_, std::move(*port)).first;
+    } else if (sharing == backend::Sharing::Exclusive && found->second->serves(listener->service_)) {
+        return Status(Code::Busy, "the service has a listener");
+    }
+    found->second->add(*listener);
+    listener->listening_ = true;
+    return listener;
+}
+
+Listener::~Listener() {
+    if (!listening_) return;
+    std::deque<std::unique_ptr<Request>> left;
+    {
+        const std::lock_guard lock(nic_->control());
+        const auto port = nic_->ports().find(port_);
+        port->second->remove(*this);
+        if (port->second->empty()) nic_->ports().erase(port);
+        for (const auto& request : requests_) (void)request->refuse(Greeting::Kind::NoListener, {}).ok();
+        left.swap(requests_);
+    }
+}
+
+int Listener::fd() const noexcept {
+    const std::lock_guard lock(nic_->control());
+    return readable_.fd();
+}
+
+void Listener::add(std::unique_ptr<Request> request) {
+    requests_.push_back(std::move(request));
+    readable_.set(true);
+}
+
+Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept {
+    std::unique_ptr<Request> request;
+    std::deque<std::unique_ptr<Request>> given_up;  // destroyed without the lock
+    const std::lock_guard lock(nic_->control());
+    while (request == nullptr && !requests_.empty()) {
+        if (!requests_.front()->given_up()) request = std::move(requests_.front());
+        requests_.pop_front();
+    }
+    readable_.set(!requests_.empty());
+    if (request == nullptr) return Status(Code::WouldBlock, "no request waits");
+    return std::unique_ptr<backend::ConnectionRequest>(std::move(request));
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Listeners, the port of the connection manager that they share, and the requests that arrive there.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "backends/verbs/agent.hpp"
+#include "core/backend.hpp"
+#include "core/event_channel.hpp"
+
+namespace viaduct::verbs {
+
+class Listener;
+class Nic;
+
+/// Thread-safe: everything under the control lock of the card.
+class Request final : public backend::ConnectionRequest, private LinkOwner {
+public:
+    /// With the control lock held. Throws std::bad_alloc.
+    Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Greeting& greeting);
+    ~Request() override;
+
+    const Address& remote_address() const noexcept override { return remote_address_; }
+    const EndpointAttributes& remote_attributes() const noexcept override { return greeting_.attributes; }
+    const PrivateData& private_data() const noexcept override { return greeting_.private_data; }
+    Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
+    Status reject(const PrivateData& private_data) noexcept override;
+
+    // With the control lock held.
+    bool given_up() const noexcept { return link_ == nullptr; }
+    Status refuse(Greeting::Kind kind, const PrivateData& private_data) noexcept;
+
+private:
+    void on_event(ManagerEvent& event) noexcept override;
+    void on_deadline() noexcept override {}
+    void on_error() noexcept override {}
+
+    std::shared_ptr<Nic> nic_;
+    ManagerEvent event_;
+    const Greeting greeting_;
+    Address remote_address_;
+    std::unique_ptr<Link> link_;  // null once answered, or given up by the peer
+};
+
+/// With the control lock held. Owned by the card, for as long as it has listeners.
+class ListeningPort final : private LinkOwner {
+public:
+    /// Busy: another process has the port.
+    static Result<std::unique_ptr<ListeningPort>> open(Nic& nic, std::uint16_t port);
+
+    void add(Listener& listener) { listeners_.push_back(&listener); }
+    void remove(Listener& listener) noexcept;
+    bool empty() const noexcept { return listeners_.empty(); }
+    bool serves(std::uint64_t service) const noexcept;
+
+private:
+    ListeningPort(Nic& nic, std::uint16_t port) noexcept : nic_(nic), port_(port) {}
+    void on_event(ManagerEvent& event) noexcept override;
+    void on_deadline() noexcept override {}
+    void on_error() noexcept override {}
+    std::uint64_t bare_service() const noexcept;
+    Listener* next_listener(std::uint64_t service) noexcept;
+
+    Nic& nic_;
+    const std::uint16_t port_;
+    std::vector<Listener*> listeners_;  // the one whose turn is next comes first
+    std::unique_ptr<Link> link_;
+};
+
+/// Thread-safe: everything under the control lock of the card.
+class Listener final : public backend::Listener {
+public:
+    static Result<std::unique_ptr<Listener>> create(std::shared_ptr<Nic> nic, const Address& local,
+                                                    backend::Sharing sharing);
+    ~Listener() override;
+
+    int fd() const noexcept override;
+    Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
+
+    // With the control lock held.
+    const std::shared_ptr<Nic>& nic() const noexcept { return nic_; }
+    std::uint64_t service() const noexcept { return service_; }
+    void add(std::unique_ptr<Request> request);
+
+private:
+    Listener(std::shared_ptr<Nic> nic, const Service& service) noexcept
+        : nic_(std::move(nic)), port_(port_of(service)), service_(fingerprint(service)) {}
+
+    std::shared_ptr<Nic> nic_;
+    const std::uint16_t port_;
+    const std::uint64_t service_;
+    bool listening_ = false;
+    mutable ReadableFlag readable_;
+    std::deque<std::unique_ptr<Request>> requests_;
+};
+
+}  // namespace viaduct::verbs

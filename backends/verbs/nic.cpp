@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/nic.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backends/verbs/endpoint.hpp"
+#include "backends/verbs/listener.hpp"
+#include "backends/verbs/queue_pair.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::verbs {
+namespace {
+
+struct Place {
+    std::string device;
+    std::uint8_t port = 1;
+};
+
+/// Which device and port the connection manager uses for an address.
+Result<Place> find_place(const HostAddress& host) {
+    rdma_cm_id* raw = nullptr;
+    if (rdma_create_id(nullptr, &raw, nullptr, RDMA_PS_TCP) != 0) return Status::from_errno(errno, "rdma_create_id");
+    const IdOwner id(raw);
+    SocketAddress address(host, 0);
+    if (!address.valid() || rdma_bind_addr(id.get(), address.get()) != 0 || id->verbs == nullptr)
+        return Status(Code::Unreachable, "no RDMA device at the address", errno);
+    return Place{.device = ibv_get_device_name(id->verbs->device), .port = id->port_num};
+}
+
+/// A context of our own: the connection manager's stays open for good, and a forked child would inherit it.
+ContextOwner open_context(const std::string& name) {
+    int count = 0;
+    const std::unique_ptr<ibv_device*[], void (*)(ibv_device**)> list(ibv_get_device_list(&count),
+                                                                      ibv_free_device_list);
+    for (int i = 0; list != nullptr && i < count; ++i)
+        if (ibv_get_device_name(list[static_cast<std::size_t>(i)]) == name)
+            return ContextOwner(ibv_open_device(list[static_cast<std::size_t>(i)]));
+    errno = ENODEV;
+    return nullptr;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Nic>> Nic::open(const Interface& interface) {
+    static std::mutex mutex;
+    static std::vector<std::weak_ptr<Nic>> open_ones;
+    const std::lock_guard lock(mutex);
+    std::erase_if(open_ones, [](const auto& nic) { return nic.expired(); });
+    for (const auto& nic : open_ones)
+        if (auto found = nic.lock(); found != nullptr && found->host() == interface.host) return found;
+    std::shared_ptr<Nic> nic(new Nic(interface));
+    if (const Status status = nic->open_device(); !status.ok()) return status;
+    open_ones.push_back(nic);
+    return nic;
+}
+
+Nic::Nic(const Interface& interface) noexcept : host_(interface.host) {}
+
+Nic::~Nic() = default;
+
+Status Nic::open_device() {
+    const auto place = find_place(host_);
+    if (!place.ok()) return place.status();
+    context_ = open_context(place.value().device);
+    if (context_ == nullptr) return Status::from_errno(errno, "ibv_open_device");
+    if (const int error = ibv_query_device(context_.get(), &limits_); error != 0)
+        return Status::from_errno(error, "ibv_query_device");
+    if (const int error = ibv_query_port(context_.get(), place.value().port, &port_); error != 0)
+        return Status::from_errno(error, "ibv_query_port");
+    has_unreliable_ = probe_unreliable();
+    auto agent = Agent::start(context_.get(), *this);
+    if (!agent.ok()) return agent.status();
+    agent_ = std::move(*agent);
+    return {};
+}
+
+bool Nic::probe_unreliable() noexcept {
+    const DomainOwner domain(ibv_alloc_pd(context_.get()));
+    const CompletionQueueOwner queue(ibv_create_cq(context_.get(), 1, nullptr, nullptr, 0));
+    if (domain == nullptr || queue == nullptr) return false;
+    return QueuePair::create({.domain = domain.get(),
+                              .send_queue = queue.get(),
+                              .receive_queue = queue.get(),
+                              .send_depth = 1,
+                              .receive_depth = 1,
+                              .reliable = false})
+        .ok();
+}
+
+void Nic::on_async_event(ibv_event_type type, std::uint32_t queue_pair, void*) noexcept {
+    if (type == IBV_EVENT_DEVICE_FATAL) {
+        const auto endpoints = endpoints_;  // losing a connection changes the original
+        for (const auto& [number, endpoint] : endpoints) endpoint->on_hardware_event(type);
+        return;
+    }
+    if (const auto found = endpoints_.find(queue_pair); found != endpoints_.end())
+        found->second->on_hardware_event(type);
+}
+
+}  // namespace viaduct::verbs

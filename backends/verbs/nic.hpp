@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A network card as this process uses it: what all devices opened on one of its addresses share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "backends/verbs/agent.hpp"
+#include "backends/verbs/interfaces.hpp"
+#include "backends/verbs/owners.hpp"
+#include "backends/verbs/regions.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::verbs {
+
+class Endpoint;
+class ListeningPort;
+
+/// Thread-safe; what needs the control lock of its agent says so.
+class Nic final : private AsyncObserver {
+public:
+    /// The card at an address: shared by all who ask for it at the same time. Unreachable: no RDMA device is there.
+    static Result<std::shared_ptr<Nic>> open(const Interface& interface);
+    ~Nic();
+
+    ibv_context* context() const noexcept { return context_.get(); }
+    const ibv_device_attr& limits() const noexcept { return limits_; }
+    const ibv_port_attr& port() const noexcept { return port_; }
+    const HostAddress& host() const noexcept { return host_; }
+    bool has_unreliable() const noexcept { return has_unreliable_; }
+    RegionTable& regions() noexcept { return regions_; }
+    Agent& agent() noexcept { return *agent_; }
+    std::mutex& control() noexcept { return agent_->control(); }
+
+    // With the control lock held.
+    std::map<std::uint16_t, std::unique_ptr<ListeningPort>>& ports() noexcept { return ports_; }
+    void add(std::uint32_t queue_pair, Endpoint& endpoint) { endpoints_.insert_or_assign(queue_pair, &endpoint); }
+    void remove(std::uint32_t queue_pair) noexcept { endpoints_.erase(queue_pair); }
+
+private:
+    explicit Nic(const Interface& interface) noexcept;
+    Status open_device();
+    bool probe_unreliable() noexcept;
+    void on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept override;
+
+    const HostAddress host_;
+    ContextOwner context_;
+    ibv_device_attr limits_{};
+    ibv_port_attr port_{};
+    bool has_unreliable_ = false;
+    RegionTable regions_;
+    std::map<std::uint16_t, std::unique_ptr<ListeningPort>> ports_;
+    std::unordered_map<std::uint32_t, Endpoint*> endpoints_;
+    std::unique_ptr<Agent> agent_;  // last: its thread uses all of the above
+};
+
+}  // namespace viaduct::verbs

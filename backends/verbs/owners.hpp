@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Owners of what libibverbs and librdmacm hand out.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <unistd.h>
+
+#include <memory>
+#include <utility>
+
+namespace viaduct::verbs {
+
+/// Failures of the destroying calls have no cure: what the kernel keeps goes with the process.
+template <auto Destroy>
+struct Destroyer {
+    template <class T>
+    void operator()(T* object) const noexcept {
+        (void)Destroy(object);
+    }
+};
+
+template <class T, auto Destroy>
+using Owner = std::unique_ptr<T, Destroyer<Destroy>>;
+
+using ContextOwner = Owner<ibv_context, ibv_close_device>;
+using DomainOwner = Owner<ibv_pd, ibv_dealloc_pd>;
+using RegionOwner = Owner<ibv_mr, ibv_dereg_mr>;
+using CompletionChannelOwner = Owner<ibv_comp_channel, ibv_destroy_comp_channel>;
+using CompletionQueueOwner = Owner<ibv_cq, ibv_destroy_cq>;
+using SharedQueueOwner = Owner<ibv_srq, ibv_destroy_srq>;
+using QueuePairOwner = Owner<ibv_qp, ibv_destroy_qp>;
+using IdOwner = Owner<rdma_cm_id, rdma_destroy_id>;
+
+struct EventChannelDestroyer {
+    void operator()(rdma_event_channel* channel) const noexcept { rdma_destroy_event_channel(channel); }
+};
+using EventChannelOwner = std::unique_ptr<rdma_event_channel, EventChannelDestroyer>;
+
+class UniqueFd {
+public:
+    UniqueFd() noexcept = default;
+    explicit UniqueFd(int fd) noexcept : fd_(fd) {}
+    UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    UniqueFd& operator=(UniqueFd&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~UniqueFd() {
+        if (fd_ >= 0) close(fd_);
+    }
+
+    int get() const noexcept { return fd_; }
+    explicit operator bool() const noexcept { return fd_ >= 0; }
+
+private:
+    int fd_ = -1;
+};
+
+}  // namespace viaduct::verbs

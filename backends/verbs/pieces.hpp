@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The pieces of a request as the hardware takes them.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "backends/verbs/regions.hpp"
+#include "core/work.hpp"
+
+namespace viaduct::verbs {
+
+/// However many a device allows.
+inline constexpr std::uint32_t max_pieces = 64;
+
+class Pieces {
+public:
+    /// Checked against the device's limit, which is at most max_pieces.
+    Pieces(std::span<const Sge> sges, bool to_write, const RegionTable& regions) noexcept
+        : count_(static_cast<int>(sges.size())) {
+        const bool plain = regions.plain();
+        for (std::size_t i = 0; i < sges.size(); ++i)
+            pieces_[i] = {.addr = reinterpret_cast<std::uintptr_t>(sges[i].address),
+                          .length = sges[i].length,
+                          .lkey = plain ? sges[i].key : regions.local_key(sges[i].key, to_write)};
+    }
+    explicit Pieces(const ibv_sge& piece) noexcept : count_(1) { pieces_[0] = piece; }
+    Pieces() noexcept = default;
+
+    /// A receive that fails whatever comes, unless it is empty.
+    static Pieces unusable() noexcept { return Pieces(ibv_sge{.addr = 0, .length = 1, .lkey = 0}); }
+
+    ibv_sge* data() noexcept { return pieces_.data(); }
+    int count() const noexcept { return count_; }
+
+private:
+    std::array<ibv_sge, max_pieces> pieces_;  // the first count_ of them
+    int count_ = 0;
+};
+
+inline std::uint64_t total_bytes(std::span<const Sge> sges) noexcept {
+    std::uint64_t bytes = 0;
+    for (const Sge& sge : sges) bytes += sge.length;
+    return bytes;
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The entry of the verbs backend.
+#pragma once
+
+#include "core/backend.hpp"
+
+namespace viaduct::verbs {
+
+/// Devices are the addresses that find_interfaces() finds, at the time of the call.
+class Provider final : public backend::Provider {
+public:
+    std::string_view name() const noexcept override { return "verbs"; }
+    std::uint32_t device_count() const noexcept override;
+    Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override;
+};
+
+/// The one of this process; null in a build without it.
+backend::Provider* verbs_provider() noexcept;
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/queue_pair.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace viaduct::verbs {
+namespace {
+
+/// What atomic writes send inside the request.
+constexpr std::uint32_t inline_bytes = 8;
+
+/// A receiver that is not ready asks for another try after 0.64 ms (InfiniBand's table of RNR timers); left at 0 it
+/// would be 655 ms.
+constexpr std::uint8_t not_ready_timer = 12;
+constexpr std::uint8_t retry_for_ever = 7;
+
+/// At most 4.096 us * 2^16, some 270 ms, until a lost packet is sent again.
+constexpr std::uint8_t max_ack_timeout = 16;
+
+constexpr int reliable_only = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                              IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+
+}  // namespace
+
+Result<QueuePair> QueuePair::create(const QueuePairInit& init) noexcept {
+    ibv_qp_init_attr attributes{};
+    attributes.send_cq = init.send_queue;
+    attributes.recv_cq = init.receive_queue;
+    attributes.srq = init.shared_receives;
+    attributes.cap = {.max_send_wr = std::max(init.send_depth, 1u),
+                      .max_recv_wr = init.shared_receives != nullptr ? 0 : std::max(init.receive_depth, 1u),
+                      .max_send_sge = init.max_sges,
+                      .max_recv_sge = init.shared_receives != nullptr ? 0 : init.max_sges,
+                      .max_inline_data = inline_bytes};
+    attributes.qp_type = init.reliable ? IBV_QPT_RC : IBV_QPT_UC;
+    QueuePairOwner queue_pair(ibv_create_qp(init.domain, &attributes));
+    if (queue_pair != nullptr) return QueuePair(std::move(queue_pair), init.reliable);
+    if (errno == EOPNOTSUPP) return Status(Code::Unsupported, "ibv_create_qp", errno);
+    return Status::from_errno(errno, "ibv_create_qp");
+}
+
+Status QueuePair::change(ibv_qp_attr& attributes, int mask) noexcept {
+    if (!reliable_) mask &= ~reliable_only;  // the connection manager speaks of reliable ones only
+    const int error = ibv_modify_qp(queue_pair_.get(), &attributes, mask);
+    if (error != 0) return Status::from_errno(error, "ibv_modify_qp");
+    return {};
+}
+
+Status QueuePair::initialize(rdma_cm_id* id, Access access) noexcept {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_INIT;
+    int mask = 0;
+    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return Status::from_errno(errno, "rdma_init_qp_attr");
+    attributes.qp_access_flags = 0;
+    if (access.remote_write) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
+    if (access.remote_read && reliable_) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
+    return change(attributes, mask);
+}
+
+Status QueuePair::make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexcept {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_RTR;
+    int mask = 0;
+    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return {Code::TimedOut, "rdma_init_qp_attr", errno};
+    attributes.max_dest_rd_atomic = terms.reads_served;
+    attributes.min_rnr_timer = not_ready_timer;
+    if (const Status status = change(attributes, mask); !status.ok()) return status;
+
+    attributes = {};
+    attributes.qp_state = IBV_QPS_RTS;
+    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return Status::from_errno(errno, "rdma_init_qp_attr");
+    attributes.max_rd_atomic = terms.reads_requested;
+    attributes.rnr_retry = terms.waits_for_receiver ? retry_for_ever : 0;
+    attributes.timeout = std::min(attributes.timeout, max_ack_timeout);
+    return change(attributes, mask);
+}
+
+void QueuePair::stop() noexcept {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    // Fails only for a device that is gone, and then the queue pair has stopped.
+    (void)ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE);
+}
+
+bool QueuePair::has_stopped() const noexcept {
+    ibv_qp_attr attributes{};
+    ibv_qp_init_attr init{};
+    return ibv_query_qp(queue_pair_.get(), &attributes, IBV_QP_STATE, &init) != 0 || attributes.qp_state == IBV_QPS_ERR;
+}
+
+}  // namespace viaduct::verbs

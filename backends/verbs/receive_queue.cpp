@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/receive_queue.hpp"
+
+#include <cerrno>
+#include <new>
+
+#include "backends/verbs/completion_queue.hpp"
+#include "backends/verbs/device.hpp"
+#include "backends/verbs/pieces.hpp"
+
+namespace viaduct::verbs {
+
+ReceiveQueue::ReceiveQueue(Device& device, CompletionQueue& completions, std::uint32_t depth,
+                           std::uint64_t endpoint_context)
+    : WorkQueue(QueueKind::Receive, completions, depth, endpoint_context), device_(device) {}
+
+Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+    posted = 0;
+    const std::lock_guard lock(mutex());
+    for (const ReceiveRequest& request : requests) {
+        if (const Status status = post(request); !status.ok()) return status;
+        ++posted;
+    }
+    return {};
+}
+
+Status ReceiveQueue::post(const ReceiveRequest& request) noexcept {
+    if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
+    if (!make_room()) return {Code::QueueFull, "receive queue"};
+    if (mode_ == Mode::Live) return post_to_hardware(request);
+    if (mode_ == Mode::Idle) return keep(request);
+    flush_at_once(request.context, CompletedOperation::Receive);
+    return {};
+}
+
+Status ReceiveQueue::keep(const ReceiveRequest& request) noexcept try {
+    kept_.push_back({request.context, request.fault, {request.sges.begin(), request.sges.end()}});
+    count();
+    return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+Status ReceiveQueue::post_to_hardware(const ReceiveRequest& request) noexcept {
+    Slot& slot = next_slot();
+    slot = {.queue = this,
+            .shared = nullptr,
+            .context = request.context,
+            .bytes = 0,
+            .fault = request.fault,
+            .operation = CompletedOperation::Receive,
+            .signaled = true,
+            .in_hardware = true};
+    Pieces pieces = request.fault == CompletionCode::Success ? Pieces(request.sges, true, device_.nic().regions())
+                                                             : Pieces::unusable();
+    ibv_recv_wr work{.wr_id = reinterpret_cast<std::uintptr_t>(&slot),
+                     .next = nullptr,
+                     .sg_list = pieces.data(),
+                     .num_sge = pieces.count()};
+    if (const Status status = completions().reserve(); !status.ok()) return status;
+    push();
+    ibv_recv_wr* refused = nullptr;
+    if (const int error = ibv_post_recv(queue_pair_, &work, &refused); error != 0) {
+        unpush();
+        completions().release();
+        return error == ENOMEM ? Status(Code::QueueFull, "receive queue of the device")
+                               : Status::from_errno(error, "ibv_post_recv");
+    }
+    return {};
+}
+
+Status ReceiveQueue::post_kept() noexcept {
+    while (!kept_.empty()) {
+        const Kept& kept = kept_.front();
+        const Status status = post_to_hardware({.context = kept.context, .fault = kept.fault, .sges = kept.sges});
+        if (!status.ok()) return status;
+        uncount();
+        kept_.pop_front();
+    }
+    return {};
+}
+
+void ReceiveQueue::flush_kept() noexcept {
+    for (const Kept& kept : kept_) complete_now(kept.context, CompletedOperation::Receive, CompletionCode::Flushed);
+    kept_.clear();
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receive queue of an endpoint. Before the endpoint is connected the receives are kept here, so that a refused
+// request to connect or a change of attributes leaves them alone.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "backends/verbs/work_queue.hpp"
+
+namespace viaduct::verbs {
+
+class Device;
+
+/// Thread-safe: see WorkQueue.
+class ReceiveQueue final : public WorkQueue {
+public:
+    ReceiveQueue(Device& device, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context);
+
+    Status post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
+
+    // With mutex() held.
+    /// Gives the receives that were kept to the hardware.
+    Status post_kept() noexcept;
+    void flush_kept() noexcept;
+
+private:
+    struct Kept {
+        std::uint64_t context;
+        CompletionCode fault;
+        std::vector<Sge> sges;
+    };
+
+    Status post(const ReceiveRequest& request) noexcept;
+    Status post_to_hardware(const ReceiveRequest& request) noexcept;
+    Status keep(const ReceiveRequest& request) noexcept;
+
+    Device& device_;
+    std::deque<Kept> kept_;
+};
+
+}  // namespace viaduct::verbs

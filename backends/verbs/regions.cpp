@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/regions.hpp"
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "backends/verbs/nic.hpp"
+
+namespace viaduct::verbs {
+namespace {
+
+/// No region of this process has it: 0 is reserved on InfiniBand devices that have it at all.
+constexpr std::uint32_t refused_key = 0;
+
+/// The hardware grants remote writes only to those regions that it may write for their owner as well.
+int flags_of(Access access) noexcept {
+    int flags = 0;
+    if (access.local_write || access.remote_write) flags |= IBV_ACCESS_LOCAL_WRITE;
+    if (access.remote_write) flags |= IBV_ACCESS_REMOTE_WRITE;
+    if (access.remote_read) flags |= IBV_ACCESS_REMOTE_READ;
+    return flags;
+}
+
+/// Whether this process may read the whole range, as /proc/self/maps has it. The kernel registers pages that nobody may
+/// touch, too, if no writing is asked for.
+bool is_readable(const void* address, std::uint64_t length) {
+    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+    std::uintptr_t covered = wanted;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; covered < wanted + length && std::getline(maps, line);) {
+        std::uintptr_t begin = 0;
+        std::uintptr_t end = 0;
+        char readable = '-';
+        if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %c", &begin, &end, &readable) != 3) return false;
+        if (begin <= covered && covered < end && readable == 'r') covered = end;
+    }
+    return covered >= wanted + length;
+}
+
+/// Registers memory, without the right to write where that cannot be had: the pages are read-only.
+Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t length, int& flags) {
+    RegionOwner region(ibv_reg_mr(domain, address, length, flags));
+    if (region != nullptr) return region;
+    const int error = errno;
+    if (!is_readable(address, length)) return Status(Code::InvalidParameter, "memory that is not mapped", error);
+    if (error != EFAULT) return Status::from_errno(error, "ibv_reg_mr");
+    flags &= IBV_ACCESS_REMOTE_READ;
+    region.reset(ibv_reg_mr(domain, address, length, flags));
+    if (region == nullptr) return Status::from_errno(errno, "ibv_reg_mr");
+    return region;
+}
+
+}  // namespace
+
+std::uint32_t RegionTable::local_key(std::uint32_t key, bool to_write) const noexcept {
+    const std::shared_lock lock(mutex_);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return key;  // let the hardware refuse it
+    const Entry& entry = found->second;
+    return to_write && entry.sealed ? refused_key : entry.local_key;
+}
+
+bool RegionTable::may_use(const Sge& piece, bool to_write, const ProtectionDomain& domain) const noexcept {
+    const std::shared_lock lock(mutex_);
+    const auto found = entries_.find(piece.key);
+    if (found == entries_.end()) return false;
+    const Entry& entry = found->second;
+    const auto address = reinterpret_cast<std::uintptr_t>(piece.address);
+    return entry.domain == &domain && (!to_write || entry.writable) && address >= entry.begin &&
+           address - entry.begin <= entry.length && piece.length <= entry.length - (address - entry.begin);
+}
+
+void RegionTable::insert(std::uint32_t key, const Entry& entry) {
+    const std::lock_guard lock(mutex_);
+    entries_[key] = entry;
+    if (entry.sealed || entry.local_key != key) odd_.fetch_add(1);
+}
+
+void RegionTable::erase(std::uint32_t key) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return;
+    if (found->second.sealed || found->second.local_key != key) odd_.fetch_sub(1);
+    entries_.erase(found);
+}
+
+Result<std::unique_ptr<ProtectionDomain>> ProtectionDomain::create(std::shared_ptr<Nic> nic) {
+    std::unique_ptr<ProtectionDomain> domain(new ProtectionDomain(std::move(nic)));
+    domain->domain_.reset(ibv_alloc_pd(domain->nic_->context()));
+    if (domain->domain_ == nullptr) return Status::from_errno(errno, "ibv_alloc_pd");
+    domain->scratch_ = std::make_unique<std::uint64_t>(0);
+    domain->scratch_region_.reset(
+        ibv_reg_mr(domain->domain_.get(), domain->scratch_.get(), scratch_bytes, IBV_ACCESS_LOCAL_WRITE));
+    if (domain->scratch_region_ == nullptr) return Status::from_errno(errno, "ibv_reg_mr");
+    return domain;
+}
+
+Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,
+                                                           void* address, std::uint64_t length, Access access) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    if (length == 0 || begin + length < begin) return Status(Code::InvalidParameter, "range of the region");
+    int flags = flags_of(access);
+    auto region = register_pages(domain.get(), address, length, flags);
+    if (!region.ok()) return region.status();
+    std::unique_ptr<MemoryRegion> made(new MemoryRegion(std::move(nic), std::move(*region)));
+    made->enter(domain, access, flags);
+    return made;
+}
+
+MemoryRegion::~MemoryRegion() { nic_->regions().erase(key()); }
+
+void MemoryRegion::enter(const ProtectionDomain& domain, Access access, int flags) {
+    const bool hardware_writes = (flags & IBV_ACCESS_LOCAL_WRITE) != 0;
+    nic_->regions().insert(key(), {.domain = &domain,
+                                   .begin = reinterpret_cast<std::uintptr_t>(region_->addr),
+                                   .length = region_->length,
+                                   .local_key = region_->lkey,
+                                   .writable = hardware_writes && access.local_write,
+                                   .sealed = hardware_writes && !access.local_write});
+}
+
+bool MemoryRegion::change_in_place(const ProtectionDomain& domain, int flags) noexcept {
+    int what = IBV_REREG_MR_CHANGE_ACCESS;
+    if (region_->pd != domain.get()) what |= IBV_REREG_MR_CHANGE_PD;
+    // What fails after a partial change leaves the region invalid; a new registration replaces it then.
+    return ibv_rereg_mr(region_.get(), what, domain.get(), nullptr, 0, flags) == 0;
+}
+
+Status MemoryRegion::modify(const backend::ProtectionDomain& domain, Access access) noexcept try {
+    const auto& wanted = static_cast<const ProtectionDomain&>(domain);
+    const std::uint32_t old_key = key();
+    int flags = flags_of(access);
+    if (!change_in_place(wanted, flags)) {
+        auto fresh = register_pages(wanted.get(), region_->addr, region_->length, flags);
+        if (!fresh.ok()) return fresh.status();
+        region_ = std::move(*fresh);
+    }
+    nic_->regions().erase(old_key);
+    enter(wanted, access, flags);
+    return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+}  // namespace viaduct::verbs

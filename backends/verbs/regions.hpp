@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Protection domains and memory regions, and what is to be known of a region by its key.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "backends/verbs/owners.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::verbs {
+
+class Nic;
+class ProtectionDomain;
+
+/// The regions of a network card that this process has registered. Thread-safe: one lock, shared by those who look. The
+/// data path asks only where keys cannot be given to the hardware as they are.
+class RegionTable {
+public:
+    struct Entry {
+        const ProtectionDomain* domain = nullptr;
+        std::uint64_t begin = 0;
+        std::uint64_t length = 0;
+        std::uint32_t local_key = 0;
+        bool writable = false;  ///< by its owner, through the card
+        bool sealed = false;    ///< not writable, though the hardware was told so: remote writes ask for that right
+    };
+
+    /// Whether the hardware may be given every key as it is, for every use.
+    bool plain() const noexcept { return odd_.load(std::memory_order_relaxed) == 0; }
+
+    /// The key for a local piece; one that the hardware refuses where the use is not allowed.
+    std::uint32_t local_key(std::uint32_t key, bool to_write) const noexcept;
+
+    /// Whether the hardware would accept the piece.
+    bool may_use(const Sge& piece, bool to_write, const ProtectionDomain& domain) const noexcept;
+
+    void insert(std::uint32_t key, const Entry& entry);
+    void erase(std::uint32_t key) noexcept;
+
+private:
+    mutable std::shared_mutex mutex_;  // guards what follows
+    std::unordered_map<std::uint32_t, Entry> entries_;
+    std::atomic<std::uint32_t> odd_{0};  // regions whose key or rights differ from what the hardware has
+};
+
+/// Thread-safe: nothing of it changes.
+class ProtectionDomain final : public backend::ProtectionDomain {
+public:
+    static Result<std::unique_ptr<ProtectionDomain>> create(std::shared_ptr<Nic> nic);
+
+    ibv_pd* get() const noexcept { return domain_.get(); }
+
+    /// Where a flush reads to: nobody looks at it.
+    ibv_sge scratch(std::uint32_t length) const noexcept {
+        return {
+            .addr = reinterpret_cast<std::uintptr_t>(scratch_.get()), .length = length, .lkey = scratch_region_->lkey};
+    }
+    static constexpr std::uint32_t scratch_bytes = 8;
+
+private:
+    explicit ProtectionDomain(std::shared_ptr<Nic> nic) noexcept : nic_(std::move(nic)) {}
+
+    std::shared_ptr<Nic> nic_;
+    DomainOwner domain_;
+    std::unique_ptr<std::uint64_t> scratch_;
+    RegionOwner scratch_region_;
+};
+
+/// modify() is not thread-safe against key().
+class MemoryRegion final : public backend::MemoryRegion {
+public:
+    static Result<std::unique_ptr<MemoryRegion>> create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,
+                                                        void* address, std::uint64_t length, Access access);
+    ~MemoryRegion() override;
+
+    std::uint32_t key() const noexcept override { return key_of(*region_); }
+
+    /// Devices that cannot change a region in place register it again: then its key changes, too.
+    Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override;
+
+private:
+    MemoryRegion(std::shared_ptr<Nic> nic, RegionOwner region) noexcept
+        : nic_(std::move(nic)), region_(std::move(region)) {}
+
+    static std::uint32_t key_of(const ibv_mr& region) noexcept { return region.rkey != 0 ? region.rkey : region.lkey; }
+    bool change_in_place(const ProtectionDomain& domain, int flags) noexcept;
+    void enter(const ProtectionDomain& domain, Access access, int flags);
+
+    std::shared_ptr<Nic> nic_;
+    RegionOwner region_;
+};
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/send_queue.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "backends/verbs/completion_queue.hpp"
+#include "backends/verbs/device.hpp"
+#include "backends/verbs/pieces.hpp"
+
+namespace viaduct::verbs {
+namespace {
+
+CompletedOperation operation_of(Opcode opcode) noexcept {
+    switch (opcode) {
+        case Opcode::Send: return CompletedOperation::Send;
+        case Opcode::RdmaWrite: return CompletedOperation::RdmaWrite;
+        case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
+        case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
+        case Opcode::Flush: return CompletedOperation::Flush;
+    }
+    return CompletedOperation::Send;
+}
+
+/// How much a flush reads. What was written before has arrived once any read behind it is answered; this one ends where
+/// the range ends, so that the hardware looks whether the range is the region's.
+std::uint32_t flush_reads(const SendRequest& request) noexcept {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(request.flush_bytes, ProtectionDomain::scratch_bytes));
+}
+
+ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
+    switch (request.opcode) {
+        case Opcode::Send: return request.with_immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+        case Opcode::RdmaWrite: return request.with_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+        case Opcode::RdmaRead: return IBV_WR_RDMA_READ;
+        case Opcode::AtomicWrite: return IBV_WR_RDMA_WRITE;
+        // Of nothing at all: a write of nothing, which completes in its turn.
+        case Opcode::Flush: return request.flush_bytes == 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+    }
+    return IBV_WR_SEND;
+}
+
+}  // namespace
+
+SendQueue::SendQueue(Device& device, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context)
+    : WorkQueue(QueueKind::Send, completions, depth, endpoint_context),
+      device_(device),
+      signal_interval_(std::max(depth / 2, 1u)) {}
+
+void SendQueue::set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept {
+    const std::lock_guard lock(mutex());
+    reliable_ = attributes.reliability != Reliability::Unreliable;
+    max_transfer_bytes_ =
+        attributes.max_transfer_bytes != 0 ? attributes.max_transfer_bytes : device_.attributes().max_transfer_bytes;
+    domain_ = &domain;
+}
+
+Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+    posted = 0;
+    const std::lock_guard lock(mutex());
+    for (const SendRequest& request : requests) {
+        if (const Status status = post(request); !status.ok()) return status;
+        ++posted;
+    }
+    return {};
+}
+
+Status SendQueue::post(const SendRequest& request) noexcept {
+    if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
+    if (!make_room()) return {Code::QueueFull, "send queue"};
+    const std::uint64_t bytes = total_bytes(request.sges);
+    Slot& slot = next_slot();
+    slot = {.queue = this,
+            .shared = nullptr,
+            .context = request.context,
+            .bytes = static_cast<std::uint32_t>(bytes),
+            .fault = CompletionCode::Success,
+            .operation = operation_of(request.opcode),
+            .signaled = request.signaled,
+            .in_hardware = mode_ == Mode::Live};
+    if (mode_ == Mode::Stalled) {
+        push();
+        return {};
+    }
+    if (mode_ != Mode::Live) {
+        flush_at_once(request.context, slot.operation);
+        return {};
+    }
+    slot.fault = check(request, bytes);
+    return post_to_hardware(request, slot);
+}
+
+/// A faulty request becomes a write of nothing: it takes its turn in the hardware and moves no data.
+Status SendQueue::post_to_hardware(const SendRequest& request, Slot& slot) noexcept {
+    const bool faulty = slot.fault != CompletionCode::Success;
+    Pieces pieces = faulty ? Pieces() : pieces_of(request);
+    ibv_send_wr work{};
+    work.wr_id = reinterpret_cast<std::uintptr_t>(&slot);
+    work.sg_list = pieces.data();
+    work.num_sge = pieces.count();
+    work.opcode = faulty ? IBV_WR_RDMA_WRITE : opcode_of(request);
+    if (request.fence || request.opcode == Opcode::AtomicWrite) work.send_flags |= IBV_SEND_FENCE;
+    if (request.opcode == Opcode::AtomicWrite && !faulty) work.send_flags |= IBV_SEND_INLINE;
+    const bool signal = faulty || wants_signal(request);
+    if (signal) work.send_flags |= IBV_SEND_SIGNALED;
+    if (request.with_immediate) work.imm_data = htonl(request.immediate);
+    if (!faulty) {
+        work.wr.rdma.remote_addr = request.remote.address;
+        work.wr.rdma.rkey = request.remote.key;
+        if (request.opcode == Opcode::Flush) work.wr.rdma.remote_addr += request.flush_bytes - flush_reads(request);
+    }
+    if (const Status status = completions().reserve(); !status.ok()) return status;
+    push();
+    ibv_send_wr* refused = nullptr;
+    if (const int error = ibv_post_send(queue_pair_, &work, &refused); error != 0) {
+        unpush();
+        completions().release();
+        return error == ENOMEM ? Status(Code::QueueFull, "send queue of the device")
+                               : Status::from_errno(error, "ibv_post_send");
+    }
+    unsignaled_ = signal ? 0 : unsignaled_ + 1;
+    if (faulty && reliable()) mode_ = Mode::Stalled;  // what follows is flushed when the fault's turn has come
+    return {};
+}
+
+/// Every so often the hardware must tell of requests that ask for no completion, or their places never come free.
+bool SendQueue::wants_signal(const SendRequest& request) noexcept {
+    return request.signaled || unsignaled_ + 1 >= signal_interval_;
+}
+
+Pieces SendQueue::pieces_of(const SendRequest& request) const noexcept {
+    if (request.opcode != Opcode::Flush)
+        return Pieces(request.sges, request.opcode == Opcode::RdmaRead, device_.nic().regions());
+    return request.flush_bytes == 0 ? Pieces() : Pieces(domain_->scratch(flush_reads(request)));
+}
+
+CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes) const noexcept {
+    if (request.fault != CompletionCode::Success) return request.fault;
+    const bool plain = request.opcode == Opcode::Send || request.opcode == Opcode::RdmaWrite;
+    const bool atomic = request.opcode == Opcode::AtomicWrite;
+    if (bytes > max_transfer_bytes_) return CompletionCode::LocalLength;
+    if (!reliable_ && !plain && !atomic) return CompletionCode::LocalFormat;
+    if (request.with_immediate && !plain) return CompletionCode::LocalFormat;
+    if (request.opcode == Opcode::Flush && !request.sges.empty()) return CompletionCode::LocalFormat;
+    if (!atomic) {
+        if (reliable_) return CompletionCode::Success;  // the hardware looks at the pieces
+        const bool usable = std::ranges::all_of(
+            request.sges, [this](const Sge& piece) { return device_.nic().regions().may_use(piece, false, *domain_); });
+        // An error would end an unreliable connection as well.
+        return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
+    }
+    if (request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
+    return bytes == 8 && request.sges.size() == 1 ? CompletionCode::Success : CompletionCode::LocalLength;
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The send queue of an endpoint.
+#pragma once
+
+#include "backends/verbs/work_queue.hpp"
+
+namespace viaduct::verbs {
+
+class Device;
+class Pieces;
+class ProtectionDomain;
+
+/// Thread-safe: see WorkQueue.
+class SendQueue final : public WorkQueue {
+public:
+    SendQueue(Device& device, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context);
+
+    Status post(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
+
+    /// Takes the mutex.
+    void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
+
+private:
+    Status post(const SendRequest& request) noexcept;
+    Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept;
+    CompletionCode check(const SendRequest& request, std::uint64_t bytes) const noexcept;
+    bool reliable() const noexcept { return reliable_; }
+    bool wants_signal(const SendRequest& request) noexcept;
+    Pieces pieces_of(const SendRequest& request) const noexcept;
+
+    Device& device_;
+    const std::uint32_t signal_interval_;
+    std::uint32_t unsignaled_ = 0;  // since the last request that the hardware tells of; guarded by mutex()
+    bool reliable_ = true;
+    std::uint64_t max_transfer_bytes_ = 0;
+    const ProtectionDomain* domain_ = nullptr;
+};
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/verbs/work_queue.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "backends/verbs/agent.hpp"
+#include "backends/verbs/completion_queue.hpp"
+
+namespace viaduct::verbs {
+namespace {
+
+CompletionCode code_of(const ibv_wc& result, bool has_memory) noexcept {
+    switch (result.status) {
+        case IBV_WC_SUCCESS: return CompletionCode::Success;
+        case IBV_WC_LOC_LEN_ERR: return CompletionCode::LocalLength;
+        // Requests are checked before they are posted, so what the queue pair objects to is memory (rxe reports an
+        // unknown key so).
+        case IBV_WC_LOC_QP_OP_ERR: return has_memory ? CompletionCode::LocalProtection : CompletionCode::LocalFormat;
+        case IBV_WC_LOC_PROT_ERR:
+        case IBV_WC_LOC_ACCESS_ERR: return CompletionCode::LocalProtection;
+        case IBV_WC_WR_FLUSH_ERR: return CompletionCode::Flushed;
+        case IBV_WC_REM_ACCESS_ERR: return CompletionCode::RemoteProtection;
+        case IBV_WC_REM_INV_REQ_ERR:
+        case IBV_WC_REM_OP_ERR:
+        case IBV_WC_RNR_RETRY_EXC_ERR: return CompletionCode::RemoteOperation;
+        default: return CompletionCode::Transport;
+    }
+}
+
+bool is_remote(CompletionCode code) noexcept {
+    return code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation;
+}
+
+}  // namespace
+
+WorkQueue::WorkQueue(QueueKind kind, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context)
+    : kind_(kind),
+      completions_(completions),
+      depth_(depth),
+      mask_(std::bit_ceil(std::max(depth, 1u)) - 1),
+      endpoint_context_(endpoint_context),
+      ring_(std::make_unique_for_overwrite<Slot[]>(mask_ + std::size_t{1})) {}
+
+WorkQueue::~WorkQueue() { completions_.forget(*this); }
+
+void WorkQueue::go_live(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept {
+    const std::lock_guard lock(completions_.mutex());
+    queue_pair_ = queue_pair;
+    translation_ = translation;
+    link_ = link;
+    mode_ = Mode::Live;
+}
+
+bool WorkQueue::make_room() noexcept {
+    if (outstanding() < depth_) return true;
+    completions_.progress();  // unsignaled requests that are done make room although nobody polls
+    return outstanding() < depth_;
+}
+
+void WorkQueue::retire_first() noexcept {
+    if (ring_[retired_ & mask_].in_hardware) completions_.release();
+    ++retired_;
+}
+
+std::optional<Completion> WorkQueue::complete(const Slot& slot, const ibv_wc& result) noexcept {
+    // Those before it asked for no completion, and succeeded: failures always have one.
+    while (&ring_[retired_ & mask_] != &slot) {
+        retire_first();
+        taken();
+    }
+    const CompletionCode code = code_of(slot, result);
+    const auto completion = describe(slot, result, code);
+    const bool wanted = slot.signaled || completion.code != CompletionCode::Success;
+    retire_first();
+    report(code);
+    if (wanted) return completion;
+    taken();
+    return std::nullopt;
+}
+
+std::optional<Completion> WorkQueue::complete_shared(const Slot& slot, const ibv_wc& result) noexcept {
+    const CompletionCode code = code_of(slot, result);
+    report(code);
+    if (code == CompletionCode::Flushed) return std::nullopt;  // shared receives are nobody's to flush
+    return describe(slot, result, code);
+}
+
+CompletionCode WorkQueue::code_of(const Slot& slot, const ibv_wc& result) const noexcept {
+    const CompletionCode code = verbs::code_of(result, kind_ == QueueKind::Receive || slot.bytes != 0);
+    const bool ran = code != CompletionCode::Flushed;
+    return ran && slot.fault != CompletionCode::Success ? slot.fault : code;
+}
+
+Completion WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code) const noexcept {
+    if (translation_.silent && is_remote(code) && slot.operation != CompletedOperation::RdmaRead &&
+        slot.operation != CompletedOperation::Flush)
+        code = CompletionCode::Success;
+    Completion completion{.context = slot.context,
+                          .endpoint_context = endpoint_context_,
+                          .bytes = 0,
+                          .immediate = 0,
+                          .operation = slot.operation,
+                          .code = code,
+                          .with_immediate = false};
+    if (code != CompletionCode::Success) return completion;
+    if (kind_ == QueueKind::Send) {
+        completion.bytes = slot.bytes;
+        return completion;
+    }
+    completion.bytes = result.byte_len;
+    if (result.opcode == IBV_WC_RECV_RDMA_WITH_IMM) completion.operation = CompletedOperation::ReceiveRdmaWrite;
+    completion.with_immediate = (result.wc_flags & IBV_WC_WITH_IMM) != 0;
+    if (completion.with_immediate) completion.immediate = ntohl(result.imm_data);
+    return completion;
+}
+
+/// An error ends a reliable connection: the agent does that.
+void WorkQueue::report(CompletionCode code) noexcept {
+    if (code != CompletionCode::Success && translation_.reliable && link_ != nullptr) link_->report_error();
+}
+
+void WorkQueue::complete_now(std::uint64_t context, CompletedOperation operation, CompletionCode code) noexcept {
+    const std::lock_guard lock(completions_.mutex());
+    completions_.add({.context = context,
+                      .endpoint_context = endpoint_context_,
+                      .bytes = 0,
+                      .immediate = 0,
+                      .operation = operation,
+                      .code = code,
+                      .with_immediate = false},
+                     *this);
+}
+
+void WorkQueue::flush() noexcept {
+    const std::lock_guard lock(completions_.mutex());
+    queue_pair_ = nullptr;
+    link_ = nullptr;
+    while (retired_ != posted_) {
+        const Slot& slot = ring_[retired_ & mask_];
+        completions_.add({.context = slot.context,
+                          .endpoint_context = endpoint_context_,
+                          .bytes = 0,
+                          .immediate = 0,
+                          .operation = slot.operation,
+                          .code = CompletionCode::Flushed,
+                          .with_immediate = false},
+                         *this);
+        retire_first();
+    }
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the two work queues of an endpoint have in common: the requests that the hardware has, in their order.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "core/backend.hpp"
+
+namespace viaduct::verbs {
+
+class CompletionQueue;
+class Link;
+class SharedReceiveQueue;
+class WorkQueue;
+
+/// What is remembered of a request until it completes; its address is the hardware's name for it. Left as it is until
+/// it is used: most of a deep queue never is.
+struct Slot {
+    WorkQueue* queue;            ///< null: the slot is of a shared queue
+    SharedReceiveQueue* shared;  ///< that one
+    std::uint64_t context;
+    std::uint32_t bytes;
+    CompletionCode fault;
+    CompletedOperation operation;
+    bool signaled;     ///< the consumer wants to know of success
+    bool in_hardware;  ///< false: waits in vain behind a fault
+};
+
+struct Translation {
+    bool silent = false;   ///< of failures at the far end the initiator is told success
+    bool reliable = true;  ///< an error ends the connection
+};
+
+/// Threads: posting holds mutex(); completing holds the lock of the completion queue; mutex() comes first.
+class WorkQueue {
+public:
+    enum class Mode : std::uint8_t {
+        Idle,     ///< not connected: sends are flushed, receives are kept for the connection to come
+        Live,     ///< the hardware has the requests
+        Stalled,  ///< behind a fault of a reliable connection: requests wait to be flushed
+        Broken,   ///< requests are flushed at once
+    };
+
+    WorkQueue(QueueKind kind, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context);
+    virtual ~WorkQueue();
+    WorkQueue(const WorkQueue&) = delete;
+    WorkQueue& operator=(const WorkQueue&) = delete;
+
+    std::mutex& mutex() noexcept { return mutex_; }
+    CompletionQueue& completions() const noexcept { return completions_; }
+    std::uint32_t depth() const noexcept { return depth_; }
+    std::uint32_t outstanding() const noexcept { return outstanding_.load(std::memory_order_acquire); }
+    std::uint64_t endpoint_context() const noexcept { return endpoint_context_; }
+
+    // With mutex() held.
+    Mode mode() const noexcept { return mode_; }
+    void set_mode(Mode mode) noexcept { mode_ = mode; }
+    void go_live(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept;
+
+    // With the lock of the completion queue held.
+    /// What the hardware says of a request, if the consumer is to know.
+    std::optional<Completion> complete(const Slot& slot, const ibv_wc& result) noexcept;
+    std::optional<Completion> complete_shared(const Slot& slot, const ibv_wc& result) noexcept;
+    void taken() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
+
+    /// Ends what the hardware has not ended; it must have let go of the queue. Takes the completion queue's lock.
+    void flush() noexcept;
+
+protected:
+    /// False where no request has room.
+    bool make_room() noexcept;
+
+    /// The slot of the next request; push() makes it part of the queue, before the hardware can complete it, and
+    /// unpush() takes that back.
+    Slot& next_slot() noexcept { return ring_[posted_ & mask_]; }
+    void push() noexcept {
+        ++posted_;
+        count();
+    }
+    void unpush() noexcept {
+        --posted_;
+        uncount();
+    }
+    void count() noexcept { outstanding_.fetch_add(1, std::memory_order_relaxed); }
+    void uncount() noexcept { outstanding_.fetch_sub(1, std::memory_order_relaxed); }
+
+    /// A request that is over as it comes.
+    void flush_at_once(std::uint64_t context, CompletedOperation operation) noexcept {
+        count();
+        complete_now(context, operation, CompletionCode::Flushed);
+    }
+    void complete_now(std::uint64_t context, CompletedOperation operation, CompletionCode code) noexcept;
+
+    ibv_qp* queue_pair_ = nullptr;
+    Mode mode_ = Mode::Idle;
+    std::uint32_t posted_ = 0;
+
+private:
+    CompletionCode code_of(const Slot& slot, const ibv_wc& result) const noexcept;
+    Completion describe(const Slot& slot, const ibv_wc& result, CompletionCode code) const noexcept;
+    void report(CompletionCode code) noexcept;
+    void retire_first() noexcept;
+
+    const QueueKind kind_;
+    CompletionQueue& completions_;
+    const std::uint32_t depth_;
+    const std::uint32_t mask_;
+    const std::uint64_t endpoint_context_;
+    std::unique_ptr<Slot[]> ring_;
+    std::atomic<std::uint32_t> outstanding_{0};
+    std::mutex mutex_;
+    std::uint32_t retired_ = 0;  // guarded by the completion queue's lock, as what follows
+    Translation translation_;
+    Link* link_ = nullptr;  // whom to tell of an error
+};
+
+}  // namespace viaduct::verbs
