@@ -92,8 +92,7 @@ def test_one_server_for_every_interface(tool):
             for api in APIS:
                 options = ["--api", api, "-n", "20", "--sizes", "8,100K", "--connect-timeout", "20"]
                 document_of(tool, *options, server.target)
-            log = server.stop()
-            check(f"client {len(APIS)} is done" in log, log)
+            server.wait_for(f"client {len(APIS)} is done")
 
 
 def test_server_outlives_a_client_that_is_killed(tool):

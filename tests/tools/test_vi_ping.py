@@ -52,8 +52,8 @@ def test_replies(tool):
                     check(lines[1].endswith(f" us ({api}, {operation})"), result.stdout)
                     check("3 packets transmitted, 3 received, 0% packet loss" in result.stdout, result.stdout)
                     check("rtt min/avg/max/mdev = " in result.stdout, result.stdout)
-            log = server.stop()
-            check("client 9 connected: read, 64 bytes" in log, log)
+            server.wait_for("client 9 connected: read, 64 bytes")
+            server.stop()
 
 
 def options_for(server):
