@@ -29,16 +29,11 @@ bool within_limits(const ConnSettings& settings, const DeviceAttributes& device)
            settings.rq_size <= device.max_queue_depth;
 }
 
-/// The core takes a depth of 0 for the limit of the device; posts to a queue of size 0 do not get that far.
-std::uint32_t depth_of(std::uint32_t size) noexcept { return std::max<std::uint32_t>(size, 1); }
-
 }  // namespace
 
 Conn::Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& settings)
     : domain_(std::move(domain)),
       timeout_ms_(settings.timeout_ms),
-      sends_(settings.sq_size != 0),
-      receives_(settings.rq_size != 0 && settings.srq == nullptr),
       registration_(this),
       qp_number_(number_of(registration_.value())) {}
 
@@ -93,8 +88,8 @@ Status Conn::create_endpoint(const ConnSettings& settings, const Srq* srq, Relia
         .send_queue = cq_->queue(),
         .receive_queue = receive_cq.queue(),
         .shared_receives = srq == nullptr ? nullptr : srq->queue(),
-        .send_depth = depth_of(settings.sq_size),
-        .receive_depth = depth_of(settings.rq_size),
+        .send_depth = settings.sq_size,
+        .receive_depth = settings.rq_size,
         .context = qp_number_,
         .observer = this,
     });

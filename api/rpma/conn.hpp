@@ -39,11 +39,12 @@ public:
     int event_fd() noexcept { return events_.fd(); }
 
     int post(const SendRequest& request) noexcept {
-        const Status status = can_send() ? endpoint_->post_send(request) : cannot_send;
+        const bool stands = established_.load(std::memory_order_relaxed);
+        const Status status = stands ? endpoint_->post_send(request) : not_connected;
         return status.ok() ? 0 : failed(status);
     }
     int post(const ReceiveRequest& request) noexcept {
-        const Status status = receives_ ? endpoint_->post_receive(request) : cannot_receive;
+        const Status status = endpoint_->post_receive(request);
         return status.ok() ? 0 : failed(status);
     }
 
@@ -55,11 +56,9 @@ public:
     std::atomic<bool> direct_write_to_pmem{false};
 
 private:
-    static constexpr Status cannot_send{Code::InvalidState, "the connection does not stand, or has no send queue"};
-    static constexpr Status cannot_receive{Code::InvalidState, "the connection has no receive queue of its own"};
+    static constexpr Status not_connected{Code::InvalidState, "the connection does not stand"};
 
     Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& settings);
-    bool can_send() const noexcept { return sends_ && established_.load(std::memory_order_relaxed); }
     Status create_queues(const ConnSettings& settings, const Srq* srq);
     Status create_endpoint(const ConnSettings& settings, const Srq* srq, Reliability reliability);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
@@ -67,8 +66,6 @@ private:
 
     const std::shared_ptr<ProtectionDomain> domain_;
     const int timeout_ms_;
-    const bool sends_;     // it has a send queue
-    const bool receives_;  // it has a receive queue of its own
     std::atomic<bool> established_{false};
     std::atomic<bool> closed_{false};  // RPMA_CONN_CLOSED was told
     PrivateData private_data_;         // of the peer; set before private_data_known_ is
