@@ -117,8 +117,7 @@ void Connection::answer_map_request(const MapMessage& request) noexcept {
     const std::lock_guard lock(owner_->mutex);
     if (owner_->endpoint == nullptr || !socket_) return;
     const auto region = look_up(device_.regions().table(), request.key);
-    constexpr std::uint32_t remote = wire::region_flags::remote_write | wire::region_flags::remote_read;
-    if (!region || region->domain != owner_->endpoint->domain_id() || (region->flags & remote) == 0) return;
+    if (!region || region->domain != owner_->endpoint->domain_id() || !region->is_mappable()) return;
     const auto file = device_.regions().backing(request.key);
     if (!file || !file->fd) return;
     reply.base = region->base;

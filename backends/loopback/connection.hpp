@@ -78,7 +78,17 @@ public:
     }
     void withdraw_offers() noexcept { segment().withdrawn[role_].store(1); }
     bool has_peer_withdrawn() const noexcept { return segment().withdrawn[1 - role_].load() != 0; }
-    void request_mapping(std::uint32_t key) noexcept;
+
+    /// Where a stretch of the peer's memory is here: its own place within one process, else a mapping. Null where it is
+    /// not mapped; the peer is asked for the file then, once. Good as Peer::mapped() is.
+    std::byte* find_memory(const RegionView& region, std::uint32_t key, std::uint64_t address,
+                           std::uint64_t length) noexcept {
+        if (peer_->is_this_process()) return reinterpret_cast<std::byte*>(address);
+        if (!region.is_mappable()) return nullptr;
+        if (std::byte* found = peer_->mapped(key, address, length)) return found;
+        if (peer_->should_request(key)) request_mapping(key);
+        return nullptr;
+    }
 
     /// Receives that the peer has posted, as its last message said; a cache of the peer's credit line.
     std::atomic<std::uint32_t> told_credit{0};
@@ -95,6 +105,7 @@ private:
     Connection(Device& device, std::shared_ptr<EndpointRef> owner, unsigned role) noexcept
         : device_(device), owner_(std::move(owner)), role_(role) {}
     wire::Segment& segment() const noexcept { return *mapping_.as<wire::Segment>(); }
+    void request_mapping(std::uint32_t key) noexcept;
     void on_readable(int fd) noexcept override;
     void answer_map_request(const MapMessage& request) noexcept;
 

@@ -209,39 +209,34 @@ void Device::remove_connection(std::uint32_t number) noexcept {
     free_numbers_.push_back(number);
 }
 
+std::shared_ptr<Connection> Device::connection_at(std::uint32_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    return number < connections_.size() ? connections_[number].lock() : nullptr;
+}
+
+std::uint32_t Device::connection_numbers() noexcept {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::uint32_t>(connections_.size());
+}
+
 bool Device::serve_connections() noexcept {
     bool consumers_poll = false;
     doorbell_.take([&](std::uint32_t number) {
-        std::shared_ptr<Connection> connection;
-        {
-            const std::lock_guard lock(mutex_);
-            if (number < connections_.size()) connection = connections_[number].lock();
-        }
+        const auto connection = connection_at(number);
         if (connection && connection->serve()) consumers_poll = true;
     });
     return consumers_poll;
 }
 
 void Device::ring_all_connections() noexcept {
-    std::size_t count = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        count = connections_.size();
-    }
+    const std::uint32_t count = connection_numbers();
     for (std::uint32_t number = 0; number < count; ++number) doorbell_.ring_self(number);
 }
 
 template <class Visit>
 void Device::for_each_connection(Visit visit) noexcept {
-    for (std::uint32_t number = 0;; ++number) {
-        std::shared_ptr<Connection> connection;
-        {
-            const std::lock_guard lock(mutex_);
-            if (number == connections_.size()) return;
-            connection = connections_[number].lock();
-        }
-        if (connection != nullptr) visit(*connection);
-    }
+    for (std::uint32_t number = 0; number < connection_numbers(); ++number)
+        if (const auto connection = connection_at(number)) visit(*connection);
 }
 
 void Device::peer_died(const Peer& peer) noexcept {

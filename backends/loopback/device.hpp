@@ -79,6 +79,10 @@ public:
     bool serve_connections() noexcept;
     void ring_all_connections() noexcept;
 
+    /// The connection of a number; null where it is gone, or the number was never given out.
+    std::shared_ptr<Connection> connection_at(std::uint32_t number) noexcept;
+    std::uint32_t connection_numbers() noexcept;
+
     /// Visits the connections one by one, with no lock held.
     template <class Visit>
     void for_each_connection(Visit visit) noexcept;

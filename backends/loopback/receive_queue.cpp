@@ -171,21 +171,14 @@ bool ReceiveQueue::is_fetched(const Arrival& arrival, const wire::Slot& slot) no
 
 Status ReceiveQueue::fetch(const wire::OfferedMemory& offer, const Receive& into, std::uint32_t length) noexcept {
     Peer& peer = connection_->peer();
-    const auto region = peer.region(offer.key);
-    constexpr std::uint32_t open = wire::region_flags::remote_write | wire::region_flags::remote_read;
-    const bool mappable = region && (region->flags & wire::region_flags::mappable) != 0 && (region->flags & open) != 0;
-    const std::byte* source = nullptr;
-    if (peer.is_this_process())
-        source = reinterpret_cast<const std::byte*>(offer.address);
-    else if (mappable)
-        source = peer.mapped(offer.key, offer.address, length);
+    const RegionView region = peer.region(offer.key).value_or(RegionView{});
+    const std::byte* source = connection_->find_memory(region, offer.key, offer.address, length);
     if (source != nullptr) {
         peer.order_with_own_threads();
         scatter(into.sges.span(), 0, source, length);
         peer.order_with_own_threads();
         return {};
     }
-    if (mappable && peer.should_request(offer.key)) connection_->request_mapping(offer.key);
     std::array<iovec, max_pieces> pieces;
     const std::size_t count = to_iovecs(into.sges.span(), 0, length, pieces);
     return peer.copy_from(offer.address, {pieces.data(), count}, length);

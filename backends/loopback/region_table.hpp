@@ -29,6 +29,12 @@ struct RegionView {
         return address >= base && address - base <= length && bytes <= length - (address - base);
     }
 
+    /// Whether peers can map it: a file stands behind it, and it is open to them.
+    bool is_mappable() const noexcept {
+        constexpr std::uint32_t open = wire::region_flags::remote_write | wire::region_flags::remote_read;
+        return (flags & wire::region_flags::mappable) != 0 && (flags & open) != 0;
+    }
+
     /// The protection rule for peers: the region belongs to the domain of the endpoint that they are connected to, and
     /// both the endpoint and the region accept the use.
     bool allows(RemoteUse use, Access accepted, std::uint32_t of_domain, std::uint64_t address,

@@ -175,20 +175,14 @@ bool SendQueue::may_access(const RegionView& region, const Operation& operation)
 /// peer's agent.
 SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& region) noexcept {
     if (operation.by_agent) return transfer_by_agent(operation);
-    Peer& peer = connection_->peer();
     const RemoteAddress& remote = operation.request->remote;
-    const bool mappable = (region.flags & wire::region_flags::mappable) != 0;
-    std::byte* target = nullptr;
-    if (peer.is_this_process())
-        target = reinterpret_cast<std::byte*>(remote.address);
-    else if (mappable)
-        target = peer.mapped(remote.key, remote.address, operation.total);
+    std::byte* target = connection_->find_memory(region, remote.key, remote.address, operation.total);
     if (target != nullptr) {
         transfer_directly(operation, target);
         return Outcome::Finished;
     }
-    if (mappable && peer.should_request(remote.key)) connection_->request_mapping(remote.key);
-    if (peer.process_vm() && operation.request->opcode != Opcode::AtomicWrite) return transfer_by_kernel(operation);
+    if (connection_->peer().process_vm() && operation.request->opcode != Opcode::AtomicWrite)
+        return transfer_by_kernel(operation);
     return transfer_by_agent(operation);
 }
 
@@ -277,8 +271,7 @@ SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     const auto region = connection_->peer().region(request.remote.key);
     if (!region || !may_access(*region, operation)) return refuse(operation);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (request.flush_to == FlushTarget::Visibility || (region->flags & wire::region_flags::mappable) == 0)
-        return Outcome::Finished;
+    if (request.flush_to == FlushTarget::Visibility || !region->is_mappable()) return Outcome::Finished;
     if (!have_slot()) return Outcome::Blocked;
     expect_ring();
     wire::Slot& slot = next_slot();
