@@ -42,9 +42,17 @@ struct Access {
 /// Abilities that a device may lack; asked for, never found out by a failing call.
 struct Capabilities {
     bool unreliable = true;
-    bool atomic_write = true;
+    bool atomic_write = true;  ///< atomic to every observer; without it, to those that look through the device
     bool peer_to_peer = true;  ///< rendezvous of two active sides
     bool shared_receive_queues = true;
+    bool shares_services = true;        ///< listeners of several processes may have the same service
+    bool own_user_only = true;          ///< processes of other users are kept away
+    bool tells_loss = true;             ///< a peer that died is not taken for one that disconnected
+    bool tells_target = true;           ///< of messages without a receive, and of RDMA that was refused
+    bool survives_bad_receives = true;  ///< unreliable connections go on after a receive that failed
+    bool keeps_keys = true;             ///< a region that is modified keeps its key
+    bool flush_by_write = true;         ///< the right to write is enough for a flush; else it takes that to read
+    bool bounds_completions = true;     ///< messages for shared receives wait for room in the completion queue
 };
 
 struct DeviceAttributes {
@@ -53,7 +61,8 @@ struct DeviceAttributes {
     std::vector<Bytes<Address::max_host>> local_hosts;  ///< of all devices of its kind on this host, by number
     Capabilities capabilities;
     std::uint32_t max_endpoints = 0;
-    std::uint32_t max_queue_depth = 0;  ///< requests in one work queue
+    std::uint32_t max_queue_depth = 0;      ///< requests in one work queue
+    std::uint32_t default_queue_depth = 0;  ///< of those whose users name none
     std::uint32_t max_sges = 0;
     std::uint32_t max_completion_queues = 0;  ///< enough for two private ones of each endpoint, and more
     std::uint32_t max_completions = 0;        ///< entries of one completion queue

@@ -85,6 +85,12 @@ public:
     virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
 };
 
+/// What travels with a request to connect, and with its answer, where peers are other machines.
+enum class Greeting : std::uint8_t {
+    Full,  ///< attributes, addresses and private data
+    Bare,  ///< private data alone, as programs over the RDMA connection manager expect; services are two bytes
+};
+
 struct ConnectParameters {
     enum class Model : std::uint8_t { ClientServer, PeerToPeer };
     Model model = Model::ClientServer;
@@ -92,6 +98,7 @@ struct ConnectParameters {
     Address remote;  ///< whom to ask
     PrivateData private_data;
     Deadline deadline = Deadline::never();
+    Greeting greeting = Greeting::Full;
 };
 
 /// A send queue, a receive queue and, at times, a connection.
@@ -101,7 +108,7 @@ public:
 
     /// Appends requests in order; stops at the first that cannot be queued. `posted` tells how many were.
     /// On an endpoint that is not connected they complete as Flushed. QueueFull: the queue has no room.
-    /// InvalidParameter: more pieces than the device allows.
+    /// InvalidParameter: more pieces than the endpoint or the device takes.
     virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
 
     /// As post_send. Receives may be posted before connecting; after a connection broke they complete as Flushed until
@@ -114,8 +121,9 @@ public:
     /// Changes attributes and domain of an endpoint that is not connected. InvalidState: it is, or is about to be.
     virtual Status modify(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept = 0;
 
-    /// Starts to connect; Ok means that an event will tell the end. NoListener, Unreachable and InvalidState (not
-    /// idle) are reported at once.
+    /// Starts to connect; Ok means that an event will tell the end. Unreachable and InvalidState (not idle) are
+    /// reported at once; so is NoListener by devices that know, others have an event for it. InvalidParameter: address
+    /// and private data are together more than a request carries.
     virtual Status connect(const ConnectParameters& parameters) noexcept = 0;
 
     /// Ends or abandons the connection, completes everything posted as Flushed, and makes the endpoint idle.
@@ -162,17 +170,15 @@ struct CompletionQueueInit {
     Channel* channel = nullptr;  ///< needed by arm(); may serve several queues; outlives the queue
 };
 
-/// As deep as the device allows.
-inline constexpr std::uint32_t full_depth = ~std::uint32_t{0};
-
 struct EndpointInit {
     EndpointAttributes attributes;
     const ProtectionDomain* domain = nullptr;
     CompletionQueue* send_queue = nullptr;
     CompletionQueue* receive_queue = nullptr;       ///< may be the same as send_queue
     SharedReceiveQueue* shared_receives = nullptr;  ///< where receives are taken from; null: the endpoint's own
-    std::uint32_t send_depth = full_depth;          ///< requests outstanding at once
-    std::uint32_t receive_depth = full_depth;
+    std::uint32_t send_depth = 0;                   ///< requests outstanding at once; 0: takes none
+    std::uint32_t receive_depth = 0;
+    std::uint32_t max_sges = 0;            ///< pieces that one request may have; a device is free to take more
     std::uint64_t context = 0;             ///< in completions and events
     EndpointObserver* observer = nullptr;  ///< outlives the endpoint
 };
@@ -205,7 +211,7 @@ public:
                                                                                     std::uint32_t depth) noexcept = 0;
 
     /// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: the attribute is not supported.
-    /// InvalidParameter: a depth above the limit that is not full_depth.
+    /// InvalidParameter: a depth or a number of pieces above the limit.
     virtual Result<std::unique_ptr<Endpoint>> create_endpoint(const EndpointInit& init) noexcept = 0;
 
     /// Busy: Exclusive, and the service has a listener.

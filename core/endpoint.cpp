@@ -42,14 +42,19 @@ Endpoint::~Endpoint() {
 
 Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config) {
     std::unique_ptr<Endpoint> endpoint(new Endpoint(config));
+    const DeviceAttributes& device = config.domain->device()->attributes();
+    const auto depth = [&](std::uint32_t wanted) {
+        return wanted == default_depth ? device.default_queue_depth : wanted;
+    };
     auto created = config.domain->device()->backend().create_endpoint({
         .attributes = config.attributes,
         .domain = &config.domain->backend(),
         .send_queue = &config.send_queue->backend(),
         .receive_queue = &config.receive_queue->backend(),
         .shared_receives = config.shared_receives == nullptr ? nullptr : &config.shared_receives->backend(),
-        .send_depth = config.send_depth,
-        .receive_depth = config.receive_depth,
+        .send_depth = depth(config.send_depth),
+        .receive_depth = depth(config.receive_depth),
+        .max_sges = config.max_sges == 0 ? device.max_sges : config.max_sges,
         .context = config.context,
         .observer = endpoint.get(),
     });

@@ -15,14 +15,18 @@ namespace viaduct {
 
 using backend::ConnectParameters;
 
+/// As deep as the device suggests.
+inline constexpr std::uint32_t default_depth = ~std::uint32_t{0};
+
 struct EndpointConfig {
     EndpointAttributes attributes;
     std::shared_ptr<ProtectionDomain> domain;
     std::shared_ptr<CompletionQueue> send_queue;
     std::shared_ptr<CompletionQueue> receive_queue;         ///< may be the same as send_queue
     std::shared_ptr<SharedReceiveQueue> shared_receives{};  ///< where receives are taken from; null: the endpoint's own
-    std::uint32_t send_depth = backend::full_depth;         ///< requests outstanding at once
-    std::uint32_t receive_depth = backend::full_depth;
+    std::uint32_t send_depth = default_depth;               ///< requests outstanding at once; 0: takes none
+    std::uint32_t receive_depth = default_depth;
+    std::uint32_t max_sges = 0;            ///< pieces that one request may have; 0: as many as the device takes
     std::uint64_t context = 0;             ///< comes back in completions and events
     EndpointObserver* observer = nullptr;  ///< outlives the endpoint; called after the state has changed
 };

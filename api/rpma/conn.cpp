@@ -90,6 +90,7 @@ Status Conn::create_endpoint(const ConnSettings& settings, const Srq* srq, Relia
         .shared_receives = srq == nullptr ? nullptr : srq->queue(),
         .send_depth = settings.sq_size,
         .receive_depth = settings.rq_size,
+        .max_sges = 1,
         .context = qp_number_,
         .observer = this,
     });
@@ -106,6 +107,7 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
         .private_data = private_data,
         .deadline =
             timeout_ms_ < 0 ? Deadline::after(patience) : Deadline::after(std::chrono::milliseconds(timeout_ms_)),
+        .greeting = backend::Greeting::Bare,
     });
     if (status.ok()) return 0;
     // The program learns by an event what hardware would find out later.

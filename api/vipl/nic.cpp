@@ -46,7 +46,7 @@ VIP_NIC_ATTRIBUTES Nic::vipl_attributes() const noexcept {
     nic.MaxRegisterRegions = device.max_regions;
     nic.MaxRegisterBlockBytes = device.max_region_bytes;
     nic.MaxVI = device.max_endpoints;
-    nic.MaxDescriptorsPerQueue = device.max_queue_depth;
+    nic.MaxDescriptorsPerQueue = device.default_queue_depth;
     nic.MaxSegmentsPerDesc = device.max_sges;
     nic.MaxCQ = max_cqs();
     nic.MaxCQEntries = device.max_completions;

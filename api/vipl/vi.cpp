@@ -35,7 +35,7 @@ VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAt
 /// The core's queue behind a completion queue, or one for a work queue alone.
 Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const Cq* cq) {
     if (cq != nullptr) return cq->queue();
-    return CompletionQueue::create(nic.device(), nic.attributes().max_queue_depth, 0);
+    return CompletionQueue::create(nic.device(), nic.attributes().default_queue_depth, 0);
 }
 
 VIP_ULONG operation_of(QueueKind queue) noexcept {

@@ -43,9 +43,10 @@ DeviceAttributes make_attributes(std::uint32_t index) {
         .name = fmt::format("viaduct-lo{}", index),
         .host = host_of(index),
         .local_hosts = all_hosts(),
-        .capabilities = {.unreliable = true, .atomic_write = true, .peer_to_peer = true, .shared_receive_queues = true},
+        .capabilities = {},  // all of them
         .max_endpoints = wire::max_connections,
         .max_queue_depth = 8192,
+        .default_queue_depth = 8192,
         .max_sges = max_pieces,
         .max_completion_queues = 2 * wire::max_connections + 1024,
         .max_completions = 65536,

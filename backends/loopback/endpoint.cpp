@@ -27,8 +27,7 @@ Status Endpoint::check(const EndpointAttributes& attributes, const DeviceAttribu
 
 Status Endpoint::check(const backend::EndpointInit& init, const DeviceAttributes& limits) noexcept {
     for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
-        if (depth > limits.max_queue_depth && depth != backend::full_depth)
-            return {Code::InvalidParameter, "depth of a work queue"};
+        if (depth > limits.max_queue_depth) return {Code::InvalidParameter, "depth of a work queue"};
     return check(init.attributes, limits);
 }
 
@@ -39,10 +38,8 @@ Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
       domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),
       context_(init.context),
       observer_(*init.observer),
-      send_(*this, *static_cast<CompletionQueue*>(init.send_queue),
-            std::min(init.send_depth, device.attributes().max_queue_depth)),
-      receive_(*this, *static_cast<CompletionQueue*>(init.receive_queue),
-               std::min(init.receive_depth, device.attributes().max_queue_depth),
+      send_(*this, *static_cast<CompletionQueue*>(init.send_queue), init.send_depth),
+      receive_(*this, *static_cast<CompletionQueue*>(init.receive_queue), init.receive_depth,
                static_cast<SharedReceiveQueue*>(init.shared_receives)),
       ref_(std::make_shared<EndpointRef>()) {
     ref_->endpoint = this;

@@ -26,11 +26,15 @@ Result<std::unique_ptr<Channel>> Channel::create(std::shared_ptr<Nic> nic) {
     if (channel->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_comp_channel");
     const int fd = channel->hardware_->fd;
     if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) return Status::from_errno(errno, "fcntl");
-    channel->watched_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-    const int epoll = channel->watched_.get();
-    if (epoll < 0 || !watch(epoll, fd) || !watch(epoll, channel->readable_.fd()))
-        return Status::from_errno(errno, "epoll");
     return channel;
+}
+
+int Channel::fd() const noexcept {
+    const std::lock_guard lock(mutex_);
+    if (watched_) return watched_.get();
+    UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+    if (epoll && watch(epoll.get(), hardware_->fd) && watch(epoll.get(), readable_.fd())) watched_ = std::move(epoll);
+    return watched_.get();
 }
 
 void Channel::attach() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where armed completion queues leave events. Those of the hardware come through an ibv_comp_channel, those of
-// completions that the hardware does not know through an eventfd; the descriptor that programs watch covers both.
+// completions that the hardware does not know through an eventfd; the descriptor that programs watch covers both, and
+// is made for those who ask for it.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ class Channel final : public backend::Channel {
 public:
     static Result<std::unique_ptr<Channel>> create(std::shared_ptr<Nic> nic);
 
-    int fd() const noexcept override { return watched_.get(); }
+    int fd() const noexcept override;
     Result<std::uint64_t> take_event() noexcept override;
 
     ibv_comp_channel* hardware() const noexcept { return hardware_.get(); }
@@ -43,11 +44,11 @@ private:
 
     std::shared_ptr<Nic> nic_;
     CompletionChannelOwner hardware_;
-    UniqueFd watched_;
-    std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;  // guards what follows
+    mutable UniqueFd watched_;
     std::vector<CompletionQueue*> events_;
     std::size_t queues_ = 0;
-    ReadableFlag readable_;
+    mutable ReadableFlag readable_;
 };
 
 }  // namespace viaduct::verbs

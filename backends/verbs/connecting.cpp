@@ -27,9 +27,6 @@ constexpr auto confirmation = 1s;
 constexpr int no_such_service = 8;
 constexpr int consumer_refused = 28;
 
-/// Consumers that compare neither transfer sizes nor discriminators speak as librpma does.
-bool is_bare(const EndpointAttributes& attributes) noexcept { return attributes.max_transfer_bytes == 0; }
-
 int timeout_ms(const Deadline& deadline) noexcept {
     const int left = deadline.poll_timeout_ms();
     return left < 0 ? resolution_ms : std::clamp(left, 1, resolution_ms);
@@ -105,7 +102,7 @@ Status Endpoint::request(const backend::ConnectParameters& parameters, IdOwner i
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
     const auto greeting = EncodedGreeting::encode({.kind = Greeting::Kind::Request,
-                                                   .framed = !is_bare(attributes_),
+                                                   .framed = parameters.greeting == backend::Greeting::Full,
                                                    .attributes = attributes_,
                                                    .service = fingerprint(parameters.remote.service),
                                                    .local_service = parameters.local.service,

@@ -16,8 +16,10 @@
 namespace viaduct::verbs {
 namespace {
 
-/// What a full work queue may cost in memory; devices that compute queues in software promise far more.
-constexpr std::uint32_t max_depth = 4096;
+/// Devices that compute queues in software promise more than memory can hold.
+constexpr std::uint32_t max_depth = 16384;
+/// What the VI Architecture guide asks of a work queue at least (appendix A).
+constexpr std::uint32_t default_depth = 1024;
 /// Services that fit into a request with what else it carries; see greeting.hpp.
 constexpr std::uint32_t max_service = 32;
 
@@ -36,11 +38,20 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
     attributes.host = interfaces[index].host;
     for (const Interface& interface : interfaces) attributes.local_hosts.push_back(interface.host);
     attributes.capabilities = {.unreliable = nic.has_unreliable(),
-                               .atomic_write = true,
+                               .atomic_write = false,
                                .peer_to_peer = false,
-                               .shared_receive_queues = limits.max_srq > 0};
-    attributes.max_endpoints = count(limits.max_qp);
+                               .shared_receive_queues = limits.max_srq > 0,
+                               .shares_services = false,
+                               .own_user_only = false,
+                               .tells_loss = false,
+                               .tells_target = false,
+                               .survives_bad_receives = false,
+                               .keeps_keys = false,
+                               .flush_by_write = false,
+                               .bounds_completions = false};
+    attributes.max_endpoints = std::min(count(limits.max_qp), count(limits.max_cq) / 3);
     attributes.max_queue_depth = std::min(count(limits.max_qp_wr), max_depth);
+    attributes.default_queue_depth = std::min(attributes.max_queue_depth, default_depth);
     attributes.max_sges = max_sges(limits);
     attributes.max_completion_queues = count(limits.max_cq);
     attributes.max_completions = count(limits.max_cqe);
@@ -122,8 +133,8 @@ Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend
     return guarded<backend::Endpoint>([&]() -> Result<std::unique_ptr<Endpoint>> {
         if (const Status status = check(init.attributes); !status.ok()) return status;
         for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
-            if (depth > attributes_.max_queue_depth && depth != backend::full_depth)
-                return Status(Code::InvalidParameter, "depth of a work queue");
+            if (depth > attributes_.max_queue_depth) return Status(Code::InvalidParameter, "depth of a work queue");
+        if (init.max_sges > attributes_.max_sges) return Status(Code::InvalidParameter, "pieces of a request");
         return Endpoint::create(*this, init);
     });
 }

@@ -10,23 +10,16 @@
 #include "backends/verbs/shared_receive_queue.hpp"
 
 namespace viaduct::verbs {
-namespace {
-
-std::uint32_t depth_in_force(std::uint32_t wanted, const Device& device) noexcept {
-    return std::min(wanted, device.attributes().max_queue_depth);
-}
-
-}  // namespace
 
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
       context_(init.context),
       observer_(init.observer),
       shared_receives_(static_cast<SharedReceiveQueue*>(init.shared_receives)),
-      send_(device, static_cast<CompletionQueue&>(*init.send_queue), depth_in_force(init.send_depth, device),
-            init.context),
-      receive_(device, static_cast<CompletionQueue&>(*init.receive_queue), depth_in_force(init.receive_depth, device),
-               init.context),
+      send_(device, static_cast<CompletionQueue&>(*init.send_queue),
+            {.depth = init.send_depth, .max_sges = init.max_sges, .endpoint_context = init.context}),
+      receive_(device, static_cast<CompletionQueue&>(*init.receive_queue),
+               {.depth = init.receive_depth, .max_sges = init.max_sges, .endpoint_context = init.context}),
       attributes_(init.attributes),
       domain_(static_cast<const ProtectionDomain*>(init.domain)) {
     send_.set_rules(attributes_, *domain_);
@@ -91,7 +84,7 @@ Status Endpoint::renew_queue_pair() {
                                     .shared_receives = shared_receives_ == nullptr ? nullptr : shared_receives_->get(),
                                     .send_depth = send_.depth(),
                                     .receive_depth = receive_.depth(),
-                                    .max_sges = device_.attributes().max_sges,
+                                    .max_sges = send_.max_sges(),
                                     .reliable = reliable()});
     if (!fresh.ok()) return fresh.status();
     drop_queue_pair();

@@ -10,9 +10,8 @@
 
 namespace viaduct::verbs {
 
-ReceiveQueue::ReceiveQueue(Device& device, CompletionQueue& completions, std::uint32_t depth,
-                           std::uint64_t endpoint_context)
-    : WorkQueue(QueueKind::Receive, completions, depth, endpoint_context), device_(device) {}
+ReceiveQueue::ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init)
+    : WorkQueue(QueueKind::Receive, completions, init), device_(device) {}
 
 Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     posted = 0;
@@ -25,7 +24,7 @@ Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t&
 }
 
 Status ReceiveQueue::post(const ReceiveRequest& request) noexcept {
-    if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
+    if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "receive queue"};
     if (mode_ == Mode::Live) return post_to_hardware(request);
     if (mode_ == Mode::Idle) return keep(request);

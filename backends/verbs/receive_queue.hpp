@@ -15,7 +15,7 @@ class Device;
 /// Thread-safe: see WorkQueue.
 class ReceiveQueue final : public WorkQueue {
 public:
-    ReceiveQueue(Device& device, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context);
+    ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init);
 
     Status post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
 

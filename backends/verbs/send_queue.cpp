@@ -44,10 +44,8 @@ ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
 
 }  // namespace
 
-SendQueue::SendQueue(Device& device, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context)
-    : WorkQueue(QueueKind::Send, completions, depth, endpoint_context),
-      device_(device),
-      signal_interval_(std::max(depth / 2, 1u)) {}
+SendQueue::SendQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init)
+    : WorkQueue(QueueKind::Send, completions, init), device_(device), signal_interval_(std::max(init.depth / 2, 1u)) {}
 
 void SendQueue::set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept {
     const std::lock_guard lock(mutex());
@@ -68,7 +66,7 @@ Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& poste
 }
 
 Status SendQueue::post(const SendRequest& request) noexcept {
-    if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
+    if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "send queue"};
     const std::uint64_t bytes = total_bytes(request.sges);
     Slot& slot = next_slot();

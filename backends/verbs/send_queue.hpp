@@ -13,7 +13,7 @@ class ProtectionDomain;
 /// Thread-safe: see WorkQueue.
 class SendQueue final : public WorkQueue {
 public:
-    SendQueue(Device& device, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context);
+    SendQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init);
 
     Status post(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
 

@@ -36,12 +36,13 @@ bool is_remote(CompletionCode code) noexcept {
 
 }  // namespace
 
-WorkQueue::WorkQueue(QueueKind kind, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context)
+WorkQueue::WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQueueInit& init)
     : kind_(kind),
       completions_(completions),
-      depth_(depth),
-      mask_(std::bit_ceil(std::max(depth, 1u)) - 1),
-      endpoint_context_(endpoint_context),
+      depth_(init.depth),
+      max_sges_(init.max_sges),
+      mask_(std::bit_ceil(std::max(init.depth, 1u)) - 1),
+      endpoint_context_(init.endpoint_context),
       ring_(std::make_unique_for_overwrite<Slot[]>(mask_ + std::size_t{1})) {}
 
 WorkQueue::~WorkQueue() { completions_.forget(*this); }

@@ -37,6 +37,12 @@ struct Translation {
     bool reliable = true;  ///< an error ends the connection
 };
 
+struct WorkQueueInit {
+    std::uint32_t depth = 0;
+    std::uint32_t max_sges = 0;  ///< of one request
+    std::uint64_t endpoint_context = 0;
+};
+
 /// Threads: posting holds mutex(); completing holds the lock of the completion queue; mutex() comes first.
 class WorkQueue {
 public:
@@ -47,7 +53,7 @@ public:
         Broken,   ///< requests are flushed at once
     };
 
-    WorkQueue(QueueKind kind, CompletionQueue& completions, std::uint32_t depth, std::uint64_t endpoint_context);
+    WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQueueInit& init);
     virtual ~WorkQueue();
     WorkQueue(const WorkQueue&) = delete;
     WorkQueue& operator=(const WorkQueue&) = delete;
@@ -55,6 +61,7 @@ public:
     std::mutex& mutex() noexcept { return mutex_; }
     CompletionQueue& completions() const noexcept { return completions_; }
     std::uint32_t depth() const noexcept { return depth_; }
+    std::uint32_t max_sges() const noexcept { return max_sges_; }
     std::uint32_t outstanding() const noexcept { return outstanding_.load(std::memory_order_acquire); }
     std::uint64_t endpoint_context() const noexcept { return endpoint_context_; }
 
@@ -110,6 +117,7 @@ private:
     const QueueKind kind_;
     CompletionQueue& completions_;
     const std::uint32_t depth_;
+    const std::uint32_t max_sges_;
     const std::uint32_t mask_;
     const std::uint64_t endpoint_context_;
     std::unique_ptr<Slot[]> ring_;

@@ -2,6 +2,7 @@
 #include "tests/contract/backends.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <vector>
 
@@ -20,11 +21,15 @@ std::shared_ptr<backend::Provider> borrow(const char* name) {
 constexpr BackendUnderTest backends[] = {
     {.name = "fake", .several_processes = false, .provider = make_fake},
     {.name = "loopback", .several_processes = true, .provider = [] { return borrow("loopback"); }},
+    {.name = "verbs", .several_processes = true, .provider = [] { return borrow("verbs"); }},
 };
 
+/// VIADUCT_BACKEND chooses one of them; else it is the turn of each that has a device here.
 std::vector<const BackendUnderTest*> backends_that(bool (*wanted)(const BackendUnderTest&)) {
+    const char* only = std::getenv("VIADUCT_BACKEND");
     std::vector<const BackendUnderTest*> chosen;
     for (const BackendUnderTest& backend : backends) {
+        if (only != nullptr && backend.name != only) continue;
         const auto provider = backend.provider();
         if (wanted(backend) && provider != nullptr && provider->device_count() != 0) chosen.push_back(&backend);
     }

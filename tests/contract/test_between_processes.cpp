@@ -305,7 +305,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                 end.serve(wire);
             else
                 end.call(wire);
-            const std::vector<std::size_t> sizes{1, 44, 45, 64, 4096, 8192, 16'385, 65'537, 1u << 20, 16u << 20};
+            const std::vector<std::size_t> sizes{1,    44,     45,     64,       4096,
+                                                 8192, 16'385, 65'537, 1u << 20, end.node.bytes_up_to(16u << 20)};
             for (const std::size_t size : sizes) {
                 const Buffer out(end.node, size, path.memory);
                 const Buffer in(end.node, size, path.memory);
@@ -328,17 +329,18 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 pieces on every way to the memory") {
     for (const Path& path : paths) {
         CAPTURE(path.name);
-        constexpr std::size_t count = 252;
         constexpr std::size_t gap = 8;
         constexpr std::size_t length = 700;
         const auto list = [](const Buffer& buffer) {
             std::vector<Sge> pieces;
-            for (std::size_t i = 0; i < count; ++i) pieces.push_back(buffer.sge(i * (length + gap), length));
+            for (std::size_t i = 0; i < buffer.bytes().size(); i += length + gap)
+                pieces.push_back(buffer.sge(i, length));
             return pieces;
         };
         const auto initiator = [&](Wire& wire) {
             prepare(path);
             End end(*provider());
+            const std::size_t count = end.node.pieces_up_to(252);
             const Buffer mine(end.node, count * (length + gap));
             const Buffer back(end.node, count * (length + gap));
             fill(mine.bytes(), 8);
@@ -362,6 +364,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 pieces o
         const auto target = [&](Wire& wire) {
             prepare(path);
             End end(*provider());
+            const std::size_t count = end.node.pieces_up_to(252);
             const Buffer scattered(end.node, count * (length + gap), path.memory);
             const Buffer written(end.node, count * length, path.memory);
             const auto into = list(scattered);
@@ -460,7 +463,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: refused writes are re
                     const auto expected =
                         choice == RefusedWrite::Reported ? CompletionCode::RemoteProtection : CompletionCode::Success;
                     require(end.port.sent().code == expected, "what the initiator learns");
-                    require(end.port.event().kind == Kind::Lost, "the loss");
+                    require(end.port.lost(), "the loss");
                     wire.notify();
                 };
                 const auto target = [&](Wire& wire) {
@@ -470,7 +473,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: refused writes are re
                     end.serve(wire);
                     wire.send(closed.remote());
                     wire.await();
-                    require(end.port.event().kind == Kind::Lost, "the loss");
+                    require(end.port.lost(), "the loss");
                     require(closed.load() == 0, "untouched memory");
                 };
                 CHECK_NOTHROW(run_processes(initiator, target));

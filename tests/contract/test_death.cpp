@@ -36,7 +36,7 @@ Script survivor(backend::Provider& provider, Before before, After after) {
             const auto victim = wire.receive<pid_t>();
             before(port, wire);
             kill(victim, SIGKILL);
-            require(port.event().kind == Kind::Lost, "the loss");
+            require(port.lost(), "the loss");
             after(port);
             require(port.quiet(), "silence after the loss");
             require(port.endpoint->state() == EndpointState::Disconnected, "state");
@@ -196,7 +196,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is known within
                     inner.notify();
                     accept_on(port, *listener);
                     const auto killed = Deadline::Clock::now();
-                    require(port.event().kind == Kind::Lost, "the loss");
+                    require(port.lost(), "the loss");
                     wire.send(Deadline::Clock::now() - killed);
                 },
                 client);
@@ -248,7 +248,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a server that dies with 
         must(port.endpoint->connect(parameters));
         require(port.event().kind == Kind::TimedOut, "the time-out");
         require(port.endpoint->state() == EndpointState::Unconnected, "state");
-        require(port.endpoint->connect(parameters).code() == Code::NoListener, "nobody listens any more");
+        require(attempt(port, parameters) == Code::NoListener, "nobody listens any more");
     };
     const auto server = [&](Wire& wire) {
         Node node(*keeper);
@@ -269,7 +269,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the death of one peer le
         const auto listener = node.listen(service);
         wire.notify();
         accept_on(port, *listener);
-        require(port.event().kind == Kind::Lost, "the loss");
+        require(port.lost(), "the loss");
         const Buffer buffer(node, 16);
         const Sge from = buffer.sge(0, 8);
         const Sge into = buffer.sge(8, 8);

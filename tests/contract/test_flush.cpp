@@ -166,8 +166,8 @@ TEST_CASE_METHOD(EveryBackend, "flush: what is no memory of the peer's is refuse
                 CHECK(completion.context == 3);
                 CHECK(completion.operation == CompletedOperation::Flush);
                 CHECK(completion.code == CompletionCode::RemoteProtection);
-                CHECK(connection.client.event().kind == Kind::Lost);
-                CHECK(connection.server.event().kind == Kind::Lost);
+                CHECK(connection.client.lost());
+                CHECK(connection.server.lost());
                 CHECK(connection.client.quiet());
                 CHECK(connection.server.quiet());
             }
@@ -207,7 +207,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: has no pieces") {
     request.sges = {&piece, 1};
     connection.client.post(request);
     CHECK(connection.client.sent().code == CompletionCode::LocalFormat);
-    CHECK(connection.client.event().kind == Kind::Lost);
+    CHECK(connection.client.lost());
 }
 
 TEST_CASE_METHOD(EveryBackend, "flush: on an endpoint that is not connected it is itself flushed") {
@@ -343,7 +343,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: refused by another proces
                 const auto target = wire.receive<RemoteAddress>();
                 end.port.post(flush_of(1, target, 64, to));
                 require(end.port.sent().code == CompletionCode::RemoteProtection, "refusal");
-                require(end.port.event().kind == Kind::Lost, "the loss");
+                require(end.port.lost(), "the loss");
                 wire.notify();
             };
             const auto target = [&](Wire& wire) {
@@ -353,7 +353,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: refused by another proces
                 end.serve(wire);
                 wire.send(closed.remote());
                 wire.await();
-                require(end.port.event().kind == Kind::Lost, "the loss");
+                require(end.port.lost(), "the loss");
             };
             CHECK_NOTHROW(run_processes(initiator, target));
         }
@@ -378,7 +378,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: the death of the target e
             require(!flushed || sent[i].code == CompletionCode::Flushed || sent[i].code == CompletionCode::Transport,
                     "flush after the loss");
         }
-        require(end.port.event().kind == Kind::Lost, "the loss");
+        require(end.port.lost(), "the loss");
         require(end.port.quiet(), "silence");
     };
     const auto target = [&](Wire& wire) {

@@ -243,7 +243,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
             wire.await();
             require(target.port.quiet(), "they wait");
             wire.notify();
-            require(target.port.event().kind == Kind::Lost, "the loss");
+            require(target.port.lost(), "the loss");
             for (std::uint64_t i = 0; i < 3; ++i) target.post_receive(i);
             for (std::uint64_t i = 0; i < 3; ++i) require(taker.take_one() == i, "the oldest receive");
             require(target.port.quiet(), "nothing for the dead");
@@ -270,7 +270,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that d
                 Taker taker(target.node, target.receives);
                 for (std::uint64_t i = 0; i < count; ++i) target.post_receive(i);
                 target.serve(wire);
-                require(target.port.event().kind == Kind::Lost, "the loss");
+                require(target.port.lost(), "the loss");
                 target.port.endpoint->disconnect();
                 std::uint64_t next = 0;
                 Completion completion;
@@ -294,7 +294,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
         for (std::uint64_t i = 0; i < 4; ++i) port.post(send_of(i, from));
         require(port.sent().code == CompletionCode::Success, "the one for which there was a receive");
         wire.notify();
-        require(port.event().kind == Kind::Lost, "the loss");
+        require(port.lost(), "the loss");
         for (std::uint64_t i = 1; i < 4; ++i) {
             const Completion flushed = port.sent();
             require(flushed.context == i, "order");

@@ -151,7 +151,7 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: a failure is reported, and so is wha
                 CHECK(flushed.context == context);
                 CHECK(flushed.code == CompletionCode::Flushed);
             }
-            CHECK(connection.client.event().kind == Kind::Lost);
+            CHECK(connection.client.lost());
         } else {
             connection.client.post(write_of(9, piece, theirs.remote()));
             CHECK(connection.client.sent().context == 9);
@@ -242,7 +242,7 @@ TEST_CASE_METHOD(EveryBackend, "depths: beyond the device's limit they are refus
     };
     CHECK(code(limit, limit) == Code::Ok);
     CHECK(code(0, 1) == Code::Ok);
-    CHECK(code(backend::full_depth, backend::full_depth) == Code::Ok);
+    CHECK(code(default_depth, default_depth) == Code::Ok);
     CHECK(code(limit + 1, 1) == Code::InvalidParameter);
     CHECK(code(1, limit + 1) == Code::InvalidParameter);
     CHECK_FALSE(queue->in_use());

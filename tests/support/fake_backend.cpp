@@ -43,6 +43,7 @@ DeviceAttributes attributes_of(std::uint32_t index) {
     for (std::uint32_t i = 0; i < World::device_count; ++i) attributes.local_hosts.push_back(World::host(i));
     attributes.max_endpoints = 65536;
     attributes.max_queue_depth = 1024;
+    attributes.default_queue_depth = 1024;
     attributes.max_sges = 256;
     attributes.max_completion_queues = 65536;
     attributes.max_completions = 65536;
@@ -120,8 +121,7 @@ Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_recei
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
     if (const Status status = check(init.attributes); !status.ok()) return status;
     for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
-        if (depth > attributes_.max_queue_depth && depth != backend::full_depth)
-            return Status(Code::InvalidParameter, "depth of a work queue");
+        if (depth > attributes_.max_queue_depth) return Status(Code::InvalidParameter, "depth of a work queue");
     return std::unique_ptr<backend::Endpoint>(std::make_unique<Endpoint>(shared_world(), *this, init));
 }
 

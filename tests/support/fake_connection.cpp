@@ -43,8 +43,8 @@ Endpoint::Endpoint(std::shared_ptr<World> world, Device& device, const backend::
       send_queue_(static_cast<CompletionQueue*>(init.send_queue)),
       receive_queue_(static_cast<CompletionQueue*>(init.receive_queue)),
       shared_receives_(static_cast<SharedReceiveQueue*>(init.shared_receives)),
-      send_depth_(std::min(init.send_depth, device.attributes().max_queue_depth)),
-      receive_depth_(std::min(init.receive_depth, device.attributes().max_queue_depth)),
+      send_depth_(init.send_depth),
+      receive_depth_(init.receive_depth),
       context_(init.context),
       observer_(init.observer) {}
 

@@ -70,26 +70,41 @@ std::shared_ptr<SharedReceiveQueue> Node::make_shared_receives(std::uint32_t dep
     return must(SharedReceiveQueue::create(domain, depth));
 }
 
+std::size_t Node::bytes_up_to(std::size_t wanted) const noexcept {
+    return std::min<std::size_t>(wanted, device->attributes().max_transfer_bytes);
+}
+
+std::size_t Node::pieces_up_to(std::size_t wanted) const noexcept {
+    return std::min<std::size_t>(wanted, device->attributes().max_sges);
+}
+
+bool Node::hears(AsyncEventKind kind, std::uint64_t endpoint_context) {
+    if (!able().tells_target) return !async.try_take().has_value();
+    const auto event = async.wait(patience());
+    return event.has_value() && event->kind == kind && event->endpoint_context == endpoint_context;
+}
+
 Port::Port(Node& node, const PortOptions& options)
     : node(node),
       send_queue(options.queue ? options.queue : node.make_queue()),
       receive_queue(options.queue ? options.queue : node.make_queue()) {
     Access access = options.access;
     if (options.reliability == Reliability::Unreliable) access.remote_read = false;
-    endpoint = must(Endpoint::create({.attributes = {.reliability = options.reliability,
-                                                     .receiver_not_ready = options.receiver_not_ready,
-                                                     .refused_write = options.refused_write,
-                                                     .max_transfer_bytes = options.max_transfer_bytes,
-                                                     .qos = 0,
-                                                     .access = access},
-                                      .domain = node.domain,
-                                      .send_queue = send_queue,
-                                      .receive_queue = receive_queue,
-                                      .shared_receives = options.shared_receives,
-                                      .send_depth = options.send_depth,
-                                      .receive_depth = options.receive_depth,
-                                      .context = options.context,
-                                      .observer = this}));
+    endpoint = must(Endpoint::create(
+        {.attributes = {.reliability = options.reliability,
+                        .receiver_not_ready = options.receiver_not_ready,
+                        .refused_write = options.refused_write,
+                        .max_transfer_bytes = static_cast<std::uint32_t>(node.bytes_up_to(options.max_transfer_bytes)),
+                        .qos = 0,
+                        .access = access},
+         .domain = node.domain,
+         .send_queue = send_queue,
+         .receive_queue = receive_queue,
+         .shared_receives = options.shared_receives,
+         .send_depth = options.send_depth,
+         .receive_depth = options.receive_depth,
+         .context = options.context,
+         .observer = this}));
 }
 
 void Port::post(const SendRequest& request, const Where& where) { must(endpoint->post_send(request), where); }
@@ -108,6 +123,11 @@ ConnectionEvent Port::event(const Where& where) {
     }
     require(false, "no connection event came", where);
     return {};
+}
+
+bool Port::lost(const Where& where) {
+    const ConnectionEventKind kind = event(where).kind;
+    return kind == ConnectionEventKind::Lost || (kind == ConnectionEventKind::Disconnected && !node.able().tells_loss);
 }
 
 bool Port::quiet() {
@@ -242,6 +262,14 @@ backend::ConnectParameters parameters_for(const Node& node, const Address& remot
 }
 
 PrivateData private_data_of(std::string_view text) { return PrivateData(octets(text)); }
+
+Code attempt(Port& port, const ConnectParameters& parameters, const Where& where) {
+    const Status status = port.endpoint->connect(parameters);
+    if (!status.ok()) return status.code();
+    const ConnectionEvent event = port.event(where);
+    require(event.kind == ConnectionEventKind::Rejected, "neither accepted nor refused", where);
+    return event.reason == Code::Ok ? Code::Rejected : event.reason;
+}
 
 void connect_to(Port& port, const Address& remote, const Where& where) {
     must(port.endpoint->connect(parameters_for(port.node, remote)), where);

@@ -45,6 +45,14 @@ public:
                                                 std::shared_ptr<Channel> channel = nullptr) const;
     std::shared_ptr<SharedReceiveQueue> make_shared_receives(std::uint32_t depth = 1024) const;
 
+    const Capabilities& able() const noexcept { return device->attributes().capabilities; }
+    /// So many bytes or pieces, or as many as one message of this device has.
+    std::size_t bytes_up_to(std::size_t wanted) const noexcept;
+    std::size_t pieces_up_to(std::size_t wanted) const noexcept;
+
+    /// Waits for the next asynchronous event, which must be this one; of devices that tell targets nothing, none comes.
+    bool hears(AsyncEventKind kind, std::uint64_t endpoint_context);
+
     EventQueue<AsyncEvent> async;
     std::shared_ptr<Device> device;
     std::shared_ptr<ProtectionDomain> domain;
@@ -57,13 +65,13 @@ struct PortOptions {
     Reliability reliability = Reliability::ReliableReception;
     ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;
     RefusedWrite refused_write = RefusedWrite::Reported;
-    std::uint32_t max_transfer_bytes = 16u << 20;
+    std::uint32_t max_transfer_bytes = 16u << 20;              ///< at most; less where the device does less
     Access access{.remote_write = true, .remote_read = true};  ///< reads are left out where they cannot be had
     std::uint64_t context = 0;
     std::shared_ptr<CompletionQueue> queue;  ///< for both directions; by default each gets its own
     std::shared_ptr<SharedReceiveQueue> shared_receives;
-    std::uint32_t send_depth = backend::full_depth;
-    std::uint32_t receive_depth = backend::full_depth;
+    std::uint32_t send_depth = default_depth;
+    std::uint32_t receive_depth = default_depth;
 };
 
 /// An endpoint with its completion queues and its events.
@@ -88,6 +96,9 @@ public:
 
     /// The next event; throws if none comes. Keeps polling, as backends may look at deadlines only then.
     ConnectionEvent event(const Where& where = Where::current());
+
+    /// The next event; whether it tells of a loss, or of an end that this device cannot tell from one.
+    bool lost(const Where& where = Where::current());
 
     /// Whether nothing at all is to be taken from either queue or the events.
     bool quiet();
@@ -149,6 +160,10 @@ std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& list
 
 backend::ConnectParameters parameters_for(const Node& node, const Address& remote);
 PrivateData private_data_of(std::string_view text);
+
+/// What becomes of an attempt that nobody accepts: NoListener and Unreachable come at once or, as NoListener and
+/// Rejected, by an event.
+Code attempt(Port& port, const ConnectParameters& parameters, const Where& where = Where::current());
 
 /// The two ends of a connection, each of which waits until it stands. Only the client gets an event.
 void connect_to(Port& port, const Address& remote, const Where& where = Where::current());

@@ -86,7 +86,7 @@ CoreApi::CoreApi(std::uint32_t device)
     info_ = {.name = attributes.name,
              .host = attributes.host,
              .max_transfer_bytes = attributes.max_transfer_bytes,
-             .max_queue_depth = attributes.max_queue_depth,
+             .max_queue_depth = attributes.default_queue_depth,
              .max_service_bytes = attributes.max_service_bytes};
 }
 
