@@ -28,8 +28,8 @@ enum class ReceiverNotReady : std::uint8_t {
 /// What the initiator of an RDMA write that the target's protection refused learns at ReliableDelivery (at
 /// ReliableReception it is always told).
 enum class RefusedWrite : std::uint8_t {
-    Reported,  ///< the request completes with RemoteProtection (DAT, RPMA)
-    Silent,    ///< the request completes as if the data had arrived; only the target is told (VIPL)
+    Reported,  ///< the request completes with RemoteProtection (DAT, RPMA); so may sends that the target refused
+    Silent,    ///< the request completes as if the data had arrived, sends too; only the target is told (VIPL)
 };
 
 struct Access {
@@ -50,6 +50,7 @@ struct Capabilities {
     bool tells_loss = true;             ///< a peer that died is not taken for one that disconnected
     bool tells_target = true;           ///< of messages without a receive, and of RDMA that was refused
     bool survives_bad_receives = true;  ///< unreliable connections go on after a receive that failed
+    bool unreliable_waits = true;       ///< unreliable messages for shared receives wait; else they are dropped
     bool keeps_keys = true;             ///< a region that is modified keeps its key
     bool flush_by_write = true;         ///< the right to write is enough for a flush; else it takes that to read
     bool bounds_completions = true;     ///< messages for shared receives wait for room in the completion queue

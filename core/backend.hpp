@@ -136,13 +136,14 @@ public:
 };
 
 /// A request to connect that a peer made. Answered at most once; destroyed unanswered, the peer runs into its deadline.
+/// Where the process dies with it, the peer may also be refused.
 class ConnectionRequest {
 public:
     virtual ~ConnectionRequest() = default;
 
     virtual const Address& remote_address() const noexcept = 0;  ///< the peer's `local` address
     virtual const EndpointAttributes& remote_attributes() const noexcept = 0;
-    virtual const PrivateData& private_data() const noexcept = 0;
+    virtual const PrivateData& private_data() const noexcept = 0;  ///< a bare one may have zeros behind it
 
     /// Connects an idle endpoint; no event tells of success. TimedOut: the peer has given up. InvalidState: the
     /// endpoint is not idle, and the request may be tried again with another.
@@ -214,7 +215,8 @@ public:
     /// InvalidParameter: a depth or a number of pieces above the limit.
     virtual Result<std::unique_ptr<Endpoint>> create_endpoint(const EndpointInit& init) noexcept = 0;
 
-    /// Busy: Exclusive, and the service has a listener.
+    /// Busy: Exclusive, and the service has a listener; or Shared, and one in a process with which this device cannot
+    /// share (see Capabilities).
     virtual Result<std::unique_ptr<Listener>> listen(const Address& local, Sharing sharing) noexcept = 0;
 };
 

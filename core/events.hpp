@@ -29,7 +29,7 @@ struct ConnectionEvent {
     Code reason = Code::Ok;
     EndpointAttributes remote{};  ///< Established, Conflict
     Address remote_address{};     ///< Established
-    PrivateData private_data{};   ///< Established, Rejected
+    PrivateData private_data{};   ///< Established, Rejected; a bare one may have zeros behind it
 };
 
 enum class AsyncEventKind : std::uint8_t {

@@ -82,6 +82,8 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     return {};
 }
 
+const RegionTable& CompletionQueue::regions() const noexcept { return device_.nic().regions(); }
+
 void CompletionQueue::progress() noexcept {
     const std::lock_guard lock(mutex_);
     drain();

@@ -14,6 +14,7 @@
 namespace viaduct::verbs {
 
 class Device;
+class RegionTable;
 class SharedReceiveQueue;
 
 /// Thread-safe: one mutex, taken for each poll, after the mutex of a work queue and before that of a channel.
@@ -32,6 +33,7 @@ public:
 
     ibv_cq* get() const noexcept { return hardware_.get(); }
     std::uint64_t context() const noexcept { return context_; }
+    const RegionTable& regions() const noexcept;
 
     /// Takes a place for the completion of a request; release() gives it back. QueueFull: the device has no more.
     Status reserve(std::uint32_t places = 1) noexcept {

@@ -114,6 +114,7 @@ Status Endpoint::request(const backend::ConnectParameters& parameters, IdOwner i
     if (rdma_connect(link->id(), &terms) != 0) return Status::from_errno(errno, "rdma_connect");
     link_ = std::move(link);
     asked_for_ = parameters.remote;
+    framed_ = parameters.greeting == backend::Greeting::Full;
     state_ = State::Connecting;
     return {};
 }
@@ -215,7 +216,9 @@ void Endpoint::on_refusal(const ManagerEvent& event) noexcept {
         return;
     }
     const Greeting greeting = decode(event.private_data);
-    const bool nobody = event.status == no_such_service || greeting.kind == Greeting::Kind::NoListener;
+    // Whoever refuses a framed request says so in a frame; a process that ends with the request says nothing.
+    const bool nobody =
+        event.status == no_such_service || greeting.kind == Greeting::Kind::NoListener || (framed_ && !greeting.framed);
     end_attempt({.kind = Kind::Rejected,
                  .reason = nobody ? Code::NoListener : Code::Ok,
                  .private_data = greeting.private_data});

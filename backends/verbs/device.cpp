@@ -46,6 +46,7 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
                                .tells_loss = false,
                                .tells_target = false,
                                .survives_bad_receives = false,
+                               .unreliable_waits = false,
                                .keeps_keys = false,
                                .flush_by_write = false,
                                .bounds_completions = false};

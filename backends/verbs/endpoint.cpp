@@ -121,7 +121,8 @@ Status Endpoint::go_live(const rdma_conn_param& peer, std::uint8_t reads_request
                                 .reads_requested = reads_requested};
     const Translation translation{.silent = attributes_.reliability == Reliability::ReliableDelivery &&
                                             attributes_.refused_write == RefusedWrite::Silent,
-                                  .reliable = reliable()};
+                                  .reliable = reliable(),
+                                  .domain = domain_};
     const std::scoped_lock lock(send_.mutex(), receive_.mutex());
     receive_.go_live(queue_pair_->get(), translation, link_.get());
     Status status = receive_.post_kept();

@@ -82,6 +82,7 @@ private:
     State state_ = State::Idle;
     std::uint64_t epoch_ = 0;  // grows when an attempt or a connection ends
     Address asked_for_;
+    bool framed_ = false;  // the request was
     std::condition_variable confirmed_;
 };
 

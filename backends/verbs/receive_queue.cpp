@@ -45,6 +45,7 @@ Status ReceiveQueue::post_to_hardware(const ReceiveRequest& request) noexcept {
     slot = {.queue = this,
             .shared = nullptr,
             .context = request.context,
+            .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
             .bytes = 0,
             .fault = request.fault,
             .operation = CompletedOperation::Receive,

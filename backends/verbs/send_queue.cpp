@@ -73,6 +73,7 @@ Status SendQueue::post(const SendRequest& request) noexcept {
     slot = {.queue = this,
             .shared = nullptr,
             .context = request.context,
+            .first_piece = {},
             .bytes = static_cast<std::uint32_t>(bytes),
             .fault = CompletionCode::Success,
             .operation = operation_of(request.opcode),

@@ -87,6 +87,7 @@ Status SharedReceiveQueue::post(const ReceiveRequest& request) noexcept {
     *slot = {.queue = nullptr,
              .shared = this,
              .context = request.context,
+             .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
              .bytes = 0,
              .fault = request.fault,
              .operation = CompletedOperation::Receive,

@@ -8,18 +8,17 @@
 
 #include "backends/verbs/agent.hpp"
 #include "backends/verbs/completion_queue.hpp"
+#include "backends/verbs/regions.hpp"
 
 namespace viaduct::verbs {
 namespace {
 
-CompletionCode code_of(const ibv_wc& result, bool has_memory) noexcept {
+CompletionCode code_of(const ibv_wc& result) noexcept {
     switch (result.status) {
         case IBV_WC_SUCCESS: return CompletionCode::Success;
         case IBV_WC_LOC_LEN_ERR: return CompletionCode::LocalLength;
-        // Requests are checked before they are posted, so what the queue pair objects to is memory (rxe reports an
-        // unknown key so).
-        case IBV_WC_LOC_QP_OP_ERR: return has_memory ? CompletionCode::LocalProtection : CompletionCode::LocalFormat;
         case IBV_WC_LOC_PROT_ERR:
+        case IBV_WC_LOC_QP_OP_ERR:
         case IBV_WC_LOC_ACCESS_ERR: return CompletionCode::LocalProtection;
         case IBV_WC_WR_FLUSH_ERR: return CompletionCode::Flushed;
         case IBV_WC_REM_ACCESS_ERR: return CompletionCode::RemoteProtection;
@@ -76,28 +75,50 @@ std::optional<Completion> WorkQueue::complete(const Slot& slot, const ibv_wc& re
     const auto completion = describe(slot, result, code);
     const bool wanted = slot.signaled || completion.code != CompletionCode::Success;
     retire_first();
-    report(code);
+    report(result, code);
     if (wanted) return completion;
     taken();
     return std::nullopt;
 }
 
-std::optional<Completion> WorkQueue::complete_shared(const Slot& slot, const ibv_wc& result) noexcept {
+Completion WorkQueue::complete_shared(const Slot& slot, const ibv_wc& result) noexcept {
     const CompletionCode code = code_of(slot, result);
-    report(code);
-    if (code == CompletionCode::Flushed) return std::nullopt;  // shared receives are nobody's to flush
+    report(result, code);
     return describe(slot, result, code);
 }
 
 CompletionCode WorkQueue::code_of(const Slot& slot, const ibv_wc& result) const noexcept {
-    const CompletionCode code = verbs::code_of(result, kind_ == QueueKind::Receive || slot.bytes != 0);
+    const CompletionCode code = verbs::code_of(result);
     const bool ran = code != CompletionCode::Flushed;
-    return ran && slot.fault != CompletionCode::Success ? slot.fault : code;
+    if (ran && slot.fault != CompletionCode::Success) return slot.fault;
+    if (kind_ == QueueKind::Receive) return code_of_receive(slot, result);
+    switch (result.status) {
+        // Requests are checked before they are posted, so what the queue pair objects to is memory.
+        case IBV_WC_LOC_QP_OP_ERR: return slot.bytes != 0 ? code : CompletionCode::LocalFormat;
+        // Of a send the peer objects to the length, of RDMA to the operation, which its queue pair does not allow.
+        case IBV_WC_REM_INV_REQ_ERR:
+            return slot.operation == CompletedOperation::Send ? code : CompletionCode::RemoteProtection;
+        default: return code;
+    }
+}
+
+CompletionCode WorkQueue::code_of_receive(const Slot& slot, const ibv_wc& result) const noexcept {
+    switch (result.status) {
+        // Some devices say no more than that the receive is unfit: its memory, or else its length.
+        case IBV_WC_LOC_QP_OP_ERR: {
+            const Sge& piece = slot.first_piece;
+            const bool usable = piece.length == 0 || completions_.regions().may_use(piece, true, *translation_.domain);
+            return usable ? CompletionCode::LocalLength : CompletionCode::LocalProtection;
+        }
+        case IBV_WC_REM_INV_REQ_ERR: return CompletionCode::LocalLength;
+        case IBV_WC_REM_ACCESS_ERR: return CompletionCode::LocalProtection;  // of a write with immediate data
+        default: return verbs::code_of(result);
+    }
 }
 
 Completion WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code) const noexcept {
-    if (translation_.silent && is_remote(code) && slot.operation != CompletedOperation::RdmaRead &&
-        slot.operation != CompletedOperation::Flush)
+    if (kind_ == QueueKind::Send && translation_.silent && is_remote(code) &&
+        slot.operation != CompletedOperation::RdmaRead && slot.operation != CompletedOperation::Flush)
         code = CompletionCode::Success;
     Completion completion{.context = slot.context,
                           .endpoint_context = endpoint_context_,
@@ -106,6 +127,8 @@ Completion WorkQueue::describe(const Slot& slot, const ibv_wc& result, Completio
                           .operation = slot.operation,
                           .code = code,
                           .with_immediate = false};
+    if (result.status == IBV_WC_REM_ACCESS_ERR && kind_ == QueueKind::Receive)
+        completion.operation = CompletedOperation::ReceiveRdmaWrite;
     if (code != CompletionCode::Success) return completion;
     if (kind_ == QueueKind::Send) {
         completion.bytes = slot.bytes;
@@ -118,9 +141,11 @@ Completion WorkQueue::describe(const Slot& slot, const ibv_wc& result, Completio
     return completion;
 }
 
-/// An error ends a reliable connection: the agent does that.
-void WorkQueue::report(CompletionCode code) noexcept {
-    if (code != CompletionCode::Success && translation_.reliable && link_ != nullptr) link_->report_error();
+/// What stops the queue pair ends the connection, and so does a fault on a reliable one: the agent does that.
+void WorkQueue::report(const ibv_wc& result, CompletionCode code) noexcept {
+    const bool stopped = result.status != IBV_WC_SUCCESS;
+    const bool breaks = stopped || (translation_.reliable && code != CompletionCode::Success);
+    if (breaks && link_ != nullptr) link_->report_error();
 }
 
 void WorkQueue::complete_now(std::uint64_t context, CompletedOperation operation, CompletionCode code) noexcept {

@@ -16,6 +16,7 @@ namespace viaduct::verbs {
 
 class CompletionQueue;
 class Link;
+class ProtectionDomain;
 class SharedReceiveQueue;
 class WorkQueue;
 
@@ -25,6 +26,7 @@ struct Slot {
     WorkQueue* queue;            ///< null: the slot is of a shared queue
     SharedReceiveQueue* shared;  ///< that one
     std::uint64_t context;
+    Sge first_piece;  ///< of a receive; of length 0 where it has none
     std::uint32_t bytes;
     CompletionCode fault;
     CompletedOperation operation;
@@ -34,7 +36,8 @@ struct Slot {
 
 struct Translation {
     bool silent = false;   ///< of failures at the far end the initiator is told success
-    bool reliable = true;  ///< an error ends the connection
+    bool reliable = true;  ///< a fault of the consumer's ends the connection, as an error of the hardware does
+    const ProtectionDomain* domain = nullptr;
 };
 
 struct WorkQueueInit {
@@ -73,7 +76,7 @@ public:
     // With the lock of the completion queue held.
     /// What the hardware says of a request, if the consumer is to know.
     std::optional<Completion> complete(const Slot& slot, const ibv_wc& result) noexcept;
-    std::optional<Completion> complete_shared(const Slot& slot, const ibv_wc& result) noexcept;
+    Completion complete_shared(const Slot& slot, const ibv_wc& result) noexcept;
     void taken() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
 
     /// Ends what the hardware has not ended; it must have let go of the queue. Takes the completion queue's lock.
@@ -110,8 +113,9 @@ protected:
 
 private:
     CompletionCode code_of(const Slot& slot, const ibv_wc& result) const noexcept;
+    CompletionCode code_of_receive(const Slot& slot, const ibv_wc& result) const noexcept;
     Completion describe(const Slot& slot, const ibv_wc& result, CompletionCode code) const noexcept;
-    void report(CompletionCode code) noexcept;
+    void report(const ibv_wc& result, CompletionCode code) noexcept;
     void retire_first() noexcept;
 
     const QueueKind kind_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/fake_backend.hpp"
+#include "tests/support/processes.hpp"
 
 namespace viaduct::testing {
 namespace {
@@ -66,5 +67,12 @@ Connection::Connection(Node& client_node, Node& server_node, const PortOptions& 
 
 EveryBackendBetweenProcesses::EveryBackendBetweenProcesses()
     : backend(next_backend_between_processes()), note_(note_on(backend)) {}
+
+Capabilities EveryBackendBetweenProcesses::able() const {
+    Child child([this](Wire& wire) { wire.send(Node(*provider()).able()); });
+    const auto able = child.wire().receive<Capabilities>();
+    child.finish();
+    return able;
+}
 
 }  // namespace viaduct::testing

@@ -47,6 +47,9 @@ protected:
 
     std::shared_ptr<backend::Provider> provider() const { return backend.provider(); }
 
+    /// Of its first device, which is opened for that in a process of its own.
+    Capabilities able() const;
+
     const BackendUnderTest& backend;
 
 private:

@@ -150,7 +150,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what the peer had sent b
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies in the midst of RDMA into its memory") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         const auto keeper = provider();
-        constexpr std::uint64_t count = 200;
+        constexpr std::uint64_t count = 30;
         std::unique_ptr<Buffer> buffer;
         Sge piece;
         const auto before = [&](Port& port, Wire& wire) {
@@ -237,7 +237,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a client that dies befor
     CHECK_NOTHROW(run_processes(server, client));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a server that dies with a request leaves the client its time") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "rule 6: a server that dies with a request leaves the client its time, or ends it") {
     const auto keeper = provider();
     const auto client = [&](Wire& wire) {
         Node node(*keeper);
@@ -246,7 +247,9 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a server that dies with 
         auto parameters = parameters_for(node, node.address(service));
         parameters.deadline = Deadline::after(300ms);
         must(port.endpoint->connect(parameters));
-        require(port.event().kind == Kind::TimedOut, "the time-out");
+        const ConnectionEvent event = port.event();
+        require(event.kind == Kind::TimedOut || event.reason == Code::NoListener,
+                "the time-out, or that nobody is there");
         require(port.endpoint->state() == EndpointState::Unconnected, "state");
         require(attempt(port, parameters) == Code::NoListener, "nobody listens any more");
     };

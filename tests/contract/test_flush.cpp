@@ -120,7 +120,8 @@ TEST_CASE_METHOD(EveryBackend, "flush: is not bound by the transfer size, and ma
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "flush: either right is enough, if region and endpoint both give it") {
+TEST_CASE_METHOD(EveryBackend,
+                 "flush: either right is enough, if region and endpoint both give it, or it takes that to read") {
     struct Case {
         Access region;
         Access endpoint;
@@ -146,7 +147,9 @@ TEST_CASE_METHOD(EveryBackend, "flush: either right is enough, if region and end
             join(client, server);
             const Buffer theirs(far, 64, Memory::Heap, one.region);
             client.post(flush_of(1, theirs.remote(), 64, target));
-            CHECK(client.sent().code == (one.allowed ? CompletionCode::Success : CompletionCode::RemoteProtection));
+            const bool reads = one.region.remote_read && one.endpoint.remote_read;
+            const bool allowed = far.able().flush_by_write ? one.allowed : reads;
+            CHECK(client.sent().code == (allowed ? CompletionCode::Success : CompletionCode::RemoteProtection));
         }
     }
 }
@@ -321,8 +324,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: another process finds the
         const auto target = [&](Wire& wire) {
             prepare(path);
             End end(*provider());
-            const auto region =
-                must(MemoryRegion::create(end.node.domain, file.bytes().data(), size, {.remote_write = true}));
+            const auto region = must(MemoryRegion::create(end.node.domain, file.bytes().data(), size, full_access));
             end.serve(wire);
             wire.send(
                 RemoteAddress{.address = reinterpret_cast<std::uintptr_t>(file.bytes().data()), .key = region->key()});

@@ -144,6 +144,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits until one is po
 }
 
 TEST_CASE_METHOD(EveryBackend, "shared receives: unreliable messages wait as well, and are not dropped") {
+    if (!far.able().unreliable_waits) return;
     Crowd crowd(near, far, 2, 4, {.reliability = Reliability::Unreliable});
     crowd.send(0, 5);
     CHECK(crowd.servers[0]->quiet());
@@ -185,7 +186,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: those that wait get one each, a
 
 TEST_CASE_METHOD(EveryBackend,
                  "shared receives: many connections on one completion queue, large or small, wait and go on") {
-    constexpr std::size_t connections = 200;
+    constexpr std::size_t connections = 50;
     for (const std::uint32_t capacity : {1u, 4096u}) {
         CAPTURE(capacity);
         const auto sent = near.make_queue();
@@ -353,6 +354,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: their endpoints have none of th
 }
 
 TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits for room in the completion queue, and overruns none") {
+    if (!far.able().bounds_completions) return;
     for (const std::uint32_t capacity : {1u, 2u}) {
         CAPTURE(capacity);
         constexpr std::uint64_t count = 6;

@@ -192,6 +192,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: writes with imm
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "shared receives: room in the completion queue lets other processes go on") {
+    if (!able().bounds_completions) return;
     for (const std::size_t size : sizes) {
         CAPTURE(size);
         constexpr std::uint64_t count = 10;
@@ -254,8 +255,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that dies in between costs no receive") {
     constexpr std::uint64_t count = 40;
-    for (std::uint64_t attempt = 0; attempt < 10; ++attempt) {
-        for (const std::size_t size : {std::size_t{8}, std::size_t{4} << 20}) {
+    for (std::uint64_t attempt = 0; attempt < 6; ++attempt) {
+        for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 20}) {
             CAPTURE(attempt, size);
             const auto keeper = provider();
             const auto sender = client_of(*keeper, [&](Port& port, Wire&) {
@@ -275,7 +276,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that d
                 std::uint64_t next = 0;
                 Completion completion;
                 while (target.port.receive_queue->poll({&completion, 1}) == 1)
-                    require(completion.context == next++, "each taken receive completes once, in order");
+                    require(completion.context == next++,
+                            "each taken receive completes once, in order, if need be as flushed");
                 require(next > attempt, "what was sent has arrived");
                 while (next < count) require(taker.take_one() == next++, "the others wait for the next message");
                 require(target.port.quiet() && taker.server.quiet(), "nothing else");

@@ -41,7 +41,10 @@ void require(bool condition, std::string_view what, const Where& where) {
 }
 
 void must(const Status& status, const Where& where) {
-    require(status.ok(), std::string(to_string(status.code())) + " (" + status.where() + ")", where);
+    require(
+        status.ok(),
+        std::string(to_string(status.code())) + " (" + status.where() + ", " + std::strerror(status.sys_errno()) + ")",
+        where);
 }
 
 Deadline patience() noexcept { return Deadline::after(20s); }
