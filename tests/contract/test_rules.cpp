@@ -326,7 +326,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 7: polling costs what is ready, not what is
     };
     const auto queue = near.make_queue(4096);
     const auto one_queue = near.make_queue(4096);
-    const Connection one(near, far, {.queue = one_queue});
+    const Connection one(near, near, {.queue = one_queue});
     std::vector<std::unique_ptr<Connection>> many;
     for (std::size_t i = 0; i < connections; ++i)
         many.push_back(std::make_unique<Connection>(
