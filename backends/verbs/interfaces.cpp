@@ -2,6 +2,7 @@
 #include "backends/verbs/interfaces.hpp"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 
@@ -17,11 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Not by fs::directory_iterator: that of libstdc++ ends the process where memory is lacking.
 std::vector<fs::path> entries_of(const fs::path& directory) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(directory.c_str()), closedir);
     std::vector<fs::path> found;
-    std::error_code error;
-    for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
-        found.push_back(it->path());
+    while (const dirent* entry = stream == nullptr ? nullptr : readdir(stream.get()))
+        if (entry->d_name[0] != '.') found.push_back(directory / entry->d_name);
     std::ranges::sort(found);
     return found;
 }
