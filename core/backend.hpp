@@ -232,6 +232,9 @@ public:
 
     /// Opens a device by its number. InvalidParameter: no such device. The observer outlives the device.
     virtual Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept = 0;
+
+    /// The number of the device by which this host reaches another, or itself. Unreachable: there is no way.
+    virtual Result<std::uint32_t> route_to(const HostAddress& host) noexcept = 0;
 };
 
 }  // namespace viaduct::backend

@@ -4,16 +4,32 @@
 #include <cstdlib>
 
 namespace viaduct {
+namespace {
+
+/// The provider in force; an error where VIADUCT_BACKEND names none.
+Result<backend::Provider*> provider_in_force() noexcept {
+    const char* wanted = std::getenv("VIADUCT_BACKEND");
+    backend::Provider* provider = find_provider(wanted == nullptr ? "" : wanted);
+    if (provider == nullptr) return Status(Code::InvalidParameter, "VIADUCT_BACKEND names no backend of this build");
+    return provider;
+}
+
+}  // namespace
 
 Device::Device(std::unique_ptr<backend::Device> device) noexcept : device_(std::move(device)) {}
 
 Device::~Device() = default;
 
 Result<std::shared_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
-    const char* wanted = std::getenv("VIADUCT_BACKEND");
-    backend::Provider* provider = find_provider(wanted == nullptr ? "" : wanted);
-    if (provider == nullptr) return Status(Code::InvalidParameter, "VIADUCT_BACKEND names no backend of this build");
-    return open(*provider, index, observer);
+    const auto provider = provider_in_force();
+    if (!provider.ok()) return provider.status();
+    return open(*provider.value(), index, observer);
+}
+
+Result<std::uint32_t> Device::route_to(const HostAddress& host) {
+    const auto provider = provider_in_force();
+    if (!provider.ok()) return provider.status();
+    return provider.value()->route_to(host);
 }
 
 Result<std::shared_ptr<Device>> Device::open(backend::Provider& provider, std::uint32_t index,

@@ -88,6 +88,10 @@ public:
     /// Opens a device of a given provider (tests, tools).
     static Result<std::shared_ptr<Device>> open(backend::Provider& provider, std::uint32_t index,
                                                 DeviceObserver& observer);
+
+    /// The number of the device by which a host is reached, with the backend in force. Unreachable: there is no way.
+    static Result<std::uint32_t> route_to(const HostAddress& host);
+
     ~Device();
 
     const DeviceAttributes& attributes() const noexcept { return device_->attributes(); }

@@ -9,7 +9,9 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <vector>
 
+#include "core/device.hpp"
 #include "core/host_names.hpp"
 
 namespace viaduct::rpma {
@@ -36,16 +38,30 @@ std::optional<std::uint16_t> port_of(const char* text) {
     return port_of_name(text);
 }
 
+Result<Route> first_route(const std::vector<HostAddress>& hosts) {
+    Status failure(Code::Unreachable, "the address is none");
+    for (const HostAddress& host : hosts) {
+        const auto device = Device::route_to(host);
+        if (device.ok()) return Route{.host = host, .device = device.value()};
+        failure = device.status();
+    }
+    return failure;
+}
+
 }  // namespace
 
-Result<std::uint32_t> find_device(const char* host, const DeviceAttributes& device, Side side) {
-    const auto addresses = resolve_host(host);
-    for (std::uint32_t number = 0; number < device.local_hosts.size(); ++number)
-        if (std::ranges::find(addresses, device.local_hosts[number]) != addresses.end()) return number;
-    if (is_this_host(addresses) || (side == Side::Passive && std::ranges::any_of(addresses, is_any)))
-        return std::uint32_t{0};
-    return Status(Code::Unreachable, "the address is not one of this host");
+Result<HostAddress> find_local_host(const char* text, const DeviceAttributes& device) {
+    const auto addresses = resolve_host(text);
+    for (const HostAddress& host : device.local_hosts)
+        if (std::ranges::find(addresses, host) != addresses.end()) return host;
+    if (std::ranges::any_of(addresses, is_any)) return device.host;
+    if (!is_this_host(addresses)) return Status(Code::Unreachable, "the address is not one of this host");
+    const auto route = first_route(addresses);
+    if (!route.ok()) return route.status();
+    return device.local_hosts.at(route.value().device);
 }
+
+Result<Route> find_route(const char* text) { return first_route(resolve_host(text)); }
 
 Result<Bytes<Address::max_service>> find_service(const char* port) {
     const auto number = port_of(port);

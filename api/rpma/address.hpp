@@ -7,14 +7,18 @@
 
 namespace viaduct::rpma {
 
-enum class Side : std::uint8_t {
-    Passive,  ///< one of this host's addresses; the address for any counts, too
-    Active,
+/// Which of the addresses of this host's devices is meant; the one for any means that of `device`. Unreachable: the
+/// text is no address, or that of another host. Throws std::bad_alloc.
+Result<HostAddress> find_local_host(const char* text, const DeviceAttributes& device);
+
+struct Route {
+    HostAddress host;
+    std::uint32_t device = 0;  ///< the number of the device by which the host is reached
 };
 
-/// The number of the device that has an address of this host, or that leads to it: the one whose address it is, else
-/// the first. Unreachable: the text is no address, or that of another host. Throws std::bad_alloc.
-Result<std::uint32_t> find_device(const char* host, const DeviceAttributes& device, Side side);
+/// The way to a host, maybe this one. Unreachable: the text is no address, or no device leads there.
+/// Throws std::bad_alloc.
+Result<Route> find_route(const char* text);
 
 /// A port as a service. InvalidParameter: neither a number nor the name of a service.
 Result<Bytes<Address::max_service>> find_service(const char* port);

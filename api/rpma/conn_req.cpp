@@ -36,15 +36,14 @@ namespace {
 
 int make_request(const Peer& peer, const char* host, const char* port, const ConnSettings& settings,
                  rpma_conn_req** req) {
-    const DeviceAttributes& device = peer.domain()->device()->attributes();
-    const auto number = find_device(host, device, Side::Active);
-    if (!number.ok()) return failed(number.status());
+    const auto route = find_route(host);
+    if (!route.ok()) return failed(route.status());
     const auto service = find_service(port);
     if (!service.ok()) return failed(service.status());
     std::unique_ptr<Conn> conn;
     if (const int result = Conn::create(peer.domain(), settings, Reliability::ReliableDelivery, conn); result != 0)
         return result;
-    const Address remote{.host = device.local_hosts.at(number.value()), .service = service.value()};
+    const Address remote{.host = route.value().host, .service = service.value()};
     hand_over(std::make_unique<ConnReq>(std::move(conn), remote), req);
     log(RPMA_LOG_LEVEL_NOTICE, "requesting a connection to %s:%s\n", host, port);
     return 0;

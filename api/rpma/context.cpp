@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/rpma/context.hpp"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 
@@ -10,7 +11,7 @@
 namespace viaduct::rpma {
 namespace {
 
-constexpr std::size_t max_devices = 8;
+constexpr std::size_t max_devices = 64;
 
 /// Programs pass contexts on and look at nothing inside. Larger than the real ones, so that one who looks finds zeros.
 struct alignas(64) Context {
@@ -54,10 +55,23 @@ using namespace viaduct::rpma;
 
 namespace {
 
-int get_context(const char* address, Side side, ibv_context** context) {
+Result<std::uint32_t> find_local_device(const char* address) {
     auto first = open_device(0);
-    if (!first.ok()) return failed(first.status());
-    const auto number = find_device(address, (*first)->attributes(), side);
+    if (!first.ok()) return first.status();
+    const DeviceAttributes& attributes = (*first)->attributes();
+    const auto host = find_local_host(address, attributes);
+    if (!host.ok()) return host.status();
+    return static_cast<std::uint32_t>(std::ranges::find(attributes.local_hosts, host.value()) -
+                                      attributes.local_hosts.begin());
+}
+
+Result<std::uint32_t> find_device_towards(const char* address) {
+    const auto route = find_route(address);
+    if (!route.ok()) return route.status();
+    return route.value().device;
+}
+
+int get_context(const Result<std::uint32_t>& number, ibv_context** context) {
     if (!number.ok()) return failed(number.status());
     *context = reinterpret_cast<ibv_context*>(&contexts.at(number.value()));
     return 0;
@@ -70,8 +84,8 @@ int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type
     const int wanted = type;
     if (addr == nullptr || ibv_ctx_ptr == nullptr) return RPMA_E_INVAL;
     if (wanted != RPMA_UTIL_IBV_CONTEXT_LOCAL && wanted != RPMA_UTIL_IBV_CONTEXT_REMOTE) return RPMA_E_INVAL;
-    const Side side = wanted == RPMA_UTIL_IBV_CONTEXT_LOCAL ? Side::Passive : Side::Active;
-    return guarded([&] { return get_context(addr, side, ibv_ctx_ptr); });
+    const auto find = wanted == RPMA_UTIL_IBV_CONTEXT_LOCAL ? find_local_device : find_device_towards;
+    return guarded([&] { return get_context(find(addr), ibv_ctx_ptr); });
 }
 
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context* ibv_ctx, int* is_odp_capable) {

@@ -42,14 +42,13 @@ namespace {
 
 int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
     Device& device = *peer.domain()->device();
-    const auto number = find_device(host, device.attributes(), Side::Passive);
-    if (!number.ok()) return failed(number.status());
-    const Address local{.host = device.attributes().local_hosts.at(number.value()), .service = {}};
-    if (!(local.host == device.attributes().host))
+    const auto local = find_local_host(host, device.attributes());
+    if (!local.ok()) return failed(local.status());
+    if (!(local.value() == device.attributes().host))
         return failed({Code::InvalidParameter, "the address is not one of the peer's device"});
     const auto service = find_service(port);
     if (!service.ok()) return failed(service.status());
-    auto listener = device.listen({.host = local.host, .service = service.value()}, backend::Sharing::Exclusive);
+    auto listener = device.listen({.host = local.value(), .service = service.value()}, backend::Sharing::Exclusive);
     if (!listener.ok()) return failed(listener.status());
     hand_over(std::make_unique<Ep>(peer.domain(), std::move(*listener)), ep);
     log(RPMA_LOG_LEVEL_NOTICE, "listening on %s:%s\n", host, port);

@@ -6,6 +6,7 @@
 
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/listener.hpp"
+#include "core/host_names.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -78,15 +79,15 @@ Result<std::unique_ptr<Interface>> make_counted(std::atomic<std::uint32_t>& used
 
 }  // namespace
 
-Bytes<Address::max_host> host_of(std::uint32_t index) noexcept {
+HostAddress host_of(std::uint32_t index) noexcept {
     const std::array<std::uint8_t, 4> bytes{127, 0, 0, static_cast<std::uint8_t>(index + 1)};
-    return Bytes<Address::max_host>(bytes);
+    return HostAddress(bytes);
 }
 
-bool is_loopback_host(const Bytes<Address::max_host>& host) noexcept {
+std::optional<std::uint32_t> index_of(const HostAddress& host) {
     for (std::uint32_t index = 0; index < device_count; ++index)
-        if (host == host_of(index)) return true;
-    return false;
+        if (host == host_of(index)) return index;
+    return is_this_host({host}) ? std::optional<std::uint32_t>(0) : std::nullopt;
 }
 
 Device::Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard doorbell, OwnRegionTable regions)

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -20,8 +21,10 @@ namespace viaduct::loopback {
 
 /// Devices 0 to 7 have the addresses 127.0.0.1 to 127.0.0.8.
 inline constexpr std::uint32_t device_count = 8;
-Bytes<Address::max_host> host_of(std::uint32_t index) noexcept;
-bool is_loopback_host(const Bytes<Address::max_host>& host) noexcept;
+HostAddress host_of(std::uint32_t index) noexcept;
+
+/// The device at an address of this host: any other than those above leads to the first. Nothing for other hosts.
+std::optional<std::uint32_t> index_of(const HostAddress& host);
 
 class ProtectionDomain final : public backend::ProtectionDomain {
 public:

@@ -144,8 +144,11 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
     if (!is_idle()) return {Code::InvalidState, "connect on an endpoint that is not idle"};
     if (!(parameters.local.host == device_.attributes().host))
         return {Code::InvalidParameter, "the local host is not that of the device"};
-    if (!is_loopback_host(parameters.remote.host)) return {Code::Unreachable, "no loopback device has that address"};
-    auto connector = Connector::start(*this, parameters);
+    const auto target = index_of(parameters.remote.host);
+    if (!target) return {Code::Unreachable, "the address is not one of this host"};
+    auto to_device = parameters;
+    to_device.remote.host = host_of(*target);
+    auto connector = Connector::start(*this, to_device);
     if (!connector.ok()) return connector.status();
     connector_ = std::move(*connector);
     return {};

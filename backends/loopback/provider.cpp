@@ -15,4 +15,11 @@ Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, Dev
     return Status(Code::NoResources, "out of memory");
 }
 
+Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept try {
+    if (const auto index = index_of(host)) return *index;
+    return Status(Code::Unreachable, "the address is not one of this host");
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+}
+
 }  // namespace viaduct::loopback

@@ -87,6 +87,23 @@ TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of its 
     if (hosts.size() > 1) CHECK(hosts[1] == far.device->attributes().host);
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: the device on the route to a host reaches it") {
+    const std::uint32_t number = must(provider->route_to(far.device->attributes().host));
+    REQUIRE(number < provider->device_count());
+    Node on_the_route(*provider, number);
+    const auto listener = far.listen("service");
+    Port client(on_the_route);
+    must(client.endpoint->connect(parameters_for(on_the_route, far.address("service"))));
+    must(next_request(*listener)->reject({}));
+    CHECK(client.event().kind == Kind::Rejected);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: there is no route to a host that no device has") {
+    const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};
+    CHECK(provider->route_to(HostAddress(documentation)).status().code() == Code::Unreachable);
+    CHECK(provider->route_to({}).status().code() == Code::Unreachable);
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: nobody listens") {
     Port client(near);
     CHECK(attempt(client, parameters_for(near, far.address("nobody"))) == Code::NoListener);

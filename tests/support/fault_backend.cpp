@@ -183,4 +183,9 @@ Result<std::unique_ptr<backend::Device>> FaultProvider::open(std::uint32_t index
     return wrap<Device>(inner_.open(index, observer), plan);
 }
 
+Result<std::uint32_t> FaultProvider::route_to(const HostAddress& host) noexcept {
+    if (const Status failure = plan.next(); !failure.ok()) return failure;
+    return inner_.route_to(host);
+}
+
 }  // namespace viaduct::testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Devices, protection domains and memory regions of the core, over the fake backend.
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -29,6 +30,17 @@ TEST_CASE("device: VIADUCT_BACKEND must name a backend of the build") {
     unsetenv("VIADUCT_BACKEND");
     CHECK(device.status().code() == Code::InvalidParameter);
     CHECK(find_provider("no-such-backend") == nullptr);
+}
+
+TEST_CASE("device: routes are those of the backend in force") {
+    const std::array<std::uint8_t, 4> second{127, 0, 0, 2};
+    const std::array<std::uint8_t, 4> documentation{192, 0, 2, 1};
+    setenv("VIADUCT_BACKEND", "loopback", 1);
+    CHECK(must(Device::route_to(HostAddress(second))) == 1);
+    CHECK(Device::route_to(HostAddress(documentation)).status().code() == Code::Unreachable);
+    setenv("VIADUCT_BACKEND", "no-such-backend", 1);
+    CHECK(Device::route_to(HostAddress(second)).status().code() == Code::InvalidParameter);
+    unsetenv("VIADUCT_BACKEND");
 }
 
 TEST_CASE("device: lives as long as its children") {
