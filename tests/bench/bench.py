@@ -7,7 +7,6 @@ the machine's mood meets all of them. The table shows medians over the rounds an
 """
 
 import argparse
-import contextlib
 import dataclasses
 import datetime
 import json
@@ -17,23 +16,19 @@ import platform
 import re
 import shutil
 import socket
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "performance.md"
-BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+from harness import (
+    PROBLEMS, ROOT, Failed, Measure, Samples, collect, markdown, median, number, pinned, ratio, run, server,
+    write_page
+)  # fmt: skip
+
 MEGABYTE = 1 << 20
 APIS = {"core": "core", "vipl": "VIPL", "rpma": "librpma"}  # as vi-perf and as people call them
 MAX_SPREAD = 1.10  # of the dearest to the cheapest interface
 UCX = {"UCX_TLS": "shm,self,cma", "UCX_LOG_LEVEL": "error"}
-
-
-class Failed(Exception):
-    """A program could not be run or did not print what was expected."""
 
 
 # ---- Running programs -------------------------------------------------------------------------------------------------
@@ -60,47 +55,10 @@ def two_cpus() -> tuple[int, int]:
     return allowed[0], other
 
 
-def run(command: list[str], env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
-    )
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("", 0))
         return probe.getsockname()[1]
-
-
-def is_listening(port: int) -> bool:
-    """Looks into the kernel's table: to try a connection would use up the server's only one."""
-    pattern = re.compile(rf":{port:04X} \S+ 0A ")
-    return any(pattern.search(pathlib.Path(f"/proc/net/{table}").read_text()) for table in ("tcp", "tcp6"))
-
-
-@contextlib.contextmanager
-def server(command: list[str], port: int, env: dict[str, str] | None = None) -> Iterator[None]:
-    process = subprocess.Popen(
-        command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        deadline = time.monotonic() + 10
-        while not is_listening(port):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise Failed(f"{' '.join(command)}: does not listen")
-            time.sleep(0.01)
-        yield
-        process.wait(10)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def pinned(cpu: int, *command: object) -> list[str]:
-    return ["taskset", "-c", str(cpu), *map(str, command)]
 
 
 # ---- The programs -----------------------------------------------------------------------------------------------------
@@ -167,9 +125,7 @@ def viaduct_connect_rate(machine: Machine, api: str) -> float:
 
 # ---- What is measured -------------------------------------------------------------------------------------------------
 
-Measure = Callable[[Machine], float]
-
-PEERS: dict[str, Measure] = {
+PEERS: dict[str, Callable[[Machine], float]] = {
     "UCX `tag_lat`": lambda machine: ucx_latency_ns(machine, "tag_lat"),
     "UCX `ucp_put_lat`": lambda machine: ucx_latency_ns(machine, "ucp_put_lat"),
     "libfabric `fi_pingpong` 64 B": lambda machine: libfabric_latency_ns(machine, 64),
@@ -219,43 +175,14 @@ ROWS = [
 ]
 # fmt: on
 
-Samples = dict[str, list[float]]
 
-
-def show_progress(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{text:<60}\r", end="", file=sys.stderr, flush=True)
-
-
-def collect(machine: Machine, rounds: int) -> Samples:
-    """Measures everything, round after round. What fails is told and left out."""
-    measures = list(PEERS.items())
-    for row in ROWS:
-        for api in APIS:
-            measures.append((f"{api} {row.what}", lambda machine, row=row, api=api: row.ours(machine, api)))
-    samples: Samples = {name: [] for name, _ in measures}
-    for number in range(1, rounds + 1):
-        for name, measure in measures:
-            show_progress(f"round {number} of {rounds}: {name}")
-            try:
-                samples[name].append(measure(machine))
-            except (Failed, subprocess.TimeoutExpired, OSError, ValueError, KeyError) as problem:
-                print(f"{name}: {problem!r}", file=sys.stderr)
-    show_progress("")
-    return samples
+def all_measures(machine: Machine) -> list[tuple[str, Measure]]:
+    peers = [(name, lambda measure=measure: measure(machine)) for name, measure in PEERS.items()]
+    ours = [(f"{api} {row.what}", lambda row=row, api=api: row.ours(machine, api)) for row in ROWS for api in APIS]
+    return peers + ours
 
 
 # ---- The table --------------------------------------------------------------------------------------------------------
-
-
-def number(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def ratio(value: float | None, base: float | None) -> float | None:
-    return value / base if value is not None and base else None
 
 
 def verdict(row: Row, value: float | None) -> str:
@@ -266,11 +193,6 @@ def verdict(row: Row, value: float | None) -> str:
     if row.target is not None:
         return "target" if row.reaches(value, row.target) else "**missed**"
     return "–" if row.goal is None else "below the goal"
-
-
-def median(samples: Samples, name: str | None) -> float | None:
-    values = samples.get(name or "")
-    return statistics.median(values) if values else None
 
 
 def spread(samples: Samples, row: Row) -> float | None:
@@ -322,27 +244,12 @@ def limits_table(limits: dict[str, float | None]) -> str:
     return markdown([["raw limit of the machine", "figure"], *([names[key], number(limits[key])] for key in names)])
 
 
-def markdown(rows: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
-
-
 def heading(machine: Machine, rounds: int) -> str:
     models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [platform.machine()]
     return (
         f"{datetime.date.today():%d %B %Y}, {models[0]}, {os.cpu_count()} CPUs, Linux {platform.release()}; "
         f"CPUs {machine.cpu} and {machine.peer_cpu}, medians of {rounds} rounds."
     )
-
-
-def write_page(report: str) -> None:
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{report}\n\n{END}{after}")
-    print(f"\nwritten to {PAGE.relative_to(ROOT)}")
 
 
 def main() -> int:
@@ -358,12 +265,12 @@ def main() -> int:
         if shutil.which(program) is None:
             raise Failed(f"{program} is not installed")
     limits = raw_limits(machine)
-    samples = collect(machine, arguments.rounds)
+    samples = collect(all_measures(machine), arguments.rounds)
     parts = [heading(machine, arguments.rounds), table(samples), comparison(samples), limits_table(limits)]
     report = "\n\n".join(parts)
     print(report)
     if arguments.write:
-        write_page(report)
+        write_page(report, "bench")
     return 0 if all(samples.values()) else 1
 
 

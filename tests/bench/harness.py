@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the comparisons have in common: running programs, medians, tables, and the page that keeps them."""
+
+import contextlib
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "performance.md"
+
+Measure = Callable[[], float]
+Samples = dict[str, list[float]]
+
+
+class Failed(Exception):
+    """A program could not be run or did not print what was expected."""
+
+
+PROBLEMS = (Failed, subprocess.TimeoutExpired, OSError, ValueError, KeyError)  # that cost one sample and no more
+
+
+def run(command: list[str], env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def is_listening(port: int) -> bool:
+    """Looks into the kernel's table: to try a connection would use up the server's only one."""
+    pattern = re.compile(rf":{port:04X} \S+ 0A ")
+    return any(pattern.search(pathlib.Path(f"/proc/net/{table}").read_text()) for table in ("tcp", "tcp6"))
+
+
+@contextlib.contextmanager
+def background(command: list[str], env: dict[str, str] | None = None) -> Iterator[subprocess.Popen]:
+    """A program that ends by itself after its client."""
+    process = subprocess.Popen(
+        command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield process
+        process.wait(10)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def server(command: list[str], port: int, env: dict[str, str] | None = None) -> Iterator[None]:
+    with background(command, env) as process:
+        deadline = time.monotonic() + 10
+        while not is_listening(port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Failed(f"{' '.join(command)}: does not listen")
+            time.sleep(0.01)
+        yield
+
+
+def pinned(cpu: int, *command: object) -> list[str]:
+    return ["taskset", "-c", str(cpu), *map(str, command)]
+
+
+def show_progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:<60}\r", end="", file=sys.stderr, flush=True)
+
+
+def collect(measures: list[tuple[str, Measure]], rounds: int) -> Samples:
+    """Measures everything, round after round. What fails is told and left out."""
+    samples: Samples = {name: [] for name, _ in measures}
+    for number in range(1, rounds + 1):
+        for name, measure in measures:
+            show_progress(f"round {number} of {rounds}: {name}")
+            try:
+                samples[name].append(measure())
+            except PROBLEMS as problem:
+                print(f"{name}: {problem!r}", file=sys.stderr)
+    show_progress("")
+    return samples
+
+
+def median(samples: Samples, name: str | None) -> float | None:
+    values = samples.get(name or "")
+    return statistics.median(values) if values else None
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def ratio(value: float | None, base: float | None) -> float | None:
+    return value / base if value is not None and base else None
+
+
+def markdown(rows: list[list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(lines)
+
+
+def write_page(report: str, name: str) -> None:
+    """Puts the report between the page's comments with this name."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    text = PAGE.read_text()
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    PAGE.write_text(f"{before}{begin}\n\n{report}\n\n{end}{after}")
+    print(f"\nwritten to {PAGE.relative_to(ROOT)}")
