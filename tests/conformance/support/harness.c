@@ -15,6 +15,13 @@
 
 enum { GUARD_S = UNDER_SANITIZER ? 60 : 20, SKIPPED = 77, MAX_PEERS = 4, MAX_WHY = 400 };
 
+/* On slow machines, for instance emulated ones, CONFORMANCE_PATIENCE says how many times longer the guard waits. */
+static unsigned guard_s(void) {
+    const char *patience = getenv("CONFORMANCE_PATIENCE");
+    const int factor = patience != NULL ? atoi(patience) : 1;
+    return GUARD_S * (unsigned)(factor > 0 ? factor : 1);
+}
+
 static TestCase *cases;
 static int report_fd = -1; /* the runner reads here why a case failed */
 
@@ -162,7 +169,7 @@ static void peers_join(void) {
 static void run_in_this_process(const TestCase *test_case) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(GUARD_S);
+    alarm(guard_s());
     test_case->run();
     peers_join();
     exit(0);
@@ -174,7 +181,7 @@ static void explain(int fd, int status, char why[MAX_WHY]) {
     if (length > 0) {
         why[length] = '\0';
     } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
-        snprintf(why, MAX_WHY, "still running after %d s", GUARD_S);
+        snprintf(why, MAX_WHY, "still running after %u s", guard_s());
     } else if (WIFSIGNALED(status)) {
         snprintf(why, MAX_WHY, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     } else {

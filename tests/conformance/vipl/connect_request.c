@@ -44,12 +44,13 @@ TEST(no_match_comes_at_once) {
 }
 
 TEST(no_match_on_a_nic_that_nobody_opened) {
+    need_two_nics();
     Endpoint *end = opened();
     VIP_NIC_HANDLE other;
     VIP_NIC_ATTRIBUTES attribs;
     Request request = request_to(end, end, VIP_INFINITE);
     request.retry = VIP_FALSE;
-    CHECK_RC(VipOpenNic("VINIC7", &other), VIP_SUCCESS);
+    CHECK_RC(VipOpenNic("VINIC1", &other), VIP_SUCCESS);
     CHECK_RC(VipQueryNic(other, &attribs), VIP_SUCCESS);
     memcpy(request.remote.bytes + offsetof(VIP_NET_ADDRESS, HostAddress), attribs.LocalNicAddress,
            attribs.NicAddressLen);
@@ -111,7 +112,8 @@ TEST(times_out_when_the_server_died_before_answering) {
     CHECK_RC(wait_request(pair.server, &waiting), VIP_SUCCESS);
     peer_kill(peer);
     finish(&task);
-    CHECK_RC(request.rc, VIP_TIMEOUT);
+    /* the system of a server with hardware closes what it leaves behind, which looks like a rejection */
+    CHECK_RC(request.rc, is_hardware(pair.client) ? VIP_REJECT : VIP_TIMEOUT);
 }
 
 /* A server that is stopped is not functional: guide, section 3.3.4. */
@@ -267,7 +269,8 @@ TEST(the_same_vi_connects_again_and_again) {
 }
 
 TEST(connections_between_different_nics) {
-    Pair pair = open_pair_of((Options){.device = "VINIC2"}, (Options){.device = "VINIC5"});
+    need_two_nics();
+    Pair pair = open_pair_of((Options){.device = "VINIC1"}, (Options){.device = "VINIC0"});
     pair_connect(&pair);
     post_simple_recv(pair.client, 0, 64);
     post_simple_send(pair.server, 0, 64);

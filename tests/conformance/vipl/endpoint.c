@@ -161,6 +161,37 @@ static void do_close_nic(Endpoint *end, void *unused) {
 
 void endpoint_close_nic(Endpoint *end) { at(end, do_close_nic, NULL, 0); }
 
+/* ---- What a NIC can do ------------------------------------------------------------------------------------------- */
+
+int is_hardware(const Endpoint *end) { return end->limits.NicAddressLen != 4 || end->host[0] != 127; }
+
+VIP_ULONG count_nics(void) {
+    VIP_NIC_HANDLE nic;
+    VIP_AUTODISCOVERY_LIST list = {.NumberOfHops = 1};
+    CHECK_RC(VipOpenNic("VINIC", &nic), VIP_SUCCESS);
+    CHECK_RC(VipQuerySystemManagementInfo(nic, VIP_SMI_AUTODISCOVERY, &list), VIP_ERROR_RESOURCE);
+    CHECK_RC(VipCloseNic(nic), VIP_SUCCESS);
+    return list.NumAdAddrs;
+}
+
+void need_two_nics(void) {
+    if (count_nics() < 2) skip("this host has one NIC only");
+}
+
+void need_limit(VIP_ULONG limit) {
+    if (limit > 200000) skip("the NIC has more than a test can use up");
+}
+
+VIP_UINT16 most_segments(const Endpoint *end) {
+    const VIP_ULONG limit = end->limits.MaxSegmentsPerDesc;
+    return limit < 252 ? (VIP_UINT16)limit : 252;
+}
+
+VIP_UINT32 largest_transfer(const Endpoint *end) {
+    const VIP_ULONG limit = end->limits.MaxTransferSize;
+    return limit < BIG_BYTES ? (VIP_UINT32)limit : BIG_BYTES;
+}
+
 /* ---- Pairs ------------------------------------------------------------------------------------------------------- */
 
 Pair open_pair_of(Options client, Options server) {
@@ -372,6 +403,10 @@ VIP_ERROR_DESCRIPTOR await_error(Endpoint *end, VIP_ERROR_CODE code) {
     at(end, do_await_error, &query, sizeof query);
     if (!query.found) fail(__FILE__, __LINE__, "no asynchronous error %d came", (int)code);
     return query.error;
+}
+
+void await_target_error(Endpoint *end, VIP_ERROR_CODE code) {
+    if (!is_hardware(end)) await_error(end, code);
 }
 
 static void do_nothing(Endpoint *end, void *unused) {

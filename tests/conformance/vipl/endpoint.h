@@ -90,6 +90,25 @@ void pair_connect(const Pair *pair);
 Pair connected_pair(VIP_RELIABILITY_LEVEL level);
 Pair connected_pair_with(Options options);
 
+/* ---- What a NIC can do ------------------------------------------------------------------------------------------- */
+
+/*
+ * Whether the NIC is RDMA hardware, or the emulation of it: docs/conformance.md, "VIPL: on RDMA hardware", tells what is
+ * different there. The NICs of a library that needs none have addresses within 127.0.0.0/8.
+ */
+int is_hardware(const Endpoint *end);
+
+/* How many NICs this host has; and ends a case that needs two of them, where there are fewer. */
+VIP_ULONG count_nics(void);
+void need_two_nics(void);
+
+/* Ends a case that would use up a limit of the NIC, where no test can. */
+void need_limit(VIP_ULONG limit);
+
+/* What the NIC takes, or this endpoint has room for, in one descriptor. The guide's own example has 252 segments. */
+VIP_UINT16 most_segments(const Endpoint *end);
+VIP_UINT32 largest_transfer(const Endpoint *end);
+
 /* ---- Running functions where an endpoint lives ------------------------------------------------------------------- */
 
 typedef void (*EndpointFunction)(Endpoint *end, void *argument);
@@ -221,6 +240,9 @@ int filled(Endpoint *end, size_t offset, size_t length, unsigned seed);
 
 /* Waits for the next error with this code and takes it off the record. */
 VIP_ERROR_DESCRIPTOR await_error(Endpoint *end, VIP_ERROR_CODE code);
+
+/* The same for an error at the target of what another VI sends, of which hardware may tell nothing. */
+void await_target_error(Endpoint *end, VIP_ERROR_CODE code);
 int count_errors(Endpoint *end, VIP_ERROR_CODE code);
 
 #endif

@@ -16,7 +16,7 @@ static Work rdma_read(const Pair *pair, VIP_UINT32 length) {
 static void write_sizes(VIP_RELIABILITY_LEVEL level) {
     Pair pair = connected_pair(level);
     VIP_UINT32 length = 1;
-    for (unsigned round = 0; length <= BIG_BYTES; ++round, length = length * 5 + (round & 1)) {
+    for (unsigned round = 0; length <= largest_transfer(pair.client); ++round, length = length * 5 + (round & 1)) {
         fill(pair.client, BIG_AT, length, round);
         post_simple_recv(pair.server, 0, 64);
         CHECK_RC(post_send(pair.client, 0, rdma_write(&pair, length)), VIP_SUCCESS);
@@ -35,7 +35,7 @@ TEST(write_reliable_reception) { write_sizes(VIP_SERVICE_RELIABLE_RECEPTION); }
 static void read_sizes(VIP_RELIABILITY_LEVEL level) {
     Pair pair = connected_pair(level);
     VIP_UINT32 length = 1;
-    for (unsigned round = 0; length <= BIG_BYTES; ++round, length = length * 5 + (round & 1)) {
+    for (unsigned round = 0; length <= largest_transfer(pair.client); ++round, length = length * 5 + (round & 1)) {
         fill(pair.server, BIG_AT, length, round);
         CHECK_RC(post_send(pair.client, 0, rdma_read(&pair, length)), VIP_SUCCESS);
         CHECK_EQ(EXPECT_SEND(pair.client, 0, READ).length, length);
@@ -119,16 +119,16 @@ TEST(write_and_read_of_nothing) {
     CHECK_EQ(EXPECT_SEND(pair.client, 2, WRITTEN).length, 0);
 }
 
-/* 251 data segments and the address segment. */
+/* As many data segments as fit behind the address segment. */
 static Work of_many_segments(Work work, const Endpoint *end, VIP_UINT32 each) {
-    enum { MANY = 251 };
-    for (int i = 1; i <= MANY; ++i) {
+    const VIP_UINT16 many = most_segments(end) - 1;
+    for (int i = 1; i <= many; ++i) {
         work.DS[i] = work.DS[1];
         work.DS[i].Local.Data.Address = data_at(end, BIG_AT + (size_t)(i - 1) * each);
         work.DS[i].Local.Length = each;
     }
-    work.CS.SegCount = MANY + 1;
-    work.CS.Length = MANY * each;
+    work.CS.SegCount = many + 1;
+    work.CS.Length = many * each;
     return work;
 }
 
@@ -136,14 +136,15 @@ TEST(write_gathers_and_read_scatters) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_RECEPTION);
     static const VIP_UINT32 each[] = {1, 700, 8192};
     for (unsigned i = 0; i < 3; ++i) {
-        fill(pair.client, BIG_AT, 251 * (size_t)each[i], i);
+        const VIP_UINT32 length = (most_segments(pair.client) - 1U) * each[i];
+        fill(pair.client, BIG_AT, length, i);
         CHECK_RC(post_send(pair.client, 0, of_many_segments(rdma_write(&pair, 0), pair.client, each[i])), VIP_SUCCESS);
-        CHECK_EQ(EXPECT_SEND(pair.client, 0, WRITTEN).length, 251 * each[i]);
-        CHECK(filled(pair.server, BIG_AT, 251 * (size_t)each[i], i));
-        fill(pair.server, BIG_AT, 251 * (size_t)each[i], i + 50);
+        CHECK_EQ(EXPECT_SEND(pair.client, 0, WRITTEN).length, length);
+        CHECK(filled(pair.server, BIG_AT, length, i));
+        fill(pair.server, BIG_AT, length, i + 50);
         CHECK_RC(post_send(pair.client, 1, of_many_segments(rdma_read(&pair, 0), pair.client, each[i])), VIP_SUCCESS);
         EXPECT_SEND(pair.client, 1, READ);
-        CHECK(filled(pair.client, BIG_AT, 251 * (size_t)each[i], i + 50));
+        CHECK(filled(pair.client, BIG_AT, length, i + 50));
     }
 }
 
@@ -233,7 +234,7 @@ static void refused_write(const Pair *pair, Spoil spoil) {
     spoil(pair, &work);
     CHECK_RC(post_send(pair->client, 0, work), VIP_SUCCESS);
     EXPECT_SEND(pair->client, 0, WRITTEN | VIP_STATUS_RDMA_PROT_ERROR);
-    await_error(pair->server, VIP_ERROR_RDMAW_PROT);
+    await_target_error(pair->server, VIP_ERROR_RDMAW_PROT);
     await_error(pair->server, VIP_ERROR_CONN_LOST);
     await_error(pair->client, VIP_ERROR_CONN_LOST);
     CHECK_EQ(state_of(pair->client), VIP_STATE_ERROR);
@@ -248,7 +249,7 @@ static void refused_read(const Pair *pair, Spoil spoil) {
     spoil(pair, &work);
     CHECK_RC(post_send(pair->client, 0, work), VIP_SUCCESS);
     EXPECT_SEND(pair->client, 0, READ | VIP_STATUS_RDMA_PROT_ERROR);
-    await_error(pair->server, VIP_ERROR_RDMAR_PROT);
+    await_target_error(pair->server, VIP_ERROR_RDMAR_PROT);
     await_error(pair->server, VIP_ERROR_CONN_LOST);
     await_error(pair->client, VIP_ERROR_CONN_LOST);
     CHECK_EQ(state_of(pair->client), VIP_STATE_ERROR);
@@ -343,7 +344,7 @@ TEST(refused_write_reliable_delivery) {
     handle_zero(&pair, &work);
     CHECK_RC(post_send(pair.client, 0, work), VIP_SUCCESS);
     EXPECT_SEND(pair.client, 0, WRITTEN);
-    await_error(pair.server, VIP_ERROR_RDMAW_PROT);
+    await_target_error(pair.server, VIP_ERROR_RDMAW_PROT);
     await_error(pair.server, VIP_ERROR_CONN_LOST);
     await_error(pair.client, VIP_ERROR_CONN_LOST);
     CHECK_EQ(state_of(pair.client), VIP_STATE_ERROR);
@@ -356,7 +357,7 @@ TEST(refused_write_unreliable) {
     handle_zero(&pair, &work);
     CHECK_RC(post_send(pair.client, 0, work), VIP_SUCCESS);
     EXPECT_SEND(pair.client, 0, WRITTEN);
-    await_error(pair.server, VIP_ERROR_RDMAW_PROT);
+    await_target_error(pair.server, VIP_ERROR_RDMAW_PROT);
     post_simple_recv(pair.server, 0, 64);
     post_simple_send(pair.client, 1, 64);
     EXPECT_RECV(pair.server, 0, RECEIVED);

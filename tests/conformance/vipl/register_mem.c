@@ -119,6 +119,7 @@ TEST(too_many_regions_are_a_resource_error) {
     VIP_ULONG count = 1; /* the endpoint's own */
     VIP_MEM_HANDLE handle, last = 0;
     VIP_RETURN rc;
+    need_limit(end->limits.MaxRegisterRegions);
     while ((rc = enrol(end, buffer, 64, &handle)) == VIP_SUCCESS && count <= end->limits.MaxRegisterRegions) {
         last = handle;
         ++count;

@@ -30,7 +30,7 @@ TEST(no_receive_unreliable) {
     Pair pair = connected_pair(VIP_SERVICE_UNRELIABLE);
     post_simple_send(pair.client, 0, 64);
     EXPECT_SEND(pair.client, 0, SENT);
-    await_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
+    await_target_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
     still_connected(&pair);
 }
 
@@ -39,7 +39,7 @@ TEST(no_receive_reliable_delivery) {
     post_simple_recv(pair.client, 0, 64);
     post_simple_send(pair.client, 0, 64);
     EXPECT_SEND(pair.client, 0, SENT); /* the data has left */
-    await_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
+    await_target_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
     both_lost(&pair);
     EXPECT_RECV(pair.client, 0, RECEIVED | FLUSHED);
 }
@@ -49,7 +49,7 @@ TEST(no_receive_reliable_reception) {
     post_simple_recv(pair.client, 0, 64);
     post_simple_send(pair.client, 0, 64);
     EXPECT_SEND(pair.client, 0, SENT | VIP_STATUS_REMOTE_DESC_ERROR);
-    await_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
+    await_target_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
     both_lost(&pair);
     EXPECT_RECV(pair.client, 0, RECEIVED | FLUSHED);
 }
@@ -58,7 +58,7 @@ TEST(no_receive_for_a_large_message) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_RECEPTION);
     CHECK_RC(post_send(pair.client, 0, send_work(pair.client, BIG_AT, 1024 * 1024)), VIP_SUCCESS);
     EXPECT_SEND(pair.client, 0, SENT | VIP_STATUS_REMOTE_DESC_ERROR);
-    await_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
+    await_target_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
     both_lost(&pair);
 }
 
@@ -68,7 +68,7 @@ static void no_receive_for_immediate(VIP_RELIABILITY_LEVEL level, VIP_UINT32 sta
     Work work = rdma_work(pair.client, VIP_CONTROL_OP_RDMAWRITE, SEND_AT(0), 64, pair.server, RECV_AT(0));
     CHECK_RC(post_send(pair.client, 0, with_immediate(work, 1)), VIP_SUCCESS);
     EXPECT_SEND(pair.client, 0, status);
-    await_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
+    await_target_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
     if (level == VIP_SERVICE_UNRELIABLE) {
         still_connected(&pair);
     } else {
@@ -200,7 +200,7 @@ TEST(recovery_after_an_error) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
     post_simple_send(pair.client, 0, 64);
     EXPECT_SEND(pair.client, 0, SENT);
-    await_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
+    await_target_error(pair.server, VIP_ERROR_RECVQ_EMPTY);
     both_lost(&pair);
     CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
     CHECK_RC(disconnect(pair.server), VIP_SUCCESS);
