@@ -18,7 +18,7 @@ constexpr std::size_t batch = 16;
 
 }  // namespace
 
-CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init) noexcept
+CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init)
     : device_(device),
       context_(init.context),
       channel_(static_cast<Channel*>(init.channel)),

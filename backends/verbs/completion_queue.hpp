@@ -67,7 +67,7 @@ private:
         WorkQueue* queue;  ///< whose place it takes; null: nobody's
     };
 
-    CompletionQueue(Device& device, const backend::CompletionQueueInit& init) noexcept;
+    CompletionQueue(Device& device, const backend::CompletionQueueInit& init);
     Status grow(std::uint32_t places) noexcept;
     void drain() noexcept;
     void notify() noexcept;

@@ -32,6 +32,9 @@ int timeout_ms(const Deadline& deadline) noexcept {
     return left < 0 ? resolution_ms : std::clamp(left, 1, resolution_ms);
 }
 
+/// For want of memory librdmacm fails with -1, which it takes for an errno later.
+bool lacks_memory(int error) noexcept { return error == ENOMEM || error == EPERM; }
+
 std::uint8_t at_most(int supported, std::uint8_t wanted) noexcept {
     return static_cast<std::uint8_t>(std::clamp(supported, 0, static_cast<int>(wanted)));
 }
@@ -77,8 +80,6 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
     if (!id.ok()) return id.status();
     return request(parameters, std::move(*id));
 } catch (const std::bad_alloc&) {
-    const std::lock_guard lock(nic().control());
-    end_attempt({.kind = Kind::Unreachable});
     return {Code::NoResources, "out of memory"};
 }
 
@@ -92,7 +93,7 @@ Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) 
     IdOwner id(raw);
     const int patience = timeout_ms(parameters.deadline);
     if (rdma_resolve_addr(id.get(), from.get(), to.get(), patience) != 0 || rdma_resolve_route(id.get(), patience) != 0)
-        return Status(Code::Unreachable, "no way to the host", errno);
+        return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no way to the host", errno);
     // From here on its events are the agent's.
     if (rdma_migrate_id(id.get(), nic().agent().channel()) != 0) return Status::from_errno(errno, "rdma_migrate_id");
     return id;

@@ -7,20 +7,32 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <system_error>
+
+#include "core/status.hpp"
 
 namespace viaduct::verbs {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Not by fs::directory_iterator: that of libstdc++ ends the process where memory is lacking.
+/// What the system does not show is not there, but for want of memory or descriptors.
+void check_exhausted(const char* call) {
+    if (Status::from_errno(errno, call).code() == Code::NoResources)
+        throw std::system_error(errno, std::generic_category(), call);
+}
+
+/// None where there is no such directory. Not by fs::directory_iterator: that of libstdc++ ends the process where
+/// memory is lacking.
 std::vector<fs::path> entries_of(const fs::path& directory) {
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(directory.c_str()), closedir);
+    if (stream == nullptr) check_exhausted("opendir");
     std::vector<fs::path> found;
     while (const dirent* entry = stream == nullptr ? nullptr : readdir(stream.get()))
         if (entry->d_name[0] != '.') found.push_back(directory / entry->d_name);
@@ -74,7 +86,10 @@ std::vector<Interface> find_interfaces() {
     const auto devices = rdma_devices();
     if (devices.empty()) return found;
     ifaddrs* list = nullptr;
-    if (getifaddrs(&list) != 0) return found;
+    if (getifaddrs(&list) != 0) {
+        check_exhausted("getifaddrs");
+        return found;
+    }
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
     for (const int family : {AF_INET, AF_INET6})
         for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {

@@ -21,7 +21,8 @@ struct Interface {
 
 /// One for each address of a network interface with an RDMA device behind it: IPv4 first, then IPv6, each in the
 /// system's order. Link-local addresses mean nothing without their interface and are left out. Reads files only:
-/// nothing stays open that a child of this process would inherit.
+/// nothing stays open that a child of this process would inherit. Throws std::bad_alloc, and std::system_error
+/// where descriptors are lacking.
 std::vector<Interface> find_interfaces();
 
 /// A socket address of 4 or 16 bytes of host and a port in host order; family AF_UNSPEC for other hosts.

@@ -85,7 +85,7 @@ public:
     void add(std::unique_ptr<Request> request);
 
 private:
-    Listener(std::shared_ptr<Nic> nic, const Service& service) noexcept
+    Listener(std::shared_ptr<Nic> nic, const Service& service)
         : nic_(std::move(nic)), port_(port_of(service)), service_(fingerprint(service)) {}
 
     std::shared_ptr<Nic> nic_;

@@ -34,8 +34,8 @@ Result<HostAddress> find_source(const HostAddress& host) noexcept {
 
 std::uint32_t Provider::device_count() const noexcept try {
     return static_cast<std::uint32_t>(find_interfaces().size());
-} catch (const std::bad_alloc&) {
-    return 0;
+} catch (const std::exception&) {
+    return 1;  // perhaps; who opens it learns what is lacking
 }
 
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept try {
@@ -47,7 +47,7 @@ Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, Dev
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 } catch (const std::system_error& error) {
-    return Status::from_errno(error.code().value(), "thread of the device");
+    return Status::from_errno(error.code().value(), "devices of the system, or a thread");
 }
 
 Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept try {
@@ -59,6 +59,8 @@ Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept try {
     return static_cast<std::uint32_t>(found - interfaces.begin());
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
+} catch (const std::system_error& error) {
+    return Status::from_errno(error.code().value(), "devices of the system");
 }
 
 backend::Provider* verbs_provider() noexcept {

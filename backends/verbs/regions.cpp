@@ -32,6 +32,8 @@ bool is_readable(const void* address, std::uint64_t length) {
     const auto wanted = reinterpret_cast<std::uintptr_t>(address);
     std::uintptr_t covered = wanted;
     std::ifstream maps("/proc/self/maps");
+    if (!maps) throw std::bad_alloc();  // nothing else keeps a process from this file
+    maps.exceptions(std::ios::badbit);
     for (std::string line; covered < wanted + length && std::getline(maps, line);) {
         std::uintptr_t begin = 0;
         std::uintptr_t end = 0;
