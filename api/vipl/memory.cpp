@@ -84,6 +84,7 @@ VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_
         if (region == nullptr || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
         const Ptag* ptag = find_ptag(*nic, MemAttribs->Ptag);
         if (ptag == nullptr) return VIP_INVALID_PTAG;
+        if (!nic->attributes().capabilities.keeps_keys) return VIP_ERROR_NOT_SUPPORTED;  // the program has the handle
         const std::lock_guard lock(nic->region_attributes);
         return to_return(region->modify(ptag->domain(), access_of(*MemAttribs)));
     });
