@@ -2,8 +2,8 @@
  * The harness of the conformance programs: named cases, checks, and helper processes that run calls for a case.
  *
  * Each case runs in a process of its own, under a guard of 20 seconds (a minute with a sanitizer; times
- * CONFORMANCE_PATIENCE, where the environment has it); a crash or a hang is one failed case. A failed check ends its case at once, in whichever of its processes it happens.
- * Usage: PROGRAM [--list | CASE...]
+ * CONFORMANCE_PATIENCE, where the environment has it); a crash or a hang is one failed case. A failed check ends its
+ * case at once, in whichever of its processes it happens. Usage: PROGRAM [--list | CASE...]
  *
  * Every suite has a conformance.h of its own, which adds the header under test and the names of its return codes.
  */

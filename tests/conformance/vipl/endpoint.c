@@ -405,6 +405,13 @@ VIP_ERROR_DESCRIPTOR await_error(Endpoint *end, VIP_ERROR_CODE code) {
     return query.error;
 }
 
+void await_loss(const Pair *pair) {
+    await_error(pair->client, VIP_ERROR_CONN_LOST);
+    await_error(pair->server, VIP_ERROR_CONN_LOST);
+    CHECK_EQ(state_of(pair->client), VIP_STATE_ERROR);
+    CHECK_EQ(state_of(pair->server), VIP_STATE_ERROR);
+}
+
 void await_target_error(Endpoint *end, VIP_ERROR_CODE code) {
     if (!is_hardware(end)) await_error(end, code);
 }

@@ -93,8 +93,8 @@ Pair connected_pair_with(Options options);
 /* ---- What a NIC can do ------------------------------------------------------------------------------------------- */
 
 /*
- * Whether the NIC is RDMA hardware, or the emulation of it: docs/conformance.md, "VIPL: on RDMA hardware", tells what is
- * different there. The NICs of a library that needs none have addresses within 127.0.0.0/8.
+ * Whether the NIC is RDMA hardware, or the emulation of it: docs/conformance.md, "VIPL: on RDMA hardware", tells what
+ * is different there. The NICs of a library that needs none have addresses within 127.0.0.0/8.
  */
 int is_hardware(const Endpoint *end);
 
@@ -217,6 +217,10 @@ Completion check_completion(const char *file, int line, Completion completion, i
 #define EXPECT_SEND(end, slot, status) check_completion(__FILE__, __LINE__, send_wait((end), LONG_MS), (slot), (status))
 #define EXPECT_RECV(end, slot, status) check_completion(__FILE__, __LINE__, recv_wait((end), LONG_MS), (slot), (status))
 
+/* A receive has failed that was too small for its message; Soft-RoCE takes it for one without the right to write. */
+Completion check_too_small(const char *file, int line, Endpoint *end, int slot);
+#define EXPECT_TOO_SMALL(end, slot) check_too_small(__FILE__, __LINE__, (end), (slot))
+
 #define SENT (VIP_STATUS_DONE | VIP_STATUS_OP_SEND)
 #define RECEIVED (VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE)
 #define WRITTEN (VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_WRITE)
@@ -238,10 +242,16 @@ VIP_UINT8 *data_at(const Endpoint *end, size_t offset);
 void fill(Endpoint *end, size_t offset, size_t length, unsigned seed);
 int filled(Endpoint *end, size_t offset, size_t length, unsigned seed);
 
+/* Changes what is allowed with memory, or ends the case where the NIC cannot do that. */
+void set_mem_attributes(Endpoint *end, void *memory, VIP_MEM_HANDLE handle, VIP_MEM_ATTRIBUTES attribs);
+
 /* Waits for the next error with this code and takes it off the record. */
 VIP_ERROR_DESCRIPTOR await_error(Endpoint *end, VIP_ERROR_CODE code);
 
-/* The same for an error at the target of what another VI sends, of which hardware may tell nothing. */
+/* Both ends get VIP_ERROR_CONN_LOST and enter the Error state. */
+void await_loss(const Pair *pair);
+
+/* await_error() for an error at the target of what another VI sends, of which hardware may tell nothing. */
 void await_target_error(Endpoint *end, VIP_ERROR_CODE code);
 int count_errors(Endpoint *end, VIP_ERROR_CODE code);
 

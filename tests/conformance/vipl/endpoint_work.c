@@ -154,6 +154,13 @@ Completion check_completion(const char *file, int line, Completion completion, i
     return completion;
 }
 
+Completion check_too_small(const char *file, int line, Endpoint *end, int slot) {
+    Completion completion = recv_wait(end, LONG_MS);
+    VIP_UINT32 error = VIP_STATUS_LENGTH_ERROR;
+    if (is_hardware(end) && completion.status == (RECEIVED | VIP_STATUS_PROTECTION_ERROR)) error = completion.status;
+    return check_completion(file, line, completion, slot, RECEIVED | error);
+}
+
 static void do_cq_done(Endpoint *end, void *argument) {
     CqEntry *entry = argument;
     entry->rc = VipCQDone(end->cq, &entry->vi, &entry->recv_queue);
@@ -207,6 +214,12 @@ static void do_compare(Endpoint *end, void *argument) {
 void fill(Endpoint *end, size_t offset, size_t length, unsigned seed) {
     Pattern pattern = {offset, length, seed, 0};
     at(end, do_fill, &pattern, sizeof pattern);
+}
+
+void set_mem_attributes(Endpoint *end, void *memory, VIP_MEM_HANDLE handle, VIP_MEM_ATTRIBUTES attribs) {
+    VIP_RETURN rc = VipSetMemAttributes(end->nic, memory, handle, &attribs);
+    if (is_hardware(end) && rc == VIP_ERROR_NOT_SUPPORTED) skip("the NIC cannot change what is registered");
+    CHECK_RC(rc, VIP_SUCCESS);
 }
 
 int filled(Endpoint *end, size_t offset, size_t length, unsigned seed) {

@@ -91,7 +91,7 @@ TEST(changing_attributes_moves_the_use_of_a_tag) {
     vi_attribs.Ptag = mem_attribs.Ptag = next;
     CHECK_RC(VipSetViAttributes(end->vi, &vi_attribs), VIP_SUCCESS);
     CHECK_RC(VipDestroyPtag(end->nic, end->ptag), VIP_ERROR_RESOURCE); /* the region still uses it */
-    CHECK_RC(VipSetMemAttributes(end->nic, end->memory, end->handle, &mem_attribs), VIP_SUCCESS);
+    set_mem_attributes(end, end->memory, end->handle, mem_attribs);
     CHECK_RC(VipDestroyPtag(end->nic, end->ptag), VIP_SUCCESS);
     CHECK_RC(VipDestroyPtag(end->nic, next), VIP_ERROR_RESOURCE);
 }

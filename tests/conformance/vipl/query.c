@@ -185,7 +185,7 @@ TEST(mem_attributes_are_as_registered_and_as_set) {
     CHECK_RC(VipQueryMem(end->nic, end->memory, end->handle, &found), VIP_SUCCESS);
     CHECK(found.Ptag == end->ptag && found.EnableRdmaWrite == VIP_TRUE && found.EnableRdmaRead == VIP_TRUE);
     CHECK_RC(VipCreatePtag(end->nic, &next.Ptag), VIP_SUCCESS);
-    CHECK_RC(VipSetMemAttributes(end->nic, end->memory, end->handle, &next), VIP_SUCCESS);
+    set_mem_attributes(end, end->memory, end->handle, next);
     CHECK_RC(VipQueryMem(end->nic, end->memory, end->handle, &found), VIP_SUCCESS);
     CHECK(found.Ptag == next.Ptag && found.EnableRdmaWrite == VIP_FALSE && found.EnableRdmaRead == VIP_TRUE);
 }
