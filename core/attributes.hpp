@@ -51,6 +51,7 @@ struct Capabilities {
     bool tells_target = true;           ///< of messages without a receive, and of RDMA that was refused
     bool survives_bad_receives = true;  ///< unreliable connections go on after a receive that failed
     bool unreliable_waits = true;       ///< unreliable messages for shared receives wait; else they are dropped
+    bool pages_on_demand = true;        ///< registered memory may be such as cannot be pinned (DAX files)
     bool keeps_keys = true;             ///< a region that is modified keeps its key
     bool flush_by_write = true;         ///< the right to write is enough for a flush; else it takes that to read
     bool bounds_completions = true;     ///< messages for shared receives wait for room in the completion queue

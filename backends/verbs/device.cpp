@@ -47,6 +47,7 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
                                .tells_target = false,
                                .survives_bad_receives = false,
                                .unreliable_waits = false,
+                               .pages_on_demand = nic.pages_on_demand(),
                                .keeps_keys = false,
                                .flush_by_write = false,
                                .bounds_completions = false};

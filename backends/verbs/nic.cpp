@@ -66,8 +66,11 @@ Status Nic::open_device() {
     if (!place.ok()) return place.status();
     context_ = open_context(place.value().device);
     if (context_ == nullptr) return Status::from_errno(errno, "ibv_open_device");
-    if (const int error = ibv_query_device(context_.get(), &limits_); error != 0)
-        return Status::from_errno(error, "ibv_query_device");
+    ibv_device_attr_ex limits{};
+    if (const int error = ibv_query_device_ex(context_.get(), nullptr, &limits); error != 0)
+        return Status::from_errno(error, "ibv_query_device_ex");
+    limits_ = limits.orig_attr;
+    pages_on_demand_ = (limits.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
     if (const int error = ibv_query_port(context_.get(), place.value().port, &port_); error != 0)
         return Status::from_errno(error, "ibv_query_port");
     has_unreliable_ = probe_unreliable();

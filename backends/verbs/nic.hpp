@@ -29,6 +29,7 @@ public:
     const ibv_port_attr& port() const noexcept { return port_; }
     const HostAddress& host() const noexcept { return host_; }
     bool has_unreliable() const noexcept { return has_unreliable_; }
+    bool pages_on_demand() const noexcept { return pages_on_demand_; }
     RegionTable& regions() noexcept { return regions_; }
     Agent& agent() noexcept { return *agent_; }
     std::mutex& control() noexcept { return agent_->control(); }
@@ -49,6 +50,7 @@ private:
     ibv_device_attr limits_{};
     ibv_port_attr port_{};
     bool has_unreliable_ = false;
+    bool pages_on_demand_ = false;
     RegionTable regions_;
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>> ports_;
     std::unordered_map<std::uint32_t, Endpoint*> endpoints_;

@@ -47,6 +47,9 @@ bool is_readable(const void* address, std::uint64_t length) {
 /// Registers memory, without the right to write where that cannot be had: the pages are read-only.
 Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t length, int& flags) {
     RegionOwner region(ibv_reg_mr(domain, address, length, flags));
+    // Files on persistent memory cannot be pinned; devices that page on demand take them all the same.
+    if (region == nullptr && errno == EOPNOTSUPP)
+        region.reset(ibv_reg_mr(domain, address, length, flags | IBV_ACCESS_ON_DEMAND));
     if (region != nullptr) return region;
     const int error = errno;
     if (!is_readable(address, length)) return Status(Code::InvalidParameter, "memory that is not mapped", error);

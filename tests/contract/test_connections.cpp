@@ -80,6 +80,28 @@ TEST_CASE_METHOD(EveryBackend, "connection: private data may be as long as the d
     CHECK(std::ranges::all_of(answer.subspan(limit), [](std::uint8_t byte) { return byte == 0; }));
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: what is too long for a request is refused, and the endpoint stays idle") {
+    const auto& attributes = near.device->attributes();
+    const auto listener = far.listen("service");
+    Port client(near);
+    auto parameters = parameters_for(near, far.address("service"));
+    parameters.local = near.exact_address(std::string(attributes.max_service_bytes, 's'));
+    parameters.private_data = private_data_of(std::string(attributes.max_private_data_bytes, 'x'));
+    const Status status = client.endpoint->connect(parameters);
+    if (!status.ok()) {
+        CHECK(status.code() == Code::InvalidParameter);
+        CHECK(client.endpoint->state() == EndpointState::Unconnected);
+        CHECK(client.quiet());
+        parameters.private_data = {};
+        must(client.endpoint->connect(parameters));
+    }
+    const auto request = next_request(*listener);
+    CHECK(request->remote_address() == parameters.local);
+    CHECK(request->private_data() == parameters.private_data);
+    must(request->reject({}));
+    CHECK(client.event().kind == Kind::Rejected);
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of its siblings, by number") {
     const auto& hosts = near.device->attributes().local_hosts;
     REQUIRE(hosts.size() == provider->device_count());
