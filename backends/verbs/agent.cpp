@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 
 #include "core/log.hpp"
 #include "core/thread.hpp"
@@ -204,7 +205,11 @@ void Agent::forget(Link& link) noexcept {
     *at = link.next_in_error_;
 }
 
-void Agent::adopt(std::unique_ptr<Link> link) noexcept { orphans_.add(std::move(link)); }
+void Agent::adopt(std::unique_ptr<Link> link) noexcept try {
+    orphans_.add(std::move(link));
+} catch (const std::bad_alloc&) {
+    return;  // the link ends at once, and the peer is refused
+}
 
 void Agent::Orphanage::add(std::unique_ptr<Link> link) {
     link->hand_over(*this);

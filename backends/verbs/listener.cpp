@@ -109,7 +109,7 @@ void ListeningPort::on_event(ManagerEvent& event) noexcept try {
 Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, const Address& local,
                                                    backend::Sharing sharing) {
     std::unique_ptr<Listener> listener(new Listener(std::move(nic), local.service));
-    if (listener->readable_.fd() < 0) return Status(Code::NoResources, "eventfd");
+    if (listener->readable_.fd() < 0) return Status::from_errno(errno, "eventfd");
     const std::lock_guard lock(listener->nic_->control());
     auto& ports = listener->nic_->ports();
     auto found = ports.find(listener->port_);
@@ -127,7 +127,7 @@ Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, con
 
 Listener::~Listener() {
     if (!listening_) return;
-    std::deque<std::unique_ptr<Request>> left;
+    std::list<std::unique_ptr<Request>> left;
     {
         const std::lock_guard lock(nic_->control());
         const auto port = nic_->ports().find(port_);
@@ -150,10 +150,12 @@ void Listener::add(std::unique_ptr<Request> request) {
 
 Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept {
     std::unique_ptr<Request> request;
-    std::deque<std::unique_ptr<Request>> given_up;  // destroyed without the lock
+    std::list<std::unique_ptr<Request>> given_up;  // destroyed without the lock
     const std::lock_guard lock(nic_->control());
-    while (request == nullptr && !requests_.empty()) {
-        if (!requests_.front()->given_up()) request = std::move(requests_.front());
+    while (!requests_.empty() && requests_.front()->given_up())
+        given_up.splice(given_up.end(), requests_, requests_.begin());
+    if (!requests_.empty()) {
+        request = std::move(requests_.front());
         requests_.pop_front();
     }
     readable_.set(!requests_.empty());

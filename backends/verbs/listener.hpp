@@ -2,7 +2,7 @@
 // Listeners, the port of the connection manager that they share, and the requests that arrive there.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -93,7 +93,7 @@ private:
     const std::uint64_t service_;
     bool listening_ = false;
     mutable ReadableFlag readable_;
-    std::deque<std::unique_ptr<Request>> requests_;
+    std::list<std::unique_ptr<Request>> requests_;
 };
 
 }  // namespace viaduct::verbs
