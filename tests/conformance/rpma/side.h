@@ -54,6 +54,9 @@ typedef struct {
 /* The address that both sides use: CONFORMANCE_ADDRESS, or else that of this host. */
 const char *test_address(void);
 
+/* Whether that is software on this host, which knows more than a device: who died, and what a queue really holds. */
+bool on_loopback(void);
+
 /* The device of that address, and a peer on it. */
 struct ibv_context *test_device(void);
 struct rpma_peer *new_peer(void);
@@ -86,6 +89,9 @@ Pair open_pair_of(Options client, Options server);
 void pair_connect(const Pair *pair);
 Pair connected_pair(Options options);
 Pair connected_pair_of(Options client, Options server);
+
+/* The client hangs up, the server follows, and both know. */
+void pair_hang_up(const Pair *pair);
 
 void pair_close(const Pair *pair);
 
@@ -122,6 +128,12 @@ enum rpma_conn_event next_event(Side *side);
 bool event_waits(Side *side); /* on the descriptor of rpma_conn_get_event_fd */
 void expect_event(const char *file, int line, Side *side, enum rpma_conn_event expected);
 #define EXPECT_EVENT(side, expected) expect_event(__FILE__, __LINE__, (side), (expected))
+
+/* The other process is dead. On a device the kernel hangs up for it. */
+#define EXPECT_DEATH(side) EXPECT_EVENT(side, on_loopback() ? RPMA_CONN_LOST : RPMA_CONN_CLOSED)
+
+/* An operation failed, and the connection with it. A device tells by the completion alone. */
+#define EXPECT_BREAK(side) (on_loopback() ? EXPECT_EVENT(side, RPMA_CONN_LOST) : (void)0)
 
 /* ---- Work and completions ---------------------------------------------------------------------------------------- */
 
@@ -168,6 +180,14 @@ struct ibv_wc expect_wc(const char *file, int line, Side *side, Queue queue, uin
 #define EXPECT_DONE(side, context) expect_wc(__FILE__, __LINE__, (side), MAIN_CQ, (context), IBV_WC_SUCCESS)
 #define EXPECT_RECEIVED(side, context) expect_wc(__FILE__, __LINE__, (side), RECV_CQ, (context), IBV_WC_SUCCESS)
 #define EXPECT_WC(side, queue, context, status) expect_wc(__FILE__, __LINE__, (side), (queue), (context), (status))
+
+/* Waits for an error: the one given, or on a device the one that it finds best. */
+void expect_failed(const char *file, int line, Side *side, Queue queue, uint64_t context, enum ibv_wc_status status);
+#define EXPECT_FAILED(side, queue, context, status) \
+    expect_failed(__FILE__, __LINE__, (side), (queue), (context), (status))
+
+/* Posts the work until there is no room: at least `size` times, and on loopback no more. Returns how often. */
+unsigned fill_queue(Side *side, Work work, unsigned size);
 
 /* Nothing is left on either queue. */
 void expect_no_wc(Side *side);

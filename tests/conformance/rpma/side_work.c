@@ -103,6 +103,21 @@ struct ibv_wc expect_wc(const char *file, int line, Side *side, Queue queue, uin
     return wc;
 }
 
+void expect_failed(const char *file, int line, Side *side, Queue queue, uint64_t context, enum ibv_wc_status status) {
+    struct ibv_wc wc = next_wc(side, queue);
+    check_equal(file, line, "wr_id", wc.wr_id, context);
+    if (wc.status == IBV_WC_SUCCESS || on_loopback()) check_equal(file, line, "status", wc.status, status);
+}
+
+unsigned fill_queue(Side *side, Work work, unsigned size) {
+    unsigned posted = 0;
+    int rc = 0;
+    for (; rc == 0 && posted < 4 * size + 100; posted += rc == 0) rc = post(side, work);
+    CHECK_RC(rc, RPMA_E_PROVIDER);
+    CHECK(on_loopback() ? posted == size : posted >= size);
+    return posted;
+}
+
 void expect_no_wc(Side *side) {
     struct ibv_wc wc;
     CHECK(!poll_wc(side, MAIN_CQ, &wc));
@@ -119,15 +134,13 @@ void tell(Side *from, Side *to) {
 
 Pair pair_with_full_queue(void) {
     Pair pair = connected_pair((Options){.sq_size = 2});
-    for (uint64_t i = 0; i < 2; ++i) CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = 8, .context = i}));
+    fill_queue(pair.client, (Work){.operation = SEND, .length = 8}, 2);
     return pair;
 }
 
 Pair closed_pair(void) {
     Pair pair = connected_pair((Options){0});
-    disconnect(pair.client);
-    EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
-    EXPECT_EVENT(pair.server, RPMA_CONN_CLOSED);
+    pair_hang_up(&pair);
     return pair;
 }
 
