@@ -113,6 +113,7 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
     // The program learns by an event what hardware would find out later.
     const bool nobody_there = status.code() == Code::NoListener;
     if (!nobody_there && status.code() != Code::Unreachable) return failed(status);
+    ended_ = true;
     events_.push(nobody_there ? RPMA_CONN_REJECTED : RPMA_CONN_UNREACHABLE);
     return 0;
 }
@@ -126,22 +127,23 @@ int Conn::accept(backend::ConnectionRequest& request, const PrivateData& private
 }
 
 int Conn::disconnect() noexcept {
-    if (!established_) return failed({Code::InvalidState, "disconnecting what was never connected"});
     log(RPMA_LOG_LEVEL_NOTICE, "disconnecting\n");
     endpoint_->disconnect();
     endpoint_->fail();  // what is posted from now on is flushed, receives included
-    if (closed_.exchange(true)) return 0;
+    if (ended_.exchange(true)) return 0;
     events_.discard_if([](rpma_conn_event event) { return event == RPMA_CONN_LOST; });
     events_.push(RPMA_CONN_CLOSED);
     return 0;
 }
 
 void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
-    if (event.kind == ConnectionEventKind::Established) {
+    const bool established = event.kind == ConnectionEventKind::Established;
+    const bool lost = event.kind == ConnectionEventKind::Lost;  // disconnecting is still to come
+    if (established) {
         private_data_ = event.private_data;
         established_ = true;
     }
-    if (event.kind == ConnectionEventKind::Disconnected && closed_.exchange(true)) return;
+    if (!established && !lost && ended_.exchange(true)) return;
     events_.push(to_event(event.kind));
 }
 

@@ -67,8 +67,8 @@ private:
     const std::shared_ptr<ProtectionDomain> domain_;
     const int timeout_ms_;
     std::atomic<bool> established_{false};
-    std::atomic<bool> closed_{false};  // RPMA_CONN_CLOSED was told
-    PrivateData private_data_;         // of the peer; set before private_data_known_ is
+    std::atomic<bool> ended_{false};  // its last event was told: rejected, unreachable or closed
+    PrivateData private_data_;        // of the peer; set before private_data_known_ is
     std::atomic<bool> private_data_known_{false};
     EventChannel<rpma_conn_event> events_{3};  // at most: established, lost, closed
     Registration<Conn> registration_;

@@ -194,7 +194,7 @@ TEST(conn_next_event__unreachable_when_nobody_answers_in_time) {
     Pair pair = open_pair((Options){.timeout_ms = (int)SHORT_MS});
     request_of(&pair);
     EXPECT_EVENT(pair.client, RPMA_CONN_UNREACHABLE);
-    CHECK_RC(rpma_conn_disconnect(pair.client->conn), RPMA_E_PROVIDER);
+    disconnect(pair.client);
 }
 
 TEST(conn_next_event__unreachable_while_the_server_holds_the_request) {
