@@ -38,6 +38,7 @@ mount_writable() {
 # Commands for ip(8): two addresses, at the ends of one wire. Both ends are of this one system, which would deliver what
 # is sent to an address of its own without a wire. So the table of local addresses is asked only for what came in by the
 # wire, and for what an address sends to itself; all else takes the wire from the other end, or is unreachable.
+# A third one is alone with itself.
 network() {
     local number address
     echo "link set lo up"
@@ -52,15 +53,18 @@ network() {
         echo "rule add pref 11 to $address lookup main"
         echo "rule add pref 12 to $address unreachable"
     done
+    echo "link add veth3 mtu 9000 type veth peer name veth4 mtu 9000"
+    echo "link set veth4 up"
+    echo "address add 10.0.0.3 dev veth3"
 }
 
 set_up_hosts() {
     hostname host1
-    printf '%s\n' '10.0.0.1 host1' '10.0.0.2 host2' >>/etc/hosts
+    printf '%s\n' '10.0.0.1 host1' '10.0.0.2 host2' '10.0.0.3 host3' >>/etc/hosts
     echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
     echo 1 >/proc/sys/net/ipv6/conf/default/addr_gen_mode # no IPv6 addresses there
     network | /bin/ip -batch -
-    /usr/local/bin/host-up 1 2
+    /usr/local/bin/host-up 1 2 3
 }
 
 # Runs the command in a control group, by which all that it leaves running can be ended.
