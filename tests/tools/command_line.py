@@ -26,11 +26,11 @@ class Running:
         self.log = ""
 
     def wait_for(self, text):
-        """Reads on until a line has the text."""
+        """Reads on until a line has the text; returns the line."""
         for line in self.process.stdout:
             self.log += line
             if text in line:
-                return
+                return line
         raise AssertionError(f"never said '{text}': {self.log}")
 
     def kill(self):
@@ -71,11 +71,12 @@ reserved = []  # sockets, open to the end of the script
 
 
 class Server(Running):
+    """Listens on the second device, for clients on the first one: where these are cards, the wire is between them."""
+
     def __init__(self, command, service):
-        super().__init__([*command, "--listen", service])
+        super().__init__([*command, "--device", "1", "--listen", service])
         self.service = service
-        self.target = f"localhost:{service}"
-        self.wait_for("listening on")
+        self.target = self.wait_for("listening on").split()[2]
 
 
 class Tool:

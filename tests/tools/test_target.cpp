@@ -50,6 +50,14 @@ TEST_CASE("hosts") {
     CHECK(text_of(device) == "127.0.0.3");
 }
 
+TEST_CASE("hosts of a network") {
+    const Host device = host_of(192, 0, 2, 1);
+    CHECK(resolve_host("192.0.2.1", device) == device);
+    CHECK(resolve_host("192.0.2.77", device) == host_of(192, 0, 2, 77));
+    CHECK(resolve_host("127.0.0.2", device) == device);
+    CHECK(resolve_host("localhost", device) == device);
+}
+
 TEST_CASE("sizes") {
     CHECK(parse_size("0") == 0);
     CHECK(parse_size("64") == 64);

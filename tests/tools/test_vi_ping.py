@@ -4,7 +4,7 @@
 import json
 import signal
 
-from command_line import APIS, Tool, check, finish
+from command_line import APIS, Tool, check, finish, free_service
 
 
 def test_information(tool):
@@ -58,6 +58,14 @@ def test_replies(tool):
 
 def options_for(server):
     return ["-c", "3", "-i", "0", "-W", "20", server.target]
+
+
+def test_names_of_this_host(tool):
+    service = free_service()
+    with tool.start("--listen", service) as server:
+        server.wait_for("listening on")
+        for host in "localhost", "127.0.0.1":
+            tool.run("-c", "1", "-W", "20", f"{host}:{service}")
 
 
 def test_json(tool):

@@ -26,8 +26,7 @@ Host bytes_of(const in_addr& address) {
 
 bool in_loopback_network(const in_addr& address) { return ntohl(address.s_addr) >> 24 == 127; }
 
-bool of_this_host(const in_addr& address) {
-    if (in_loopback_network(address)) return true;
+bool is_interface(const in_addr& address) {
     ifaddrs* list = nullptr;
     if (getifaddrs(&list) != 0) return false;
     const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
@@ -37,6 +36,8 @@ bool of_this_host(const in_addr& address) {
     }
     return false;
 }
+
+bool of_loopback_device(const Host& host) { return host.size() == sizeof(in_addr) && host.span()[0] == 127; }
 
 in_addr look_up(const std::string& name) {
     addrinfo hints{};
@@ -109,8 +110,9 @@ Host resolve_host(const std::string& host, const Host& local_host) {
     in_addr address{};
     const bool dotted = inet_pton(AF_INET, host.c_str(), &address) == 1;
     if (!dotted) address = look_up(host);
+    if (!of_loopback_device(local_host)) return in_loopback_network(address) ? local_host : bytes_of(address);
     if (dotted && in_loopback_network(address)) return bytes_of(address);
-    return of_this_host(address) ? local_host : bytes_of(address);
+    return in_loopback_network(address) || is_interface(address) ? local_host : bytes_of(address);
 }
 
 Address resolve(const Target& target, const DeviceInfo& device) {

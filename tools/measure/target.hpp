@@ -30,9 +30,9 @@ struct Target {
 /// Splits HOST[:SERVICE]. Throws Error.
 Target parse_target(std::string_view text);
 
-/// The address of a host, by name or in dotted form. A name or interface address of this very host means `local_host`,
-/// the device in use; addresses of 127.0.0.0/8 that are typed out stay as they are, since they name devices of the
-/// loopback backend. Throws Error.
+/// The address of a host, by name or in dotted form. What leads to the loopback interface means `local_host`, the
+/// device in use. Devices of the loopback backend are all named within 127.0.0.0/8: for them an address of that network
+/// stays as it is typed, and any other name or address of this host means `local_host`. Throws Error.
 Host resolve_host(const std::string& host, const Host& local_host);
 
 /// The whole address of a target, as seen from a device.
