@@ -20,9 +20,9 @@ std::shared_ptr<backend::Provider> borrow(const char* name) {
 }
 
 constexpr BackendUnderTest backends[] = {
-    {.name = "fake", .several_processes = false, .provider = make_fake},
-    {.name = "loopback", .several_processes = true, .provider = [] { return borrow("loopback"); }},
-    {.name = "verbs", .several_processes = true, .provider = [] { return borrow("verbs"); }},
+    {.name = "fake", .several_processes = false, .by_device = false, .provider = make_fake},
+    {.name = "loopback", .several_processes = true, .by_device = false, .provider = [] { return borrow("loopback"); }},
+    {.name = "verbs", .several_processes = true, .by_device = true, .provider = [] { return borrow("verbs"); }},
 };
 
 /// VIADUCT_BACKEND chooses one of them; else it is the turn of each that has a device here.

@@ -13,6 +13,7 @@ namespace viaduct::testing {
 struct BackendUnderTest {
     std::string_view name;
     bool several_processes;  ///< its connections lead from process to process
+    bool by_device;          ///< hardware reaches the peer's memory, whatever it is
     std::shared_ptr<backend::Provider> (*provider)();
 };
 

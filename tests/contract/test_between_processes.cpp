@@ -53,7 +53,7 @@ int connect_abstract(const std::string& name) {
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "rule 1: RDMA completes while the target process sleeps, whatever the way to its memory") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         for (const std::size_t size : {std::size_t{8}, std::size_t{5000}, std::size_t{1} << 20}) {
             CAPTURE(path.name, size);
             const auto initiator = [&](Wire& wire) {
@@ -98,7 +98,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 2: a send completes while the receiving process sleeps") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         for (const Reliability reliability :
              {Reliability::Unreliable, Reliability::ReliableDelivery, Reliability::ReliableReception}) {
             for (const std::size_t size : {8u, 4000u, 100'000u, 1u << 20}) {
@@ -142,7 +142,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 2: a send completes while t
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 4: another process sees a send after the written data") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         for (const std::size_t size : {std::size_t{8}, std::size_t{70'000}}) {
             CAPTURE(path.name, size);
             constexpr std::uint32_t rounds = 300;
@@ -252,7 +252,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 7: an idle connection costs
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 8: an observer in the target sees an atomic write whole") {
     if (!able().atomic_write) return;
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         const auto writer = [&](Wire& wire) {
             prepare(path);
@@ -297,7 +297,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 8: an observer in the targe
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "processes: messages of every size, both ways, with both sides polling") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         const auto side = [&](bool serves, Wire& wire) {
             prepare(path);
@@ -328,7 +328,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 pieces on every way to the memory") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         constexpr std::size_t gap = 8;
         constexpr std::size_t length = 700;
@@ -451,7 +451,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: an exclusive service 
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: refused writes are reported on every way, or are not") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         for (const RefusedWrite choice : {RefusedWrite::Reported, RefusedWrite::Silent}) {
             for (const std::size_t size : {std::size_t{8}, std::size_t{100'000}}) {
                 CAPTURE(path.name, static_cast<int>(choice), size);

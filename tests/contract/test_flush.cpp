@@ -259,7 +259,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: memory and connections may go while it is
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "flush: completes while the target process sleeps, with the data there") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         for (const FlushTarget to : targets) {
             CAPTURE(path.name, static_cast<int>(to));
             constexpr std::size_t size = 300'000;
@@ -300,7 +300,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: another process finds the data in the file") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         if (path.memory == Memory::Shareable) continue;  // the file's mapping is the memory here
         CAPTURE(path.name);
         constexpr std::size_t size = std::size_t{3} * 4096;
@@ -335,7 +335,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: another process finds the
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: refused by another process as well") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         for (const FlushTarget to : targets) {
             CAPTURE(path.name, static_cast<int>(to));
             const auto initiator = [&](Wire& wire) {

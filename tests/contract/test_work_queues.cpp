@@ -191,7 +191,7 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: what is flushed by a disconnect, or 
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "unsignaled: places come free while the target process sleeps") {
-    for (const Path& path : paths) {
+    for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         constexpr std::uint64_t count = 500;
         const auto initiator = [&](Wire& wire) {

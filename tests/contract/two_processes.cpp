@@ -4,6 +4,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
+
 namespace viaduct::testing {
 
 End::End(backend::Provider& provider, const PortOptions& options) : node(provider), port(node, options) {}
@@ -17,6 +19,16 @@ void End::serve(Wire& wire) {
 void End::call(Wire& wire) {
     wire.await();
     connect_to(port, node.address("between processes"));
+}
+
+std::span<const Path> paths(const BackendUnderTest& backend) noexcept {
+    static constexpr std::array all{
+        Path{.name = "shared mapping", .memory = Memory::Shareable, .process_vm = true},
+        Path{.name = "heap, process_vm_*", .memory = Memory::Heap, .process_vm = true},
+        Path{.name = "heap, process_vm_* refused", .memory = Memory::Heap, .process_vm = false},
+        Path{.name = "shared mapping, process_vm_* refused", .memory = Memory::Shareable, .process_vm = false},
+    };
+    return backend.by_device ? std::span(all).subspan(1, 1) : std::span(all);
 }
 
 void prepare(const Path& path) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tests/contract/backends.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/rig.hpp"
 
@@ -30,12 +31,8 @@ struct Path {
     bool process_vm;
 };
 
-inline constexpr Path paths[] = {
-    {.name = "shared mapping", .memory = Memory::Shareable, .process_vm = true},
-    {.name = "heap, process_vm_*", .memory = Memory::Heap, .process_vm = true},
-    {.name = "heap, process_vm_* refused", .memory = Memory::Heap, .process_vm = false},
-    {.name = "shared mapping, process_vm_* refused", .memory = Memory::Shareable, .process_vm = false},
-};
+/// All of them where memory is shared by the system's means; where a device reaches it, there is one.
+std::span<const Path> paths(const BackendUnderTest& backend) noexcept;
 
 /// Closes the ways that the path does not have, in this process.
 void prepare(const Path& path);
