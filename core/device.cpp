@@ -6,15 +6,23 @@
 namespace viaduct {
 namespace {
 
-/// The provider in force; an error where VIADUCT_BACKEND names none.
-Result<backend::Provider*> provider_in_force() noexcept {
-    const char* wanted = std::getenv("VIADUCT_BACKEND");
-    backend::Provider* provider = find_provider(wanted == nullptr ? "" : wanted);
-    if (provider == nullptr) return Status(Code::InvalidParameter, "VIADUCT_BACKEND names no backend of this build");
-    return provider;
+/// Empty where the variable is not set.
+std::string_view setting(const char* name) noexcept {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
 }
 
 }  // namespace
+
+Result<backend::Provider*> provider_in_force() noexcept {
+    const std::string_view backend = setting("VIADUCT_BACKEND");
+    const std::string_view device = setting("VIADUCT_DEVICE");
+    const bool by_device = backend.empty() && !device.empty();
+    backend::Provider* provider = by_device ? find_provider_of(device) : find_provider(backend);
+    if (provider != nullptr) return provider;
+    return Status(Code::InvalidParameter, by_device ? "VIADUCT_DEVICE names no device of this machine"
+                                                    : "VIADUCT_BACKEND names no backend of this build");
+}
 
 Device::Device(std::unique_ptr<backend::Device> device) noexcept : device_(std::move(device)) {}
 
@@ -24,6 +32,18 @@ Result<std::shared_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
     const auto provider = provider_in_force();
     if (!provider.ok()) return provider.status();
     return open(*provider.value(), index, observer);
+}
+
+Result<std::uint32_t> Device::find(std::string_view name) {
+    const auto provider = provider_in_force();
+    if (!provider.ok()) return provider.status();
+    return provider.value()->find(name);
+}
+
+Result<std::uint32_t> Device::default_number() {
+    const std::string_view device = setting("VIADUCT_DEVICE");
+    if (device.empty()) return std::uint32_t{0};
+    return find(device);
 }
 
 Result<std::uint32_t> Device::route_to(const HostAddress& host) {

@@ -81,13 +81,19 @@ private:
 /// An open device. Its children keep it alive.
 class VIADUCT_EXPORT Device {
 public:
-    /// Opens device number `index` of the backend in force: VIADUCT_BACKEND, else the first one that has a device.
-    /// InvalidParameter: no such device or backend. The observer outlives the device.
+    /// Opens device number `index` of the backend in force: VIADUCT_BACKEND, else that of VIADUCT_DEVICE, else the
+    /// first one that has a device. InvalidParameter: no such device or backend. The observer outlives the device.
     static Result<std::shared_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer);
 
     /// Opens a device of a given provider (tests, tools).
     static Result<std::shared_ptr<Device>> open(backend::Provider& provider, std::uint32_t index,
                                                 DeviceObserver& observer);
+
+    /// The number of the device with a name, with the backend in force. InvalidParameter: none has it.
+    static Result<std::uint32_t> find(std::string_view name);
+
+    /// The number of the device to use where nobody chooses: 0, or that of VIADUCT_DEVICE. InvalidParameter: as find().
+    static Result<std::uint32_t> default_number();
 
     /// The number of the device by which a host is reached, with the backend in force. Unreachable: there is no way.
     static Result<std::uint32_t> route_to(const HostAddress& host);
@@ -111,5 +117,11 @@ private:
 
 /// The provider named "loopback" or "verbs"; with an empty name, the one in force. Null where there is none.
 VIADUCT_EXPORT backend::Provider* find_provider(std::string_view name) noexcept;
+
+/// The provider in force; InvalidParameter where the settings name none.
+VIADUCT_EXPORT Result<backend::Provider*> provider_in_force() noexcept;
+
+/// The provider that has a device with this name. Null where there is none.
+backend::Provider* find_provider_of(std::string_view device) noexcept;
 
 }  // namespace viaduct

@@ -89,7 +89,10 @@ void Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
     });
 }
 
-std::optional<std::uint32_t> device_number(std::string_view name) noexcept {
+namespace {
+
+/// The number in a name that has one.
+std::optional<std::uint32_t> number_in(std::string_view name) noexcept {
     if (name == VINICBASENAME || name == "/dev/via_lo") return 0;
     for (const std::string_view prefix : {VINICBASENAME, "/dev/via_eth", "/dev/clanvi"}) {
         if (!name.starts_with(prefix)) continue;
@@ -101,6 +104,16 @@ std::optional<std::uint32_t> device_number(std::string_view name) noexcept {
     return std::nullopt;
 }
 
+}  // namespace
+
+Result<std::uint32_t> device_number(std::string_view name) {
+    if (name.starts_with("viaduct-")) return Device::find(name);
+    const auto number = number_in(name);
+    if (!number) return Status(Code::InvalidParameter, "no NIC has that name");
+    if (*number == 0) return Device::default_number();
+    return *number;
+}
+
 }  // namespace viaduct::vipl
 
 using namespace viaduct;
@@ -110,8 +123,8 @@ VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
     return guarded([&] {
         if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
         const auto number = device_number(DeviceName);
-        if (!number) return VIP_INVALID_PARAMETER;
-        auto nic = Nic::open(*number);
+        if (!number.ok()) return to_return(number.status());
+        auto nic = Nic::open(number.value());
         if (!nic.ok()) return to_return(nic.status());
         *NicHandle = (*nic).release()->handle();  // the program's, until VipCloseNic
         return VIP_SUCCESS;

@@ -60,8 +60,8 @@ private:
     Registration<Nic> registration_;
 };
 
-/// The number of the device that bears a name: "VINIC", "VINIC<n>" (guide, section 6.5), or a name that libraries of
-/// the time used.
-std::optional<std::uint32_t> device_number(std::string_view name) noexcept;
+/// The number of the device that bears a name: "VINIC", "VINIC<n>" (guide, section 6.5), a name that libraries of the
+/// time used, or one that begins with "viaduct-". InvalidParameter: none does.
+Result<std::uint32_t> device_number(std::string_view name);
 
 }  // namespace viaduct::vipl

@@ -41,7 +41,7 @@ std::vector<Bytes<Address::max_host>> all_hosts() {
 
 DeviceAttributes make_attributes(std::uint32_t index) {
     return {
-        .name = fmt::format("viaduct-lo{}", index),
+        .name = name_of(index),
         .host = host_of(index),
         .local_hosts = all_hosts(),
         .capabilities = {},  // all of them
@@ -78,6 +78,8 @@ Result<std::unique_ptr<Interface>> make_counted(std::atomic<std::uint32_t>& used
 }
 
 }  // namespace
+
+std::string name_of(std::uint32_t index) { return fmt::format("{}{}", name_prefix, index); }
 
 HostAddress host_of(std::uint32_t index) noexcept {
     const std::array<std::uint8_t, 4> bytes{127, 0, 0, static_cast<std::uint8_t>(index + 1)};

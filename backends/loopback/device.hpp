@@ -21,6 +21,8 @@ namespace viaduct::loopback {
 
 /// Devices 0 to 7 have the addresses 127.0.0.1 to 127.0.0.8.
 inline constexpr std::uint32_t device_count = 8;
+inline constexpr std::string_view name_prefix = "viaduct-lo";
+std::string name_of(std::uint32_t index);
 HostAddress host_of(std::uint32_t index) noexcept;
 
 /// The device at an address of this host: any other than those above leads to the first. Nothing for other hosts.

@@ -34,7 +34,7 @@ std::uint32_t max_sges(const ibv_device_attr& limits) noexcept {
 DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& interfaces, std::uint32_t index) {
     const ibv_device_attr& limits = nic.limits();
     DeviceAttributes attributes;
-    attributes.name = "viaduct-" + interfaces[index].net_device;
+    attributes.name = name_of(interfaces[index]);
     attributes.host = interfaces[index].host;
     for (const Interface& interface : interfaces) attributes.local_hosts.push_back(interface.host);
     attributes.capabilities = {.unreliable = nic.has_unreliable(),

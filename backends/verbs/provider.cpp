@@ -50,6 +50,19 @@ Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, Dev
     return Status::from_errno(error.code().value(), "devices of the system, or a thread");
 }
 
+Result<std::uint32_t> Provider::find(std::string_view device) noexcept try {
+    const auto interfaces = find_interfaces();
+    const auto found = std::ranges::find_if(interfaces, [device](const Interface& interface) {
+        return name_of(interface) == device || interface.rdma_device == device;
+    });
+    if (found == interfaces.end()) return Status(Code::InvalidParameter, "no RDMA device has that name");
+    return static_cast<std::uint32_t>(found - interfaces.begin());
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
+} catch (const std::system_error& error) {
+    return Status::from_errno(error.code().value(), "devices of the system");
+}
+
 Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept try {
     const auto source = find_source(host);
     if (!source.ok()) return source.status();

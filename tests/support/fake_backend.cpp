@@ -26,6 +26,12 @@ Result<std::unique_ptr<backend::Device>> FakeProvider::open(std::uint32_t index,
     return std::unique_ptr<backend::Device>(std::make_unique<fake::Device>(world_, index, observer));
 }
 
+Result<std::uint32_t> FakeProvider::find(std::string_view device) noexcept {
+    for (std::uint32_t index = 0; index < fake::World::device_count; ++index)
+        if (device == "fake" + std::to_string(index)) return index;
+    return Status(Code::InvalidParameter, "no fake device has that name");
+}
+
 Result<std::uint32_t> FakeProvider::route_to(const HostAddress& host) noexcept {
     for (std::uint32_t index = 0; index < fake::World::device_count; ++index)
         if (fake::World::host(index) == host) return index;

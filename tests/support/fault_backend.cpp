@@ -183,6 +183,11 @@ Result<std::unique_ptr<backend::Device>> FaultProvider::open(std::uint32_t index
     return wrap<Device>(inner_.open(index, observer), plan);
 }
 
+Result<std::uint32_t> FaultProvider::find(std::string_view device) noexcept {
+    if (const Status failure = plan.next(); !failure.ok()) return failure;
+    return inner_.find(device);
+}
+
 Result<std::uint32_t> FaultProvider::route_to(const HostAddress& host) noexcept {
     if (const Status failure = plan.next(); !failure.ok()) return failure;
     return inner_.route_to(host);

@@ -32,6 +32,33 @@ TEST_CASE("device: VIADUCT_BACKEND must name a backend of the build") {
     CHECK(find_provider("no-such-backend") == nullptr);
 }
 
+TEST_CASE("device: VIADUCT_DEVICE names the one to use where nobody chooses") {
+    unsetenv("VIADUCT_BACKEND");
+    CHECK(must(Device::default_number()) == 0);
+    setenv("VIADUCT_DEVICE", "viaduct-lo3", 1);
+    CHECK(must(Device::default_number()) == 3);
+    CHECK(must(provider_in_force())->name() == "loopback");
+    setenv("VIADUCT_DEVICE", "viaduct-nonesuch", 1);
+    CHECK(Device::default_number().status().code() == Code::InvalidParameter);
+    CHECK(provider_in_force().status().code() == Code::InvalidParameter);
+    setenv("VIADUCT_BACKEND", "loopback", 1);
+    CHECK(Device::default_number().status().code() == Code::InvalidParameter);
+    CHECK(must(provider_in_force())->name() == "loopback");
+    setenv("VIADUCT_DEVICE", "", 1);  // as if it were not set
+    CHECK(must(Device::default_number()) == 0);
+    unsetenv("VIADUCT_DEVICE");
+    unsetenv("VIADUCT_BACKEND");
+}
+
+TEST_CASE("device: is found by its name") {
+    setenv("VIADUCT_BACKEND", "loopback", 1);
+    CHECK(must(Device::find("viaduct-lo")) == 0);
+    CHECK(must(Device::find("viaduct-lo7")) == 7);
+    for (const char* none : {"", "lo", "viaduct-lo8", "viaduct-lo01", "viaduct-"})
+        CHECK(Device::find(none).status().code() == Code::InvalidParameter);
+    unsetenv("VIADUCT_BACKEND");
+}
+
 TEST_CASE("device: routes are those of the backend in force") {
     const std::array<std::uint8_t, 4> second{127, 0, 0, 2};
     const std::array<std::uint8_t, 4> documentation{192, 0, 2, 1};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/measure/api.hpp"
 
-#include <cstdlib>
 #include <thread>
 
 #include "core/deadline.hpp"
@@ -14,9 +13,18 @@
 namespace viaduct::measure {
 namespace {
 
-const backend::Provider* provider_in_force() {
-    const char* wanted = std::getenv("VIADUCT_BACKEND");
-    return find_provider(wanted == nullptr ? "" : wanted);
+/// The device that stands for a number.
+std::uint32_t choose(std::uint32_t device) {
+    const auto provider = provider_in_force();
+    if (!provider.ok()) throw Error(provider.status().where());
+    const std::uint32_t count = provider.value()->device_count();
+    if (device >= count)
+        throw Error("no device " + std::to_string(device) + ": the " + std::string(provider.value()->name()) +
+                    " backend has " + std::to_string(count));
+    if (device != 0) return device;
+    const auto chosen = Device::default_number();
+    if (!chosen.ok()) throw Error("VIADUCT_DEVICE: " + std::string(chosen.status().where()));
+    return chosen.value();
 }
 
 }  // namespace
@@ -31,25 +39,18 @@ std::string_view text_of(ApiKind kind) noexcept {
 }
 
 std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device) {
-    const backend::Provider* provider = provider_in_force();
-    if (provider == nullptr) {
-        const char* wanted = std::getenv("VIADUCT_BACKEND");
-        throw Error(std::string("no backend '") + (wanted == nullptr ? "" : wanted) + "' in this build");
-    }
-    if (device >= provider->device_count())
-        throw Error("no device " + std::to_string(device) + ": the " + std::string(provider->name()) + " backend has " +
-                    std::to_string(provider->device_count()));
+    const std::uint32_t chosen = choose(device);
     switch (kind) {
-        case ApiKind::Vipl: return std::make_unique<ViplApi>(device);
-        case ApiKind::Rpma: return std::make_unique<RpmaApi>(device);
-        case ApiKind::Core: return std::make_unique<CoreApi>(device);
+        case ApiKind::Vipl: return std::make_unique<ViplApi>(chosen);
+        case ApiKind::Rpma: return std::make_unique<RpmaApi>(chosen);
+        case ApiKind::Core: return std::make_unique<CoreApi>(chosen);
     }
     throw Error("unknown programming interface");
 }
 
 std::string backend_name() {
-    const backend::Provider* provider = provider_in_force();
-    return provider == nullptr ? "none" : std::string(provider->name());
+    const auto provider = provider_in_force();
+    return provider.ok() ? std::string(provider.value()->name()) : "none";
 }
 
 void connect_patiently(Link& link, const Address& remote, Timeout timeout, Timeout patience) {

@@ -99,7 +99,7 @@ inline constexpr std::array api_kinds{ApiKind::Vipl, ApiKind::Rpma, ApiKind::Cor
 /// As users name it.
 std::string_view text_of(ApiKind kind) noexcept;
 
-/// Opens device number `device` of the backend in force (VIADUCT_BACKEND).
+/// Opens device number `device` of the backend in force; number 0 is the one that VIADUCT_DEVICE names, where it does.
 std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device = 0);
 
 /// The name of the backend in force, "none" where there is none.

@@ -278,7 +278,7 @@ typedef struct {
 
 /*
  * Opens a NIC and gives a handle to it; each call gives another handle. Device names: "VINIC", "VINIC<n>",
- * "/dev/via_lo", "/dev/via_eth<n>", "/dev/clanvi<n>".
+ * "/dev/via_lo", "/dev/via_eth<n>", "/dev/clanvi<n>", "viaduct-<name>". VIADUCT_DEVICE says what number 0 stands for.
  * VIP_ERROR_RESOURCE: out of memory, descriptors or threads. VIP_INVALID_PARAMETER: NULL or an unknown name.
  */
 extern VIP_RETURN VipOpenNic(IN const VIP_CHAR *DeviceName, OUT VIP_NIC_HANDLE *NicHandle);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 static VIP_NIC_HANDLE opened(const char *name) {
@@ -48,6 +49,31 @@ TEST(opens_historical_names) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) CHECK_RC(VipCloseNic(opened(names[i])), VIP_SUCCESS);
 }
 
+/* Whether two names lead to NICs of the same address. */
+static int same_nic(const char *name, const char *other) {
+    VIP_NIC_ATTRIBUTES attribs, others;
+    CHECK_RC(VipQueryNic(opened(name), &attribs), VIP_SUCCESS);
+    CHECK_RC(VipQueryNic(opened(other), &others), VIP_SUCCESS);
+    return memcmp(attribs.LocalNicAddress, others.LocalNicAddress, attribs.NicAddressLen) == 0;
+}
+
+/* Beyond the guide: devices have names of their own, and the environment says which one unchanged programs get. */
+TEST(opens_names_of_devices) {
+    Endpoint *end = new_endpoint(NULL);
+    endpoint_open(end, (Options){0});
+    if (is_hardware(end)) skip("devices are named after network interfaces");
+    need_two_nics();
+    CHECK(same_nic("viaduct-lo", "VINIC"));
+    CHECK(same_nic("viaduct-lo1", "VINIC1"));
+    CHECK(setenv("VIADUCT_DEVICE", "viaduct-lo1", 1) == 0);
+    CHECK(same_nic("VINIC", "viaduct-lo1"));
+    CHECK(same_nic("VINIC0", "viaduct-lo1"));
+    CHECK(same_nic("/dev/via_eth0", "viaduct-lo1"));
+    CHECK(setenv("VIADUCT_DEVICE", "viaduct-nonesuch", 1) == 0);
+    VIP_NIC_HANDLE nic;
+    CHECK_RC(VipOpenNic("VINIC", &nic), VIP_INVALID_PARAMETER);
+}
+
 TEST(opening_twice_gives_two_handles) {
     VIP_NIC_HANDLE first = opened("VINIC"), second = opened("VINIC");
     VIP_NIC_ATTRIBUTES attribs;
@@ -58,9 +84,9 @@ TEST(opening_twice_gives_two_handles) {
 }
 
 TEST(unknown_names_are_invalid) {
-    static const char *const names[] = {"",       "nonesuch",  "VINIC99999",   "VINIC99999999999999999999",
-                                        "VINICX", "VINIC-1",   "VINIC 0",      "VINIC0x",
-                                        "vinic",  "/dev/null", "/dev/via_eth", "/dev/clanvi"};
+    static const char *const names[] = {
+        "",        "nonesuch", "VINIC99999", "VINIC99999999999999999999", "VINICX",    "VINIC-1",      "VINIC 0",
+        "VINIC0x", "vinic",    "viaduct-",   "viaduct-nonesuch",          "/dev/null", "/dev/via_eth", "/dev/clanvi"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
         VIP_NIC_HANDLE nic;
         VIP_RETURN rc = VipOpenNic(names[i], &nic);
