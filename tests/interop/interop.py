@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""interop.py PROGRAM SERVER_LIBRARY CLIENT_LIBRARY: two hosts with different libraries, which are the directories of
+shared libraries that PROGRAM finds. It runs as the server on host 2 and as the client on host 1.
+
+For the guest of tests/vm. Ends with 77, for "skipped", where there is no RDMA device."""
+import os
+import subprocess
+import sys
+
+ADDRESS, PORT = "10.0.0.2", "7230"
+NO_DEVICE = 77
+
+
+def start(program, role, library, **streams):
+    environment = {**os.environ, "LD_LIBRARY_PATH": library, "VIADUCT_BACKEND": "verbs"}
+    return subprocess.Popen([program, role, ADDRESS, PORT, library], env=environment, text=True, **streams)
+
+
+def main():
+    program, server_library, client_library = sys.argv[1:]
+    if not os.path.isdir("/sys/class/infiniband") or not os.listdir("/sys/class/infiniband"):
+        print("no RDMA device")
+        return NO_DEVICE
+    with start(program, "server", server_library, stdout=subprocess.PIPE) as server:
+        for line in server.stdout:
+            print(line, end="", flush=True)
+            if line == "listening\n":
+                break
+        else:
+            return 1
+        with start(program, "client", client_library) as client:
+            failed = client.wait() != 0
+        if failed:
+            server.kill()
+        failed = server.wait() != 0 or failed
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
