@@ -96,11 +96,12 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
 }
 
 std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
-    std::array<Completion, 8> batch;  // small: each poll clears it
+    alignas(Completion) std::array<std::byte, 16 * sizeof(Completion)> memory;  // not cleared for polls in vain
+    const std::span batch(reinterpret_cast<Completion*>(memory.data()), memory.size() / sizeof(Completion));
     std::size_t taken = 0;
     while (taken < out.size()) {
         const std::size_t wanted = std::min(batch.size(), out.size() - taken);
-        const std::size_t got = queue_->poll({batch.data(), wanted});
+        const std::size_t got = queue_->poll(batch.first(wanted));
         for (std::size_t i = 0; i < got; ++i) write_wc(batch[i], out[taken + i]);
         taken += got;
         if (got < wanted) break;

@@ -2,37 +2,11 @@
 // The lock of a completion queue and the fences between processes.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 
+#include "core/spin_lock.hpp"
+
 namespace viaduct::loopback {
-
-inline void cpu_relax() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
-/// Held for tens of nanoseconds on the data path. Gives the processor away when the holder was preempted.
-class SpinLock {
-public:
-    void lock() noexcept {
-        for (int spins = 0; held_.exchange(true, std::memory_order_acquire); ++spins) {
-            while (held_.load(std::memory_order_relaxed)) {
-                if (++spins < 200)
-                    cpu_relax();
-                else
-                    sched_yield();
-            }
-        }
-    }
-    bool try_lock() noexcept { return !held_.exchange(true, std::memory_order_acquire); }
-    void unlock() noexcept { held_.store(false, std::memory_order_release); }
-
-private:
-    std::atomic<bool> held_{false};
-};
 
 /// The lock of a completion queue. It leans towards the thread that uses the queue: that one takes it without an atomic
 /// read-modify-write, which would wait until the message just written has reached the other core. Whoever else wants

@@ -47,7 +47,7 @@ CompletionQueue::~CompletionQueue() {
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     const std::lock_guard lock(mutex_);
-    std::size_t taken = take_kept(out);
+    std::size_t taken = kept_.empty() ? 0 : take_kept(out);
     if (taken < out.size()) taken += fetch(out.subspan(taken));
     if (out.empty() || armed_.load(std::memory_order_relaxed)) {
         drain();
@@ -124,10 +124,10 @@ std::size_t CompletionQueue::fetch(std::span<Completion> out) noexcept {
         const auto room = static_cast<int>(std::min(batch, out.size() - taken));
         const int count = ibv_poll_cq(hardware_.get(), room, results.data());
         for (int i = 0; i < count; ++i) {
-            const auto entry = interpret(results[static_cast<std::size_t>(i)]);
-            if (!entry) continue;
-            if (entry->queue != nullptr) entry->queue->taken();
-            out[taken++] = entry->completion;
+            WorkQueue* queue = nullptr;
+            if (!interpret(results[static_cast<std::size_t>(i)], out[taken], queue)) continue;
+            if (queue != nullptr) queue->taken();
+            ++taken;
         }
         if (count < room) break;
     }
@@ -139,22 +139,20 @@ void CompletionQueue::drain() noexcept {
     int count = 0;
     while ((count = ibv_poll_cq(hardware_.get(), batch, results.data())) > 0)
         for (int i = 0; i < count; ++i)
-            if (const auto entry = interpret(results[static_cast<std::size_t>(i)])) kept_.push_back(*entry);
+            if (Entry entry; interpret(results[static_cast<std::size_t>(i)], entry.completion, entry.queue))
+                kept_.push_back(entry);
 }
 
-std::optional<CompletionQueue::Entry> CompletionQueue::interpret(const ibv_wc& result) noexcept {
+/// Tells the completion and the queue whose place it takes, if any. False: the consumer is not to know.
+bool CompletionQueue::interpret(const ibv_wc& result, Completion& completion, WorkQueue*& queue) noexcept {
     auto& slot = *reinterpret_cast<Slot*>(result.wr_id);
-    if (slot.queue != nullptr) {
-        const auto completion = slot.queue->complete(slot, result);
-        if (!completion) return std::nullopt;
-        return Entry{*completion, slot.queue};
-    }
+    queue = slot.queue;
+    if (queue != nullptr) return queue->complete(slot, result, completion);
     const auto receiver = shared_receivers_.find(result.qp_num);
-    std::optional<Completion> completion;
-    if (receiver != shared_receivers_.end()) completion = receiver->second->complete_shared(slot, result);
+    const bool known = receiver != shared_receivers_.end();
+    if (known) receiver->second->complete_shared(slot, result, completion);
     SharedReceiveQueue::free(slot);
-    if (!completion) return std::nullopt;
-    return Entry{*completion, nullptr};
+    return known;
 }
 
 void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexcept {

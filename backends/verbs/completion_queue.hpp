@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <deque>
-#include <mutex>
 #include <unordered_map>
 
 #include "backends/verbs/channel.hpp"
@@ -17,7 +16,7 @@ class Device;
 class RegionTable;
 class SharedReceiveQueue;
 
-/// Thread-safe: one mutex, taken for each poll, after the mutex of a work queue and before that of a channel.
+/// Thread-safe: one lock, taken for each poll, after the mutex of a work queue and before that of a channel.
 ///
 /// The queue of the hardware never overruns: every request reserves a place in it first, and it grows as far as the
 /// device allows. The capacity that the consumer asked for bounds only what is completed without the hardware.
@@ -56,7 +55,7 @@ public:
     /// The queue goes; what it has completed stays.
     void forget(const WorkQueue& queue) noexcept;
 
-    std::mutex& mutex() noexcept { return mutex_; }
+    SpinLock& mutex() noexcept { return mutex_; }
 
     /// With mutex() held: adds a completion that the hardware does not know. Overrun: dropped, and reported.
     void add(const Completion& completion, WorkQueue& queue) noexcept;
@@ -73,7 +72,7 @@ private:
     void notify() noexcept;
     std::size_t take_kept(std::span<Completion> out) noexcept;
     std::size_t fetch(std::span<Completion> out) noexcept;
-    std::optional<Entry> interpret(const ibv_wc& result) noexcept;
+    bool interpret(const ibv_wc& result, Completion& completion, WorkQueue*& queue) noexcept;
 
     Device& device_;
     const std::uint64_t context_;
@@ -81,7 +80,7 @@ private:
     std::atomic<bool> armed_{false};
     std::atomic<std::uint32_t> size_{0};      // of the hardware's queue
     std::atomic<std::uint32_t> reserved_{0};  // of it
-    std::mutex mutex_;                        // guards what follows
+    SpinLock mutex_;                          // guards what follows
     CompletionQueueOwner hardware_;
     std::uint32_t capacity_;
     std::deque<Entry> kept_;

@@ -21,14 +21,15 @@ public:
     /// Checked against the device's limit, which is at most max_pieces.
     Pieces(std::span<const Sge> sges, bool to_write, const RegionTable& regions) noexcept
         : count_(static_cast<int>(sges.size())) {
-        const bool plain = regions.plain();
         for (std::size_t i = 0; i < sges.size(); ++i)
             pieces_[i] = {.addr = reinterpret_cast<std::uintptr_t>(sges[i].address),
                           .length = sges[i].length,
-                          .lkey = plain ? sges[i].key : regions.local_key(sges[i].key, to_write)};
+                          .lkey = sges[i].key};
+        if (!regions.plain()) [[unlikely]]
+            look_up_keys(to_write, regions);
     }
     explicit Pieces(const ibv_sge& piece) noexcept : count_(1) { pieces_[0] = piece; }
-    Pieces() noexcept = default;
+    Pieces() noexcept {}  // NOLINT(modernize-use-equals-default): that would clear them all
 
     /// A receive that fails whatever comes, unless it is empty.
     static Pieces unusable() noexcept { return Pieces(ibv_sge{.addr = 0, .length = 1, .lkey = 0}); }
@@ -37,6 +38,13 @@ public:
     int count() const noexcept { return count_; }
 
 private:
+    [[gnu::noinline]] void look_up_keys(bool to_write, const RegionTable& regions) noexcept {
+        for (int i = 0; i < count_; ++i) {
+            ibv_sge& piece = pieces_[static_cast<std::size_t>(i)];
+            piece.lkey = regions.local_key(piece.lkey, to_write);
+        }
+    }
+
     std::array<ibv_sge, max_pieces> pieces_;  // the first count_ of them
     int count_ = 0;
 };

@@ -24,10 +24,15 @@ CompletedOperation operation_of(Opcode opcode) noexcept {
     return CompletedOperation::Send;
 }
 
-/// How much a flush reads. What was written before has arrived once any read behind it is answered; this one ends where
-/// the range ends, so that the hardware looks whether the range is the region's.
+/// How much a flush reads. What was written before has arrived once any read behind it is answered.
 std::uint32_t flush_reads(const SendRequest& request) noexcept {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(request.flush_bytes, ProtectionDomain::scratch_bytes));
+}
+
+/// A flush reads the end of its range, so that the hardware looks whether the range is the region's.
+RemoteAddress place_of(const SendRequest& request) noexcept {
+    if (request.opcode != Opcode::Flush) return request.remote;
+    return {.address = request.remote.address + request.flush_bytes - flush_reads(request), .key = request.remote.key};
 }
 
 ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
@@ -55,75 +60,6 @@ void SendQueue::set_rules(const EndpointAttributes& attributes, const Protection
     domain_ = &domain;
 }
 
-Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
-    posted = 0;
-    const std::lock_guard lock(mutex());
-    for (const SendRequest& request : requests) {
-        if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
-}
-
-Status SendQueue::post(const SendRequest& request) noexcept {
-    if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
-    if (!make_room()) return {Code::QueueFull, "send queue"};
-    const std::uint64_t bytes = total_bytes(request.sges);
-    Slot& slot = next_slot();
-    slot = {.queue = this,
-            .shared = nullptr,
-            .context = request.context,
-            .first_piece = {},
-            .bytes = static_cast<std::uint32_t>(bytes),
-            .fault = CompletionCode::Success,
-            .operation = operation_of(request.opcode),
-            .signaled = request.signaled,
-            .in_hardware = mode_ == Mode::Live};
-    if (mode_ == Mode::Stalled) {
-        push();
-        return {};
-    }
-    if (mode_ != Mode::Live) {
-        flush_at_once(request.context, slot.operation);
-        return {};
-    }
-    slot.fault = check(request, bytes);
-    return post_to_hardware(request, slot);
-}
-
-/// A faulty request becomes a write of nothing: it takes its turn in the hardware and moves no data.
-Status SendQueue::post_to_hardware(const SendRequest& request, Slot& slot) noexcept {
-    const bool faulty = slot.fault != CompletionCode::Success;
-    Pieces pieces = faulty ? Pieces() : pieces_of(request);
-    ibv_send_wr work{};
-    work.wr_id = reinterpret_cast<std::uintptr_t>(&slot);
-    work.sg_list = pieces.data();
-    work.num_sge = pieces.count();
-    work.opcode = faulty ? IBV_WR_RDMA_WRITE : opcode_of(request);
-    if (request.fence || request.opcode == Opcode::AtomicWrite) work.send_flags |= IBV_SEND_FENCE;
-    if (request.opcode == Opcode::AtomicWrite && !faulty) work.send_flags |= IBV_SEND_INLINE;
-    const bool signal = faulty || wants_signal(request);
-    if (signal) work.send_flags |= IBV_SEND_SIGNALED;
-    if (request.with_immediate) work.imm_data = htonl(request.immediate);
-    if (!faulty) {
-        work.wr.rdma.remote_addr = request.remote.address;
-        work.wr.rdma.rkey = request.remote.key;
-        if (request.opcode == Opcode::Flush) work.wr.rdma.remote_addr += request.flush_bytes - flush_reads(request);
-    }
-    if (const Status status = completions().reserve(); !status.ok()) return status;
-    push();
-    ibv_send_wr* refused = nullptr;
-    if (const int error = ibv_post_send(queue_pair_, &work, &refused); error != 0) {
-        unpush();
-        completions().release();
-        return error == ENOMEM ? Status(Code::QueueFull, "send queue of the device")
-                               : Status::from_errno(error, "ibv_post_send");
-    }
-    unsignaled_ = signal ? 0 : unsignaled_ + 1;
-    if (faulty && reliable()) mode_ = Mode::Stalled;  // what follows is flushed when the fault's turn has come
-    return {};
-}
-
 /// Every so often the hardware must tell of requests that ask for no completion, or their places never come free.
 bool SendQueue::wants_signal(const SendRequest& request) noexcept {
     return request.signaled || unsignaled_ + 1 >= signal_interval_;
@@ -137,14 +73,15 @@ Pieces SendQueue::pieces_of(const SendRequest& request) const noexcept {
 
 CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes) const noexcept {
     if (request.fault != CompletionCode::Success) return request.fault;
-    const bool plain = request.opcode == Opcode::Send || request.opcode == Opcode::RdmaWrite;
-    const bool atomic = request.opcode == Opcode::AtomicWrite;
     if (bytes > max_transfer_bytes_) return CompletionCode::LocalLength;
+    const bool plain = request.opcode == Opcode::Send || request.opcode == Opcode::RdmaWrite;
+    if (plain && reliable_) return CompletionCode::Success;  // the hardware looks at the pieces
+    const bool atomic = request.opcode == Opcode::AtomicWrite;
     if (!reliable_ && !plain && !atomic) return CompletionCode::LocalFormat;
     if (request.with_immediate && !plain) return CompletionCode::LocalFormat;
     if (request.opcode == Opcode::Flush && !request.sges.empty()) return CompletionCode::LocalFormat;
     if (!atomic) {
-        if (reliable_) return CompletionCode::Success;  // the hardware looks at the pieces
+        if (reliable_) return CompletionCode::Success;
         const bool usable = std::ranges::all_of(
             request.sges, [this](const Sge& piece) { return device_.nic().regions().may_use(piece, false, *domain_); });
         // An error would end an unreliable connection as well.
@@ -152,6 +89,71 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     }
     if (request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
     return bytes == 8 && request.sges.size() == 1 ? CompletionCode::Success : CompletionCode::LocalLength;
+}
+
+/// A faulty request becomes a write of nothing: it takes its turn in the hardware and moves no data.
+[[gnu::always_inline]] inline Status SendQueue::post_to_hardware(const SendRequest& request, Slot& slot) noexcept {
+    const bool faulty = slot.fault != CompletionCode::Success;
+    const bool atomic = request.opcode == Opcode::AtomicWrite;
+    const bool signal = faulty || wants_signal(request);
+    Pieces pieces = faulty ? Pieces() : pieces_of(request);
+    ibv_send_wr work;  // not cleared: the rest is for operations that are not used here
+    work.wr_id = reinterpret_cast<std::uintptr_t>(&slot);
+    work.next = nullptr;
+    work.sg_list = pieces.data();
+    work.num_sge = pieces.count();
+    work.opcode = faulty ? IBV_WR_RDMA_WRITE : opcode_of(request);
+    work.send_flags = (request.fence || atomic ? IBV_SEND_FENCE : 0) | (atomic && !faulty ? IBV_SEND_INLINE : 0) |
+                      (signal ? IBV_SEND_SIGNALED : 0);
+    work.imm_data = htonl(request.immediate);
+    const RemoteAddress place = faulty ? RemoteAddress{} : place_of(request);
+    work.wr.rdma.remote_addr = place.address;
+    work.wr.rdma.rkey = place.key;
+    if (const Status status = completions().reserve(); !status.ok()) return status;
+    push();
+    ibv_send_wr* refused = nullptr;
+    if (const int error = ibv_post_send(queue_pair_, &work, &refused); error != 0) [[unlikely]] {
+        unpush();
+        completions().release();
+        return error == ENOMEM ? Status(Code::QueueFull, "send queue of the device")
+                               : Status::from_errno(error, "ibv_post_send");
+    }
+    unsignaled_ = signal ? 0 : unsignaled_ + 1;
+    if (faulty && reliable()) mode_ = Mode::Stalled;  // what follows is flushed when the fault's turn has come
+    return {};
+}
+
+Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+    posted = 0;
+    const std::lock_guard lock(mutex());
+    for (const SendRequest& request : requests) {
+        if (const Status status = post(request); !status.ok()) return status;
+        ++posted;
+    }
+    return {};
+}
+
+Status SendQueue::post(const SendRequest& request) noexcept {
+    if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
+    if (!make_room()) return {Code::QueueFull, "send queue"};
+    if (mode_ == Mode::Idle || mode_ == Mode::Broken) {
+        flush_at_once(request.context, operation_of(request.opcode));
+        return {};
+    }
+    const std::uint64_t bytes = total_bytes(request.sges);
+    Slot& slot = next_slot();
+    slot = {.queue = this,
+            .shared = nullptr,
+            .context = request.context,
+            .first_piece = {},
+            .bytes = static_cast<std::uint32_t>(bytes),
+            .fault = check(request, bytes),
+            .operation = operation_of(request.opcode),
+            .signaled = request.signaled,
+            .in_hardware = mode_ == Mode::Live};
+    if (mode_ == Mode::Live) return post_to_hardware(request, slot);
+    push();
+    return {};
 }
 
 }  // namespace viaduct::verbs

@@ -54,9 +54,9 @@ void WorkQueue::go_live(ibv_qp* queue_pair, const Translation& translation, Link
     mode_ = Mode::Live;
 }
 
-bool WorkQueue::make_room() noexcept {
-    if (outstanding() < depth_) return true;
-    completions_.progress();  // unsignaled requests that are done make room although nobody polls
+/// Unsignaled requests that are done make room although nobody polls.
+bool WorkQueue::collect() noexcept {
+    completions_.progress();
     return outstanding() < depth_;
 }
 
@@ -65,33 +65,36 @@ void WorkQueue::retire_first() noexcept {
     ++retired_;
 }
 
-std::optional<Completion> WorkQueue::complete(const Slot& slot, const ibv_wc& result) noexcept {
+bool WorkQueue::complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
     // Those before it asked for no completion, and succeeded: failures always have one.
     while (&ring_[retired_ & mask_] != &slot) {
         retire_first();
         taken();
     }
     const CompletionCode code = code_of(slot, result);
-    const auto completion = describe(slot, result, code);
+    describe(slot, result, code, completion);
     const bool wanted = slot.signaled || completion.code != CompletionCode::Success;
     retire_first();
     report(result, code);
-    if (wanted) return completion;
-    taken();
-    return std::nullopt;
+    if (!wanted) taken();
+    return wanted;
 }
 
-Completion WorkQueue::complete_shared(const Slot& slot, const ibv_wc& result) noexcept {
+void WorkQueue::complete_shared(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
     const CompletionCode code = code_of(slot, result);
     report(result, code);
-    return describe(slot, result, code);
+    describe(slot, result, code, completion);
 }
 
 CompletionCode WorkQueue::code_of(const Slot& slot, const ibv_wc& result) const noexcept {
-    const CompletionCode code = verbs::code_of(result);
-    const bool ran = code != CompletionCode::Flushed;
-    if (ran && slot.fault != CompletionCode::Success) return slot.fault;
+    if (result.status == IBV_WC_WR_FLUSH_ERR) return CompletionCode::Flushed;
+    if (slot.fault != CompletionCode::Success) return slot.fault;
+    return result.status == IBV_WC_SUCCESS ? CompletionCode::Success : code_of_failure(slot, result);
+}
+
+CompletionCode WorkQueue::code_of_failure(const Slot& slot, const ibv_wc& result) const noexcept {
     if (kind_ == QueueKind::Receive) return code_of_receive(slot, result);
+    const CompletionCode code = verbs::code_of(result);
     switch (result.status) {
         // Requests are checked before they are posted, so what the queue pair objects to is memory.
         case IBV_WC_LOC_QP_OP_ERR: return slot.bytes != 0 ? code : CompletionCode::LocalFormat;
@@ -116,29 +119,27 @@ CompletionCode WorkQueue::code_of_receive(const Slot& slot, const ibv_wc& result
     }
 }
 
-Completion WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code) const noexcept {
+void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code,
+                         Completion& completion) const noexcept {
     if (kind_ == QueueKind::Send && translation_.silent && is_remote(code) &&
         slot.operation != CompletedOperation::RdmaRead && slot.operation != CompletedOperation::Flush)
         code = CompletionCode::Success;
-    Completion completion{.context = slot.context,
-                          .endpoint_context = endpoint_context_,
-                          .bytes = 0,
-                          .immediate = 0,
-                          .operation = slot.operation,
-                          .code = code,
-                          .with_immediate = false};
-    if (result.status == IBV_WC_REM_ACCESS_ERR && kind_ == QueueKind::Receive)
-        completion.operation = CompletedOperation::ReceiveRdmaWrite;
-    if (code != CompletionCode::Success) return completion;
-    if (kind_ == QueueKind::Send) {
-        completion.bytes = slot.bytes;
-        return completion;
+    completion = {.context = slot.context,
+                  .endpoint_context = endpoint_context_,
+                  .bytes = code == CompletionCode::Success ? slot.bytes : 0,
+                  .immediate = 0,
+                  .operation = slot.operation,
+                  .code = code,
+                  .with_immediate = false};
+    if (kind_ == QueueKind::Send) return;
+    if (code != CompletionCode::Success) {
+        if (result.status == IBV_WC_REM_ACCESS_ERR) completion.operation = CompletedOperation::ReceiveRdmaWrite;
+        return;
     }
     completion.bytes = result.byte_len;
     if (result.opcode == IBV_WC_RECV_RDMA_WITH_IMM) completion.operation = CompletedOperation::ReceiveRdmaWrite;
     completion.with_immediate = (result.wc_flags & IBV_WC_WITH_IMM) != 0;
     if (completion.with_immediate) completion.immediate = ntohl(result.imm_data);
-    return completion;
 }
 
 /// What stops the queue pair ends the connection, and so does a fault on a reliable one: the agent does that.

@@ -7,10 +7,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 
 #include "core/backend.hpp"
+#include "core/spin_lock.hpp"
 
 namespace viaduct::verbs {
 
@@ -61,7 +60,7 @@ public:
     WorkQueue(const WorkQueue&) = delete;
     WorkQueue& operator=(const WorkQueue&) = delete;
 
-    std::mutex& mutex() noexcept { return mutex_; }
+    SpinLock& mutex() noexcept { return mutex_; }
     CompletionQueue& completions() const noexcept { return completions_; }
     std::uint32_t depth() const noexcept { return depth_; }
     std::uint32_t max_sges() const noexcept { return max_sges_; }
@@ -74,9 +73,9 @@ public:
     void go_live(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept;
 
     // With the lock of the completion queue held.
-    /// What the hardware says of a request, if the consumer is to know.
-    std::optional<Completion> complete(const Slot& slot, const ibv_wc& result) noexcept;
-    Completion complete_shared(const Slot& slot, const ibv_wc& result) noexcept;
+    /// What the hardware says of a request. False: the consumer is not to know.
+    bool complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
+    void complete_shared(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
     void taken() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
 
     /// Ends what the hardware has not ended; it must have let go of the queue. Takes the completion queue's lock.
@@ -84,7 +83,7 @@ public:
 
 protected:
     /// False where no request has room.
-    bool make_room() noexcept;
+    bool make_room() noexcept { return outstanding() < depth_ || collect(); }
 
     /// The slot of the next request; push() makes it part of the queue, before the hardware can complete it, and
     /// unpush() takes that back.
@@ -112,9 +111,11 @@ protected:
     std::uint32_t posted_ = 0;
 
 private:
+    bool collect() noexcept;
     CompletionCode code_of(const Slot& slot, const ibv_wc& result) const noexcept;
+    CompletionCode code_of_failure(const Slot& slot, const ibv_wc& result) const noexcept;
     CompletionCode code_of_receive(const Slot& slot, const ibv_wc& result) const noexcept;
-    Completion describe(const Slot& slot, const ibv_wc& result, CompletionCode code) const noexcept;
+    void describe(const Slot& slot, const ibv_wc& result, CompletionCode code, Completion& completion) const noexcept;
     void report(const ibv_wc& result, CompletionCode code) noexcept;
     void retire_first() noexcept;
 
@@ -126,7 +127,7 @@ private:
     const std::uint64_t endpoint_context_;
     std::unique_ptr<Slot[]> ring_;
     std::atomic<std::uint32_t> outstanding_{0};
-    std::mutex mutex_;
+    SpinLock mutex_;
     std::uint32_t retired_ = 0;  // guarded by the completion queue's lock, as what follows
     Translation translation_;
     Link* link_ = nullptr;  // whom to tell of an error
