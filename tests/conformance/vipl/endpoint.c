@@ -295,7 +295,7 @@ void do_request(Endpoint *end, void *argument) {
     for (;;) {
         request->rc = VipConnectRequest(end->vi, &request->local.address, &request->remote.address, request->timeout_ms,
                                         &request->remote_attribs);
-        if (request->rc != VIP_NO_MATCH || !request->retry) return;
+        if (request->rc != VIP_NO_MATCH || !__atomic_load_n(&request->retry, __ATOMIC_ACQUIRE)) return;
         nanosleep(&pause, NULL);
     }
 }
