@@ -89,7 +89,12 @@ int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type
 }
 
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context* ibv_ctx, int* is_odp_capable) {
-    if (!device_number(ibv_ctx) || is_odp_capable == nullptr) return RPMA_E_INVAL;
-    *is_odp_capable = 1;  // no memory is pinned
-    return 0;
+    const auto number = device_number(ibv_ctx);
+    if (!number || is_odp_capable == nullptr) return RPMA_E_INVAL;
+    return guarded([&] {
+        const auto device = open_device(*number);
+        if (!device.ok()) return failed(device.status());
+        *is_odp_capable = device.value()->attributes().capabilities.pages_on_demand;
+        return 0;
+    });
 }
