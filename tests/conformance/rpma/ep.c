@@ -23,6 +23,15 @@ TEST(ep_listen__on_the_address_of_the_device) {
     side_close(server);
 }
 
+TEST(ep_listen__on_the_address_for_any) {
+    Side *client = new_side(NULL);
+    open_server();
+    side_open(client, (Options){0});
+    CHECK_OK(listen_on("0.0.0.0", server->port));
+    pair_connect(&(Pair){client, server});
+    pair_close(&(Pair){client, server});
+}
+
 TEST(ep_listen__null_is_invalid) {
     open_server();
     CHECK_INVAL(rpma_ep_listen(NULL, test_address(), server->port, &server->ep));

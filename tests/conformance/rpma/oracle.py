@@ -13,14 +13,14 @@ import sys
 
 ADDRESS = "10.0.0.3"  # of the host where client and server use the same device, as each case does
 NO_DEVICE = 77
-AT_ONCE = 8  # processes
+AT_ONCE = 10  # processes
 CHUNK = 12  # cases of one program run by one process
 TABLE = pathlib.Path(__file__).with_name("oracle.txt")
 SIDES = ("stock", "ours")
 
 
-def environment(side):
-    chosen = {**os.environ, "CONFORMANCE_ADDRESS": ADDRESS}
+def environment(side, patience):
+    chosen = {**os.environ, "CONFORMANCE_ADDRESS": ADDRESS, "CONFORMANCE_PATIENCE": str(patience)}
     if side == "ours":
         chosen["VIADUCT_BACKEND"] = "verbs"
     return chosen
@@ -30,9 +30,9 @@ def cases_of(program):
     return subprocess.run([program, "--list"], check=True, text=True, capture_output=True).stdout.split()
 
 
-def run_chunk(side, program, cases):
+def run_chunk(side, program, cases, patience):
     """What became of each case: nothing if it passed or was skipped, else why it failed."""
-    done = subprocess.run([program, *cases], text=True, env=environment(side), check=False,
+    done = subprocess.run([program, *cases], text=True, env=environment(side, patience), check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     outcomes = {case: "the program did not tell" for case in cases}
     for line in done.stdout.splitlines():
@@ -56,7 +56,7 @@ def rows_about(case, side, table):
 
 
 def chunks_of(directories, programs, table):
-    """(side, program, cases). Cases that will fail may take until their guard ends them: each alone, and first."""
+    """(side, program, cases, patience). Cases that will fail may wait for their guard: each alone, and first."""
     single, others = [], []
     for program in programs:
         cases = cases_of(directories["ours"] / program)
@@ -65,8 +65,8 @@ def chunks_of(directories, programs, table):
                 continue
             failing = [case for case in cases if rows_about(f"{program}:{case}", side, table)]
             passing = [case for case in cases if case not in failing]
-            single += [(side, directories[side] / program, [case]) for case in failing]
-            others += [(side, directories[side] / program, passing[first:first + CHUNK])
+            single += [(side, directories[side] / program, [case], 1) for case in failing]
+            others += [(side, directories[side] / program, passing[first:first + CHUNK], 3)
                        for first in range(0, len(passing), CHUNK)]
     return single + others
 
