@@ -51,6 +51,7 @@ std::string refusal_of(ServerThread& server, const Message& message) {
 TEST_CASE("servers refuse openings that they do not know, and say why on both sides") {
     const auto tool = GENERATE(ServerThread::Tool::Ping, ServerThread::Tool::Perf);
     const auto api = GENERATE(any_api());
+    CAPTURE(static_cast<int>(tool), text_of(api));
     ServerThread server(tool, api);
     SECTION("noise") {
         CHECK_THAT(refusal_of(server, std::array<char, 100>{}), Contains("got an unknown message"));

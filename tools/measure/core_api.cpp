@@ -142,7 +142,9 @@ void CoreLink::connect(const Address& remote, Timeout timeout) {
     switch (event->kind) {
         case ConnectionEventKind::Established: return;
         case ConnectionEventKind::TimedOut: throw TimedOut("no answer in time");
-        case ConnectionEventKind::Rejected: throw Error("the server refused the connection");
+        case ConnectionEventKind::Rejected:
+            if (event->reason == Code::NoListener) throw NoListener("nobody listens there");
+            throw Error("the server refused the connection");
         default: throw Error("the way to the server was lost while connecting");
     }
 }
