@@ -3,18 +3,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <new>
 
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::verbs {
 namespace {
 
 using namespace std::chrono_literals;
 using Kind = ConnectionEventKind;
+using Model = backend::ConnectParameters::Model;
 
 /// How long the way to a peer may take to be found.
 constexpr int resolution_ms = 2000;
@@ -26,6 +29,29 @@ constexpr auto confirmation = 1s;
 /// Reasons of a refusal that InfiniBand's connection manager gives by itself (IBTA, table 108).
 constexpr int no_such_service = 8;
 constexpr int consumer_refused = 28;
+
+/// That of the management services, which never has a connection. With the endpoint's own, the partner's system would
+/// take the connection that follows for a stale one, and break it.
+constexpr std::uint32_t nobodys_queue_pair = 1;
+
+constexpr Status too_long{Code::InvalidParameter, "service and private data are too long for a request"};
+
+std::optional<EncodedGreeting> greeting_of(Greeting::Kind kind, const EndpointAttributes& attributes,
+                                           const backend::ConnectParameters& parameters) noexcept {
+    return EncodedGreeting::encode({.kind = kind,
+                                    .framed = parameters.greeting == backend::Greeting::Full,
+                                    .attributes = attributes,
+                                    .service = fingerprint(parameters.remote.service),
+                                    .local_service = parameters.local.service,
+                                    .private_data = parameters.private_data});
+}
+
+/// A partner who sees a conflict where there is none has refused.
+ConnectionEvent conflict(const Status& agreement, const Greeting& greeting) noexcept {
+    return {.kind = agreement.ok() ? Kind::Rejected : Kind::Conflict,
+            .reason = agreement.code(),
+            .remote = greeting.attributes};
+}
 
 int timeout_ms(const Deadline& deadline) noexcept {
     const int left = deadline.poll_timeout_ms();
@@ -64,8 +90,6 @@ rdma_conn_param Endpoint::answer_to(const rdma_conn_param& request, const Encode
 }
 
 Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept try {
-    if (parameters.model != backend::ConnectParameters::Model::ClientServer)
-        return {Code::Unsupported, "rendezvous of two active sides"};
     std::uint64_t epoch = 0;
     {
         const std::lock_guard lock(nic().control());
@@ -78,7 +102,7 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
     if (epoch_ != epoch) return {Code::Unreachable, "given up while the way was looked for"};
     state_ = State::Idle;
     if (!id.ok()) return id.status();
-    return request(parameters, std::move(*id));
+    return parameters.model == Model::PeerToPeer ? seek(parameters) : request(parameters, std::move(*id));
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
 }
@@ -102,13 +126,8 @@ Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) 
 Status Endpoint::request(const backend::ConnectParameters& parameters, IdOwner id) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
-    const auto greeting = EncodedGreeting::encode({.kind = Greeting::Kind::Request,
-                                                   .framed = parameters.greeting == backend::Greeting::Full,
-                                                   .attributes = attributes_,
-                                                   .service = fingerprint(parameters.remote.service),
-                                                   .local_service = parameters.local.service,
-                                                   .private_data = parameters.private_data});
-    if (!greeting) return {Code::InvalidParameter, "service and private data are too long for a request"};
+    const auto greeting = greeting_of(Greeting::Kind::Request, attributes_, parameters);
+    if (!greeting) return too_long;
     rdma_conn_param terms = parameters_for(*greeting);
     auto link =
         std::make_unique<Link>(nic().agent(), std::move(id), static_cast<LinkOwner&>(*this), parameters.deadline);
@@ -123,14 +142,25 @@ Status Endpoint::request(const backend::ConnectParameters& parameters, IdOwner i
 Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const ManagerEvent& request,
                         const Greeting& greeting, const PrivateData& private_data) {
     if (state_ != State::Idle) return {Code::InvalidState, "endpoint is not idle"};
+    const Greeting mine{.kind = Greeting::Kind::Accept,
+                        .framed = greeting.framed,
+                        .attributes = attributes_,
+                        .private_data = private_data};
+    if (const Status status = answer(link, request.parameters, mine); !status.ok()) return status;
+    const std::uint64_t epoch = epoch_;
+    confirmed_.wait_for(lock, confirmation, [&] { return epoch_ != epoch || state_ != State::Accepting; });
+    if (epoch_ != epoch && state_ != State::Broken) return {Code::TimedOut, "the peer has given up"};
+    if (epoch_ == epoch) state_ = State::Connected;
+    return {};
+}
+
+/// Accepts a request; the peer has to confirm it.
+Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Greeting& greeting) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
-    const auto answer = EncodedGreeting::encode({.kind = Greeting::Kind::Accept,
-                                                 .framed = greeting.framed,
-                                                 .attributes = attributes_,
-                                                 .private_data = private_data});
-    if (!answer) return {Code::InvalidParameter, "private data are too long for an answer"};
-    rdma_conn_param terms = answer_to(request.parameters, *answer);
+    const auto encoded = EncodedGreeting::encode(greeting);
+    if (!encoded) return {Code::InvalidParameter, "private data are too long for an answer"};
+    rdma_conn_param terms = answer_to(request, *encoded);
     link_ = std::move(link);
     link_->hand_over(*this);
     if (!queue_pair_->initialize(link_->id(), attributes_.access).ok()) {
@@ -139,17 +169,84 @@ Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link
         return {Code::TimedOut, "the peer has given up"};
     }
     state_ = State::Accepting;
-    const std::uint64_t epoch = epoch_;
-    Status status = go_live(request.parameters, terms.initiator_depth);
+    Status status = go_live(request, terms.initiator_depth);
     if (status.ok() && rdma_accept(link_->id(), &terms) != 0) status = {Code::TimedOut, "rdma_accept", errno};
-    if (!status.ok()) {
-        end_attempt_of_passive();
-        return status;
-    }
-    confirmed_.wait_for(lock, confirmation, [&] { return epoch_ != epoch || state_ != State::Accepting; });
-    if (epoch_ != epoch && state_ != State::Broken) return {Code::TimedOut, "the peer has given up"};
-    if (epoch_ == epoch) state_ = State::Connected;
+    if (!status.ok()) end_attempt_of_passive();
+    return status;
+}
+
+Status Endpoint::seek(const backend::ConnectParameters& parameters) {
+    if (!queue_pair_)
+        if (const Status status = renew_queue_pair(); !status.ok()) return status;
+    if (!greeting_of(Greeting::Kind::PeerRequest, attributes_, parameters)) return too_long;
+    auto rendezvous = Rendezvous::begin(nic(), *this, parameters);
+    if (!rendezvous.ok()) return rendezvous.status();
+    rendezvous_ = std::move(*rendezvous);
+    state_ = State::Seeking;
     return {};
+}
+
+void Endpoint::call(std::unique_ptr<Link>& link) noexcept {
+    const auto greeting = greeting_of(Greeting::Kind::PeerRequest, attributes_, rendezvous_->parameters());
+    rdma_conn_param terms = parameters_for(*greeting);
+    link_ = std::move(link);
+    link_->hand_over(*this);
+    state_ = State::Connecting;
+    framed_ = true;
+    asked_for_.host = rendezvous_->parameters().remote.host;
+    if (rdma_connect(link_->id(), &terms) != 0) seek_on(false);
+}
+
+void Endpoint::knock(Link& link) noexcept {
+    const auto greeting = greeting_of(Greeting::Kind::Knock, attributes_, rendezvous_->parameters());
+    rdma_conn_param terms = parameters_for(*greeting);
+    terms.qp_num = nobodys_queue_pair;
+    // One that fails is lost like any other message: the partner calls when it comes.
+    if (rdma_connect(link.id(), &terms) != 0) log(LogLevel::Info, "verbs: cannot knock: %s", std::strerror(errno));
+}
+
+void Endpoint::seek_on(bool nobody) noexcept {
+    link_.reset();
+    state_ = State::Seeking;
+    rendezvous_->on_refusal(nobody);
+}
+
+void Endpoint::meet(ManagerEvent& request, const Greeting& greeting) noexcept try {
+    const backend::ConnectParameters mine = rendezvous_->parameters();
+    const Status agreement = compatible(attributes_, greeting.attributes);
+    if (!agreement.ok()) {
+        refuse(request.id.get(), {.kind = Greeting::Kind::Conflict, .framed = true, .attributes = attributes_});
+        end_attempt(conflict(agreement, greeting));
+        return;
+    }
+    auto link = std::make_unique<Link>(nic().agent(), std::move(request.id), static_cast<LinkOwner&>(*this),
+                                       Deadline::after(confirmation));
+    const Status status = answer(link, request.parameters,
+                                 {.kind = Greeting::Kind::Accept,
+                                  .framed = true,
+                                  .attributes = attributes_,
+                                  .local_service = mine.local.service,
+                                  .private_data = mine.private_data});
+    if (!status.ok()) {
+        if (state_ != State::Seeking) end_attempt({.kind = Kind::TimedOut});
+        return;  // else the partner has given up, and may come again
+    }
+    rendezvous_.reset();
+    met_ = {.kind = Kind::Established,
+            .remote = greeting.attributes,
+            .remote_address = {.host = mine.remote.host, .service = greeting.local_service},
+            .private_data = greeting.private_data};
+} catch (const std::bad_alloc&) {
+    end_attempt({.kind = Kind::TimedOut});
+}
+
+/// What the accepting side sends will find the peer ready.
+void Endpoint::confirm() noexcept {
+    state_ = State::Connected;
+    confirmed_.notify_all();
+    if (!met_) return;
+    link_->set_deadline(Deadline::never());
+    tell(*std::exchange(met_, std::nullopt));
 }
 
 void Endpoint::on_event(ManagerEvent& event) noexcept {
@@ -158,10 +255,7 @@ void Endpoint::on_event(ManagerEvent& event) noexcept {
             if (state_ == State::Connecting) on_response(event);
             break;
         case RDMA_CM_EVENT_ESTABLISHED:
-            if (state_ == State::Accepting) {
-                state_ = State::Connected;
-                confirmed_.notify_all();
-            }
+            if (state_ == State::Accepting) confirm();
             break;
         case RDMA_CM_EVENT_REJECTED:
         case RDMA_CM_EVENT_UNREACHABLE:
@@ -203,6 +297,7 @@ void Endpoint::on_response(const ManagerEvent& event) noexcept try {
     }
     link_->set_deadline(Deadline::never());
     state_ = State::Connected;
+    if (std::exchange(rendezvous_, nullptr) != nullptr) asked_for_.service = greeting.local_service;
     tell({.kind = Kind::Established,
           .remote = greeting.attributes,
           .remote_address = asked_for_,
@@ -212,21 +307,27 @@ void Endpoint::on_response(const ManagerEvent& event) noexcept try {
 }
 
 void Endpoint::on_refusal(const ManagerEvent& event) noexcept {
-    if (event.type != RDMA_CM_EVENT_REJECTED || (event.status != consumer_refused && event.status != no_such_service)) {
-        end_attempt({.kind = Kind::Unreachable});
-        return;
-    }
     const Greeting greeting = decode(event.private_data);
+    const bool no_port = event.type == RDMA_CM_EVENT_REJECTED && event.status == no_such_service;
+    const bool answered = event.type == RDMA_CM_EVENT_REJECTED && event.status == consumer_refused;
     // Whoever refuses a framed request says so in a frame; a process that ends with the request says nothing.
     const bool nobody =
-        event.status == no_such_service || greeting.kind == Greeting::Kind::NoListener || (framed_ && !greeting.framed);
-    end_attempt({.kind = Kind::Rejected,
-                 .reason = nobody ? Code::NoListener : Code::Ok,
-                 .private_data = greeting.private_data});
+        no_port || (answered && (greeting.kind == Greeting::Kind::NoListener || (framed_ && !greeting.framed)));
+    if (rendezvous_ != nullptr && greeting.kind == Greeting::Kind::Conflict)
+        end_attempt(conflict(compatible(attributes_, greeting.attributes), greeting));
+    else if (rendezvous_ != nullptr)
+        seek_on(nobody);
+    else if (nobody || answered)
+        end_attempt({.kind = Kind::Rejected,
+                     .reason = nobody ? Code::NoListener : Code::Ok,
+                     .private_data = greeting.private_data});
+    else
+        end_attempt({.kind = Kind::Unreachable});
 }
 
 void Endpoint::on_deadline() noexcept {
     if (state_ == State::Connecting) end_attempt({.kind = Kind::TimedOut});
+    if (state_ == State::Accepting) confirm();  // as in accept(): the connection is good without
 }
 
 void Endpoint::on_error() noexcept { lose(Kind::Lost); }
@@ -245,19 +346,24 @@ void Endpoint::on_hardware_event(ibv_event_type type) noexcept {
     lose(Kind::Lost);
 }
 
-/// The active side is idle again, with its receives.
 void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
     ++epoch_;
     link_.reset();
+    rendezvous_.reset();
     state_ = State::Idle;
     tell(event);
 }
 
-/// The peer went before the connection stood: the one who accepts is told, and nobody else.
-void Endpoint::end_attempt_of_passive() noexcept { end_connection(State::Idle); }
+/// The peer went before the connection stood: the one who accepts is told, or has been met and gets an event.
+void Endpoint::end_attempt_of_passive() noexcept {
+    const bool met = met_.has_value();
+    end_connection(State::Idle);
+    if (met) tell({.kind = Kind::TimedOut});
+}
 
 void Endpoint::lose(ConnectionEventKind kind) noexcept {
     if (!is_established()) return;
+    if (met_) confirm();  // it was connected for a moment
     end_connection(State::Broken);
     tell({.kind = kind});
 }

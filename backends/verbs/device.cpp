@@ -39,7 +39,7 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
     for (const Interface& interface : interfaces) attributes.local_hosts.push_back(interface.host);
     attributes.capabilities = {.unreliable = nic.has_unreliable(),
                                .atomic_write = false,
-                               .peer_to_peer = false,
+                               .peer_to_peer = true,
                                .shared_receive_queues = limits.max_srq > 0,
                                .shares_services = false,
                                .own_user_only = false,

@@ -144,6 +144,8 @@ void Endpoint::fail() noexcept {
 /// Takes the endpoint off its connection, if it has one, and completes all that is posted.
 void Endpoint::end_connection(State next) noexcept {
     ++epoch_;
+    rendezvous_.reset();
+    met_.reset();
     const bool used = is_established();
     const auto mode = next == State::Idle ? WorkQueue::Mode::Idle : WorkQueue::Mode::Broken;
     {

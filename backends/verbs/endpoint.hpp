@@ -8,6 +8,7 @@
 #include "backends/verbs/agent.hpp"
 #include "backends/verbs/queue_pair.hpp"
 #include "backends/verbs/receive_queue.hpp"
+#include "backends/verbs/rendezvous.hpp"
 #include "backends/verbs/send_queue.hpp"
 #include "core/backend.hpp"
 
@@ -39,11 +40,20 @@ public:
     Status accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const ManagerEvent& request,
                   const Greeting& greeting, const PrivateData& private_data);
 
-    /// With the control lock held.
+    // With the control lock held.
     void on_hardware_event(ibv_event_type type) noexcept;
 
+    /// For a rendezvous. The endpoint takes over the link, which is resolved, to call the partner; or knocks with it.
+    void call(std::unique_ptr<Link>& link) noexcept;
+    void knock(Link& link) noexcept;
+    /// The partner has come; ends the rendezvous, and an event will tell what comes of it.
+    void meet(ManagerEvent& request, const Greeting& greeting) noexcept;
+
+    /// The endpoint is idle again, with its receives.
+    void end_attempt(const ConnectionEvent& event) noexcept;
+
 private:
-    enum class State : std::uint8_t { Idle, Resolving, Connecting, Accepting, Connected, Broken };
+    enum class State : std::uint8_t { Idle, Resolving, Seeking, Connecting, Accepting, Connected, Broken };
 
     Endpoint(Device& device, const backend::EndpointInit& init);
     Nic& nic() const noexcept;
@@ -54,6 +64,8 @@ private:
     void drop_queue_pair() noexcept;
     Result<IdOwner> resolve(const backend::ConnectParameters& parameters) const noexcept;
     Status request(const backend::ConnectParameters& parameters, IdOwner id);
+    Status seek(const backend::ConnectParameters& parameters);
+    Status answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Greeting& greeting);
     Status go_live(const rdma_conn_param& peer, std::uint8_t reads_requested);
     rdma_conn_param parameters_for(const EncodedGreeting& greeting) const noexcept;
     rdma_conn_param answer_to(const rdma_conn_param& request, const EncodedGreeting& greeting) const noexcept;
@@ -63,7 +75,8 @@ private:
     void on_error() noexcept override;
     void on_response(const ManagerEvent& event) noexcept;
     void on_refusal(const ManagerEvent& event) noexcept;
-    void end_attempt(const ConnectionEvent& event) noexcept;
+    void seek_on(bool nobody) noexcept;
+    void confirm() noexcept;
     void end_attempt_of_passive() noexcept;
     void lose(ConnectionEventKind kind) noexcept;
     void end_connection(State next) noexcept;
@@ -79,6 +92,8 @@ private:
     const ProtectionDomain* domain_;
     std::optional<QueuePair> queue_pair_;
     std::unique_ptr<Link> link_;
+    std::unique_ptr<Rendezvous> rendezvous_;  // while the partner is looked for
+    std::optional<ConnectionEvent> met_;      // to be told when a partner that has called confirms
     State state_ = State::Idle;
     std::uint64_t epoch_ = 0;  // grows when an attempt or a connection ends
     Address asked_for_;

@@ -34,6 +34,11 @@ EndpointAttributes unpack(std::uint8_t bits, std::uint32_t max_transfer_bytes) n
             .access = {.remote_write = (bits & remote_write_bit) != 0, .remote_read = (bits & remote_read_bit) != 0}};
 }
 
+/// Whether it goes along with a request to connect.
+bool asks(Greeting::Kind kind) noexcept {
+    return kind == Greeting::Kind::Request || kind == Greeting::Kind::PeerRequest || kind == Greeting::Kind::Knock;
+}
+
 std::uint64_t number(std::span<const std::uint8_t> bytes) noexcept {
     std::uint64_t value = 0;
     for (const std::uint8_t byte : bytes) value = value << 8 | byte;
@@ -45,23 +50,26 @@ bool has_header(std::span<const std::uint8_t> bytes) noexcept {
     const auto kind = bytes[3] & 0xF;
     const std::size_t told = bytes[5] + std::size_t{bytes[18]};
     return bytes[3] >> 4 == version && kind >= static_cast<int>(Greeting::Kind::Request) &&
-           kind <= static_cast<int>(Greeting::Kind::NoListener) &&
+           kind <= static_cast<int>(Greeting::Kind::Conflict) &&
            (bytes[4] & 3) <= static_cast<int>(Reliability::ReliableReception) && bytes[5] <= Service::capacity &&
            told <= bytes.size() - header_size;
 }
 
 }  // namespace
 
-std::uint64_t fingerprint(const Service& service) noexcept {
+std::uint64_t fingerprint(std::span<const std::uint8_t> bytes) noexcept {
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-    for (const std::uint8_t byte : service.span()) hash = (hash ^ byte) * 0x100000001b3u;
+    for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3u;
     return hash;
 }
 
 std::uint16_t port_of(const Service& service) noexcept {
     const auto bytes = service.span();
     if (bytes.size() == 2) return static_cast<std::uint16_t>(number(bytes));
-    const std::uint64_t hash = fingerprint(service);
+    return port_of_hash(fingerprint(service));
+}
+
+std::uint16_t port_of_hash(std::uint64_t hash) noexcept {
     return static_cast<std::uint16_t>(0x4000 | ((hash ^ hash >> 29) & 0x3FFF));
 }
 
@@ -92,7 +100,7 @@ std::optional<EncodedGreeting> EncodedGreeting::encode(const Greeting& greeting)
     EncodedGreeting encoded;
     const auto data = greeting.private_data.span();
     const auto service = greeting.local_service.span();
-    const std::size_t capacity = greeting.kind == Greeting::Kind::Request ? request_capacity : answer_capacity;
+    const std::size_t capacity = asks(greeting.kind) ? request_capacity : answer_capacity;
     if (!greeting.framed) {
         if (data.size() > capacity) return std::nullopt;
         encoded.append(data);

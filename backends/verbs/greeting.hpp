@@ -33,10 +33,22 @@ std::uint16_t port_of(const Service& service) noexcept;
 Service service_of(std::uint16_t port) noexcept;
 
 /// Tells services apart that share a port.
-std::uint64_t fingerprint(const Service& service) noexcept;
+std::uint64_t fingerprint(std::span<const std::uint8_t> bytes) noexcept;
+inline std::uint64_t fingerprint(const Service& service) noexcept { return fingerprint(service.span()); }
+
+/// One of the ports that are found by hashing.
+std::uint16_t port_of_hash(std::uint64_t hash) noexcept;
 
 struct Greeting {
-    enum class Kind : std::uint8_t { Request = 1, Accept = 2, Reject = 3, NoListener = 4 };
+    enum class Kind : std::uint8_t {
+        Request = 1,
+        Accept = 2,
+        Reject = 3,
+        NoListener = 4,
+        PeerRequest = 5,  ///< of a rendezvous: see rendezvous.hpp
+        Knock = 6,
+        Conflict = 7,  ///< refuses a PeerRequest whose attributes are others
+    };
 
     Kind kind = Kind::Request;
     bool framed = false;  ///< the fields that follow are told, not assumed

@@ -7,19 +7,18 @@
 
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/nic.hpp"
+#include "backends/verbs/rendezvous.hpp"
 
 namespace viaduct::verbs {
 namespace {
 
 constexpr int backlog = 1024;
 
-/// Answers a request that is not worth an object.
-void refuse(rdma_cm_id* id, bool framed, Greeting::Kind kind, const PrivateData& private_data) noexcept {
-    const auto answer = EncodedGreeting::encode({.kind = kind, .framed = framed, .private_data = private_data});
-    if (answer) (void)rdma_reject(id, answer->data(), answer->size());
-}
-
 }  // namespace
+
+void refuse(rdma_cm_id* id, const Greeting& greeting) noexcept {
+    if (const auto answer = EncodedGreeting::encode(greeting)) (void)rdma_reject(id, answer->data(), answer->size());
+}
 
 Request::Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Greeting& greeting)
     : nic_(std::move(nic)), event_(std::move(event)), greeting_(greeting) {
@@ -52,7 +51,7 @@ Status Request::reject(const PrivateData& private_data) noexcept {
 
 Status Request::refuse(Greeting::Kind kind, const PrivateData& private_data) noexcept {
     if (link_ == nullptr) return {};
-    verbs::refuse(link_->id(), greeting_.framed, kind, private_data);
+    verbs::refuse(link_->id(), {.kind = kind, .framed = greeting_.framed, .private_data = private_data});
     link_.reset();
     return {};
 }
@@ -71,7 +70,18 @@ Result<std::unique_ptr<ListeningPort>> ListeningPort::open(Nic& nic, std::uint16
     return made;
 }
 
-void ListeningPort::remove(Listener& listener) noexcept { std::erase(listeners_, &listener); }
+Result<ListeningPort*> ListeningPort::get(Nic& nic, std::uint16_t port) {
+    auto& ports = nic.ports();
+    if (const auto found = ports.find(port); found != ports.end()) return found->second.get();
+    auto opened = open(nic, port);
+    if (!opened.ok()) return opened.status();
+    return ports.emplace(port, std::move(*opened)).first->second.get();
+}
+
+void ListeningPort::close_if_unused(Nic& nic, std::uint16_t port) noexcept {
+    const auto found = nic.ports().find(port);
+    if (found->second->listeners_.empty() && found->second->rendezvous_.empty()) nic.ports().erase(found);
+}
 
 bool ListeningPort::serves(std::uint64_t service) const noexcept {
     return std::ranges::any_of(listeners_, [&](const Listener* listener) { return listener->service() == service; });
@@ -93,17 +103,46 @@ Listener* ListeningPort::next_listener(std::uint64_t service) noexcept {
     return listener;
 }
 
+Rendezvous* ListeningPort::find_rendezvous(const HostAddress& host, const Greeting& greeting) const noexcept {
+    const auto found = std::ranges::find_if(
+        rendezvous_, [&](const Rendezvous* rendezvous) { return rendezvous->expects(host, greeting); });
+    return found == rendezvous_.end() ? nullptr : *found;
+}
+
 void ListeningPort::on_event(ManagerEvent& event) noexcept try {
     if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
     const Greeting greeting = decode(event.private_data);
+    switch (greeting.kind) {
+        case Greeting::Kind::PeerRequest: on_peer(event, greeting); break;
+        case Greeting::Kind::Knock: on_knock(event, greeting); break;
+        default: on_request(event, greeting); break;
+    }
+} catch (const std::bad_alloc&) {
+    return;  // the request ends with its id: the peer is refused
+}
+
+void ListeningPort::on_request(ManagerEvent& event, const Greeting& greeting) {
     Listener* listener = next_listener(greeting.framed ? greeting.service : bare_service());
     if (listener == nullptr) {
-        refuse(event.id.get(), greeting.framed, Greeting::Kind::NoListener, {});
+        refuse(event.id.get(), {.kind = Greeting::Kind::NoListener, .framed = greeting.framed});
         return;
     }
     listener->add(std::make_unique<Request>(listener->nic(), std::move(event), greeting));
-} catch (const std::bad_alloc&) {
-    return;  // the request ends with its id: the peer is refused
+}
+
+/// The end of a rendezvous may be that of the port.
+void ListeningPort::on_peer(ManagerEvent& event, const Greeting& greeting) noexcept {
+    if (Rendezvous* rendezvous = find_rendezvous(host_of(rdma_get_peer_addr(event.id.get())), greeting))
+        rendezvous->on_partner(event, greeting);
+    else
+        refuse(event.id.get(), {.kind = Greeting::Kind::NoListener, .framed = true});
+}
+
+void ListeningPort::on_knock(ManagerEvent& event, const Greeting& greeting) noexcept {
+    const HostAddress host = host_of(rdma_get_peer_addr(event.id.get()));
+    for (Rendezvous* rendezvous : rendezvous_)
+        if (rendezvous->expects(host, greeting)) rendezvous->on_knock();
+    refuse(event.id.get(), {.kind = Greeting::Kind::Reject, .framed = true});
 }
 
 Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, const Address& local,
@@ -111,16 +150,11 @@ Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, con
     std::unique_ptr<Listener> listener(new Listener(std::move(nic), local.service));
     if (listener->readable_.fd() < 0) return Status::from_errno(errno, "eventfd");
     const std::lock_guard lock(listener->nic_->control());
-    auto& ports = listener->nic_->ports();
-    auto found = ports.find(listener->port_);
-    if (found == ports.end()) {
-        auto port = ListeningPort::open(*listener->nic_, listener->port_);
-        if (!port.ok()) return port.status();
-        found = ports.emplace(listener->port_, std::move(*port)).first;
-    } else if (sharing == backend::Sharing::Exclusive && found->second->serves(listener->service_)) {
+    const auto port = ListeningPort::get(*listener->nic_, listener->port_);
+    if (!port.ok()) return port.status();
+    if (sharing == backend::Sharing::Exclusive && port.value()->serves(listener->service_))
         return Status(Code::Busy, "the service has a listener");
-    }
-    found->second->add(*listener);
+    port.value()->add(*listener);
     listener->listening_ = true;
     return listener;
 }
@@ -130,9 +164,8 @@ Listener::~Listener() {
     std::list<std::unique_ptr<Request>> left;
     {
         const std::lock_guard lock(nic_->control());
-        const auto port = nic_->ports().find(port_);
-        port->second->remove(*this);
-        if (port->second->empty()) nic_->ports().erase(port);
+        nic_->ports().find(port_)->second->remove(*this);
+        ListeningPort::close_if_unused(*nic_, port_);
         for (const auto& request : requests_) (void)request->refuse(Greeting::Kind::NoListener, {}).ok();
         left.swap(requests_);
     }

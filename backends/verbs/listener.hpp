@@ -14,6 +14,7 @@ namespace viaduct::verbs {
 
 class Listener;
 class Nic;
+class Rendezvous;
 
 /// Thread-safe: everything under the control lock of the card.
 class Request final : public backend::ConnectionRequest, private LinkOwner {
@@ -44,28 +45,40 @@ private:
     std::unique_ptr<Link> link_;  // null once answered, or given up by the peer
 };
 
-/// With the control lock held. Owned by the card, for as long as it has listeners.
+/// Answers a request that is not worth an object.
+void refuse(rdma_cm_id* id, const Greeting& greeting) noexcept;
+
+/// With the control lock held. Owned by the card, for as long as somebody listens on it.
 class ListeningPort final : private LinkOwner {
 public:
-    /// Busy: another process has the port.
-    static Result<std::unique_ptr<ListeningPort>> open(Nic& nic, std::uint16_t port);
+    /// The one of the card, opened if need be. Busy: another process has the port. Throws std::bad_alloc.
+    static Result<ListeningPort*> get(Nic& nic, std::uint16_t port);
+    static void close_if_unused(Nic& nic, std::uint16_t port) noexcept;
 
     void add(Listener& listener) { listeners_.push_back(&listener); }
-    void remove(Listener& listener) noexcept;
-    bool empty() const noexcept { return listeners_.empty(); }
+    void remove(Listener& listener) noexcept { std::erase(listeners_, &listener); }
     bool serves(std::uint64_t service) const noexcept;
 
+    void add(Rendezvous& rendezvous) { rendezvous_.push_back(&rendezvous); }
+    void remove(Rendezvous& rendezvous) noexcept { std::erase(rendezvous_, &rendezvous); }
+    Rendezvous* find_rendezvous(const HostAddress& host, const Greeting& greeting) const noexcept;
+
 private:
+    static Result<std::unique_ptr<ListeningPort>> open(Nic& nic, std::uint16_t port);
     ListeningPort(Nic& nic, std::uint16_t port) noexcept : nic_(nic), port_(port) {}
     void on_event(ManagerEvent& event) noexcept override;
     void on_deadline() noexcept override {}
     void on_error() noexcept override {}
     std::uint64_t bare_service() const noexcept;
     Listener* next_listener(std::uint64_t service) noexcept;
+    void on_request(ManagerEvent& event, const Greeting& greeting);
+    void on_peer(ManagerEvent& event, const Greeting& greeting) noexcept;
+    void on_knock(ManagerEvent& event, const Greeting& greeting) noexcept;
 
     Nic& nic_;
     const std::uint16_t port_;
     std::vector<Listener*> listeners_;  // the one whose turn is next comes first
+    std::vector<Rendezvous*> rendezvous_;
     std::unique_ptr<Link> link_;
 };
 

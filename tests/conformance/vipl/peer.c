@@ -59,7 +59,8 @@ TEST(within_one_process) {
 }
 
 TEST(between_different_nics) {
-    Pair pair = open_pair_of((Options){.device = "VINIC3"}, (Options){.device = "VINIC1"});
+    need_two_nics();
+    Pair pair = open_pair_of((Options){.device = "VINIC0"}, (Options){.device = "VINIC1"});
     rendezvous(pair, pair.client, pair.server);
 }
 
@@ -110,6 +111,7 @@ TEST(wait_blocks_until_the_peer_comes) {
 }
 
 TEST(two_connections_over_one_discriminator) {
+    need_two_nics();
     Peer *peer = peer_start();
     Endpoint *here[2] = {new_endpoint(NULL), new_endpoint(NULL)}, *there[2] = {new_endpoint(peer), new_endpoint(peer)};
     for (int i = 0; i < 2; ++i) {
@@ -150,11 +152,11 @@ TEST(other_discriminators_do_not_match) {
     CHECK_RC(result_of(pair.server), VIP_TIMEOUT);
 }
 
-/* The host must match, too: the client looks for VINIC2, while the server is VINIC1. */
+/* The host must match, too: the client looks for somebody on VINIC0, while the server is on VINIC1. */
 TEST(other_hosts_do_not_match) {
+    need_two_nics();
     Pair pair = open_pair_of((Options){0}, (Options){.device = "VINIC1"});
-    Endpoint *other = opened_with((Options){.device = "VINIC2"});
-    post_request(pair.client, other, SHORT_MS);
+    post_request(pair.client, pair.client, SHORT_MS);
     post_request(pair.server, pair.client, SHORT_MS);
     CHECK_RC(result_of(pair.client), VIP_TIMEOUT);
     CHECK_RC(result_of(pair.server), VIP_TIMEOUT);

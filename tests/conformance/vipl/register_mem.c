@@ -110,7 +110,8 @@ TEST(an_unknown_tag_is_refused) {
 TEST(a_block_that_is_too_large_is_a_resource_error) {
     Endpoint *end = opened();
     VIP_ULONG length = end->limits.MaxRegisterBlockBytes + 1;
-    if (length == 0 || (uintptr_t)buffer + length < length) skip("no address space holds more than MaxRegisterBlockBytes");
+    if (length == 0 || (uintptr_t)buffer + length < length)
+        skip("no address space holds more than MaxRegisterBlockBytes");
     refused(end, buffer, length, VIP_ERROR_RESOURCE);
 }
 
