@@ -6,9 +6,6 @@
  * operation once from the client and once from the server, and the client hangs up; of another connection it is the
  * server that hangs up. Every byte is checked where it arrives.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <librpma.h>
@@ -203,7 +200,7 @@ static void hang_up_after_the_other(End* end) {
 
 /* ---- Work -------------------------------------------------------------------------------------------------------- */
 
-static uint8_t pattern(unsigned seed, size_t i) { return (uint8_t)(seed * 37 + i * 7 + i / 253 + 1); }
+static uint8_t pattern(size_t seed, size_t i) { return (uint8_t)(seed * 37 + i * 7 + i / 253 + 1); }
 
 static void fill(End* end, size_t at, size_t length, unsigned seed) {
     for (size_t i = 0; i < length; ++i) end->memory[at + i] = pattern(seed, i);
