@@ -161,7 +161,7 @@ public:
     /// Becomes readable when a request may be waiting.
     virtual int fd() const noexcept = 0;
 
-    /// The next request. WouldBlock: none is waiting.
+    /// The next request. WouldBlock: none is waiting. Unreachable: none will come, the device is gone.
     virtual Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept = 0;
 };
 

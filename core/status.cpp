@@ -38,6 +38,10 @@ Status Status::from_errno(int sys_errno, const char* where) noexcept {
         case ENOSPC: return {Code::NoResources, where, sys_errno};
         case EPERM:
         case EACCES: return {Code::PermissionDenied, where, sys_errno};
+        case ENETDOWN:
+        case ENETUNREACH:
+        case EHOSTDOWN:
+        case EHOSTUNREACH: return {Code::Unreachable, where, sys_errno};
         default: return {Code::SystemError, where, sys_errno};
     }
 }

@@ -43,7 +43,7 @@ public:
     constexpr Status(Code code, const char* where, int sys_errno = 0) noexcept  // NOLINT: implicit by intent
         : where_(where), errno_(sys_errno), code_(code) {}
 
-    /// Builds a status from errno: resource exhaustion and permission keep their own codes.
+    /// Builds a status from errno: exhausted resources, permissions and networks that are down keep their own codes.
     VIADUCT_EXPORT static Status from_errno(int sys_errno, const char* where) noexcept;
 
     constexpr bool ok() const noexcept { return code_ == Code::Ok; }

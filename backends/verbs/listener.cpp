@@ -110,6 +110,7 @@ Rendezvous* ListeningPort::find_rendezvous(const HostAddress& host, const Greeti
 }
 
 void ListeningPort::on_event(ManagerEvent& event) noexcept try {
+    if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) return on_removal();
     if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
     const Greeting greeting = decode(event.private_data);
     switch (greeting.kind) {
@@ -119,6 +120,13 @@ void ListeningPort::on_event(ManagerEvent& event) noexcept try {
     }
 } catch (const std::bad_alloc&) {
     return;  // the request ends with its id: the peer is refused
+}
+
+/// Ends this port, and the hopes of all who listen on it.
+void ListeningPort::on_removal() noexcept {
+    const auto last_owner = nic_.ports().extract(port_);
+    for (Listener* listener : listeners_) listener->lose_port();
+    for (Rendezvous* rendezvous : rendezvous_) rendezvous->lose_port();
 }
 
 void ListeningPort::on_request(ManagerEvent& event, const Greeting& greeting) {
@@ -160,10 +168,10 @@ Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, con
 }
 
 Listener::~Listener() {
-    if (!listening_) return;
     std::list<std::unique_ptr<Request>> left;
     {
         const std::lock_guard lock(nic_->control());
+        if (!listening_) return;
         nic_->ports().find(port_)->second->remove(*this);
         ListeningPort::close_if_unused(*nic_, port_);
         for (const auto& request : requests_) (void)request->refuse(Greeting::Kind::NoListener, {}).ok();
@@ -181,6 +189,11 @@ void Listener::add(std::unique_ptr<Request> request) {
     readable_.set(true);
 }
 
+void Listener::lose_port() noexcept {
+    listening_ = false;
+    readable_.set(true);
+}
+
 Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept {
     std::unique_ptr<Request> request;
     std::list<std::unique_ptr<Request>> given_up;  // destroyed without the lock
@@ -191,8 +204,9 @@ Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noe
         request = std::move(requests_.front());
         requests_.pop_front();
     }
-    readable_.set(!requests_.empty());
-    if (request == nullptr) return Status(Code::WouldBlock, "no request waits");
+    readable_.set(!listening_ || !requests_.empty());
+    if (request == nullptr)
+        return listening_ ? Status(Code::WouldBlock, "no request waits") : Status(Code::Unreachable, "device is gone");
     return std::unique_ptr<backend::ConnectionRequest>(std::move(request));
 }
 

@@ -71,6 +71,7 @@ private:
     void on_error() noexcept override {}
     std::uint64_t bare_service() const noexcept;
     Listener* next_listener(std::uint64_t service) noexcept;
+    void on_removal() noexcept;
     void on_request(ManagerEvent& event, const Greeting& greeting);
     void on_peer(ManagerEvent& event, const Greeting& greeting) noexcept;
     void on_knock(ManagerEvent& event, const Greeting& greeting) noexcept;
@@ -96,6 +97,7 @@ public:
     const std::shared_ptr<Nic>& nic() const noexcept { return nic_; }
     std::uint64_t service() const noexcept { return service_; }
     void add(std::unique_ptr<Request> request);
+    void lose_port() noexcept;
 
 private:
     Listener(std::shared_ptr<Nic> nic, const Service& service)

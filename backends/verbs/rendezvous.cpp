@@ -87,6 +87,11 @@ void Rendezvous::leave() noexcept {
     ListeningPort::close_if_unused(nic_, port_);
 }
 
+void Rendezvous::lose_port() noexcept {
+    listening_ = false;
+    endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable});
+}
+
 bool Rendezvous::expects(const HostAddress& host, const Greeting& greeting) const noexcept {
     const Role wanted = greeting.kind == Greeting::Kind::Knock ? Role::Calls : Role::Waits;
     return role_ == wanted && parameters_.remote.host == host &&

@@ -37,6 +37,9 @@ public:
     void on_partner(ManagerEvent& event, const Greeting& greeting) noexcept;
     void on_knock() noexcept;
 
+    /// The device is gone, and the port with it. Ends this rendezvous.
+    void lose_port() noexcept;
+
     /// The endpoint's call came to nothing: nobody was there, or it was lost on its way.
     void on_refusal(bool nobody) noexcept;
 

@@ -35,6 +35,8 @@ TEST_CASE("status: errno becomes a code") {
     for (const int number : {ENOMEM, EMFILE, ENFILE, ENOBUFS, ENOSPC})
         CHECK(Status::from_errno(number, "").code() == Code::NoResources);
     for (const int number : {EPERM, EACCES}) CHECK(Status::from_errno(number, "").code() == Code::PermissionDenied);
+    for (const int number : {ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH})
+        CHECK(Status::from_errno(number, "").code() == Code::Unreachable);
     const Status other = Status::from_errno(EIO, "reading");
     CHECK(other.code() == Code::SystemError);
     CHECK(other.sys_errno() == EIO);
