@@ -13,7 +13,9 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "core/status.hpp"
 
@@ -91,12 +93,14 @@ std::vector<Interface> find_interfaces() {
         return found;
     }
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
-    for (const int family : {AF_INET, AF_INET6})
-        for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-            if (!is_usable(*entry) || entry->ifa_addr->sa_family != family) continue;
-            if (const auto device = devices.find(entry->ifa_name); device != devices.end())
-                found.push_back({device->second, entry->ifa_name, host_of(entry->ifa_addr)});
-        }
+    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+        if (!is_usable(*entry)) continue;
+        if (const auto device = devices.find(entry->ifa_name); device != devices.end())
+            found.push_back({device->second, entry->ifa_name, host_of(entry->ifa_addr)});
+    }
+    std::ranges::stable_sort(found, {}, [](const Interface& interface) {
+        return std::pair(interface.host.size(), std::string_view(interface.rdma_device));
+    });
     return found;
 }
 

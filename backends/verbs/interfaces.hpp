@@ -22,9 +22,9 @@ struct Interface {
 /// As users name the device that is made of it.
 inline std::string name_of(const Interface& interface) { return "viaduct-" + interface.net_device; }
 
-/// One for each address of a network interface with an RDMA device behind it: IPv4 first, then IPv6, each in the
-/// system's order. Link-local addresses mean nothing without their interface and are left out. Reads files only:
-/// nothing stays open that a child of this process would inherit. Throws std::bad_alloc, and std::system_error
+/// One for each address of a network interface with an RDMA device behind it: IPv4 first, then IPv6, each by the
+/// name of the RDMA device. Link-local addresses mean nothing without their interface and are left out. Reads files
+/// only: nothing stays open that a child of this process would inherit. Throws std::bad_alloc, and std::system_error
 /// where descriptors are lacking.
 std::vector<Interface> find_interfaces();
 
