@@ -119,10 +119,10 @@ def perftest(row: Row) -> float:
 def vi_perf(build: pathlib.Path, api: str, row: Row) -> float:
     command = [build / "tools/vi-perf", "--api", api, "--backend", "verbs", "--quiet"]
     options = ["--test", row.test, "--op", row.operation, "--sizes", row.size, "--iterations", 10 * row.iterations]
-    listener = pinned(SERVER_CPU, *command, "--device", 1, "--listen", PORT, "--count", 1)
-    client = pinned(CLIENT_CPU, *command, "--device", 0, *options, "--window", WINDOW, "--json", f"{SERVER}:{PORT}")
-    with background(listener):  # the client tries again until it listens
-        result = json.loads(run(client))["results"][0]
+    listener = pinned(SERVER_CPU, *command, "--listen", PORT, "--count", 1)
+    client = pinned(CLIENT_CPU, *command, *options, "--window", WINDOW, "--json", f"{SERVER}:{PORT}")
+    with background(listener, {"VIADUCT_DEVICE": "rxe2"}):  # the client tries again until it listens
+        result = json.loads(run(client, {"VIADUCT_DEVICE": "rxe1"}))["results"][0]
     return result["p50_ns"] / 1000 if row.test == "latency" else result["bytes_per_second"] / 1e6
 
 
