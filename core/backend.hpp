@@ -233,7 +233,8 @@ public:
     /// Opens a device by its number. InvalidParameter: no such device. The observer outlives the device.
     virtual Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept = 0;
 
-    /// The number of the device with a name, as DeviceAttributes has it or its users know it. InvalidParameter: none has.
+    /// The number of the device with a name, as DeviceAttributes has it or its users know it. InvalidParameter: none
+    /// has.
     virtual Result<std::uint32_t> find(std::string_view device) noexcept = 0;
 
     /// The number of the device by which this host reaches another, or itself. Unreachable: there is no way.
