@@ -19,9 +19,6 @@ using namespace std::chrono_literals;
 using Kind = ConnectionEventKind;
 using Model = backend::ConnectParameters::Model;
 
-/// How long the way to a peer may take to be found.
-constexpr int resolution_ms = 2000;
-
 /// How long an accepting side waits for the peer's confirmation. Without it the connection is good as well, but what
 /// is sent before the peer is ready has to be sent again, after a pause that is far longer than this wait ever is.
 constexpr auto confirmation = 1s;
@@ -112,9 +109,9 @@ Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) 
     SocketAddress from(nic().host(), 0);
     SocketAddress to(parameters.remote.host, port_of(parameters.remote.service));
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
-    rdma_cm_id* raw = nullptr;
-    if (rdma_create_id(nullptr, &raw, nullptr, RDMA_PS_TCP) != 0) return Status::from_errno(errno, "rdma_create_id");
-    IdOwner id(raw);
+    auto created = create_id(nullptr);
+    if (!created.ok()) return created.status();
+    IdOwner id = std::move(*created);
     const int patience = timeout_ms(parameters.deadline);
     if (rdma_resolve_addr(id.get(), from.get(), to.get(), patience) != 0 || rdma_resolve_route(id.get(), patience) != 0)
         return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no way to the host", errno);

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <new>
-#include <system_error>
 
 #include "backends/verbs/channel.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/endpoint.hpp"
+#include "backends/verbs/guarded.hpp"
 #include "backends/verbs/listener.hpp"
 #include "backends/verbs/pieces.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
@@ -67,18 +66,14 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
     return attributes;
 }
 
-/// Makes an object for the core, with the failures of memory and threads as a status.
+/// Makes an object for the core.
 template <class Interface, class Make>
-Result<std::unique_ptr<Interface>> guarded(Make make) noexcept {
-    try {
+Result<std::unique_ptr<Interface>> create_as(Make make) noexcept {
+    return guarded([&]() -> Result<std::unique_ptr<Interface>> {
         auto made = make();
         if (!made.ok()) return made.status();
         return std::unique_ptr<Interface>(std::move(*made));
-    } catch (const std::bad_alloc&) {
-        return Status(Code::NoResources, "out of memory");
-    } catch (const std::system_error& error) {
-        return Status::from_errno(error.code().value(), "thread");
-    }
+    });
 }
 
 }  // namespace
@@ -93,29 +88,29 @@ Result<std::unique_ptr<Device>> Device::open(const std::vector<Interface>& inter
 }
 
 Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
-    return guarded<backend::ProtectionDomain>([&] { return ProtectionDomain::create(nic_); });
+    return create_as<backend::ProtectionDomain>([&] { return ProtectionDomain::create(nic_); });
 }
 
 Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
                                                                        void* address, std::uint64_t length,
                                                                        Access access) noexcept {
-    return guarded<backend::MemoryRegion>([&] {
+    return create_as<backend::MemoryRegion>([&] {
         return MemoryRegion::create(nic_, static_cast<const ProtectionDomain&>(domain), address, length, access);
     });
 }
 
 Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
-    return guarded<backend::Channel>([&] { return Channel::create(nic_); });
+    return create_as<backend::Channel>([&] { return Channel::create(nic_); });
 }
 
 Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
     const backend::CompletionQueueInit& init) noexcept {
-    return guarded<backend::CompletionQueue>([&] { return CompletionQueue::create(*this, init); });
+    return create_as<backend::CompletionQueue>([&] { return CompletionQueue::create(*this, init); });
 }
 
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
     const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept {
-    return guarded<backend::SharedReceiveQueue>(
+    return create_as<backend::SharedReceiveQueue>(
         [&] { return SharedReceiveQueue::create(*this, static_cast<const ProtectionDomain&>(domain), depth); });
 }
 
@@ -132,7 +127,7 @@ Status Device::check(const EndpointAttributes& attributes) const noexcept {
 }
 
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
-    return guarded<backend::Endpoint>([&]() -> Result<std::unique_ptr<Endpoint>> {
+    return create_as<backend::Endpoint>([&]() -> Result<std::unique_ptr<Endpoint>> {
         if (const Status status = check(init.attributes); !status.ok()) return status;
         for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
             if (depth > attributes_.max_queue_depth) return Status(Code::InvalidParameter, "depth of a work queue");
@@ -142,7 +137,7 @@ Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend
 }
 
 Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept {
-    return guarded<backend::Listener>([&] { return Listener::create(nic_, local, sharing); });
+    return create_as<backend::Listener>([&] { return Listener::create(nic_, local, sharing); });
 }
 
 }  // namespace viaduct::verbs

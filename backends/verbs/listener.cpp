@@ -58,12 +58,10 @@ Status Request::refuse(Greeting::Kind kind, const PrivateData& private_data) noe
 
 Result<std::unique_ptr<ListeningPort>> ListeningPort::open(Nic& nic, std::uint16_t port) {
     std::unique_ptr<ListeningPort> made(new ListeningPort(nic, port));
-    rdma_cm_id* raw = nullptr;
-    if (rdma_create_id(nic.agent().channel(), &raw, nullptr, RDMA_PS_TCP) != 0)
-        return Status::from_errno(errno, "rdma_create_id");
-    IdOwner id(raw);
+    auto id = create_id(nic.agent().channel());
+    if (!id.ok()) return id.status();
     SocketAddress address(nic.host(), port);
-    made->link_ = std::make_unique<Link>(nic.agent(), std::move(id), static_cast<LinkOwner&>(*made));
+    made->link_ = std::make_unique<Link>(nic.agent(), std::move(*id), static_cast<LinkOwner&>(*made));
     if (rdma_bind_addr(made->link_->id(), address.get()) != 0 || rdma_listen(made->link_->id(), backlog) != 0)
         return errno == EADDRINUSE ? Status(Code::Busy, "the port has a listener", errno)
                                    : Status::from_errno(errno, "rdma_listen");

@@ -21,9 +21,9 @@ struct Place {
 
 /// Which device and port the connection manager uses for an address.
 Result<Place> find_place(const HostAddress& host) {
-    rdma_cm_id* raw = nullptr;
-    if (rdma_create_id(nullptr, &raw, nullptr, RDMA_PS_TCP) != 0) return Status::from_errno(errno, "rdma_create_id");
-    const IdOwner id(raw);
+    const auto created = create_id(nullptr);
+    if (!created.ok()) return created.status();
+    const IdOwner& id = created.value();
     SocketAddress address(host, 0);
     if (!address.valid() || rdma_bind_addr(id.get(), address.get()) != 0 || id->verbs == nullptr)
         return Status(Code::Unreachable, "no RDMA device at the address", errno);

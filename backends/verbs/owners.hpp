@@ -6,8 +6,11 @@
 #include <rdma/rdma_cma.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <utility>
+
+#include "core/status.hpp"
 
 namespace viaduct::verbs {
 
@@ -36,6 +39,16 @@ struct EventChannelDestroyer {
     void operator()(rdma_event_channel* channel) const noexcept { rdma_destroy_event_channel(channel); }
 };
 using EventChannelOwner = std::unique_ptr<rdma_event_channel, EventChannelDestroyer>;
+
+/// How long the way to a host may take to be found.
+inline constexpr int resolution_ms = 2000;
+
+/// An id of the connection manager. Without a channel, calls on it wait for their outcome.
+inline Result<IdOwner> create_id(rdma_event_channel* channel) noexcept {
+    rdma_cm_id* id = nullptr;
+    if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return Status::from_errno(errno, "rdma_create_id");
+    return IdOwner(id);
+}
 
 class UniqueFd {
 public:

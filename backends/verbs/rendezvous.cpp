@@ -16,8 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int resolution_ms = 2000;
-
 /// A reason of InfiniBand's connection manager (IBTA, table 108).
 constexpr int stale_connection = 10;
 
@@ -119,10 +117,10 @@ void Rendezvous::on_refusal(bool nobody) noexcept try {
 
 /// A fresh id for the next call.
 void Rendezvous::hang_up(const Deadline& deadline) {
-    rdma_cm_id* raw = nullptr;
     link_.reset();
-    if (rdma_create_id(nic_.agent().channel(), &raw, nullptr, RDMA_PS_TCP) != 0) return;
-    link_ = std::make_unique<Link>(nic_.agent(), IdOwner(raw), static_cast<LinkOwner&>(*this), deadline);
+    auto id = create_id(nic_.agent().channel());
+    if (!id.ok()) return;
+    link_ = std::make_unique<Link>(nic_.agent(), std::move(*id), static_cast<LinkOwner&>(*this), deadline);
 }
 
 /// The partner's system knows all knocks of this host as one queue pair's, and takes one at a time.
