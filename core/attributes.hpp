@@ -32,6 +32,12 @@ enum class RefusedWrite : std::uint8_t {
     Silent,    ///< the request completes as if the data had arrived, sends too; only the target is told (VIPL)
 };
 
+/// Who may use the memory of a window.
+enum class WindowScope : std::uint8_t {
+    Domain,    ///< the peers of all endpoints of its protection domain
+    Endpoint,  ///< the peer of the endpoint that has bound it, until that connection ends; who may also end it
+};
+
 struct Access {
     bool remote_write = false;
     bool remote_read = false;
@@ -54,6 +60,8 @@ struct Capabilities {
     bool pages_on_demand = true;        ///< registered memory may be such as cannot be pinned (DAX files)
     bool keeps_keys = true;             ///< a region that is modified keeps its key
     bool flush_by_write = true;         ///< the right to write is enough for a flush; else it takes that to read
+    bool memory_windows = true;         ///< of the scope Domain
+    bool invalidates = true;            ///< windows of the scope Endpoint, and messages that end them
     bool bounds_completions = true;     ///< messages for shared receives wait for room in the completion queue
 };
 

@@ -32,7 +32,8 @@ public:
 };
 
 /// Memory that endpoints of the same protection domain may use, and peers as far as its access allows.
-/// Destroying it ends every use; an operation that finds it gone fails with a protection error.
+/// Destroying it ends every use; an operation that finds it gone fails with a protection error. No window is bound to
+/// it then, and none is about to be.
 class MemoryRegion {
 public:
     virtual ~MemoryRegion() = default;
@@ -42,6 +43,29 @@ public:
 
     /// Changes domain and access at once, or nothing.
     virtual Status modify(const ProtectionDomain& domain, Access access) noexcept = 0;
+};
+
+/// A view that peers have of a part of a region: with a key of its own, and rights that need not be those of the
+/// region. Destroying it ends the key. An endpoint through which it was bound may be gone by then.
+class MemoryWindow {
+public:
+    virtual ~MemoryWindow() = default;
+
+    /// Names the memory that the last bind() was asked for, from when that has run. Never 0, and each bind() changes
+    /// it.
+    virtual std::uint32_t key() const noexcept = 0;
+};
+
+/// What a window shall show. The rights of the region count for nothing here, but for `local_write`, which windows need
+/// that give the right to write.
+struct BindRequest {
+    std::uint64_t context = 0;             ///< returned in the completion
+    const MemoryRegion* region = nullptr;  ///< of the domain of window and endpoint; lives until the window is unbound
+    void* address = nullptr;
+    std::uint64_t length = 0;  ///< 0 unbinds: neither region nor address nor access are looked at
+    Access access{};           ///< what peers may do
+    bool fence = false;        ///< as in SendRequest
+    bool signaled = true;      ///< as in SendRequest
 };
 
 /// Wakes waiters: an armed completion queue that gets a completion leaves an event here.
@@ -110,6 +134,12 @@ public:
     /// On an endpoint that is not connected they complete as Flushed. QueueFull: the queue has no room.
     /// InvalidParameter: more pieces than the endpoint or the device takes.
     virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
+
+    /// Posts a request to show the memory in the window, which ends what it showed before. It takes its turn in the
+    /// send queue as other requests do: those behind it find the new key in force. A memory or a domain that does not
+    /// fit completes it as LocalProtection, and breaks a reliable connection; after a failure the window shows nothing
+    /// or what it showed before. Windows are bound by one thread at a time. QueueFull: as post_send.
+    virtual Status bind(MemoryWindow& window, const BindRequest& request) noexcept = 0;
 
     /// As post_send. Receives may be posted before connecting; after a connection broke they complete as Flushed until
     /// disconnect() is called. InvalidState: the endpoint takes its receives from a shared queue.
@@ -201,6 +231,10 @@ public:
     /// and never written to.
     virtual Result<std::unique_ptr<MemoryRegion>> register_memory(const ProtectionDomain& domain, void* address,
                                                                   std::uint64_t length, Access access) noexcept = 0;
+
+    /// A window that shows nothing. Unsupported: see Capabilities.
+    virtual Result<std::unique_ptr<MemoryWindow>> create_memory_window(const ProtectionDomain& domain,
+                                                                       WindowScope scope) noexcept = 0;
     virtual Result<std::unique_ptr<Channel>> create_channel() noexcept = 0;
 
     /// InvalidParameter: capacity 0 or above the limit.

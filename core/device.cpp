@@ -96,4 +96,22 @@ Status MemoryRegion::modify(std::shared_ptr<ProtectionDomain> domain, Access acc
     return {};
 }
 
+MemoryWindow::MemoryWindow(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::MemoryWindow> window,
+                           WindowScope scope) noexcept
+    : domain_(std::move(domain)), window_(std::move(window)), scope_(scope) {
+    domain_->users.add();
+}
+
+MemoryWindow::~MemoryWindow() {
+    window_.reset();
+    domain_->users.remove();
+}
+
+Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(std::shared_ptr<ProtectionDomain> domain,
+                                                           WindowScope scope) {
+    auto window = domain->device()->backend().create_memory_window(domain->backend(), scope);
+    if (!window.ok()) return window.status();
+    return std::unique_ptr<MemoryWindow>(new MemoryWindow(std::move(domain), std::move(*window), scope));
+}
+
 }  // namespace viaduct

@@ -24,7 +24,7 @@ private:
     std::atomic<std::uint32_t> users_{0};
 };
 
-/// Endpoints use memory regions of their own protection domain only. Kept alive by its regions and endpoints.
+/// Endpoints use memory regions of their own protection domain only. Kept alive by its regions, windows and endpoints.
 class VIADUCT_EXPORT ProtectionDomain {
 public:
     static Result<std::shared_ptr<ProtectionDomain>> create(std::shared_ptr<Device> device);
@@ -33,9 +33,9 @@ public:
     const std::shared_ptr<Device>& device() const noexcept { return device_; }
     const backend::ProtectionDomain& backend() const noexcept { return *domain_; }
 
-    /// Whether a region or an endpoint uses the domain.
+    /// Whether a region, a window or an endpoint uses the domain.
     bool in_use() const noexcept { return users.in_use(); }
-    UseCount users;  ///< kept by the core's regions and endpoints
+    UseCount users;  ///< kept by the core's regions, windows and endpoints
 
 private:
     ProtectionDomain(std::shared_ptr<Device> device, std::unique_ptr<backend::ProtectionDomain> domain) noexcept;
@@ -57,6 +57,7 @@ public:
     Access access() const noexcept { return access_; }
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
     std::uint32_t key() const noexcept { return region_->key(); }
+    const backend::MemoryRegion& backend() const noexcept { return *region_; }
 
     /// Changes both or, on failure, nothing. Not to be called by two threads at once.
     Status modify(std::shared_ptr<ProtectionDomain> domain, Access access);
@@ -76,6 +77,31 @@ private:
     void* address_;
     std::uint64_t length_;
     Access access_;
+};
+
+/// A part of a region with a key of its own for peers; Endpoint::bind() tells it which. Who binds it sees to it that
+/// the region outlives that.
+class VIADUCT_EXPORT MemoryWindow {
+public:
+    /// Unsupported: the device has no windows of this scope.
+    static Result<std::unique_ptr<MemoryWindow>> create(std::shared_ptr<ProtectionDomain> domain,
+                                                        WindowScope scope = WindowScope::Domain);
+    ~MemoryWindow();
+
+    WindowScope scope() const noexcept { return scope_; }
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+
+    /// See backend::MemoryWindow.
+    std::uint32_t key() const noexcept { return window_->key(); }
+    backend::MemoryWindow& backend() noexcept { return *window_; }
+
+private:
+    MemoryWindow(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::MemoryWindow> window,
+                 WindowScope scope) noexcept;
+
+    std::shared_ptr<ProtectionDomain> domain_;
+    std::unique_ptr<backend::MemoryWindow> window_;
+    WindowScope scope_;
 };
 
 /// An open device. Its children keep it alive.

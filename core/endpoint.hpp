@@ -13,6 +13,7 @@
 
 namespace viaduct {
 
+using backend::BindRequest;
 using backend::ConnectParameters;
 
 /// As deep as the device suggests.
@@ -49,6 +50,9 @@ public:
     Status post_send(const SendRequest& request) noexcept {
         std::size_t posted = 0;
         return endpoint_->post_send({&request, 1}, posted);
+    }
+    Status bind(MemoryWindow& window, const BindRequest& request) noexcept {
+        return endpoint_->bind(window.backend(), request);
     }
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
         return endpoint_->post_receive(requests, posted);

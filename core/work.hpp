@@ -30,6 +30,10 @@ enum class Opcode : std::uint8_t {
     /// Completes once what earlier requests wrote to `flush_bytes` bytes at `remote` has reached `flush_to`. Has no
     /// pieces. The region must allow remote writes or remote reads.
     Flush,
+    /// A Send that also ends the peer's memory window whose key is in `remote.key`. Has no immediate data. The window
+    /// has the scope Endpoint, and that end of the connection has bound it; else the peer's receive fails.
+    SendInvalidate,
+    BindWindow,  ///< what Endpoint::bind() posts, and nobody else: it fails
 };
 
 /// How far a flush pushes written data at the peer.
@@ -83,6 +87,7 @@ enum class CompletedOperation : std::uint8_t {
     RdmaRead,
     AtomicWrite,
     Flush,
+    BindWindow,
     Receive,
     ReceiveRdmaWrite
 };
@@ -92,10 +97,11 @@ struct Completion {
     std::uint64_t context = 0;
     std::uint64_t endpoint_context = 0;  ///< as given at the creation of the endpoint
     std::uint32_t bytes = 0;             ///< moved; 0 where code is not Success
-    std::uint32_t immediate = 0;
+    std::uint32_t immediate = 0;         ///< data, or with `invalidated` a key
     CompletedOperation operation = CompletedOperation::Send;
     CompletionCode code = CompletionCode::Success;
     bool with_immediate = false;
+    bool invalidated = false;  ///< of a receive: the message has ended the window with that key
 
     QueueKind queue() const noexcept {
         return operation < CompletedOperation::Receive ? QueueKind::Send : QueueKind::Receive;

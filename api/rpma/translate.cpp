@@ -80,6 +80,7 @@ ibv_wc_opcode to_wc_opcode(CompletedOperation operation) noexcept {
         case CompletedOperation::AtomicWrite: return IBV_WC_RDMA_WRITE;
         case CompletedOperation::RdmaRead:
         case CompletedOperation::Flush: return IBV_WC_RDMA_READ;
+        case CompletedOperation::BindWindow: return IBV_WC_BIND_MW;
         case CompletedOperation::Receive: return IBV_WC_RECV;
         case CompletedOperation::ReceiveRdmaWrite: return IBV_WC_RECV_RDMA_WITH_IMM;
     }

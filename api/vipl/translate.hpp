@@ -36,7 +36,8 @@ constexpr VIP_UINT32 to_status_bit(CompletionCode code) noexcept {
 
 constexpr VIP_UINT32 to_operation_bits(CompletedOperation operation) noexcept {
     switch (operation) {
-        case CompletedOperation::Send: return VIP_STATUS_OP_SEND;
+        case CompletedOperation::Send:
+        case CompletedOperation::BindWindow: return VIP_STATUS_OP_SEND;  // a VI binds no windows
         case CompletedOperation::RdmaWrite:
         case CompletedOperation::AtomicWrite: return VIP_STATUS_OP_RDMA_WRITE;
         case CompletedOperation::RdmaRead:

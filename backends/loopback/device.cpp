@@ -44,7 +44,7 @@ DeviceAttributes make_attributes(std::uint32_t index) {
         .name = name_of(index),
         .host = host_of(index),
         .local_hosts = all_hosts(),
-        .capabilities = {},  // all of them
+        .capabilities = {.memory_windows = false, .invalidates = false},
         .max_endpoints = wire::max_connections,
         .max_queue_depth = 8192,
         .default_queue_depth = 8192,
@@ -134,6 +134,11 @@ Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const bac
     return std::unique_ptr<backend::MemoryRegion>(std::make_unique<MemoryRegion>(*this, *key));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
+}
+
+Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain&,
+                                                                            WindowScope) noexcept {
+    return Status(Code::Unsupported, "memory windows");
 }
 
 Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept try {

@@ -75,6 +75,10 @@ Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& p
     return {Code::NoResources, "out of memory"};
 }
 
+Status Endpoint::bind(backend::MemoryWindow&, const backend::BindRequest&) noexcept {
+    return {Code::Unsupported, "memory windows"};
+}
+
 Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
     posted = 0;
     const std::lock_guard lock(receive_.completions().lock());

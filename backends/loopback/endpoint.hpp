@@ -22,6 +22,7 @@ public:
     ~Endpoint() override;
 
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
+    Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;

@@ -269,7 +269,8 @@ void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, s
                        .immediate = with_immediate ? arrival.immediate : 0,
                        .operation = received_operation(arrival.kind),
                        .code = code,
-                       .with_immediate = with_immediate},
+                       .with_immediate = with_immediate,
+                       .invalidated = false},
                       *this);
     entries_.pop();
 }

@@ -42,6 +42,8 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     switch (operation.request->opcode) {
         case Opcode::Send: return send(operation);
         case Opcode::Flush: return flush(operation);
+        case Opcode::SendInvalidate:
+        case Opcode::BindWindow: return fail(operation, CompletionCode::LocalFormat);
         case Opcode::RdmaWrite:
         case Opcode::RdmaRead:
         case Opcode::AtomicWrite: break;

@@ -17,6 +17,8 @@ CompletedOperation completed_operation(Opcode opcode) noexcept {
         case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
         case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
         case Opcode::Flush: return CompletedOperation::Flush;
+        case Opcode::SendInvalidate: return CompletedOperation::Send;
+        case Opcode::BindWindow: return CompletedOperation::BindWindow;
     }
     return CompletedOperation::Send;
 }
@@ -118,7 +120,8 @@ void SendQueue::complete(const Operation& operation, CompletionCode code) noexce
                        .immediate = 0,
                        .operation = completed_operation(operation.request->opcode),
                        .code = code,
-                       .with_immediate = false},
+                       .with_immediate = false,
+                       .invalidated = false},
                       *this);
 }
 

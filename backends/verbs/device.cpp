@@ -49,6 +49,8 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
                                .pages_on_demand = nic.pages_on_demand(),
                                .keeps_keys = false,
                                .flush_by_write = false,
+                               .memory_windows = false,
+                               .invalidates = false,
                                .bounds_completions = false};
     attributes.max_endpoints = std::min(count(limits.max_qp), count(limits.max_cq) / 3);
     attributes.max_queue_depth = std::min(count(limits.max_qp_wr), max_depth);
@@ -97,6 +99,11 @@ Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const bac
     return create_as<backend::MemoryRegion>([&] {
         return MemoryRegion::create(nic_, static_cast<const ProtectionDomain&>(domain), address, length, access);
     });
+}
+
+Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain&,
+                                                                            WindowScope) noexcept {
+    return Status(Code::Unsupported, "memory windows");
 }
 
 Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {

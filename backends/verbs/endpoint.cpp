@@ -44,6 +44,10 @@ Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& p
     return send_.post(requests, posted);
 }
 
+Status Endpoint::bind(backend::MemoryWindow&, const backend::BindRequest&) noexcept {
+    return {Code::Unsupported, "memory windows"};
+}
+
 Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     posted = 0;
     if (shared_receives_ != nullptr) return {Code::InvalidState, "receives are posted to the shared queue"};

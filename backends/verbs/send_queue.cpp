@@ -20,6 +20,8 @@ CompletedOperation operation_of(Opcode opcode) noexcept {
         case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
         case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
         case Opcode::Flush: return CompletedOperation::Flush;
+        case Opcode::SendInvalidate: return CompletedOperation::Send;
+        case Opcode::BindWindow: return CompletedOperation::BindWindow;
     }
     return CompletedOperation::Send;
 }
@@ -43,6 +45,8 @@ ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
         case Opcode::AtomicWrite: return IBV_WR_RDMA_WRITE;
         // Of nothing at all: a write of nothing, which completes in its turn.
         case Opcode::Flush: return request.flush_bytes == 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+        case Opcode::SendInvalidate: return IBV_WR_SEND_WITH_INV;
+        case Opcode::BindWindow: return IBV_WR_BIND_MW;
     }
     return IBV_WR_SEND;
 }

@@ -130,7 +130,8 @@ void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode 
                   .immediate = 0,
                   .operation = slot.operation,
                   .code = code,
-                  .with_immediate = false};
+                  .with_immediate = false,
+                  .invalidated = false};
     if (kind_ == QueueKind::Send) return;
     if (code != CompletionCode::Success) {
         if (result.status == IBV_WC_REM_ACCESS_ERR) completion.operation = CompletedOperation::ReceiveRdmaWrite;
@@ -157,7 +158,8 @@ void WorkQueue::complete_now(std::uint64_t context, CompletedOperation operation
                       .immediate = 0,
                       .operation = operation,
                       .code = code,
-                      .with_immediate = false},
+                      .with_immediate = false,
+                      .invalidated = false},
                      *this);
 }
 
@@ -173,7 +175,8 @@ void WorkQueue::flush() noexcept {
                           .immediate = 0,
                           .operation = slot.operation,
                           .code = CompletionCode::Flushed,
-                          .with_immediate = false},
+                          .with_immediate = false,
+                          .invalidated = false},
                          *this);
         retire_first();
     }

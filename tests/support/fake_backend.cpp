@@ -101,6 +101,11 @@ Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const bac
         std::make_unique<Region>(shared_world(), *this, domain, address, length, access, mapping.writable));
 }
 
+Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain& domain,
+                                                                            WindowScope scope) noexcept {
+    return std::unique_ptr<backend::MemoryWindow>(std::make_unique<Window>(shared_world(), domain, scope));
+}
+
 Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
     return std::unique_ptr<backend::Channel>(std::make_unique<Channel>(shared_world()));
 }
@@ -164,6 +169,7 @@ Region::Region(std::shared_ptr<World> world, const Device& device, const backend
 Region::~Region() {
     const std::lock_guard lock(world().mutex);
     world().regions.erase(key_);
+    std::erase_if(world().views, [this](const auto& item) { return item.second.region == this; });
 }
 
 Status Region::modify(const backend::ProtectionDomain& domain, Access access) noexcept {
@@ -171,6 +177,18 @@ Status Region::modify(const backend::ProtectionDomain& domain, Access access) no
     domain_ = &domain;
     access_ = access;
     return {};
+}
+
+Window::Window(std::shared_ptr<World> world, const backend::ProtectionDomain& domain, WindowScope scope)
+    : Citizen(std::move(world)), state_(std::make_shared<WindowState>(domain, scope)) {
+    const std::lock_guard lock(this->world().mutex);
+    state_->key = this->world().next_key++;
+}
+
+Window::~Window() {
+    const std::lock_guard lock(world().mutex);
+    world().views.erase(state_->in_force);
+    state_->gone = true;
 }
 
 Signal::Signal() noexcept : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}

@@ -128,6 +128,7 @@ void Endpoint::leave(State next, ConnectionEventKind to_peer) noexcept {
     const std::lock_guard lock(world().mutex);
     stop_connecting();
     state_ = next;
+    close_views();
     if (Endpoint* peer = std::exchange(peer_, nullptr)) peer->lose(to_peer);
     flush_sends();
     flush_receives();
@@ -136,6 +137,7 @@ void Endpoint::leave(State next, ConnectionEventKind to_peer) noexcept {
 void Endpoint::lose(ConnectionEventKind kind) noexcept {
     state_ = State::Broken;
     peer_ = nullptr;
+    close_views();
     flush_sends();
     flush_receives();
     tell({.kind = kind});

@@ -10,6 +10,8 @@ struct PostedSend {
     SendRequest request;
     std::vector<Sge> pieces;
     std::uint64_t bytes = 0;
+    backend::BindRequest shown{};           ///< of a bind, whose window gets the key in request.remote
+    std::shared_ptr<WindowState> window{};  ///< that one
 };
 
 class Endpoint final : public backend::Endpoint, private Citizen {
@@ -18,6 +20,7 @@ public:
     ~Endpoint() override { disconnect(); }
 
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
+    Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
@@ -46,13 +49,17 @@ private:
     };
 
     bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
-    Status enqueue(const SendRequest& request);
+    Status enqueue(PostedSend send);
     Status enqueue(const ReceiveRequest& request);
     Outcome execute(const PostedSend& send);
     Outcome send_message(const PostedSend& send);
     Outcome write(const PostedSend& send);
     Outcome read(const PostedSend& send);
     Outcome flush(const PostedSend& send);
+    Outcome show(const PostedSend& send);
+    bool may_show(const PostedSend& send) const noexcept;
+    void close_views() noexcept;
+    bool invalidate(std::uint32_t key) noexcept;
     Outcome no_receive(CompletedOperation operation);
     Outcome remote_failure(CompletionCode code) const noexcept;
     bool can_receive() const noexcept;

@@ -19,6 +19,8 @@ CompletedOperation operation_of(Opcode opcode) noexcept {
         case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
         case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
         case Opcode::Flush: return CompletedOperation::Flush;
+        case Opcode::SendInvalidate: return CompletedOperation::Send;
+        case Opcode::BindWindow: return CompletedOperation::BindWindow;
     }
     return CompletedOperation::Send;
 }
@@ -71,13 +73,23 @@ Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& p
     const std::lock_guard lock(world().mutex);
     posted = 0;
     for (const SendRequest& request : requests) {
-        if (const Status status = enqueue(request); !status.ok()) return status;
+        if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
+        const Status status = enqueue({request, {request.sges.begin(), request.sges.end()}, total(request.sges)});
+        if (!status.ok()) return status;
         ++posted;
-        if (state_ == State::Connected)
-            run_sends();
-        else
-            flush_sends();
     }
+    return {};
+}
+
+Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
+    const std::lock_guard lock(world().mutex);
+    const auto& state = static_cast<Window&>(window).state();
+    const SendRequest order{.context = request.context,
+                            .opcode = Opcode::BindWindow,
+                            .signaled = request.signaled,
+                            .remote = {.address = 0, .key = world().next_key++}};
+    if (const Status status = enqueue({order, {}, 0, request, state}); !status.ok()) return status;
+    state->key = order.remote.key;
     return {};
 }
 
@@ -94,11 +106,14 @@ Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::siz
     return {};
 }
 
-Status Endpoint::enqueue(const SendRequest& request) {
-    if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
+Status Endpoint::enqueue(PostedSend send) {
     if (outstanding_->send == send_depth_) return {Code::QueueFull, "send queue"};
     ++outstanding_->send;
-    sends_.push_back({request, {request.sges.begin(), request.sges.end()}, total(request.sges)});
+    sends_.push_back(std::move(send));
+    if (state_ == State::Connected)
+        run_sends();
+    else
+        flush_sends();
     return {};
 }
 
@@ -137,11 +152,13 @@ Endpoint::Outcome Endpoint::execute(const PostedSend& send) {
     if (const CompletionCode code = check(send); code != CompletionCode::Success)
         return {.code = code, .breaks = reliable()};
     switch (send.request.opcode) {
-        case Opcode::Send: return send_message(send);
+        case Opcode::Send:
+        case Opcode::SendInvalidate: return send_message(send);
         case Opcode::RdmaWrite:
         case Opcode::AtomicWrite: return write(send);
         case Opcode::RdmaRead: return read(send);
         case Opcode::Flush: return flush(send);
+        case Opcode::BindWindow: return show(send);
     }
     return {.code = CompletionCode::LocalFormat, .breaks = reliable()};
 }
@@ -149,8 +166,10 @@ Endpoint::Outcome Endpoint::execute(const PostedSend& send) {
 Endpoint::Outcome Endpoint::send_message(const PostedSend& send) {
     if (!peer_->can_receive()) return no_receive(CompletedOperation::Receive);
     const PostedReceive receive = peer_->take_receive();
-    const CompletionCode code = peer_->check(receive, send.bytes);
+    CompletionCode code = peer_->check(receive, send.bytes);
     if (code == CompletionCode::Success) scatter(gather(send.pieces), receive.pieces);
+    const bool ends_window = send.request.opcode == Opcode::SendInvalidate && code == CompletionCode::Success;
+    if (ends_window && !peer_->invalidate(send.request.remote.key)) code = CompletionCode::LocalProtection;
     peer_->complete_receive(receive, send, code);
     return code == CompletionCode::Success ? Outcome{} : remote_failure(CompletionCode::RemoteOperation);
 }
@@ -202,6 +221,44 @@ Endpoint::Outcome Endpoint::flush(const PostedSend& send) {
     return {};
 }
 
+/// Binds a window.
+Endpoint::Outcome Endpoint::show(const PostedSend& send) {
+    if (send.window == nullptr) return {.code = CompletionCode::LocalFormat, .breaks = reliable()};
+    if (!may_show(send)) return {.code = CompletionCode::LocalProtection, .breaks = reliable()};
+    WindowState& window = *send.window;
+    world().views.erase(std::exchange(window.in_force, 0));
+    if (send.shown.length == 0 || window.gone) return {};
+    window.in_force = send.request.remote.key;
+    world().views[window.in_force] = {.region = static_cast<const Region*>(send.shown.region),
+                                      .begin = reinterpret_cast<std::uintptr_t>(send.shown.address),
+                                      .length = send.shown.length,
+                                      .access = send.shown.access,
+                                      .only_through = window.scope == WindowScope::Endpoint ? this : nullptr};
+    return {};
+}
+
+bool Endpoint::may_show(const PostedSend& send) const noexcept {
+    if (&send.window->domain != domain_) return false;
+    if (send.shown.length == 0) return true;
+    const auto& region = static_cast<const Region&>(*send.shown.region);
+    return &region.domain() == domain_ &&
+           region.view().holds(reinterpret_cast<std::uintptr_t>(send.shown.address), send.shown.length) &&
+           (!send.shown.access.remote_write || (region.writable() && region.access().local_write));
+}
+
+/// Ends what windows show to the peer of this endpoint alone.
+void Endpoint::close_views() noexcept {
+    std::erase_if(world().views, [this](const auto& item) { return item.second.only_through == this; });
+}
+
+/// What a message of the peer asks for.
+bool Endpoint::invalidate(std::uint32_t key) noexcept {
+    const auto found = world().views.find(key);
+    if (found == world().views.end() || found->second.only_through != this) return false;
+    world().views.erase(found);
+    return true;
+}
+
 /// The peer posted no receive (guide, sections 1.2.3 and 3.8.2).
 Endpoint::Outcome Endpoint::no_receive(CompletedOperation operation) {
     const bool waits = reliable() && attributes_.receiver_not_ready == ReceiverNotReady::Wait;
@@ -244,8 +301,9 @@ CompletionCode Endpoint::check(const PostedSend& send) const noexcept {
     const bool reads = request.opcode == Opcode::RdmaRead;
     const bool atomic = request.opcode == Opcode::AtomicWrite;
     const bool flushes = request.opcode == Opcode::Flush;
-    if (reads && !reliable()) return CompletionCode::LocalFormat;
-    if (request.with_immediate && (reads || atomic || flushes)) return CompletionCode::LocalFormat;
+    const bool invalidates = request.opcode == Opcode::SendInvalidate;
+    if ((reads || invalidates) && !reliable()) return CompletionCode::LocalFormat;
+    if (request.with_immediate && (reads || atomic || flushes || invalidates)) return CompletionCode::LocalFormat;
     if (flushes && !send.pieces.empty()) return CompletionCode::LocalFormat;
     if (atomic && request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
     if (atomic && send.bytes != 8) return CompletionCode::LocalLength;
@@ -269,21 +327,23 @@ bool Endpoint::may_use(const Sge& piece, bool to_write, const backend::Protectio
     const Region& region = *found->second;
     return &region.device() == &device_ && &region.domain() == &domain &&
            (!to_write || (region.writable() && region.access().local_write)) &&
-           region.holds(reinterpret_cast<std::uintptr_t>(piece.address), piece.length);
+           region.view().holds(reinterpret_cast<std::uintptr_t>(piece.address), piece.length);
 }
 
 /// Whether this endpoint lets its peer run the request.
 bool Endpoint::grants(const SendRequest& request, std::uint64_t bytes) const noexcept {
     const auto found = world().regions.find(request.remote.key);
-    if (found == world().regions.end()) return false;
-    const Region& region = *found->second;
-    const bool may_read = region.access().remote_read && attributes_.access.remote_read;
-    const bool may_write = region.access().remote_write && attributes_.access.remote_write;
+    const auto shown = world().views.find(request.remote.key);
+    if (found == world().regions.end() && shown == world().views.end()) return false;
+    const View view = found != world().regions.end() ? found->second->view() : shown->second;
+    const Region& region = *view.region;
+    const bool may_read = view.access.remote_read && attributes_.access.remote_read;
+    const bool may_write = view.access.remote_write && attributes_.access.remote_write;
     const bool allowed = request.opcode == Opcode::RdmaRead ? may_read
                          : request.opcode == Opcode::Flush  ? may_read || may_write
                                                             : may_write && region.writable();
-    return allowed && &region.device() == &device_ && &region.domain() == domain_ &&
-           region.holds(request.remote.address, bytes);
+    return allowed && (view.only_through == nullptr || view.only_through == this) && &region.device() == &device_ &&
+           &region.domain() == domain_ && view.holds(request.remote.address, bytes);
 }
 
 void Endpoint::flush_sends() {
@@ -312,15 +372,20 @@ void Endpoint::complete_send(const PostedSend& send, CompletionCode code) {
 
 void Endpoint::complete_receive(const PostedReceive& receive, const PostedSend& message, CompletionCode code) {
     const bool success = code == CompletionCode::Success;
-    receive_queue_->push({.context = receive.request.context,
-                          .endpoint_context = context_,
-                          .bytes = success ? static_cast<std::uint32_t>(message.bytes) : 0,
-                          .immediate = success ? message.request.immediate : 0,
-                          .operation = message.request.opcode == Opcode::Send ? CompletedOperation::Receive
-                                                                              : CompletedOperation::ReceiveRdmaWrite,
-                          .code = code,
-                          .with_immediate = success && message.request.with_immediate},
-                         outstanding_);
+    const bool invalidated = success && message.request.opcode == Opcode::SendInvalidate;
+    receive_queue_->push(
+        {.context = receive.request.context,
+         .endpoint_context = context_,
+         .bytes = success ? static_cast<std::uint32_t>(message.bytes) : 0,
+         .immediate = !success      ? 0
+                      : invalidated ? message.request.remote.key
+                                    : message.request.immediate,
+         .operation = message.request.opcode == Opcode::RdmaWrite ? CompletedOperation::ReceiveRdmaWrite
+                                                                  : CompletedOperation::Receive,
+         .code = code,
+         .with_immediate = success && message.request.with_immediate,
+         .invalidated = invalidated},
+        outstanding_);
 }
 
 void Endpoint::report(AsyncEventKind kind, CompletedOperation operation) noexcept {

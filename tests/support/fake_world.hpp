@@ -27,6 +27,19 @@ struct Attempt {
     EndpointAttributes attributes;
 };
 
+/// What a window shows.
+struct View {
+    const Region* region = nullptr;
+    std::uint64_t begin = 0;
+    std::uint64_t length = 0;
+    Access access;
+    const Endpoint* only_through = nullptr;  ///< whose peer alone may use it; null: scope Domain
+
+    bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept {
+        return address >= begin && address - begin <= length && bytes <= length - (address - begin);
+    }
+};
+
 /// What the devices of one provider share.
 class World {
 public:
@@ -49,6 +62,7 @@ public:
 
     std::mutex mutex;
     std::unordered_map<std::uint32_t, Region*> regions;
+    std::unordered_map<std::uint32_t, View> views;  ///< of the windows that show something, by key
     std::uint32_t next_key = 1;
     std::deque<Listener*> listeners;
     std::vector<Endpoint*> connecting;
@@ -82,6 +96,8 @@ public:
     Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
                                                                    void* address, std::uint64_t length,
                                                                    Access access) noexcept override;
+    Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
+                                                                        WindowScope scope) noexcept override;
     Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override;
     Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
         const backend::CompletionQueueInit& init) noexcept override;
@@ -112,8 +128,9 @@ public:
     std::uint32_t key() const noexcept override { return key_; }
     Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override;
 
-    bool holds(std::uint64_t address, std::uint64_t length) const noexcept {
-        return address >= begin_ && address - begin_ <= length_ && length <= length_ - (address - begin_);
+    /// What it shows to peers without a window.
+    View view() const noexcept {
+        return {.region = this, .begin = begin_, .length = length_, .access = access_, .only_through = nullptr};
     }
     const Device& device() const noexcept { return device_; }
     const backend::ProtectionDomain& domain() const noexcept { return *domain_; }
@@ -128,6 +145,27 @@ private:
     Access access_;
     bool writable_;
     std::uint32_t key_;
+};
+
+/// What is left of a window in the requests to bind it.
+struct WindowState {
+    const backend::ProtectionDomain& domain;
+    const WindowScope scope;
+    std::uint32_t key = 0;       ///< that the last request will put in force
+    std::uint32_t in_force = 0;  ///< 0: it shows nothing
+    bool gone = false;
+};
+
+class Window final : public backend::MemoryWindow, private Citizen {
+public:
+    Window(std::shared_ptr<World> world, const backend::ProtectionDomain& domain, WindowScope scope);
+    ~Window() override;
+
+    std::uint32_t key() const noexcept override { return state_->key; }
+    const std::shared_ptr<WindowState>& state() const noexcept { return state_; }
+
+private:
+    std::shared_ptr<WindowState> state_;
 };
 
 /// An eventfd that is readable or not.

@@ -67,6 +67,12 @@ public:
     }
 };
 
+class Window final : public Decorator<backend::MemoryWindow> {
+public:
+    using Decorator::Decorator;
+    std::uint32_t key() const noexcept override { return inner().key(); }
+};
+
 class CompletionQueue final : public Decorator<backend::CompletionQueue> {
 public:
     using Decorator::Decorator;
@@ -99,6 +105,11 @@ public:
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
         posted = 0;
         return attempt([&] { return inner().post_receive(requests, posted); });
+    }
+    Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override {
+        auto inner_request = request;
+        inner_request.region = unwrap<const Region>(request.region);
+        return attempt([&] { return inner().bind(*unwrap<Window>(&window), inner_request); });
     }
     std::uint32_t outstanding(QueueKind queue) const noexcept override { return inner().outstanding(queue); }
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override {
@@ -146,6 +157,10 @@ public:
                                                                    Access access) noexcept override {
         return attempt(
             [&] { return wrap<Region>(inner().register_memory(inner_of(domain), address, length, access), plan()); });
+    }
+    Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
+                                                                        WindowScope scope) noexcept override {
+        return attempt([&] { return wrap<Window>(inner().create_memory_window(inner_of(domain), scope), plan()); });
     }
     Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override {
         return attempt([&] { return wrap<Channel>(inner().create_channel(), plan()); });
