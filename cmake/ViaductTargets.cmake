@@ -2,6 +2,8 @@
 
 add_library(viaduct_options INTERFACE)
 target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wpedantic)
+# Members have defaults: what an initializer leaves out is left out on purpose.
+target_compile_options(viaduct_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # gcc 12 sees overlaps in std::string's operator+ that are not there (its bug 105651).
   target_compile_options(viaduct_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)

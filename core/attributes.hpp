@@ -41,7 +41,8 @@ enum class WindowScope : std::uint8_t {
 struct Access {
     bool remote_write = false;
     bool remote_read = false;
-    bool local_write = true;  ///< regions only: receives and RDMA reads of the owner may write to it
+    bool remote_atomic = false;  ///< FetchAdd and CompareSwap
+    bool local_write = true;     ///< regions only: receives and RDMA reads and atomics of the owner may write to it
     friend bool operator==(const Access&, const Access&) = default;
 };
 
@@ -49,6 +50,7 @@ struct Access {
 struct Capabilities {
     bool unreliable = true;
     bool atomic_write = true;  ///< atomic to every observer; without it, to those that look through the device
+    bool atomics = true;       ///< FetchAdd, CompareSwap: atomic to each other, and to whom `atomic_write` says
     bool peer_to_peer = true;  ///< rendezvous of two active sides
     bool shared_receive_queues = true;
     bool shares_services = true;        ///< listeners of several processes may have the same service

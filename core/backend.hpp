@@ -94,7 +94,10 @@ public:
     /// Makes the next completion leave one event on the channel; takes back an event that the queue left before, unless
     /// it is armed already. Completions that wait already leave none, but a poll() or ready() that finds more than it
     /// takes does. Callers arm, look again, and only then sleep. InvalidState: the queue has no channel.
-    virtual Status arm() noexcept = 0;
+    ///
+    /// Solicited: only the next receive of a solicited message or failure that comes does that; failures of sends as
+    /// soon as the device tells of them. A queue that is armed for Any stays so.
+    virtual Status arm(Arm what) noexcept = 0;
 
     /// Changes the capacity. Busy: more completions wait than would fit. InvalidParameter: 0 or above the limit.
     virtual Status resize(std::uint32_t capacity) noexcept = 0;
@@ -107,6 +110,17 @@ public:
 
     /// As Endpoint::post_receive. Connections that come and go leave the queue as it is.
     virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
+
+    /// Reports SharedReceiveQueueLimit once fewer than `limit` receives wait: at once where they do, and once for each
+    /// call. Takes back an earlier limit; 0 sets none. InvalidParameter: above the depth.
+    virtual Status arm_limit(std::uint32_t limit) noexcept = 0;
+
+    /// Changes the depth. Busy: more receives wait than would fit. InvalidParameter: 0, above the limit of the device,
+    /// or below one that is armed. Unsupported: the device cannot.
+    virtual Status resize(std::uint32_t depth) noexcept = 0;
+
+    /// Receives that wait for a message; where only the device knows, also such as were taken and not yet polled.
+    virtual std::uint32_t outstanding() const noexcept = 0;
 };
 
 /// What travels with a request to connect, and with its answer, where peers are other machines.
@@ -241,9 +255,10 @@ public:
     virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(
         const CompletionQueueInit& init) noexcept = 0;
 
-    /// InvalidParameter: depth 0 or above the limit. Unsupported: see Capabilities.
+    /// `context`: in events. InvalidParameter: depth 0 or above the limit. Unsupported: see Capabilities.
     virtual Result<std::unique_ptr<SharedReceiveQueue>> create_shared_receive_queue(const ProtectionDomain& domain,
-                                                                                    std::uint32_t depth) noexcept = 0;
+                                                                                    std::uint32_t depth,
+                                                                                    std::uint64_t context) noexcept = 0;
 
     /// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: the attribute is not supported.
     /// InvalidParameter: a depth or a number of pieces above the limit.

@@ -50,7 +50,7 @@ public:
     /// Sleeps until the queue may have a completion or the deadline has passed; takes nothing. For callers that keep
     /// completions of their own: arm(), look again, then sleep().
     bool ready() noexcept { return queue_->ready(); }
-    Status arm() noexcept { return queue_->arm(); }
+    Status arm(Arm what = Arm::Any) noexcept { return queue_->arm(what); }
     bool sleep(const Deadline& deadline) noexcept {
         channel_->sleep(deadline);
         return true;  // a signal ends no wait

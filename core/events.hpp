@@ -33,10 +33,11 @@ struct ConnectionEvent {
 };
 
 enum class AsyncEventKind : std::uint8_t {
-    ReceiveQueueEmpty,       ///< a message came and no receive was posted
-    RemoteWriteProtection,   ///< a peer's RDMA write was refused
-    RemoteReadProtection,    ///< a peer's RDMA read was refused
-    CompletionQueueOverrun,  ///< a completion found no room
+    ReceiveQueueEmpty,        ///< a message came and no receive was posted
+    RemoteWriteProtection,    ///< a peer's RDMA write was refused
+    RemoteReadProtection,     ///< a peer's RDMA read was refused
+    CompletionQueueOverrun,   ///< a completion found no room
+    SharedReceiveQueueLimit,  ///< fewer receives wait than SharedReceiveQueue::arm_limit() asked for
 };
 
 struct AsyncEvent {
@@ -44,6 +45,7 @@ struct AsyncEvent {
     std::uint64_t endpoint_context = 0;          ///< 0 where no endpoint is concerned
     std::uint64_t completion_queue_context = 0;  ///< 0 where no completion queue is concerned
     CompletedOperation operation = CompletedOperation::Receive;
+    std::uint64_t shared_receive_queue_context = 0;  ///< 0 where no shared receive queue is concerned
 };
 
 /// Takes the connection events of one endpoint. Exactly one event ends a pending connection, and exactly one

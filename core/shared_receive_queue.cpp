@@ -12,8 +12,8 @@ SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
 SharedReceiveQueue::~SharedReceiveQueue() { domain_->users.remove(); }
 
 Result<std::shared_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(std::shared_ptr<ProtectionDomain> domain,
-                                                                       std::uint32_t depth) {
-    auto queue = domain->device()->backend().create_shared_receive_queue(domain->backend(), depth);
+                                                                       std::uint32_t depth, std::uint64_t context) {
+    auto queue = domain->device()->backend().create_shared_receive_queue(domain->backend(), depth, context);
     if (!queue.ok()) return queue.status();
     return std::shared_ptr<SharedReceiveQueue>(new SharedReceiveQueue(std::move(domain), std::move(*queue)));
 }

@@ -12,9 +12,10 @@ namespace viaduct {
 /// Belongs to the protection domain of its endpoints, which keep it alive. Thread-safe.
 class VIADUCT_EXPORT SharedReceiveQueue {
 public:
-    /// `depth`: receives that wait at once. InvalidParameter: 0 or above the limit of the device.
+    /// `depth`: receives that wait at once; `context` comes back in events. InvalidParameter: 0 or above the limit of
+    /// the device.
     static Result<std::shared_ptr<SharedReceiveQueue>> create(std::shared_ptr<ProtectionDomain> domain,
-                                                              std::uint32_t depth);
+                                                              std::uint32_t depth, std::uint64_t context = 0);
     ~SharedReceiveQueue();
 
     /// QueueFull: `depth` receives wait. InvalidParameter: more pieces than the device allows.
@@ -22,6 +23,11 @@ public:
         std::size_t posted = 0;
         return queue_->post_receive({&request, 1}, posted);
     }
+
+    /// See backend::SharedReceiveQueue.
+    Status arm_limit(std::uint32_t limit) noexcept { return queue_->arm_limit(limit); }
+    Status resize(std::uint32_t depth) noexcept { return queue_->resize(depth); }
+    std::uint32_t outstanding() const noexcept { return queue_->outstanding(); }
 
     bool in_use() const noexcept { return users.in_use(); }
     UseCount users;  ///< kept by the core's endpoints

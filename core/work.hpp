@@ -34,6 +34,12 @@ enum class Opcode : std::uint8_t {
     /// has the scope Endpoint, and that end of the connection has bound it; else the peer's receive fails.
     SendInvalidate,
     BindWindow,  ///< what Endpoint::bind() posts, and nobody else: it fails
+    /// Adds `add` to 8 bytes at an 8-byte aligned address, or puts `swap` into the place of `compare` there. The one
+    /// piece has length 8 and gets what was there before. See Capabilities for whom it is atomic to. The region and
+    /// the endpoint must allow remote atomics; where they do not, or the address is not aligned, the request completes
+    /// with RemoteProtection.
+    FetchAdd,
+    CompareSwap,
 };
 
 /// How far a flush pushes written data at the peer.
@@ -62,17 +68,27 @@ struct SendRequest {
     std::uint64_t context = 0;  ///< returned in the completion
     Opcode opcode = Opcode::Send;
     bool with_immediate = false;  ///< Send and RdmaWrite only; an RDMA write then consumes a receive
-    bool fence = false;           ///< start only when all earlier RDMA reads of the queue are complete
+    bool fence = false;           ///< start only when all earlier RDMA reads and atomics of the queue are complete
     bool signaled = true;         ///< false: a completion comes only if the request fails
+    bool solicited = false;       ///< what takes a receive at the peer wakes those who asked for solicited ones: Arm
     /// Success, or a fault that the front-end found: the request then takes its turn in the queue, moves no data and
     /// completes with this code, as if the device had found it.
     CompletionCode fault = CompletionCode::Success;
     FlushTarget flush_to = FlushTarget::Visibility;
-    std::uint32_t immediate = 0;
-    std::uint64_t flush_bytes = 0;
+    // What no two kinds of requests have shares its place: requests are made anew for each post.
+    union {
+        std::uint32_t immediate = 0;  ///< with_immediate
+        std::uint64_t compare;        ///< CompareSwap
+    };
+    union {
+        std::uint64_t flush_bytes = 0;  ///< Flush
+        std::uint64_t add;              ///< FetchAdd
+        std::uint64_t swap;             ///< CompareSwap
+    };
     RemoteAddress remote;
     std::span<const Sge> sges;
 };
+static_assert(sizeof(SendRequest) == 64);
 
 /// A request for the receive queue.
 struct ReceiveRequest {
@@ -88,6 +104,8 @@ enum class CompletedOperation : std::uint8_t {
     AtomicWrite,
     Flush,
     BindWindow,
+    FetchAdd,
+    CompareSwap,
     Receive,
     ReceiveRdmaWrite
 };
@@ -106,6 +124,12 @@ struct Completion {
     QueueKind queue() const noexcept {
         return operation < CompletedOperation::Receive ? QueueKind::Send : QueueKind::Receive;
     }
+};
+
+/// Which completions wake those who wait for a queue that they have armed.
+enum class Arm : std::uint8_t {
+    Any,
+    Solicited,  ///< receives of solicited messages, and failures
 };
 
 }  // namespace viaduct

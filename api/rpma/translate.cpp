@@ -81,6 +81,8 @@ ibv_wc_opcode to_wc_opcode(CompletedOperation operation) noexcept {
         case CompletedOperation::RdmaRead:
         case CompletedOperation::Flush: return IBV_WC_RDMA_READ;
         case CompletedOperation::BindWindow: return IBV_WC_BIND_MW;
+        case CompletedOperation::FetchAdd: return IBV_WC_FETCH_ADD;
+        case CompletedOperation::CompareSwap: return IBV_WC_COMP_SWAP;
         case CompletedOperation::Receive: return IBV_WC_RECV;
         case CompletedOperation::ReceiveRdmaWrite: return IBV_WC_RECV_RDMA_WITH_IMM;
     }

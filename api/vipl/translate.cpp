@@ -62,7 +62,8 @@ VIP_ERROR_CODE to_error_code(AsyncEventKind kind) noexcept {
         case AsyncEventKind::ReceiveQueueEmpty: return VIP_ERROR_RECVQ_EMPTY;
         case AsyncEventKind::RemoteWriteProtection: return VIP_ERROR_RDMAW_PROT;
         case AsyncEventKind::RemoteReadProtection: return VIP_ERROR_RDMAR_PROT;
-        case AsyncEventKind::CompletionQueueOverrun: return VIP_ERROR_CATASTROPHIC;
+        case AsyncEventKind::CompletionQueueOverrun:
+        case AsyncEventKind::SharedReceiveQueueLimit: return VIP_ERROR_CATASTROPHIC;
     }
     return VIP_ERROR_CATASTROPHIC;
 }

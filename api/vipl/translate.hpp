@@ -41,7 +41,9 @@ constexpr VIP_UINT32 to_operation_bits(CompletedOperation operation) noexcept {
         case CompletedOperation::RdmaWrite:
         case CompletedOperation::AtomicWrite: return VIP_STATUS_OP_RDMA_WRITE;
         case CompletedOperation::RdmaRead:
-        case CompletedOperation::Flush: return VIP_STATUS_OP_RDMA_READ;
+        case CompletedOperation::Flush:
+        case CompletedOperation::FetchAdd:
+        case CompletedOperation::CompareSwap: return VIP_STATUS_OP_RDMA_READ;
         case CompletedOperation::Receive: return VIP_STATUS_OP_RECEIVE;
         case CompletedOperation::ReceiveRdmaWrite: return VIP_STATUS_OP_REMOTE_RDMA_WRITE;
     }

@@ -132,7 +132,7 @@ void CompletionQueue::disarm() noexcept {
     channel_->leave_event(*this, context_);
 }
 
-Status CompletionQueue::arm() noexcept {
+Status CompletionQueue::arm(Arm) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
     if (channel_->fd() < 0) return {Code::NoResources, "no descriptor for the channel"};
     {

@@ -67,7 +67,7 @@ public:
 
     std::size_t poll(std::span<Completion> out) noexcept override;
     bool ready() noexcept override;
-    Status arm() noexcept override;
+    Status arm(Arm what) noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
 
     LeaningLock& lock() noexcept { return lock_; }

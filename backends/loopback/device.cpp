@@ -158,10 +158,10 @@ Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queu
 }
 
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
-    const backend::ProtectionDomain&, std::uint32_t depth) noexcept try {
+    const backend::ProtectionDomain&, std::uint32_t depth, std::uint64_t context) noexcept try {
     if (depth == 0 || depth > attributes_.max_queue_depth)
         return Status(Code::InvalidParameter, "depth of a shared receive queue");
-    return std::unique_ptr<backend::SharedReceiveQueue>(std::make_unique<SharedReceiveQueue>(*this, depth));
+    return std::unique_ptr<backend::SharedReceiveQueue>(std::make_unique<SharedReceiveQueue>(*this, depth, context));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }

@@ -47,6 +47,8 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
         case Opcode::RdmaWrite:
         case Opcode::RdmaRead:
         case Opcode::AtomicWrite: break;
+        case Opcode::FetchAdd:
+        case Opcode::CompareSwap: return fail(operation, CompletionCode::LocalFormat);
     }
     return rdma(operation);
 }

@@ -19,6 +19,8 @@ CompletedOperation completed_operation(Opcode opcode) noexcept {
         case Opcode::Flush: return CompletedOperation::Flush;
         case Opcode::SendInvalidate: return CompletedOperation::Send;
         case Opcode::BindWindow: return CompletedOperation::BindWindow;
+        case Opcode::FetchAdd: return CompletedOperation::FetchAdd;
+        case Opcode::CompareSwap: return CompletedOperation::CompareSwap;
     }
     return CompletedOperation::Send;
 }

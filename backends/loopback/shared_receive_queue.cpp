@@ -57,7 +57,36 @@ bool SharedReceiveQueue::take(Receive& to, Member& member, std::uint32_t connect
     }
     std::swap(to, receives_.front());
     receives_.pop();
+    look_at_limit();
     return true;
+}
+
+Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
+    const std::lock_guard lock(lock_);
+    if (limit > depth_) return {Code::InvalidParameter, "limit of a shared receive queue"};
+    limit_ = limit;
+    look_at_limit();
+    return {};
+}
+
+void SharedReceiveQueue::look_at_limit() noexcept {
+    if (receives_.size() >= limit_) return;
+    limit_ = 0;
+    device_.raise({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});
+}
+
+Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
+    const std::lock_guard lock(lock_);
+    if (depth == 0 || depth > device_.attributes().max_queue_depth || depth < limit_)
+        return {Code::InvalidParameter, "depth of a shared receive queue"};
+    if (receives_.size() > depth) return {Code::Busy, "more receives wait than would fit"};
+    depth_ = depth;
+    return {};
+}
+
+std::uint32_t SharedReceiveQueue::outstanding() const noexcept {
+    const std::lock_guard lock(lock_);
+    return static_cast<std::uint32_t>(receives_.size());
 }
 
 }  // namespace viaduct::loopback

@@ -27,9 +27,13 @@ struct Receive {
 /// Its lock is taken with that of a completion queue held, never the other way round.
 class SharedReceiveQueue final : public backend::SharedReceiveQueue {
 public:
-    SharedReceiveQueue(Device& device, std::uint32_t depth) : device_(device), depth_(depth) {}
+    SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
+        : device_(device), context_(context), depth_(depth) {}
 
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    Status arm_limit(std::uint32_t limit) noexcept override;
+    Status resize(std::uint32_t depth) noexcept override;
+    std::uint32_t outstanding() const noexcept override;
 
     /// A receive queue that takes from here. Guarded by the lock of the shared one.
     struct Member {
@@ -44,10 +48,13 @@ public:
 
 private:
     void post(const ReceiveRequest& request);
+    void look_at_limit() noexcept;
 
     Device& device_;
-    const std::uint32_t depth_;
-    SpinLock lock_;  // guards what follows
+    const std::uint64_t context_;
+    mutable SpinLock lock_;  // guards what follows
+    std::uint32_t depth_;
+    std::uint32_t limit_ = 0;  // fewer receives are reported; 0: no more
     Ring<Receive> receives_;
     std::vector<Member*> members_;
     std::size_t waiting_ = 0;  // members

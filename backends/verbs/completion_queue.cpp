@@ -63,7 +63,7 @@ bool CompletionQueue::ready() noexcept {
     return !kept_.empty();
 }
 
-Status CompletionQueue::arm() noexcept {
+Status CompletionQueue::arm(Arm) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "completion queue without a channel"};
     const std::lock_guard lock(mutex_);
     channel_->take_back(*this);

@@ -38,6 +38,7 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
     for (const Interface& interface : interfaces) attributes.local_hosts.push_back(interface.host);
     attributes.capabilities = {.unreliable = nic.has_unreliable(),
                                .atomic_write = false,
+                               .atomics = false,
                                .peer_to_peer = true,
                                .shared_receive_queues = limits.max_srq > 0,
                                .shares_services = false,
@@ -116,7 +117,7 @@ Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queu
 }
 
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
-    const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept {
+    const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t) noexcept {
     return create_as<backend::SharedReceiveQueue>(
         [&] { return SharedReceiveQueue::create(*this, static_cast<const ProtectionDomain&>(domain), depth); });
 }

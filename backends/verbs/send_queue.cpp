@@ -22,6 +22,8 @@ CompletedOperation operation_of(Opcode opcode) noexcept {
         case Opcode::Flush: return CompletedOperation::Flush;
         case Opcode::SendInvalidate: return CompletedOperation::Send;
         case Opcode::BindWindow: return CompletedOperation::BindWindow;
+        case Opcode::FetchAdd: return CompletedOperation::FetchAdd;
+        case Opcode::CompareSwap: return CompletedOperation::CompareSwap;
     }
     return CompletedOperation::Send;
 }
@@ -47,6 +49,8 @@ ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
         case Opcode::Flush: return request.flush_bytes == 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
         case Opcode::SendInvalidate: return IBV_WR_SEND_WITH_INV;
         case Opcode::BindWindow: return IBV_WR_BIND_MW;
+        case Opcode::FetchAdd: return IBV_WR_ATOMIC_FETCH_AND_ADD;
+        case Opcode::CompareSwap: return IBV_WR_ATOMIC_CMP_AND_SWP;
     }
     return IBV_WR_SEND;
 }

@@ -108,4 +108,8 @@ Status SharedReceiveQueue::post(const ReceiveRequest& request) noexcept {
     return {};
 }
 
+Status SharedReceiveQueue::arm_limit(std::uint32_t) noexcept { return {Code::Unsupported, "limit"}; }
+Status SharedReceiveQueue::resize(std::uint32_t) noexcept { return {Code::Unsupported, "resize"}; }
+std::uint32_t SharedReceiveQueue::outstanding() const noexcept { return 0; }
+
 }  // namespace viaduct::verbs

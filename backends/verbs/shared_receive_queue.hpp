@@ -23,6 +23,9 @@ public:
     ~SharedReceiveQueue() override;
 
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    Status arm_limit(std::uint32_t limit) noexcept override;
+    Status resize(std::uint32_t depth) noexcept override;
+    std::uint32_t outstanding() const noexcept override;
 
     ibv_srq* get() const noexcept { return hardware_.get(); }
     std::uint32_t depth() const noexcept { return depth_; }

@@ -128,11 +128,11 @@ Status Device::check(const EndpointAttributes& attributes) const noexcept {
 }
 
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
-    const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept {
+    const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept {
     if (depth == 0 || depth > attributes_.max_queue_depth)
         return Status(Code::InvalidParameter, "depth of the shared receive queue");
     return std::unique_ptr<backend::SharedReceiveQueue>(
-        std::make_unique<SharedReceiveQueue>(shared_world(), *this, domain, depth));
+        std::make_unique<SharedReceiveQueue>(shared_world(), *this, domain, depth, context));
 }
 
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {

@@ -65,7 +65,7 @@ bool CompletionQueue::ready() noexcept {
     return !entries_.empty();
 }
 
-Status CompletionQueue::arm() noexcept {
+Status CompletionQueue::arm(Arm) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "completion queue without a channel"};
     const std::lock_guard lock(world().mutex);
     if (!armed_) channel_->take_back(*this);
@@ -106,12 +106,47 @@ Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests
     posted = 0;
     for (const ReceiveRequest& request : requests) {
         if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
-        if (receives.size() == depth_) return {Code::QueueFull, "shared receive queue"};
-        receives.emplace_back(request);
+        if (receives_.size() >= depth_) return {Code::QueueFull, "shared receive queue"};
+        receives_.emplace_back(request);
         ++posted;
         world().run_waiting();
     }
     return {};
+}
+
+Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
+    const std::lock_guard lock(world().mutex);
+    if (limit > depth_) return {Code::InvalidParameter, "limit of the shared receive queue"};
+    limit_ = limit;
+    look_at_limit();
+    return {};
+}
+
+Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
+    const std::lock_guard lock(world().mutex);
+    if (depth == 0 || depth > device_.attributes().max_queue_depth || depth < limit_)
+        return {Code::InvalidParameter, "depth of the shared receive queue"};
+    if (receives_.size() > depth) return {Code::Busy, "receives wait"};
+    depth_ = depth;
+    return {};
+}
+
+std::uint32_t SharedReceiveQueue::outstanding() const noexcept {
+    const std::lock_guard lock(world().mutex);
+    return static_cast<std::uint32_t>(receives_.size());
+}
+
+PostedReceive SharedReceiveQueue::take() noexcept {
+    PostedReceive receive = std::move(receives_.front());
+    receives_.pop_front();
+    look_at_limit();
+    return receive;
+}
+
+void SharedReceiveQueue::look_at_limit() noexcept {
+    if (receives_.size() >= limit_) return;
+    limit_ = 0;
+    device_.report({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});
 }
 
 }  // namespace viaduct::testing::fake

@@ -21,6 +21,8 @@ CompletedOperation operation_of(Opcode opcode) noexcept {
         case Opcode::Flush: return CompletedOperation::Flush;
         case Opcode::SendInvalidate: return CompletedOperation::Send;
         case Opcode::BindWindow: return CompletedOperation::BindWindow;
+        case Opcode::FetchAdd: return CompletedOperation::FetchAdd;
+        case Opcode::CompareSwap: return CompletedOperation::CompareSwap;
     }
     return CompletedOperation::Send;
 }
@@ -159,6 +161,8 @@ Endpoint::Outcome Endpoint::execute(const PostedSend& send) {
         case Opcode::RdmaRead: return read(send);
         case Opcode::Flush: return flush(send);
         case Opcode::BindWindow: return show(send);
+        case Opcode::FetchAdd:
+        case Opcode::CompareSwap: break;
     }
     return {.code = CompletionCode::LocalFormat, .breaks = reliable()};
 }
@@ -279,14 +283,16 @@ Endpoint::Outcome Endpoint::remote_failure(CompletionCode code) const noexcept {
 /// A message for a shared queue also waits for room for its completion.
 bool Endpoint::can_receive() const noexcept {
     if (shared_receives_ == nullptr) return !receives_.empty();
-    return !shared_receives_->receives.empty() && !receive_queue_->full();
+    return !shared_receives_->empty() && !receive_queue_->full();
 }
 
 PostedReceive Endpoint::take_receive() {
-    if (shared_receives_ != nullptr) ++outstanding_->receive;  // this endpoint's from now on
-    auto& receives = shared_receives_ != nullptr ? shared_receives_->receives : receives_;
-    PostedReceive receive = std::move(receives.front());
-    receives.pop_front();
+    if (shared_receives_ != nullptr) {
+        ++outstanding_->receive;  // this endpoint's from now on
+        return shared_receives_->take();
+    }
+    PostedReceive receive = std::move(receives_.front());
+    receives_.pop_front();
     return receive;
 }
 

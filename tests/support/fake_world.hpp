@@ -102,7 +102,7 @@ public:
     Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
         const backend::CompletionQueueInit& init) noexcept override;
     Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
-        const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept override;
+        const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept override;
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
     Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
 
@@ -221,7 +221,7 @@ public:
 
     std::size_t poll(std::span<Completion> out) noexcept override;
     bool ready() noexcept override;
-    Status arm() noexcept override;
+    Status arm(Arm what) noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
 
     // With the mutex held.
@@ -257,18 +257,29 @@ struct PostedReceive {
 
 class SharedReceiveQueue final : public backend::SharedReceiveQueue, private Citizen {
 public:
-    SharedReceiveQueue(std::shared_ptr<World> world, const Device& device, const backend::ProtectionDomain& domain,
-                       std::uint32_t depth) noexcept
-        : Citizen(std::move(world)), domain(domain), device_(device), depth_(depth) {}
+    SharedReceiveQueue(std::shared_ptr<World> world, Device& device, const backend::ProtectionDomain& domain,
+                       std::uint32_t depth, std::uint64_t context) noexcept
+        : Citizen(std::move(world)), domain(domain), device_(device), depth_(depth), context_(context) {}
 
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    Status arm_limit(std::uint32_t limit) noexcept override;
+    Status resize(std::uint32_t depth) noexcept override;
+    std::uint32_t outstanding() const noexcept override;
+
+    // With the mutex held.
+    bool empty() const noexcept { return receives_.empty(); }
+    PostedReceive take() noexcept;
 
     const backend::ProtectionDomain& domain;
-    std::deque<PostedReceive> receives;
 
 private:
-    const Device& device_;
+    void look_at_limit() noexcept;
+
+    Device& device_;
     std::uint32_t depth_;
+    std::uint64_t context_;
+    std::uint32_t limit_ = 0;
+    std::deque<PostedReceive> receives_;
 };
 
 class Listener final : public backend::Listener, private Citizen {

@@ -78,8 +78,8 @@ public:
     using Decorator::Decorator;
     std::size_t poll(std::span<Completion> out) noexcept override { return inner().poll(out); }
     bool ready() noexcept override { return inner().ready(); }
-    Status arm() noexcept override {
-        return attempt([&] { return inner().arm(); });
+    Status arm(Arm what) noexcept override {
+        return attempt([&] { return inner().arm(what); });
     }
     Status resize(std::uint32_t capacity) noexcept override {
         return attempt([&] { return inner().resize(capacity); });
@@ -93,6 +93,13 @@ public:
         posted = 0;
         return attempt([&] { return inner().post_receive(requests, posted); });
     }
+    Status arm_limit(std::uint32_t limit) noexcept override {
+        return attempt([&] { return inner().arm_limit(limit); });
+    }
+    Status resize(std::uint32_t depth) noexcept override {
+        return attempt([&] { return inner().resize(depth); });
+    }
+    std::uint32_t outstanding() const noexcept override { return inner().outstanding(); }
 };
 
 class Endpoint final : public Decorator<backend::Endpoint> {
@@ -172,9 +179,10 @@ public:
         return attempt([&] { return wrap<CompletionQueue>(inner().create_completion_queue(inner_init), plan()); });
     }
     Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
-        const backend::ProtectionDomain& domain, std::uint32_t depth) noexcept override {
+        const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept override {
         return attempt([&] {
-            return wrap<SharedReceiveQueue>(inner().create_shared_receive_queue(inner_of(domain), depth), plan());
+            return wrap<SharedReceiveQueue>(inner().create_shared_receive_queue(inner_of(domain), depth, context),
+                                            plan());
         });
     }
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override {
