@@ -53,18 +53,19 @@ struct Capabilities {
     bool atomics = true;       ///< FetchAdd, CompareSwap: atomic to each other, and to whom `atomic_write` says
     bool peer_to_peer = true;  ///< rendezvous of two active sides
     bool shared_receive_queues = true;
-    bool shares_services = true;        ///< listeners of several processes may have the same service
-    bool own_user_only = true;          ///< processes of other users are kept away
-    bool tells_loss = true;             ///< a peer that died is not taken for one that disconnected
-    bool tells_target = true;           ///< of messages without a receive, and of RDMA that was refused
-    bool survives_bad_receives = true;  ///< unreliable connections go on after a receive that failed
-    bool unreliable_waits = true;       ///< unreliable messages for shared receives wait; else they are dropped
-    bool pages_on_demand = true;        ///< registered memory may be such as cannot be pinned (DAX files)
-    bool keeps_keys = true;             ///< a region that is modified keeps its key
-    bool flush_by_write = true;         ///< the right to write is enough for a flush; else it takes that to read
-    bool memory_windows = true;         ///< of the scope Domain
-    bool invalidates = true;            ///< windows of the scope Endpoint, and messages that end them
-    bool bounds_completions = true;     ///< messages for shared receives wait for room in the completion queue
+    bool resizes_shared_receives = true;  ///< beyond the depth that they have
+    bool shares_services = true;          ///< listeners of several processes may have the same service
+    bool own_user_only = true;            ///< processes of other users are kept away
+    bool tells_loss = true;               ///< a peer that died is not taken for one that disconnected
+    bool tells_target = true;             ///< of messages without a receive, and of RDMA that was refused
+    bool survives_bad_receives = true;    ///< unreliable connections go on after a receive that failed
+    bool unreliable_waits = true;         ///< unreliable messages for shared receives wait; else they are dropped
+    bool pages_on_demand = true;          ///< registered memory may be such as cannot be pinned (DAX files)
+    bool keeps_keys = true;               ///< a region that is modified keeps its key
+    bool flush_by_write = true;           ///< the right to write is enough for a flush; else it takes that to read
+    bool memory_windows = true;           ///< of the scope Domain
+    bool invalidates = true;              ///< windows of the scope Endpoint, and messages that end them
+    bool bounds_completions = true;       ///< messages for shared receives wait for room in the completion queue
 };
 
 struct DeviceAttributes {

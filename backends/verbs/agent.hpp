@@ -75,7 +75,7 @@ private:
 class AsyncObserver {
 public:
     /// On the agent's thread, with the control lock held. The number is that of a queue pair, where one is concerned;
-    /// `queue` the completion queue, where one is concerned.
+    /// `queue` the context of a completion queue or a shared receive queue, where one is concerned.
     virtual void on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept = 0;
 
 protected:

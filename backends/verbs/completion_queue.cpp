@@ -175,23 +175,33 @@ void CompletionQueue::notify() noexcept {
 
 void CompletionQueue::attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared,
                              std::uint32_t depth) {
-    bool first = false;
     {
         const std::lock_guard lock(mutex_);
         shared_receivers_.emplace(number, &receives);
-        first = sharing_[&shared]++ == 0;
+        ++shares_[&shared].endpoints;
     }
-    // All that wait may complete here. Where the device cannot hold so many, few will be posted at once.
-    if (first && !reserve(depth).ok()) reserved_.fetch_add(depth);
+    make_places(shared, depth);
 }
 
-void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& shared, std::uint32_t depth) noexcept {
+void CompletionQueue::make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept {
+    std::uint32_t more = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        Share& share = shares_.find(&shared)->second;
+        more = depth - std::min(share.places, depth);
+        share.places += more;
+    }
+    // Where the device cannot hold so many, few will be posted at once.
+    if (more != 0 && !reserve(more).ok()) reserved_.fetch_add(more);
+}
+
+void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& shared) noexcept {
     const std::lock_guard lock(mutex_);
     if (shared_receivers_.erase(number) == 0) return;
-    const auto found = sharing_.find(&shared);
-    if (--found->second != 0) return;
-    sharing_.erase(found);
-    release(depth);
+    const auto found = shares_.find(&shared);
+    if (--found->second.endpoints != 0) return;
+    release(found->second.places);
+    shares_.erase(found);
 }
 
 void CompletionQueue::forget(const WorkQueue& queue) noexcept {

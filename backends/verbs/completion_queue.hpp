@@ -50,7 +50,10 @@ public:
 
     /// Endpoints whose receives come from a shared queue, by the number of their queue pair.
     void attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared, std::uint32_t depth);
-    void detach(std::uint32_t number, const SharedReceiveQueue& shared, std::uint32_t depth) noexcept;
+    void detach(std::uint32_t number, const SharedReceiveQueue& shared) noexcept;
+
+    /// The shared queue has grown: all that wait there may complete here.
+    void make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept;
 
     /// The queue goes; what it has completed stays.
     void forget(const WorkQueue& queue) noexcept;
@@ -64,6 +67,12 @@ private:
     struct Entry {
         Completion completion;
         WorkQueue* queue;  ///< whose place it takes; null: nobody's
+    };
+
+    /// What endpoints of one shared queue have here together.
+    struct Share {
+        std::uint32_t endpoints = 0;
+        std::uint32_t places = 0;
     };
 
     CompletionQueue(Device& device, const backend::CompletionQueueInit& init);
@@ -85,7 +94,7 @@ private:
     std::uint32_t capacity_;
     std::deque<Entry> kept_;
     std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_;
-    std::unordered_map<const SharedReceiveQueue*, std::uint32_t> sharing_;  // endpoints of each
+    std::unordered_map<const SharedReceiveQueue*, Share> shares_;
 };
 
 }  // namespace viaduct::verbs

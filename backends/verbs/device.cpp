@@ -41,6 +41,7 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
                                .atomics = false,
                                .peer_to_peer = true,
                                .shared_receive_queues = limits.max_srq > 0,
+                               .resizes_shared_receives = (limits.device_cap_flags & IBV_DEVICE_SRQ_RESIZE) != 0,
                                .shares_services = false,
                                .own_user_only = false,
                                .tells_loss = false,
@@ -117,9 +118,10 @@ Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queu
 }
 
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
-    const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t) noexcept {
-    return create_as<backend::SharedReceiveQueue>(
-        [&] { return SharedReceiveQueue::create(*this, static_cast<const ProtectionDomain&>(domain), depth); });
+    const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept {
+    return create_as<backend::SharedReceiveQueue>([&] {
+        return SharedReceiveQueue::create(*this, static_cast<const ProtectionDomain&>(domain), depth, context);
+    });
 }
 
 Status Device::check(const EndpointAttributes& attributes) const noexcept {

@@ -95,8 +95,7 @@ Status Endpoint::renew_queue_pair() {
     queue_pair_ = std::move(*fresh);
     nic().add(queue_pair_->number(), *this);
     if (shared_receives_ == nullptr) return {};
-    receive_.completions().attach(queue_pair_->number(), receive_, *shared_receives_, shared_receives_->depth());
-    shared_receives_->attach(receive_.completions());
+    shared_receives_->attach(receive_.completions(), queue_pair_->number(), receive_);
     return {};
 }
 
@@ -109,8 +108,7 @@ void Endpoint::drop_queue_pair() noexcept {
     for (WorkQueue* queue : {static_cast<WorkQueue*>(&send_), static_cast<WorkQueue*>(&receive_)})
         queue->completions().progress();
     if (shared_receives_ == nullptr) return;
-    receive_.completions().detach(number, *shared_receives_, shared_receives_->depth());
-    shared_receives_->detach(receive_.completions());
+    shared_receives_->detach(receive_.completions(), number);
 }
 
 /// The queue pair is initialized and the peer's terms are known: the hardware gets the receives, then the connection.

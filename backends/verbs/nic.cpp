@@ -9,6 +9,7 @@
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/listener.hpp"
 #include "backends/verbs/queue_pair.hpp"
+#include "backends/verbs/shared_receive_queue.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::verbs {
@@ -93,10 +94,16 @@ bool Nic::probe_unreliable() noexcept {
         .ok();
 }
 
-void Nic::on_async_event(ibv_event_type type, std::uint32_t queue_pair, void*) noexcept {
+void Nic::on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept {
     if (type == IBV_EVENT_DEVICE_FATAL) {
         const auto endpoints = endpoints_;  // losing a connection changes the original
         for (const auto& [number, endpoint] : endpoints) endpoint->on_hardware_event(type);
+        return;
+    }
+    if (type == IBV_EVENT_SRQ_LIMIT_REACHED) {
+        // One that is gone by now needs no event.
+        const auto found = shared_queues_.find(static_cast<SharedReceiveQueue*>(queue));
+        if (found != shared_queues_.end()) (*found)->on_limit();
         return;
     }
     if (const auto found = endpoints_.find(queue_pair); found != endpoints_.end())

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "backends/verbs/agent.hpp"
 #include "backends/verbs/interfaces.hpp"
@@ -16,6 +17,7 @@ namespace viaduct::verbs {
 
 class Endpoint;
 class ListeningPort;
+class SharedReceiveQueue;
 
 /// Thread-safe; what needs the control lock of its agent says so.
 class Nic final : private AsyncObserver {
@@ -38,6 +40,8 @@ public:
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>>& ports() noexcept { return ports_; }
     void add(std::uint32_t queue_pair, Endpoint& endpoint) { endpoints_.insert_or_assign(queue_pair, &endpoint); }
     void remove(std::uint32_t queue_pair) noexcept { endpoints_.erase(queue_pair); }
+    void add(SharedReceiveQueue& queue) { shared_queues_.insert(&queue); }
+    void remove(SharedReceiveQueue& queue) noexcept { shared_queues_.erase(&queue); }
 
 private:
     explicit Nic(const Interface& interface) noexcept;
@@ -54,6 +58,7 @@ private:
     RegionTable regions_;
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>> ports_;
     std::unordered_map<std::uint32_t, Endpoint*> endpoints_;
+    std::unordered_set<SharedReceiveQueue*> shared_queues_;
     std::unique_ptr<Agent> agent_;  // last: its thread uses all of the above
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/verbs/shared_receive_queue.hpp"
 
-#include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
@@ -10,39 +10,42 @@
 
 namespace viaduct::verbs {
 
-SharedReceiveQueue::SharedReceiveQueue(Device& device, std::uint32_t depth)
-    : device_(device), depth_(depth), slots_(std::make_unique_for_overwrite<Slot[]>(depth)) {
-    free_.reserve(depth);
-    for (std::uint32_t i = depth; i-- > 0;) free_.push_back(&slots_[i]);
+SharedReceiveQueue::~SharedReceiveQueue() {
+    const std::lock_guard lock(device_.nic().control());
+    device_.nic().remove(*this);
 }
 
-SharedReceiveQueue::~SharedReceiveQueue() = default;
-
 Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Device& device, const ProtectionDomain& domain,
-                                                                       std::uint32_t depth) {
+                                                                       std::uint32_t depth, std::uint64_t context) {
     const DeviceAttributes& limits = device.attributes();
     if (!limits.capabilities.shared_receive_queues)
         return Status(Code::Unsupported, "the device has no shared receive queues");
     if (depth == 0 || depth > limits.max_queue_depth)
         return Status(Code::InvalidParameter, "depth of the shared receive queue");
-    std::unique_ptr<SharedReceiveQueue> queue(new SharedReceiveQueue(device, depth));
+    std::unique_ptr<SharedReceiveQueue> queue(new SharedReceiveQueue(device, depth, context));
     ibv_srq_init_attr attributes{};
+    attributes.srq_context = queue.get();
     attributes.attr.max_wr = depth;
     attributes.attr.max_sge = limits.max_sges;
     queue->hardware_.reset(ibv_create_srq(domain.get(), &attributes));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_srq");
+    queue->free_.reserve(depth);
+    const std::lock_guard lock(device.nic().control());
+    device.nic().add(*queue);
     return queue;
 }
 
-void SharedReceiveQueue::attach(CompletionQueue& queue) {
+void SharedReceiveQueue::attach(CompletionQueue& queue, std::uint32_t number, WorkQueue& receives) {
     const std::lock_guard lock(mutex_);
-    completions_.push_back(&queue);
+    queue.attach(number, receives, *this, depth_);
+    ++completions_[&queue];
 }
 
-void SharedReceiveQueue::detach(const CompletionQueue& queue) noexcept {
+void SharedReceiveQueue::detach(CompletionQueue& queue, std::uint32_t number) noexcept {
     const std::lock_guard lock(mutex_);
-    if (const auto found = std::ranges::find(completions_, &queue); found != completions_.end())
-        completions_.erase(found);
+    queue.detach(number, *this);
+    const auto found = completions_.find(&queue);
+    if (found != completions_.end() && --found->second == 0) completions_.erase(found);
 }
 
 void SharedReceiveQueue::free(Slot& slot) noexcept {
@@ -51,21 +54,31 @@ void SharedReceiveQueue::free(Slot& slot) noexcept {
     queue.free_.push_back(&slot);
 }
 
-/// Receives whose messages came are known to be taken once somebody looks at their completions.
-bool SharedReceiveQueue::make_room() noexcept {
-    const auto has_room = [this] {
-        const std::lock_guard lock(free_mutex_);
-        return !free_.empty();
-    };
-    if (has_room()) return true;
-    for (CompletionQueue* queue : completions_) {
-        queue->progress();
-        if (has_room()) return true;
-    }
-    return false;
+std::uint32_t SharedReceiveQueue::known_outstanding() const noexcept {
+    const std::lock_guard lock(free_mutex_);
+    return static_cast<std::uint32_t>(slots_.size() - free_.size());
 }
 
-Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+/// Receives whose messages came are known to be taken once somebody looks at their completions.
+void SharedReceiveQueue::look_at_completions() const noexcept {
+    for (const auto& [queue, endpoints] : completions_) queue->progress();
+}
+
+bool SharedReceiveQueue::make_room() noexcept {
+    if (known_outstanding() < depth_) return true;
+    look_at_completions();
+    return known_outstanding() < depth_;
+}
+
+Slot& SharedReceiveQueue::take_slot() {
+    const std::lock_guard lock(free_mutex_);
+    if (free_.empty()) return slots_.emplace_back();
+    Slot& slot = *free_.back();
+    free_.pop_back();
+    return slot;
+}
+
+Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
     posted = 0;
     const std::lock_guard lock(mutex_);
     for (const ReceiveRequest& request : requests) {
@@ -73,43 +86,87 @@ Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests
         ++posted;
     }
     return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
 }
 
-Status SharedReceiveQueue::post(const ReceiveRequest& request) noexcept {
+Status SharedReceiveQueue::post(const ReceiveRequest& request) {
     if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "shared receive queue"};
-    Slot* slot = nullptr;
-    {
-        const std::lock_guard lock(free_mutex_);
-        slot = free_.back();
-        free_.pop_back();
-    }
-    *slot = {.queue = nullptr,
-             .shared = this,
-             .context = request.context,
-             .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
-             .bytes = 0,
-             .fault = request.fault,
-             .operation = CompletedOperation::Receive,
-             .signaled = true,
-             .in_hardware = true};
+    Slot& slot = take_slot();
+    slot = {.queue = nullptr,
+            .shared = this,
+            .context = request.context,
+            .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
+            .bytes = 0,
+            .fault = request.fault,
+            .operation = CompletedOperation::Receive,
+            .signaled = true,
+            .in_hardware = true};
     Pieces pieces = request.fault == CompletionCode::Success ? Pieces(request.sges, true, device_.nic().regions())
                                                              : Pieces::unusable();
-    ibv_recv_wr work{.wr_id = reinterpret_cast<std::uintptr_t>(slot),
+    ibv_recv_wr work{.wr_id = reinterpret_cast<std::uintptr_t>(&slot),
                      .next = nullptr,
                      .sg_list = pieces.data(),
                      .num_sge = pieces.count()};
     ibv_recv_wr* refused = nullptr;
     if (const int error = ibv_post_srq_recv(hardware_.get(), &work, &refused); error != 0) {
-        free(*slot);
+        free(slot);
         return error == ENOMEM ? Status(Code::QueueFull, "shared receive queue")
                                : Status::from_errno(error, "ibv_post_srq_recv");
     }
     return {};
 }
 
-Status SharedReceiveQueue::arm_limit(std::uint32_t) noexcept { return {Code::Unsupported, "limit"}; }
-Status SharedReceiveQueue::resize(std::uint32_t) noexcept { return {Code::Unsupported, "resize"}; }
-std::uint32_t SharedReceiveQueue::outstanding() const noexcept { return 0; }
+Status SharedReceiveQueue::change(ibv_srq_attr attributes, ibv_srq_attr_mask what) noexcept {
+    const int error = ibv_modify_srq(hardware_.get(), &attributes, what);
+    return error == 0 ? Status() : Status::from_errno(error, "ibv_modify_srq");
+}
+
+Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (limit > depth_) return {Code::InvalidParameter, "limit of the shared receive queue"};
+    limit_armed_ = limit != 0;
+    limit_ = limit;
+    if (const Status status = change({.srq_limit = limit}, IBV_SRQ_LIMIT); !status.ok()) {
+        limit_armed_ = false;
+        return status;
+    }
+    // Some devices look only when the next receive is taken.
+    look_at_completions();
+    if (known_outstanding() < limit) on_limit();
+    return {};
+}
+
+void SharedReceiveQueue::on_limit() noexcept {
+    if (limit_armed_.exchange(false))
+        device_.report({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});
+}
+
+Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept try {
+    const std::lock_guard lock(mutex_);
+    const DeviceAttributes& limits = device_.attributes();
+    if (depth == 0 || depth > limits.max_queue_depth || (limit_armed_ && depth < limit_))
+        return {Code::InvalidParameter, "depth of the shared receive queue"};
+    look_at_completions();
+    if (known_outstanding() > depth) return {Code::Busy, "receives wait"};
+    if (depth > depth_) {
+        if (!limits.capabilities.resizes_shared_receives) return {Code::Unsupported, "a larger shared receive queue"};
+        const std::lock_guard free_lock(free_mutex_);
+        free_.reserve(depth);
+        if (const Status status = change({.max_wr = depth}, IBV_SRQ_MAX_WR); !status.ok()) return status;
+    }
+    for (const auto& [queue, endpoints] : completions_) queue->make_places(*this, depth);
+    depth_ = depth;
+    return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+std::uint32_t SharedReceiveQueue::outstanding() const noexcept {
+    const std::lock_guard lock(mutex_);
+    look_at_completions();
+    return known_outstanding();
+}
 
 }  // namespace viaduct::verbs

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "backends/verbs/owners.hpp"
@@ -19,7 +21,7 @@ class ProtectionDomain;
 class SharedReceiveQueue final : public backend::SharedReceiveQueue {
 public:
     static Result<std::unique_ptr<SharedReceiveQueue>> create(Device& device, const ProtectionDomain& domain,
-                                                              std::uint32_t depth);
+                                                              std::uint32_t depth, std::uint64_t context);
     ~SharedReceiveQueue() override;
 
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
@@ -28,27 +30,38 @@ public:
     std::uint32_t outstanding() const noexcept override;
 
     ibv_srq* get() const noexcept { return hardware_.get(); }
-    std::uint32_t depth() const noexcept { return depth_; }
 
-    /// Completion queues that may say that a receive was taken; each as often as it serves endpoints.
-    void attach(CompletionQueue& queue);
-    void detach(const CompletionQueue& queue) noexcept;
+    /// An endpoint takes its receives from here, through a queue pair of that number. Its completion queue may say that
+    /// a receive was taken, and holds room for all that wait. Throws std::bad_alloc.
+    void attach(CompletionQueue& queue, std::uint32_t number, WorkQueue& receives);
+    void detach(CompletionQueue& queue, std::uint32_t number) noexcept;
+
+    /// The device says so: fewer receives wait than the limit.
+    void on_limit() noexcept;
 
     /// Gives the slot of a receive that was taken back to its queue.
     static void free(Slot& slot) noexcept;
 
 private:
-    SharedReceiveQueue(Device& device, std::uint32_t depth);
-    Status post(const ReceiveRequest& request) noexcept;
+    SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
+        : device_(device), context_(context), depth_(depth) {}
+    Status post(const ReceiveRequest& request);
     bool make_room() noexcept;
+    Slot& take_slot();
+    std::uint32_t known_outstanding() const noexcept;
+    void look_at_completions() const noexcept;
+    Status change(ibv_srq_attr attributes, ibv_srq_attr_mask what) noexcept;
 
     Device& device_;
-    const std::uint32_t depth_;
+    const std::uint64_t context_;
     SharedQueueOwner hardware_;
-    std::unique_ptr<Slot[]> slots_;
-    std::mutex mutex_;  // guards what follows
-    std::vector<CompletionQueue*> completions_;
-    std::mutex free_mutex_;  // guards what follows; a leaf
+    std::atomic<bool> limit_armed_{false};
+    mutable std::mutex mutex_;  // guards what follows
+    std::uint32_t depth_;
+    std::uint32_t limit_ = 0;
+    std::unordered_map<CompletionQueue*, std::uint32_t> completions_;  // and how many endpoints each serves
+    mutable std::mutex free_mutex_;                                    // guards what follows; a leaf
+    std::deque<Slot> slots_;                                           // as many as were ever used at once
     std::vector<Slot*> free_;
 };
 
