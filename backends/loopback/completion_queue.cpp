@@ -91,6 +91,7 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
         Item& item = items_.front();
         out[taken] = item.completion;
         if (item.from != nullptr) item.from->count(-1);
+        if (item.solicited) --solicited_;
         items_.pop();
     }
     if (taken != 0 && std::exchange(starved_, false)) progress();
@@ -100,11 +101,11 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
 
 /// The thread that armed the queue may leave completions behind while another thread sleeps already.
 bool CompletionQueue::announce_items() noexcept {
-    if (armed_ && !items_.empty()) disarm();
+    if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
     return !items_.empty();
 }
 
-void CompletionQueue::push(const Completion& completion, WorkQueue& from) noexcept try {
+void CompletionQueue::push(const Completion& completion, WorkQueue& from, bool solicited) noexcept try {
     if (!sink_.empty()) {
         sink_.front() = completion;
         sink_ = sink_.subspan(1);
@@ -119,8 +120,9 @@ void CompletionQueue::push(const Completion& completion, WorkQueue& from) noexce
                        .operation = completion.operation});
         return;
     }
-    items_.push() = {completion, &from};
-    if (armed_) disarm();
+    items_.push() = {completion, &from, solicited || completion.code != CompletionCode::Success};
+    if (items_.back().solicited) ++solicited_;
+    announce_items();
 } catch (const std::bad_alloc&) {
     from.count(-1);
     log(LogLevel::Error, "out of memory: a completion is lost");
@@ -132,7 +134,7 @@ void CompletionQueue::disarm() noexcept {
     channel_->leave_event(*this, context_);
 }
 
-Status CompletionQueue::arm(Arm) noexcept {
+Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
     if (channel_->fd() < 0) return {Code::NoResources, "no descriptor for the channel"};
     {
@@ -140,8 +142,10 @@ Status CompletionQueue::arm(Arm) noexcept {
         if (!armed_) {
             channel_->take_back_event(*this);
             armed_ = true;
+            armed_for_ = what;
             device_.doorbell().want_attention();
         }
+        if (what == Arm::Any) armed_for_ = Arm::Any;
     }
     Fence::heavy();  // messages that did not see the want of attention are seen by the caller's next poll
     device_.agent().leave_lease();

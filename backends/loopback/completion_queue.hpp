@@ -73,7 +73,7 @@ public:
     LeaningLock& lock() noexcept { return lock_; }
 
     /// With the lock held. A completion that finds no room is lost, and the device told.
-    void push(const Completion& completion, WorkQueue& from) noexcept;
+    void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept;
 
     /// With the lock held: whether push() has room. Where it has none, the work queues are moved forward again once a
     /// consumer has made some.
@@ -89,6 +89,7 @@ private:
     struct Item {
         Completion completion;
         WorkQueue* from = nullptr;  // null once the endpoint is gone
+        bool solicited = false;     // or failed
     };
     std::size_t poll_each(std::span<Completion> out) noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
@@ -103,9 +104,11 @@ private:
     LeaningLock lock_;  // guards what follows
     std::uint32_t capacity_;
     Ring<Item> items_;
+    std::size_t solicited_ = 0;  // of the items
     std::vector<WorkQueue*> attached_;
     bool crowded_ = false;  // too many work queues to look at each: the doorbell board tells which are ready
     bool armed_ = false;
+    Arm armed_for_ = Arm::Any;
     bool starved_ = false;        // a work queue waits for room
     std::span<Completion> sink_;  // the rest of the consumer's array while a poll moves work forward
     std::atomic<std::uint32_t> polls_{0};

@@ -39,6 +39,7 @@ inline constexpr std::uint8_t more = 1;  ///< further fragments of the message f
 inline constexpr std::uint8_t immediate = 2;
 inline constexpr std::uint8_t external = 4;     ///< the payload lies in the area, at External::offset
 inline constexpr std::uint8_t acknowledge = 8;  ///< the producer waits for this slot to be consumed
+inline constexpr std::uint8_t solicited = 16;   ///< wakes those who wait for solicited messages only
 }  // namespace slot_flags
 
 /// Payload of a slot whose data lie in the area.

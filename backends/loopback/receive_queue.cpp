@@ -271,7 +271,7 @@ void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, s
                        .code = code,
                        .with_immediate = with_immediate,
                        .invalidated = false},
-                      *this);
+                      *this, (arrival.flags & wire::slot_flags::solicited) != 0);
     entries_.pop();
 }
 

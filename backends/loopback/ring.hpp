@@ -20,6 +20,7 @@ public:
     /// Counts from the front.
     T& operator[](std::size_t index) noexcept { return items_[(head_ + index) & (capacity_ - 1)]; }
     T& front() noexcept { return (*this)[0]; }
+    T& back() noexcept { return (*this)[size() - 1]; }
 
     /// The place of the next element, which still holds what it held when it was last used; commit() appends it.
     /// Throws std::bad_alloc.

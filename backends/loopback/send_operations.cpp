@@ -28,6 +28,12 @@ void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
     std::memcpy(slot.payload, &payload, sizeof payload);
 }
 
+/// What the flags of a slot say of every message and notice.
+std::uint8_t marks_of(const SendRequest& request) noexcept {
+    return static_cast<std::uint8_t>((request.with_immediate ? wire::slot_flags::immediate : 0) |
+                                     (request.solicited ? wire::slot_flags::solicited : 0));
+}
+
 std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(total - moved, wire::fragment_bytes));
 }
@@ -72,15 +78,14 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
         }
     }
     const bool confirmed = is_confirmed();
-    const std::uint8_t immediate = request.with_immediate ? wire::slot_flags::immediate : 0;
+    const std::uint8_t marks = marks_of(request);
     const std::uint8_t last = confirmed ? wire::slot_flags::acknowledge : 0;
     if (confirmed) expect_ring();
     if (may_offer(operation)) return offer(operation);
     if (operation.total <= wire::inline_bytes) {
         wire::Slot& slot = next_slot();
         gather(request.sges, 0, slot.payload, operation.total);
-        publish(slot, SlotKind::Message, immediate | last, static_cast<std::uint32_t>(operation.total),
-                request.immediate);
+        publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total), request.immediate);
     } else {
         while (operation.moved < operation.total) {
             const std::uint32_t length = next_fragment(operation.total, operation.moved);
@@ -92,7 +97,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
             set_payload(slot, wire::External{offset, static_cast<std::uint32_t>(operation.total)});
             const bool more = operation.moved < operation.total;
             publish(slot, SlotKind::Message,
-                    wire::slot_flags::external | immediate | (more ? wire::slot_flags::more : last), length,
+                    wire::slot_flags::external | marks | (more ? wire::slot_flags::more : last), length,
                     request.immediate);
         }
     }
@@ -110,9 +115,8 @@ SendQueue::Outcome SendQueue::offer(Operation& operation) noexcept {
     expect_ring();
     wire::Slot& slot = next_slot();
     set_payload(slot, wire::OfferedMemory{reinterpret_cast<std::uint64_t>(piece.address), piece.key});
-    publish(slot, SlotKind::Offer,
-            wire::slot_flags::acknowledge | (operation.request->with_immediate ? wire::slot_flags::immediate : 0),
-            piece.length, operation.request->immediate);
+    publish(slot, SlotKind::Offer, wire::slot_flags::acknowledge | marks_of(*operation.request), piece.length,
+            operation.request->immediate);
     return hand_over(operation, true);
 }
 
@@ -298,7 +302,7 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     const bool confirmed = is_confirmed();
     if (confirmed) expect_ring();
     publish(next_slot(), SlotKind::WriteNotice,
-            wire::slot_flags::immediate | (confirmed ? wire::slot_flags::acknowledge : 0),
+            marks_of(*operation.request) | (confirmed ? wire::slot_flags::acknowledge : 0),
             static_cast<std::uint32_t>(operation.total), operation.request->immediate);
     return hand_over(operation, confirmed);
 }

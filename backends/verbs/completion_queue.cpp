@@ -49,7 +49,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     const std::lock_guard lock(mutex_);
     std::size_t taken = kept_.empty() ? 0 : take_kept(out);
     if (taken < out.size()) taken += fetch(out.subspan(taken));
-    if (out.empty() || armed_.load(std::memory_order_relaxed)) {
+    if (out.empty() || armed_.load(std::memory_order_relaxed) != Armed::No) {
         drain();
         notify();
     }
@@ -63,12 +63,16 @@ bool CompletionQueue::ready() noexcept {
     return !kept_.empty();
 }
 
-Status CompletionQueue::arm(Arm) noexcept {
+Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "completion queue without a channel"};
     const std::lock_guard lock(mutex_);
     channel_->take_back(*this);
-    if (armed_.exchange(true)) return {};
-    if (const int error = ibv_req_notify_cq(hardware_.get(), 0); error != 0)
+    const Armed wanted = what == Arm::Any ? Armed::Any : Armed::Solicited;
+    Armed now = armed_.load();
+    do {
+        if (now >= wanted) return {};
+    } while (!armed_.compare_exchange_weak(now, wanted));
+    if (const int error = ibv_req_notify_cq(hardware_.get(), what == Arm::Solicited ? 1 : 0); error != 0)
         return Status::from_errno(error, "ibv_req_notify_cq");
     return {};
 }
@@ -112,6 +116,7 @@ std::size_t CompletionQueue::take_kept(std::span<Completion> out) noexcept {
         const Entry& entry = kept_.front();
         out[taken++] = entry.completion;
         if (entry.queue != nullptr) entry.queue->taken();
+        if (entry.completion.code != CompletionCode::Success) --failures_;
         kept_.pop_front();
     }
     return taken;
@@ -140,7 +145,12 @@ void CompletionQueue::drain() noexcept {
     while ((count = ibv_poll_cq(hardware_.get(), batch, results.data())) > 0)
         for (int i = 0; i < count; ++i)
             if (Entry entry; interpret(results[static_cast<std::size_t>(i)], entry.completion, entry.queue))
-                kept_.push_back(entry);
+                keep(entry);
+}
+
+void CompletionQueue::keep(const Entry& entry) noexcept {
+    kept_.push_back(entry);
+    if (entry.completion.code != CompletionCode::Success) ++failures_;
 }
 
 /// Tells the completion and the queue whose place it takes, if any. False: the consumer is not to know.
@@ -164,13 +174,15 @@ void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexce
                         .operation = completion.operation});
         return;
     }
-    kept_.push_back({completion, &queue});
+    keep({completion, &queue});
     notify();
 }
 
 /// Leaves the event of an armed queue that has completions. The hardware stays armed: what it says then is dropped.
+/// Which messages were solicited only the hardware knows, and of those it tells in any case.
 void CompletionQueue::notify() noexcept {
-    if (!kept_.empty() && disarm()) channel_->leave(*this);
+    const std::size_t waking = armed_.load(std::memory_order_relaxed) == Armed::Any ? kept_.size() : failures_;
+    if (waking != 0 && disarm()) channel_->leave(*this);
 }
 
 void CompletionQueue::attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared,

@@ -46,7 +46,7 @@ public:
     void progress() noexcept;
 
     /// For a channel: whether the queue was armed, which it is no more.
-    bool disarm() noexcept { return armed_.exchange(false, std::memory_order_acq_rel); }
+    bool disarm() noexcept { return armed_.exchange(Armed::No, std::memory_order_acq_rel) != Armed::No; }
 
     /// Endpoints whose receives come from a shared queue, by the number of their queue pair.
     void attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared, std::uint32_t depth);
@@ -69,6 +69,8 @@ private:
         WorkQueue* queue;  ///< whose place it takes; null: nobody's
     };
 
+    enum class Armed : std::uint8_t { No, Solicited, Any };
+
     /// What endpoints of one shared queue have here together.
     struct Share {
         std::uint32_t endpoints = 0;
@@ -78,6 +80,7 @@ private:
     CompletionQueue(Device& device, const backend::CompletionQueueInit& init);
     Status grow(std::uint32_t places) noexcept;
     void drain() noexcept;
+    void keep(const Entry& entry) noexcept;
     void notify() noexcept;
     std::size_t take_kept(std::span<Completion> out) noexcept;
     std::size_t fetch(std::span<Completion> out) noexcept;
@@ -86,13 +89,14 @@ private:
     Device& device_;
     const std::uint64_t context_;
     Channel* const channel_;
-    std::atomic<bool> armed_{false};
+    std::atomic<Armed> armed_{Armed::No};
     std::atomic<std::uint32_t> size_{0};      // of the hardware's queue
     std::atomic<std::uint32_t> reserved_{0};  // of it
     SpinLock mutex_;                          // guards what follows
     CompletionQueueOwner hardware_;
     std::uint32_t capacity_;
     std::deque<Entry> kept_;
+    std::size_t failures_ = 0;  // of those
     std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_;
     std::unordered_map<const SharedReceiveQueue*, Share> shares_;
 };

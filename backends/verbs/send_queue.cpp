@@ -112,7 +112,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     work.num_sge = pieces.count();
     work.opcode = faulty ? IBV_WR_RDMA_WRITE : opcode_of(request);
     work.send_flags = (request.fence || atomic ? IBV_SEND_FENCE : 0) | (atomic && !faulty ? IBV_SEND_INLINE : 0) |
-                      (signal ? IBV_SEND_SIGNALED : 0);
+                      (signal ? IBV_SEND_SIGNALED : 0) | (request.solicited && !faulty ? IBV_SEND_SOLICITED : 0);
     work.imm_data = htonl(request.immediate);
     const RemoteAddress place = faulty ? RemoteAddress{} : place_of(request);
     work.wr.rdma.remote_addr = place.address;

@@ -65,11 +65,11 @@ bool CompletionQueue::ready() noexcept {
     return !entries_.empty();
 }
 
-Status CompletionQueue::arm(Arm) noexcept {
+Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "completion queue without a channel"};
     const std::lock_guard lock(world().mutex);
     if (!armed_) channel_->take_back(*this);
-    armed_ = true;
+    if (armed_ != Arm::Any) armed_ = what;
     return {};
 }
 
@@ -82,7 +82,8 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     return {};
 }
 
-void CompletionQueue::push(const Completion& completion, const std::shared_ptr<Outstanding>& outstanding) {
+void CompletionQueue::push(const Completion& completion, const std::shared_ptr<Outstanding>& outstanding,
+                           bool solicited) {
     if (full()) {
         --outstanding->of(completion.queue());
         device_.report({.kind = AsyncEventKind::CompletionQueueOverrun,
@@ -91,13 +92,16 @@ void CompletionQueue::push(const Completion& completion, const std::shared_ptr<O
                         .operation = completion.operation});
         return;
     }
-    entries_.push_back({completion, outstanding});
+    entries_.push_back({completion, outstanding, solicited});
     notify();
 }
 
 void CompletionQueue::notify() {
-    if (!armed_ || entries_.empty()) return;
-    armed_ = false;
+    const auto wakes = [this](const Entry& entry) {
+        return armed_ == Arm::Any || entry.solicited || entry.completion.code != CompletionCode::Success;
+    };
+    if (!armed_ || std::ranges::none_of(entries_, wakes)) return;
+    armed_.reset();
     channel_->leave_event(*this, context_);
 }
 

@@ -391,7 +391,7 @@ void Endpoint::complete_receive(const PostedReceive& receive, const PostedSend& 
          .code = code,
          .with_immediate = success && message.request.with_immediate,
          .invalidated = invalidated},
-        outstanding_);
+        outstanding_, message.request.solicited);
 }
 
 void Endpoint::report(AsyncEventKind kind, CompletedOperation operation) noexcept {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -227,7 +228,7 @@ public:
     // With the mutex held.
     bool full() const noexcept { return entries_.size() >= capacity_; }
     /// A completion that finds no room is dropped and reported.
-    void push(const Completion& completion, const std::shared_ptr<Outstanding>& outstanding);
+    void push(const Completion& completion, const std::shared_ptr<Outstanding>& outstanding, bool solicited = false);
 
 private:
     /// Leaves an event where completions wait and one is asked for.
@@ -236,13 +237,14 @@ private:
     struct Entry {
         Completion completion;
         std::shared_ptr<Outstanding> outstanding;
+        bool solicited;
     };
 
     Device& device_;
     std::uint64_t context_;
     std::uint32_t capacity_;
     Channel* channel_;
-    bool armed_ = false;
+    std::optional<Arm> armed_;
     std::deque<Entry> entries_;
 };
 
