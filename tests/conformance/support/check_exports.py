@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check_exports.py LIBRARY NAMES | check_exports.py LIBRARY --like OTHER
+"""check_exports.py LIBRARY NAMES | check_exports.py LIBRARY (--like | --at-least) OTHER
 
 The library exports exactly the names in the file, one in each line; or exactly what the other library exports, symbol
-versions included. Where the other library is not installed there is nothing to compare: exit status 77.
+versions included; or at least that. Where the other library is not installed there is nothing to compare: exit status
+77.
 """
 import pathlib
 import subprocess
@@ -31,13 +32,14 @@ def report(found, expected):
 
 def main():
     library, *rest = sys.argv[1:]
-    if rest[0] != "--like":
+    if not rest[0].startswith("--"):
         names = pathlib.Path(rest[0]).read_text(encoding="ascii").split()
         return report({name.split("@")[0] for name in exported(library)}, set(names))
     if not pathlib.Path(rest[1]).exists():
         print(f"{rest[1]} is not installed: nothing to compare with")
         return SKIPPED
-    return report(exported(library), exported(rest[1]))
+    found, expected = exported(library), exported(rest[1])
+    return report(found & expected if rest[0] == "--at-least" else found, expected)
 
 
 sys.exit(main())

@@ -195,7 +195,7 @@ DAT_RETURN DAT_API dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT
                                 DAT_PROVIDER_ATTR* provider_attr);
 
 /* Up to `max_to_return` entries of the registry, each copied to where a pointer of the array points; *entries_returned
- * counts all that there are. */
+ * counts them. Where the call fails, it counts those that there are. */
 DAT_RETURN DAT_API dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entries_returned,
                                                DAT_PROVIDER_INFO* dat_provider_list[]);
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The adapters that are there without a line in dat.conf.
+#include "api/udat/registry/conf.hpp"
+#include "core/device.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr std::string_view prefix = "viaduct-";
+constexpr std::string_view loopback = "viaduct-lo";
+
+/// The line would be: viaduct-NAME u2.0 threadsafe default libdaplviaduct.so.2 viaduct.2.0 "NAME 0" ""
+Entry entry_of(std::string_view ia_name) {
+    Entry entry;
+    entry.offer = {std::string(ia_name), DAT_VERSION_MAJOR, DAT_VERSION_MINOR, true};
+    entry.library = "libdaplviaduct.so.2";
+    entry.ia_params = std::string(ia_name.substr(prefix.size())) + " 0";
+    return entry;
+}
+
+class NoObserver final : public DeviceObserver {
+    void on_async_event(const AsyncEvent&) noexcept override {}
+};
+
+}  // namespace
+
+std::vector<Entry> built_in_entries(const std::string& ia_name) {
+    if (!ia_name.starts_with(prefix) || ia_name.size() >= DAT_NAME_MAX_LENGTH) return {};
+    bool found = ia_name == loopback;
+    for (const char* const backend : {"verbs", "loopback"}) {
+        backend::Provider* const provider = find_provider(backend);
+        found = found || (provider != nullptr && provider->find(ia_name).ok());
+    }
+    return found ? std::vector{entry_of(ia_name)} : std::vector<Entry>();
+}
+
+std::vector<Entry> built_in_entries() {
+    std::vector<Entry> entries;
+    backend::Provider* const verbs = find_provider("verbs");
+    NoObserver observer;
+    for (std::uint32_t i = 0; verbs != nullptr && i < verbs->device_count(); ++i) {
+        auto device = Device::open(*verbs, i, observer);
+        if (device.ok()) entries.push_back(entry_of((*device)->attributes().name));
+    }
+    entries.push_back(entry_of(loopback));
+    return entries;
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/registry/conf.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+
+#include "core/log.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr const char* default_path = "/etc/dat.conf";
+
+constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r'; }
+
+/// Takes a field from the front of the text. Nothing: it has no more, or only a comment.
+Result<std::optional<std::string>> take_field(std::string_view& text) {
+    while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+    if (text.empty() || text.front() == '#') return std::optional<std::string>();
+    const bool quoted = text.front() == '"';
+    if (quoted) text.remove_prefix(1);
+    std::string field;
+    for (; !text.empty(); text.remove_prefix(1)) {
+        if (quoted ? text.front() == '"' : is_blank(text.front())) {
+            text.remove_prefix(1);
+            return std::optional(std::move(field));
+        }
+        if (quoted && text.front() == '\\' && text.size() > 1) text.remove_prefix(1);
+        field += text.front();
+    }
+    if (quoted) return Status(Code::InvalidParameter, "a quotation mark is missing");
+    return std::optional(std::move(field));
+}
+
+bool read_number(std::string_view text, DAT_UINT32& number) noexcept {
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    return error == std::errc() && rest == end;
+}
+
+/// Reads "MAJOR.MINOR".
+bool read_version(std::string_view text, DAT_UINT32& major, DAT_UINT32& minor) noexcept {
+    const std::size_t dot = text.find('.');
+    return dot != std::string_view::npos && read_number(text.substr(0, dot), major) &&
+           read_number(text.substr(dot + 1), minor);
+}
+
+/// One of two words, the first of which is true.
+std::optional<bool> choice(std::string_view word, std::string_view yes, std::string_view no) noexcept {
+    if (word != yes && word != no) return std::nullopt;
+    return word == yes;
+}
+
+enum Field { IaName, Api, ThreadSafety, Default, Library, ProviderVersion, IaParams, PlatformParams, fields };
+
+Result<Entry> entry_of(std::array<std::string, fields>& line) {
+    const auto bad = [](const char* what) { return Status(Code::InvalidParameter, what); };
+    Entry entry;
+    Offer& offer = entry.offer;
+    if (line[IaName].empty()) return bad("the name of the interface adapter is empty");
+    if (line[IaName].size() >= DAT_NAME_MAX_LENGTH) return bad("the name of the interface adapter is too long");
+    const std::string_view api = line[Api];
+    if (api.empty() || (api.front() != 'u' && api.front() != 'k') ||
+        !read_version(api.substr(1), offer.major, offer.minor))
+        return bad("the API version is neither uMAJOR.MINOR nor kMAJOR.MINOR");
+    const auto thread_safe = choice(line[ThreadSafety], "threadsafe", "nonthreadsafe");
+    if (!thread_safe) return bad("the third field is neither \"threadsafe\" nor \"nonthreadsafe\"");
+    const auto is_default = choice(line[Default], "default", "nondefault");
+    if (!is_default) return bad("the fourth field is neither \"default\" nor \"nondefault\"");
+    if (line[Library].empty()) return bad("the name of the library is empty");
+    const std::string_view version = line[ProviderVersion];
+    const std::size_t dot = version.find('.');
+    DAT_UINT32 major = 0;
+    DAT_UINT32 minor = 0;
+    if (dot == 0 || dot == std::string_view::npos || !read_version(version.substr(dot + 1), major, minor))
+        return bad("the version of the provider is not ID.MAJOR.MINOR");
+    entry.applies = api.front() == 'u' && *is_default;
+    offer.ia_name = std::move(line[IaName]);
+    offer.thread_safe = *thread_safe;
+    entry.library = std::move(line[Library]);
+    entry.ia_params = std::move(line[IaParams]);
+    return entry;
+}
+
+}  // namespace
+
+Result<Entry> parse_line(std::string_view line) {
+    std::array<std::string, fields> values;
+    for (int i = 0;; ++i) {
+        auto field = take_field(line);
+        if (!field.ok()) return field.status();
+        if (!*field) {
+            if (i == fields) return entry_of(values);
+            if (i != 0) return Status(Code::InvalidParameter, "a line has eight fields, fields are missing");
+            Entry nothing;
+            nothing.applies = false;
+            return nothing;
+        }
+        if (i == fields) return Status(Code::InvalidParameter, "a line has eight fields, there are more");
+        values.at(static_cast<std::size_t>(i)) = std::move(**field);
+    }
+}
+
+std::vector<Entry> read_conf() {
+    const char* const override = std::getenv("DAT_OVERRIDE");
+    const char* const path = override != nullptr ? override : default_path;
+    std::ifstream file(path);
+    if (!file && override != nullptr) log(LogLevel::Warning, "DAT_OVERRIDE: %s cannot be read", path);
+    std::vector<Entry> entries;
+    std::string line;
+    for (unsigned number = 1; std::getline(file, line); ++number) {
+        auto entry = parse_line(line);
+        if (!entry.ok())
+            log(LogLevel::Warning, "%s:%u is left out: %s", path, number, entry.status().where());
+        else if (entry->applies)
+            entries.push_back(std::move(*entry));
+    }
+    return entries;
+}
+
+}  // namespace viaduct::dat

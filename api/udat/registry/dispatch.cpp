@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/registry/dispatch.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/handle_arena.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+std::atomic<bool> foreign_handles{false};  // some are not of the arena
+
+/// Linux maps nothing there: a small number, such as that of an adapter, is not the address of an object.
+constexpr std::uintptr_t lowest_address = 0x10000;
+
+}  // namespace
+
+const DAT_PROVIDER* table_of(DAT_HANDLE handle) noexcept {
+    const HandleArena& arena = HandleArena::instance();
+    if (arena.contains(handle)) return static_cast<const DAT_PROVIDER*>(arena.table_of(handle));
+    const auto address = reinterpret_cast<std::uintptr_t>(handle);
+    if (!foreign_handles.load(std::memory_order_acquire) || address < lowest_address ||
+        address % alignof(DAT_PROVIDER*) != 0)
+        return nullptr;
+    return DAT_HANDLE_TO_PROVIDER(handle);
+}
+
+void note_provider_of(DAT_IA_HANDLE providers_handle) noexcept {
+    if (!HandleArena::instance().contains(providers_handle)) foreign_handles.store(true, std::memory_order_release);
+}
+
+}  // namespace viaduct::dat

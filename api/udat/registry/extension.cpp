@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls of extensions. Those that ask for an adapter's attributes without opening it have the registry find the
+// provider.
+#include <cstdarg>
+#include <map>
+#include <mutex>
+
+#include "api/udat/registry/dispatch.hpp"
+
+using namespace viaduct::dat;
+
+namespace {
+
+/// Providers of adapters under query, by the handles that the providers gave them.
+struct Queries {
+    std::mutex mutex;  // guards what follows
+    std::map<DAT_HANDLE, Provider> open;
+};
+
+Queries& queries() {
+    static auto& instance = *new Queries;  // never destroyed, as the registry
+    return instance;
+}
+
+/// Its arguments are the adapter's name and where its handle goes; the provider takes the name in place of a handle.
+DAT_RETURN open_query(DAT_EXTENDED_OP operation, va_list arguments) {
+    char* const name = va_arg(arguments, char*);
+    if (name == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+    va_list further;
+    va_copy(further, arguments);
+    const DAT_HANDLE* const handle = va_arg(further, DAT_HANDLE*);
+    va_end(further);
+    if (handle == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+    Provider provider;
+    DAT_RETURN result = Registry::instance().open({name, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, false}, provider);
+    if (result != DAT_SUCCESS) return result;
+    const auto function = provider.registered->table->handle_extendedop_func;
+    result = function == nullptr ? error(DAT_NOT_IMPLEMENTED) : function(name, operation, arguments);
+    if (result != DAT_SUCCESS) {
+        Registry::instance().close(std::move(provider));
+        return result;
+    }
+    note_provider_of(*handle);
+    const std::lock_guard lock(queries().mutex);
+    queries().open.insert_or_assign(*handle, std::move(provider));
+    return DAT_SUCCESS;
+}
+
+DAT_RETURN close_query(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
+    const DAT_RETURN result =
+        call<DAT_INVALID_HANDLE_IA>(&DAT_PROVIDER::handle_extendedop_func, handle, operation, arguments);
+    if (result != DAT_SUCCESS) return result;
+    std::unique_lock lock(queries().mutex);
+    auto query = queries().open.extract(handle);
+    lock.unlock();
+    if (!query.empty()) Registry::instance().close(std::move(query.mapped()));
+    return DAT_SUCCESS;
+}
+
+DAT_RETURN dispatch(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
+    if ((operation & DAT_OPEN_EXTENSION_BASE) != 0) return open_query(operation, arguments);
+    if ((operation & DAT_CLOSE_EXTENSION_BASE) != 0) return close_query(handle, operation, arguments);
+    return call_any(&DAT_PROVIDER::handle_extendedop_func, handle, operation, arguments);
+}
+
+}  // namespace
+
+DAT_RETURN dat_extension_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, ...) {
+    va_list arguments;
+    va_start(arguments, operation);
+    const DAT_RETURN result = guarded([&] { return dispatch(handle, operation, arguments); });
+    va_end(arguments);
+    return result;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Opening and closing adapters, and what else is the registry's own.
+#include <algorithm>
+#include <cstring>
+
+#include "api/udat/registry/dispatch.hpp"
+
+using namespace viaduct::dat;
+
+namespace {
+
+/// Programs of Solaris say so that they do not rely on the order of the writes of a large transfer. No platform that
+/// Viaduct runs on asks for that.
+constexpr std::string_view ro_aware = "RO_AWARE_";
+
+/// The name without that prefix, or nothing where it is too long.
+const char* plain_name(const char* name) noexcept {
+    if (strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH) return nullptr;
+    return std::string_view(name).starts_with(ro_aware) ? name + ro_aware.size() : name;
+}
+
+DAT_RETURN open_ia(Provider& provider, const char* name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
+                   DAT_IA_HANDLE* ia) {
+    const DAT_PROVIDER& table = *provider.registered->table;
+    if (table.ia_open_func == nullptr) return error(DAT_NOT_IMPLEMENTED);
+    DAT_IA_HANDLE providers_handle = DAT_HANDLE_NULL;
+    const DAT_RETURN result =
+        table.ia_open_func(const_cast<DAT_NAME_PTR>(name), async_evd_min_qlen, async_evd, &providers_handle);
+    if (result != DAT_SUCCESS) return result;
+    try {
+        note_provider_of(providers_handle);
+        *ia = IaTable::instance().insert(providers_handle, provider);
+    } catch (const std::bad_alloc&) {
+        table.ia_close_func(providers_handle, DAT_CLOSE_ABRUPT_FLAG);
+        throw;
+    }
+    return DAT_SUCCESS;
+}
+
+}  // namespace
+
+DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
+                        DAT_IA_HANDLE* ia, DAT_UINT32 dat_major_version, DAT_UINT32 dat_minor_version,
+                        DAT_BOOLEAN thread_safety) {
+    const char* const name = ia_name == nullptr ? nullptr : plain_name(ia_name);
+    if (name == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+    if (ia == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+    return guarded([&] {
+        Registry& registry = Registry::instance();
+        Provider provider;
+        DAT_RETURN result =
+            registry.open({name, dat_major_version, dat_minor_version, thread_safety != DAT_FALSE}, provider);
+        if (result != DAT_SUCCESS) return result;
+        result = open_ia(provider, name, async_evd_min_qlen, async_evd, ia);
+        registry.close(std::move(provider));  // for good where the adapter did not open
+        return result;
+    });
+}
+
+DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
+    const DAT_RETURN result = call_ia(&DAT_PROVIDER::ia_close_func, ia, flags);
+    if (result != DAT_SUCCESS) return result;
+    return guarded([ia] {
+        if (auto provider = IaTable::instance().erase(ia)) Registry::instance().close(std::move(*provider));
+        return DAT_RETURN{DAT_SUCCESS};
+    });
+}
+
+DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other) {
+    const IaTable& table = IaTable::instance();
+    DAT_IA_HANDLE found = table.find(handle);
+    if (found == DAT_HANDLE_NULL) found = table.number_of(handle);
+    if (handle == DAT_HANDLE_NULL || found == DAT_HANDLE_NULL) return error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+    *other = found;
+    return DAT_SUCCESS;
+}
+
+DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
+    if (provider == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+    if (info == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    return guarded([&] { return Registry::instance().add(provider, *info); });
+}
+
+DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
+    if (provider == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+    if (info == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    return guarded([&] { return Registry::instance().remove(*info); });
+}
+
+DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entries_returned,
+                                       DAT_PROVIDER_INFO* dat_provider_list[]) {
+    if (entries_returned == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    return guarded([&] {
+        const auto offers = Registry::instance().offers();
+        *entries_returned = static_cast<DAT_COUNT>(offers.size());
+        if (max_to_return < 1) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+        if (dat_provider_list == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+        const DAT_COUNT count = std::min(max_to_return, *entries_returned);
+        if (std::find(dat_provider_list, dat_provider_list + count, nullptr) != dat_provider_list + count)
+            return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+        for (DAT_COUNT i = 0; i < count; ++i) *dat_provider_list[i] = info_of(offers[static_cast<std::size_t>(i)]);
+        *entries_returned = count;
+        return DAT_RETURN{DAT_SUCCESS};
+    });
+}

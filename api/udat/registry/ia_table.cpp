@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/registry/ia_table.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace viaduct::dat {
+
+IaTable& IaTable::instance() {
+    static auto& table = *new IaTable;
+    return table;
+}
+
+DAT_IA_HANDLE IaTable::insert(DAT_IA_HANDLE providers_handle, Provider provider) {
+    const std::lock_guard lock(mutex_);
+    open_.emplace(last_number_ + 1, OpenIa{providers_handle, std::move(provider)});
+    return DAT_UL_TO_IA_HANDLE(++last_number_);
+}
+
+std::optional<Provider> IaTable::erase(DAT_IA_HANDLE number) {
+    const std::lock_guard lock(mutex_);
+    auto node = open_.extract(DAT_IA_HANDLE_TO_UL(number));
+    if (node.empty()) return std::nullopt;
+    return std::move(node.mapped().provider);
+}
+
+DAT_IA_HANDLE IaTable::find(DAT_HANDLE number) const noexcept {
+    const std::shared_lock lock(mutex_);
+    const auto found = open_.find(DAT_IA_HANDLE_TO_UL(number));
+    return found == open_.end() ? DAT_HANDLE_NULL : found->second.providers_handle;
+}
+
+DAT_IA_HANDLE IaTable::number_of(DAT_IA_HANDLE providers_handle) const noexcept {
+    const std::shared_lock lock(mutex_);
+    const auto found = std::ranges::find_if(
+        open_, [providers_handle](const auto& each) { return each.second.providers_handle == providers_handle; });
+    return found == open_.end() ? DAT_HANDLE_NULL : DAT_UL_TO_IA_HANDLE(found->first);
+}
+
+DAT_IA_HANDLE IaTable::find_named(std::string_view ia_name) const noexcept {
+    const std::shared_lock lock(mutex_);
+    const auto found = std::ranges::find_if(
+        open_, [ia_name](const auto& each) { return each.second.provider.registered->offer.ia_name == ia_name; });
+    return found == open_.end() ? DAT_HANDLE_NULL : found->second.providers_handle;
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The numbers that stand for open adapters. Programs see them instead of the providers' handles.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <shared_mutex>
+
+#include "api/udat/registry/registry.hpp"
+
+namespace viaduct::dat {
+
+/// Thread-safe. Numbers count up and are not used again, so that one of a closed adapter is found out.
+class IaTable {
+public:
+    /// Never destroyed.
+    static IaTable& instance();
+
+    DAT_IA_HANDLE insert(DAT_IA_HANDLE providers_handle, Provider provider);
+
+    /// Ends a number. Nothing: there is no such adapter.
+    std::optional<Provider> erase(DAT_IA_HANDLE number);
+
+    /// The provider's handle, or null.
+    DAT_IA_HANDLE find(DAT_HANDLE number) const noexcept;
+
+    /// The number of a provider's handle, or null.
+    DAT_IA_HANDLE number_of(DAT_IA_HANDLE providers_handle) const noexcept;
+
+    /// A provider's handle of an adapter that is open under that name, or null.
+    DAT_IA_HANDLE find_named(std::string_view ia_name) const noexcept;
+
+private:
+    struct OpenIa {
+        DAT_IA_HANDLE providers_handle;
+        Provider provider;
+    };
+
+    IaTable() = default;
+
+    mutable std::shared_mutex mutex_;  // guards what follows
+    std::map<unsigned long, OpenIa> open_;
+    unsigned long last_number_ = 0;
+};
+
+}  // namespace viaduct::dat

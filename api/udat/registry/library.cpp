@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/registry/library.hpp"
+
+#include <dlfcn.h>
+
+#include "core/log.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+template <class Function>
+Function function_of(void* library, const char* name) noexcept {
+    return reinterpret_cast<Function>(dlsym(library, name));
+}
+
+}  // namespace
+
+std::shared_ptr<Library> Library::load(const Entry& entry) {
+    void* const library = dlopen(entry.library.c_str(), RTLD_NOW);
+    if (library == nullptr) {
+        log(LogLevel::Warning, "the provider of %s does not load: %s", entry.offer.ia_name.c_str(), dlerror());
+        return nullptr;
+    }
+    const auto init = function_of<DAT_PROVIDER_INIT_FUNC>(library, DAT_PROVIDER_INIT_FUNC_STR);
+    if (init == nullptr) {
+        log(LogLevel::Warning, "%s, the provider of %s, has no " DAT_PROVIDER_INIT_FUNC_STR, entry.library.c_str(),
+            entry.offer.ia_name.c_str());
+        dlclose(library);
+        return nullptr;
+    }
+    std::shared_ptr<Library> loaded(new Library(entry, library));
+    log(LogLevel::Info, "%s is loaded for %s", entry.library.c_str(), entry.offer.ia_name.c_str());
+    init(&loaded->info_, loaded->entry_.ia_params.c_str());
+    return loaded;
+}
+
+Library::Library(const Entry& entry, void* library) : entry_(entry), info_(info_of(entry.offer)), library_(library) {}
+
+Library::~Library() {
+    const auto fini = function_of<DAT_PROVIDER_FINI_FUNC>(library_, DAT_PROVIDER_FINI_FUNC_STR);
+    if (fini != nullptr) fini(&info_);
+    dlclose(library_);
+    log(LogLevel::Info, "%s is unloaded for %s", entry_.library.c_str(), entry_.offer.ia_name.c_str());
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/registry/registry.hpp"
+
+#include <algorithm>
+
+namespace viaduct::dat {
+namespace {
+
+const Offer& offer_of_entry(const Entry& entry) noexcept { return entry.offer; }
+const Offer& offer_of_registered(const std::shared_ptr<const Registered>& each) noexcept { return each->offer; }
+
+}  // namespace
+
+Registry& Registry::instance() {
+    static auto& registry = *new Registry;
+    return registry;
+}
+
+Registry::Registry() : entries_(read_conf()) {}
+
+DAT_RETURN Registry::add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& info) {
+    auto added = std::make_shared<const Registered>(offer_of(info), table);
+    const std::lock_guard lock(mutex_);
+    if (std::ranges::find(registered_, added->offer, offer_of_registered) != registered_.end())
+        return error(DAT_PROVIDER_ALREADY_REGISTERED);
+    registered_.push_back(std::move(added));
+    return DAT_SUCCESS;
+}
+
+DAT_RETURN Registry::remove(const DAT_PROVIDER_INFO& info) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(registered_, offer_of(info), offer_of_registered);
+    if (found == registered_.end()) return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+    if (found->use_count() > 1) return error(DAT_PROVIDER_IN_USE);
+    registered_.erase(found);
+    return DAT_SUCCESS;
+}
+
+std::vector<Offer> Registry::offers() const {
+    std::vector<Offer> offers;
+    std::ranges::transform(entries_, std::back_inserter(offers), offer_of_entry);
+    const auto from_file = static_cast<std::ptrdiff_t>(offers.size());
+    for (Entry& entry : built_in_entries()) {
+        const auto end = offers.begin() + from_file;
+        if (std::find_if(offers.begin(), end,
+                         [&](const Offer& offer) { return offer.ia_name == entry.offer.ia_name; }) == end)
+            offers.push_back(std::move(entry.offer));
+    }
+    return offers;
+}
+
+/// The lines of dat.conf with that name; a built-in entry where there are none.
+std::vector<Entry> Registry::entries_for(const std::string& ia_name) const {
+    std::vector<Entry> entries;
+    std::ranges::copy_if(entries_, std::back_inserter(entries),
+                         [&](const Entry& entry) { return entry.offer.ia_name == ia_name; });
+    return entries.empty() ? built_in_entries(ia_name) : entries;
+}
+
+DAT_RETURN Registry::open(const Offer& wanted, Provider& provider) {
+    const auto entries = entries_for(wanted.ia_name);
+    const std::lock_guard lock(loading_);
+    for (const Entry& entry : serving(entries, wanted, offer_of_entry)) {
+        auto library = load(entry);
+        if (library == nullptr) continue;
+        provider = {find(wanted), std::move(library)};
+        if (provider.registered != nullptr) return DAT_SUCCESS;
+        provider = {};
+    }
+    provider = {find(wanted), nullptr};  // registered by the program itself
+    if (provider.registered != nullptr) return DAT_SUCCESS;
+    return error(DAT_PROVIDER_NOT_FOUND, lacking_everywhere(entries, wanted));
+}
+
+void Registry::close(Provider provider) {
+    const std::lock_guard lock(loading_);
+    provider.registered.reset();  // a provider in use cannot be removed
+    provider.library.reset();
+}
+
+std::shared_ptr<Library> Registry::load(const Entry& entry) {
+    std::erase_if(loaded_, [](const auto& library) { return library.expired(); });
+    for (const auto& each : loaded_) {
+        auto library = each.lock();
+        if (library != nullptr && library->entry() == entry) return library;
+    }
+    auto library = Library::load(entry);
+    if (library != nullptr) loaded_.push_back(library);
+    return library;
+}
+
+std::shared_ptr<const Registered> Registry::find(const Offer& wanted) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = serving(registered_, wanted, offer_of_registered);
+    return found.empty() ? nullptr : found.front();
+}
+
+/// What even the best offer lacks. One that lacks nothing, but whose library cannot be loaded, is none.
+DAT_RETURN_SUBTYPE Registry::lacking_everywhere(const std::vector<Entry>& entries, const Offer& wanted) const {
+    DAT_RETURN_SUBTYPE best = DAT_NAME_NOT_REGISTERED;
+    const auto consider = [&](const Offer& offer) { best = std::max(best, lacking(offer, wanted)); };
+    std::ranges::for_each(entries, consider, offer_of_entry);
+    const std::lock_guard lock(mutex_);
+    std::ranges::for_each(registered_, consider, offer_of_registered);
+    return best;
+}
+
+}  // namespace viaduct::dat

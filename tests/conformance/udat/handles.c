@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Every call that begins with a handle, with something else in its place. conformance.h has the things that are none.
+ */
+#include "conformance.h"
+
+static const DAT_CONTEXT none;
+static const DAT_REGION_DESCRIPTION nowhere;
+static const DAT_OS_WAIT_PROXY_AGENT nobody;
+
+static void stock_calls(DAT_HANDLE bad) {
+    CHECK_RC(dat_ia_close(bad, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ia_query(bad, NULL, 0, NULL, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_set_consumer_context(bad, none), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_get_consumer_context(bad, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_get_handle_type(bad, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_extension_op(bad, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_pz_create(bad, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_pz_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_pz_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_lmr_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_lmr_sync_rdma_read(bad, NULL, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_lmr_sync_rdma_write(bad, NULL, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_rmr_create(bad, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_rmr_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_rmr_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_post_recv(bad, 0, NULL, none, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_post_send(bad, 0, NULL, none, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_post_rdma_write(bad, 0, NULL, none, NULL, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_post_rdma_read(bad, 0, NULL, none, NULL, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_rmr_bind(bad, NULL, NULL, 0, 0, NULL, none, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_create(bad, NULL, NULL, NULL, NULL, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_create_with_srq(bad, NULL, NULL, NULL, NULL, NULL, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_modify(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_get_status(bad, NULL, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_reset(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_recv_query(bad, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_set_watermark(bad, 0, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_connect(bad, NULL, 0, 0, 0, NULL, 0, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_dup_connect(bad, NULL, 0, 0, NULL, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_disconnect(bad, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_srq_create(bad, NULL, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_srq_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_srq_resize(bad, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_srq_set_lw(bad, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_srq_post_recv(bad, 0, NULL, none), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_srq_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_psp_create(bad, 0, NULL, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_psp_create_any(bad, NULL, NULL, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_psp_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_psp_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_rsp_create(bad, 0, NULL, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_rsp_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_rsp_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cr_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cr_accept(bad, NULL, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cr_reject(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cr_handoff(bad, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_resize(bad, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_post_se(bad, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_dequeue(bad, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_lmr_create(bad, 0, nowhere, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_lmr_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cno_create(bad, nobody, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cno_modify_agent(bad, nobody), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cno_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cno_wait(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cno_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_create(bad, 0, NULL, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_wait(bad, 0, 0, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_enable(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_disable(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_modify_cno(bad, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_set_unwaitable(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_clear_unwaitable(bad), DAT_INVALID_HANDLE);
+}
+
+/* Those that the headers declare and stock libdat2 does not export. */
+#pragma weak dat_csp_create
+#pragma weak dat_cno_fd_create
+#pragma weak dat_cno_trigger
+#pragma weak dat_csp_query
+#pragma weak dat_csp_free
+#pragma weak dat_ep_common_connect
+#pragma weak dat_ep_post_send_with_invalidate
+#pragma weak dat_ep_post_rdma_read_to_rmr
+#pragma weak dat_rmr_create_for_ep
+
+static void further_calls(DAT_HANDLE bad) {
+    if (dat_csp_create == NULL) return;
+    CHECK_RC(dat_rmr_create_for_ep(bad, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_post_rdma_read_to_rmr(bad, NULL, none, NULL, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_post_send_with_invalidate(bad, 0, NULL, none, 0, 0, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_common_connect(bad, NULL, 0, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_csp_create(bad, NULL, NULL, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_csp_query(bad, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_csp_free(bad), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cno_fd_create(bad, NULL, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cno_trigger(bad, NULL), DAT_INVALID_HANDLE);
+}
+
+static void every_call(DAT_HANDLE bad) {
+    stock_calls(bad);
+    further_calls(bad);
+}
+
+static void every_bad_handle(void) {
+    for (size_t i = 0; i < bad_handle_count; ++i) every_call(bad_handles[i]);
+}
+
+TEST(invalid_handle__before_anything_is_open) { every_bad_handle(); }
