@@ -148,6 +148,6 @@ VIADUCT_EXPORT backend::Provider* find_provider(std::string_view name) noexcept;
 VIADUCT_EXPORT Result<backend::Provider*> provider_in_force() noexcept;
 
 /// The provider that has a device with this name. Null where there is none.
-backend::Provider* find_provider_of(std::string_view device) noexcept;
+VIADUCT_EXPORT backend::Provider* find_provider_of(std::string_view device) noexcept;
 
 }  // namespace viaduct

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/acceptor.hpp"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "api/udat/provider/service_point.hpp"
+#include "core/thread.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+void watch(int epoll, int fd) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) throw std::system_error(errno, std::generic_category());
+}
+
+}  // namespace
+
+Acceptor::~Acceptor() {
+    if (thread_.joinable()) {
+        stop_.set(true);
+        end_thread(thread_);
+    }
+    if (epoll_ >= 0) ::close(epoll_);
+}
+
+void Acceptor::start() {
+    if (epoll_ < 0) epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_ < 0 || stop_.fd() < 0) throw std::system_error(errno, std::generic_category());
+    watch(epoll_, stop_.fd());
+    thread_ = start_thread([this] { run(); });
+}
+
+void Acceptor::add(ServicePoint& point) {
+    const std::lock_guard lock(lock_);
+    if (!thread_.joinable()) start();
+    points_.emplace(point.fd(), &point);
+    try {
+        watch(epoll_, point.fd());
+    } catch (...) {
+        points_.erase(point.fd());
+        throw;
+    }
+}
+
+void Acceptor::remove(ServicePoint& point) noexcept {
+    const std::lock_guard lock(lock_);
+    if (points_.erase(point.fd()) != 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, point.fd(), nullptr);
+}
+
+void Acceptor::run() noexcept {
+    while (true) {
+        epoll_event event{};
+        if (::epoll_wait(epoll_, &event, 1, -1) != 1) continue;
+        if (event.data.fd == stop_.fd()) return;
+        const std::lock_guard lock(lock_);
+        if (const auto found = points_.find(event.data.fd); found != points_.end()) found->second->on_request();
+    }
+}
+
+}  // namespace viaduct::dat

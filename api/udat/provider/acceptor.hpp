@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The thread of an IA that hears of connection requests.
+#pragma once
+
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "core/event_channel.hpp"
+
+namespace viaduct::dat {
+
+class ServicePoint;
+
+/// Thread-safe. Starts its thread with the first service point.
+class Acceptor {
+public:
+    Acceptor() noexcept = default;
+    ~Acceptor();
+    Acceptor(const Acceptor&) = delete;
+    Acceptor& operator=(const Acceptor&) = delete;
+
+    /// Calls on_request() of the service point for each readiness of its descriptor. Throws std::bad_alloc and
+    /// std::system_error.
+    void add(ServicePoint& point);
+
+    /// After this the service point is not called any more. To be called for each that was added.
+    void remove(ServicePoint& point) noexcept;
+
+private:
+    void run() noexcept;
+    void start();
+
+    int epoll_ = -1;
+    ReadableFlag stop_;
+    std::thread thread_;
+
+    std::recursive_mutex lock_;  // held while a service point is called, which may remove itself
+    std::unordered_map<int, ServicePoint*> points_;
+};
+
+}  // namespace viaduct::dat

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How endpoints get and lose their connections.
+#include "api/udat/provider/cr.hpp"
+#include "api/udat/provider/ep.hpp"
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/private_data.hpp"
+#include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
+
+namespace viaduct::dat {
+
+// ---- What the consumer is told ------------------------------------------------------------------------------------
+
+/// `events_lock_` is held.
+void Ep::tell(DAT_EVENT_NUMBER number) noexcept {
+    DAT_EVENT event{};
+    event.event_number = number;
+    auto& data = event.event_data.connect_event_data;
+    data.ep_handle = handle();
+    data.private_data_size = private_data_size_;
+    data.private_data = data.private_data_size == 0 ? nullptr : private_data_.data();
+    if (connect_evd_) connect_evd_->post(event);
+}
+
+/// Tells the end of a connection, or of the attempt to make one, once. `events_lock_` is held.
+void Ep::tell_end(DAT_EVENT_NUMBER number) noexcept {
+    if (std::exchange(told_end_, true)) return;
+    const bool was_connected = std::exchange(connected_, false);
+    if (!was_connected && number == DAT_CONNECTION_EVENT_BROKEN) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+    tell(number);
+    // The receives that the endpoint had taken from a shared queue have all been completed.
+    if (was_connected && srq_) ia().report(DAT_ASYNC_ERROR_EP_BROKEN, *this, DAT_EP_OTHER_ERROR);
+}
+
+void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
+    const std::lock_guard lock(events_lock_);
+    const DAT_EVENT_NUMBER number = to_event_number(event);
+    if (event.kind == ConnectionEventKind::Established || event.kind == ConnectionEventKind::Rejected) {
+        const auto bytes = event.private_data.span();
+        std::ranges::copy(bytes, private_data_.begin());
+        private_data_size_ = static_cast<DAT_COUNT>(bytes.size());
+    }
+    if (event.kind == ConnectionEventKind::Established) {
+        connected_ = true;
+        tell(number);
+        return;
+    }
+    if (!connected_ && !accepting_) unconnected_as_ = EndpointState::Disconnected;
+    if (accepting_)
+        ended_meanwhile_ = number;
+    else
+        tell_end(number);
+}
+
+void Ep::settle() noexcept {
+    if (unconnected_as_ != EndpointState::Disconnected || endpoint_ == nullptr) return;
+    if (endpoint_->state() == EndpointState::Unconnected) endpoint_->fail();
+    unconnected_as_ = EndpointState::Unconnected;
+}
+
+// ---- The active side ----------------------------------------------------------------------------------------------
+
+DAT_RETURN Ep::connect(const Request& request) {
+    if (state() != EndpointState::Unconnected) return wrong_state();
+    if (endpoint_ == nullptr || !connect_evd_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
+    remote_ = request;
+    remote_address_ = to_sockaddr(request.host, request.port);
+    {
+        const std::lock_guard lock(events_lock_);
+        told_end_ = false;
+        connected_ = false;
+        private_data_size_ = 0;
+    }
+    const Status status = endpoint_->connect({.local = {.host = ia().device()->attributes().host, .service = {}},
+                                              .remote = {.host = request.host, .service = service_of(request.port)},
+                                              .private_data = request.private_data,
+                                              .deadline = deadline_after(request.timeout),
+                                              .greeting = backend::Greeting::Bare});
+    if (status.ok()) return success;
+    if (status.code() != Code::NoListener && status.code() != Code::Unreachable) return to_return(status);
+    // Hardware would find it out later: the consumer learns it by an event.
+    unconnected_as_ = EndpointState::Disconnected;
+    const std::lock_guard lock(events_lock_);
+    tell_end(status.code() == Code::NoListener ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED
+                                               : DAT_CONNECTION_EVENT_UNREACHABLE);
+    return success;
+}
+
+// ---- The passive side ---------------------------------------------------------------------------------------------
+
+DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
+    // Whoever has no protection zone or nowhere to report to cannot be connected.
+    if (endpoint_ == nullptr || !connect_evd_) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    const EndpointState before = state();
+    if (before != EndpointState::Unconnected && before != EndpointState::TentativePending) return wrong_state();
+    {
+        const std::lock_guard lock(events_lock_);
+        accepting_ = true;
+        ended_meanwhile_.reset();
+        told_end_ = false;
+        connected_ = false;
+        private_data_size_ = 0;
+    }
+    unconnected_as_ = EndpointState::Unconnected;
+    const Status status = endpoint_->accept(cr.request(), private_data);
+    const std::lock_guard lock(events_lock_);
+    accepting_ = false;
+    if (status.ok()) {
+        connected_ = true;
+        remote_ = {.host = cr.request().remote_address().host,
+                   .port = static_cast<std::uint16_t>(cr.remote_port()),
+                   .qual = cr.remote_port()};
+        remote_address_ = cr.remote();
+        tell(DAT_CONNECTION_EVENT_ESTABLISHED);
+        if (ended_meanwhile_) tell_end(*ended_meanwhile_);
+        return success;
+    }
+    if (status.code() == Code::InvalidState || status.code() == Code::InvalidParameter) {
+        unconnected_as_ = before;
+        told_end_ = true;
+        return to_return(status);
+    }
+    // The peer has given up, or the way to it is broken.
+    unconnected_as_ = EndpointState::Disconnected;
+    tell_end(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+    return success;
+}
+
+// ---- The end ------------------------------------------------------------------------------------------------------
+
+DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
+    switch (state()) {
+        case EndpointState::Disconnected: return success;
+        case EndpointState::Unconnected:
+        case EndpointState::Reserved:
+        case EndpointState::TentativePending: return wrong_state();
+        case EndpointState::DisconnectPending:
+            if (flags == DAT_CLOSE_GRACEFUL_FLAG) return success;
+            break;
+        case EndpointState::PassivePending:
+        case EndpointState::ActivePending:
+        case EndpointState::Connected: break;
+    }
+    endpoint_->disconnect();
+    endpoint_->fail();  // what is posted from now on is flushed
+    const std::lock_guard lock(events_lock_);
+    private_data_size_ = 0;
+    tell_end(DAT_CONNECTION_EVENT_DISCONNECTED);
+    return success;
+}
+
+// ---- Entry points -------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Where a connection is to go, by a socket address.
+DAT_RETURN find_host(const sockaddr* address, HostAddress& host) noexcept {
+    const auto found = host_of(address);
+    if (!found) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+    const std::uint8_t first = found->span().front();
+    const bool is_ipv4 = found->size() == 4;
+    const bool multicast = is_ipv4 ? first >= 224 : first == 0xFF;
+    if (multicast) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+    host = *found;
+    return success;
+}
+
+}  // namespace
+
+DAT_RETURN calls::ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
+                             DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS qos,
+                             DAT_CONNECT_FLAGS flags) {
+    return guarded([&] {
+        Ep* endpoint = resolve<Ep>(ep);
+        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG4);
+        Ep::Request request{.port = port_of(qual), .qual = qual, .timeout = timeout};
+        if (const DAT_RETURN result = read_private_data(endpoint->ia(), private_data_size, private_data,
+                                                        DAT_INVALID_ARG5, request.private_data);
+            result != success)
+            return result;
+        if (qos != DAT_QOS_BEST_EFFORT || flags != DAT_CONNECT_DEFAULT_FLAG) return error(DAT_MODEL_NOT_SUPPORTED);
+        if (const DAT_RETURN result = find_host(address, request.host); result != success) return result;
+        return endpoint->connect(request);
+    });
+}
+
+DAT_RETURN calls::ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE dup, DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+                                 const DAT_PVOID private_data, DAT_QOS qos) {
+    return guarded([&] {
+        Ep* endpoint = resolve<Ep>(ep);
+        const Ep* duplicated = resolve<Ep>(dup);
+        if (endpoint == nullptr || duplicated == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3);
+        if (duplicated->state() != EndpointState::Connected) return duplicated->wrong_state();
+        Ep::Request request = duplicated->remote();
+        request.timeout = timeout;
+        if (const DAT_RETURN result = read_private_data(endpoint->ia(), private_data_size, private_data,
+                                                        DAT_INVALID_ARG4, request.private_data);
+            result != success)
+            return result;
+        if (qos != DAT_QOS_BEST_EFFORT) return error(DAT_MODEL_NOT_SUPPORTED);
+        return endpoint->connect(request);
+    });
+}
+
+DAT_RETURN calls::ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_TIMEOUT timeout,
+                                    DAT_COUNT private_data_size, const DAT_PVOID private_data) {
+    return guarded([&] {
+        Ep* endpoint = resolve<Ep>(ep);
+        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3);
+        Ep::Request request{.timeout = timeout};
+        if (const DAT_RETURN result = read_private_data(endpoint->ia(), private_data_size, private_data,
+                                                        DAT_INVALID_ARG4, request.private_data);
+            result != success)
+            return result;
+        if (const DAT_RETURN result = find_host(address, request.host); result != success) return result;
+        request.port = port_of(address);
+        request.qual = request.port;
+        return endpoint->connect(request);
+    });
+}
+
+DAT_RETURN calls::ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags) {
+    Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return invalid_parameter(DAT_INVALID_ARG2);
+    return endpoint->disconnect(flags);
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/cr.hpp"
+
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/private_data.hpp"
+#include "api/udat/provider/service_point.hpp"
+#include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
+
+namespace viaduct::dat {
+
+Cr::Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request, Ep* ep)
+    : Object(ia, ia.provider(), handle_type),
+      request_(std::move(request)),
+      ep_(ep),
+      remote_port_(port_of(request_->remote_address().service)) {
+    remote_ = to_sockaddr(request_->remote_address().host, static_cast<std::uint16_t>(remote_port_));
+    const auto bytes = request_->private_data().span();
+    private_data_.assign(bytes.begin(), bytes.end());
+}
+
+void Cr::query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM& param) noexcept {
+    if ((mask & DAT_CR_FIELD_REMOTE_IA_ADDRESS_PTR) != 0)
+        param.remote_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&remote_);
+    if ((mask & DAT_CR_FIELD_REMOTE_PORT_QUAL) != 0) param.remote_port_qual = remote_port_;
+    if ((mask & DAT_CR_FIELD_PRIVATE_DATA_SIZE) != 0)
+        param.private_data_size = static_cast<DAT_COUNT>(private_data_.size());
+    if ((mask & DAT_CR_FIELD_PRIVATE_DATA) != 0)
+        param.private_data = private_data_.empty() ? nullptr : private_data_.data();
+    if ((mask & DAT_CR_FIELD_LOCAL_EP_HANDLE) != 0) param.local_ep_handle = ep_.handle();
+}
+
+std::unique_ptr<backend::ConnectionRequest> Cr::release() noexcept {
+    if (ep_ && ep_->provider_made()) {
+        const DAT_EP_HANDLE handle = ep_.handle();
+        ep_ = {};
+        (void)claim<Ep>(handle);
+    } else if (ep_) {
+        (void)ep_->follow(EndpointTrigger::Refused);
+        ep_ = {};
+    }
+    return std::move(request_);
+}
+
+// ---- Entry points -------------------------------------------------------------------------------------------------
+
+DAT_RETURN calls::cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
+    Cr* request = resolve<Cr>(cr);
+    if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+    if ((mask & ~DAT_CR_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    request->query(mask, *param);
+    return success;
+}
+
+DAT_RETURN calls::cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size,
+                            const DAT_PVOID private_data) {
+    return guarded([&] {
+        Cr* request = resolve<Cr>(cr);
+        if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+        Ep* endpoint = resolve<Ep>(ep);
+        const bool brings_one = ep != DAT_HANDLE_NULL;
+        if (brings_one && (endpoint == nullptr || request->ep() != nullptr || &endpoint->ia() != &request->ia()))
+            return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (!brings_one) endpoint = request->ep();
+        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        PrivateData data;
+        if (const DAT_RETURN result =
+                read_private_data(request->ia(), private_data_size, private_data, DAT_INVALID_ARG3, data);
+            result != success)
+            return result;
+        if (brings_one && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
+        if (const DAT_RETURN result = endpoint->accept(*request, data); result != success) return result;
+        (void)claim<Cr>(cr);
+        return success;
+    });
+}
+
+DAT_RETURN calls::cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
+    return guarded([&] {
+        const Cr* request = resolve<Cr>(cr);
+        if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+        PrivateData data;
+        if (const DAT_RETURN result =
+                read_private_data(request->ia(), private_data_size, private_data, DAT_INVALID_ARG2, data);
+            result != success)
+            return result;
+        const auto rejected = claim<Cr>(cr);
+        if (rejected == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+        return to_return(rejected->release()->reject(data));
+    });
+}
+
+DAT_RETURN calls::cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL handoff) {
+    return guarded([&] {
+        const Cr* request = resolve<Cr>(cr);
+        if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+        Ia& ia = request->ia();
+        Psp* target = ia.find<Psp>([&](const Psp& psp) { return psp.conn_qual() == handoff; });
+        if (target == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+        const auto handed = claim<Cr>(cr);
+        if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+        target->receive(handed->release());
+        return success;
+    });
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connection requests that wait for an answer.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "api/udat/provider/ep.hpp"
+#include "api/udat/provider/object.hpp"
+
+namespace viaduct::dat {
+
+class Cr final : public Object {
+public:
+    static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_CR;
+
+    /// `ep`: the only one that may accept the request; null: the consumer brings one.
+    Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request, Ep* ep);
+
+    backend::ConnectionRequest& request() noexcept { return *request_; }
+    Ep* ep() const noexcept { return ep_.get(); }
+    const sockaddr_storage& remote() const noexcept { return remote_; }
+    DAT_PORT_QUAL remote_port() const noexcept { return remote_port_; }
+    void query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM& param) noexcept;
+
+    /// Takes the request away, for another service point. The endpoint that was meant for it is free again.
+    std::unique_ptr<backend::ConnectionRequest> release() noexcept;
+
+private:
+    std::unique_ptr<backend::ConnectionRequest> request_;
+    Use<Ep> ep_;
+    sockaddr_storage remote_;
+    DAT_PORT_QUAL remote_port_;
+    std::vector<std::uint8_t> private_data_;  // the consumer may write to it
+};
+
+}  // namespace viaduct::dat

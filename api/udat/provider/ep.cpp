@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/ep.hpp"
+
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/segments.hpp"
+#include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr int recv_flags =
+    DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+constexpr int request_flags = recv_flags | DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
+
+DAT_COUNT to_count(std::uint32_t value) noexcept {
+    return static_cast<DAT_COUNT>(std::min<std::uint32_t>(value, std::numeric_limits<DAT_COUNT>::max()));
+}
+
+/// Whether a device with these limits can do what is asked for. Sizes of messages and RDMA are told, not enforced.
+bool within(const DAT_EP_ATTR& attr, const DeviceAttributes& device) noexcept {
+    const auto in = [](DAT_COUNT value, std::uint32_t limit) {
+        return value >= 0 && static_cast<std::uint32_t>(value) <= limit;
+    };
+    const std::uint32_t pieces = std::min<std::uint32_t>(device.max_sges, max_segments);
+    return attr.service_type == DAT_SERVICE_TYPE_RC && attr.qos == DAT_QOS_BEST_EFFORT &&
+           attr.max_message_size <= device.max_transfer_bytes && attr.max_rdma_size <= device.max_transfer_bytes &&
+           in(attr.max_recv_dtos, device.max_queue_depth) && in(attr.max_request_dtos, device.max_queue_depth) &&
+           in(attr.max_recv_iov, pieces) && in(attr.max_request_iov, pieces) && in(attr.max_rdma_read_iov, pieces) &&
+           in(attr.max_rdma_write_iov, pieces) && in(attr.max_rdma_read_in, device.max_queue_depth) &&
+           in(attr.max_rdma_read_out, device.max_queue_depth) && (attr.recv_completion_flags & ~recv_flags) == 0 &&
+           (attr.request_completion_flags & ~request_flags) == 0;
+}
+
+Evd::Notification notification_of(DAT_COMPLETION_FLAGS flags) noexcept {
+    if ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0) return Evd::Notification::Solicited;
+    if ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0) return Evd::Notification::Every;
+    return Evd::Notification::Threshold;
+}
+
+}  // namespace
+
+// ---- What it is made of -------------------------------------------------------------------------------------------
+
+Ep::Ep(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
+
+DAT_EP_ATTR Ep::default_attributes(const DeviceAttributes& device, bool has_srq) noexcept {
+    const DAT_COUNT depth = to_count(std::min<std::uint32_t>(device.default_queue_depth, 256));
+    const DAT_COUNT pieces = to_count(std::min<std::uint32_t>(device.max_sges, 4));
+    DAT_EP_ATTR attr{};
+    attr.service_type = DAT_SERVICE_TYPE_RC;
+    attr.max_message_size = device.max_transfer_bytes;
+    attr.max_rdma_size = device.max_transfer_bytes;
+    attr.qos = DAT_QOS_BEST_EFFORT;
+    attr.max_recv_dtos = has_srq ? 0 : depth;
+    attr.max_request_dtos = depth;
+    attr.max_recv_iov = pieces;
+    attr.max_request_iov = pieces;
+    attr.max_rdma_read_in = 4;
+    attr.max_rdma_read_out = 4;
+    attr.srq_soft_hw = DAT_HW_DEFAULT;
+    attr.max_rdma_read_iov = pieces;
+    attr.max_rdma_write_iov = pieces;
+    return attr;
+}
+
+DAT_RETURN Ep::create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, std::unique_ptr<Ep>& ep) {
+    if (!within(parts.attr, ia.device()->attributes())) return invalid_parameter(attr_argument);
+    std::unique_ptr<Ep> created(new Ep(ia));
+    if (const DAT_RETURN result = created->rebuild(parts); result != success) return result;
+    ep = std::move(created);
+    return success;
+}
+
+std::unique_ptr<Ep> Ep::create_for_request(Ia& ia) {
+    std::unique_ptr<Ep> created(new Ep(ia));
+    created->provider_made_ = true;
+    created->attr_ = default_attributes(ia.device()->attributes(), false);
+    created->unconnected_as_ = EndpointState::TentativePending;
+    return created;
+}
+
+EpParts Ep::parts() const noexcept {
+    return {.pz = pz_.get(),
+            .recv_evd = recv_evd_.get(),
+            .request_evd = request_evd_.get(),
+            .connect_evd = connect_evd_.get(),
+            .srq = srq_.get(),
+            .attr = attr_};
+}
+
+/// The queue of a dispatcher, or, where the consumer does not care, one of the endpoint's.
+std::shared_ptr<CompletionQueue> Ep::queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own) {
+    own.reset();
+    if (evd != nullptr) return evd->completions();
+    auto queue = CompletionQueue::create(ia().device(), static_cast<std::uint32_t>(std::max(depth, 1)), 0);
+    if (!queue.ok()) return nullptr;
+    own = std::move(*queue);
+    return own;
+}
+
+DAT_RETURN Ep::rebuild(const EpParts& parts) {
+    std::unique_ptr<Endpoint> made;
+    if (parts.pz != nullptr) {
+        const auto recv_queue = queue_of(parts.recv_evd, parts.attr.max_recv_dtos, own_recv_queue_);
+        const auto request_queue = queue_of(parts.request_evd, parts.attr.max_request_dtos, own_request_queue_);
+        if (recv_queue == nullptr || request_queue == nullptr)
+            return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+        const bool atomics = ia().device()->attributes().capabilities.atomics;
+        auto endpoint = Endpoint::create({
+            .attributes = {.access = {.remote_write = true, .remote_read = true, .remote_atomic = atomics}},
+            .domain = parts.pz->domain(),
+            .send_queue = request_queue,
+            .receive_queue = recv_queue,
+            .shared_receives = parts.srq == nullptr ? nullptr : parts.srq->queue(),
+            .send_depth = static_cast<std::uint32_t>(parts.attr.max_request_dtos),
+            .receive_depth = static_cast<std::uint32_t>(parts.attr.max_recv_dtos),
+            .max_sges = static_cast<std::uint32_t>(std::max({parts.attr.max_recv_iov, parts.attr.max_request_iov, 1})),
+            .context = reinterpret_cast<std::uint64_t>(handle()),
+            .observer = this,
+        });
+        if (!endpoint.ok()) return to_return(endpoint.status(), DAT_RESOURCE_TEP);
+        made = std::move(*endpoint);
+    }
+    if (parts.recv_evd != nullptr) (void)parts.recv_evd->agree(notification_of(parts.attr.recv_completion_flags));
+    if (parts.request_evd != nullptr)
+        (void)parts.request_evd->agree(notification_of(parts.attr.request_completion_flags));
+    endpoint_ = std::move(made);
+    pz_ = Use<Pz>(parts.pz);
+    recv_evd_ = Use<Evd>(parts.recv_evd);
+    request_evd_ = Use<Evd>(parts.request_evd);
+    connect_evd_ = Use<Evd>(parts.connect_evd);
+    srq_ = Use<Srq>(parts.srq);
+    attr_ = parts.attr;
+    return success;
+}
+
+DAT_RETURN Ep::modify(const EpParts& parts) {
+    if (!within(parts.attr, ia().device()->attributes())) return invalid_parameter(DAT_INVALID_ARG3);
+    const bool same_queues =
+        endpoint_ != nullptr && parts.pz == pz_.get() && parts.recv_evd == recv_evd_.get() &&
+        parts.request_evd == request_evd_.get() && parts.srq == srq_.get() &&
+        parts.attr.max_recv_dtos == attr_.max_recv_dtos && parts.attr.max_request_dtos == attr_.max_request_dtos &&
+        parts.attr.max_recv_iov == attr_.max_recv_iov && parts.attr.max_request_iov == attr_.max_request_iov;
+    if (!same_queues) {
+        // What was posted would be lost.
+        if (!idle(QueueKind::Receive)) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
+        return rebuild(parts);
+    }
+    connect_evd_ = Use<Evd>(parts.connect_evd);
+    attr_ = parts.attr;
+    return success;
+}
+
+DAT_EP_STATE Ep::dat_state() const noexcept { return to_ep_state(state(), provider_made_); }
+
+DAT_RETURN Ep::wrong_state() const noexcept { return invalid_state(state_subtype(state(), provider_made_)); }
+
+bool Ep::follow(EndpointTrigger trigger) noexcept {
+    auto present = unconnected_as_.load(std::memory_order_acquire);
+    while (true) {
+        const auto next = next_state(present, trigger);
+        if (!next) return false;
+        if (unconnected_as_.compare_exchange_weak(present, *next)) return true;
+    }
+}
+
+DAT_RETURN Ep::reset() noexcept {
+    const EndpointState present = state();
+    if (present != EndpointState::Unconnected && present != EndpointState::Disconnected) return wrong_state();
+    if (endpoint_ != nullptr) endpoint_->disconnect();
+    unconnected_as_ = EndpointState::Unconnected;
+    private_data_size_ = 0;
+    return success;
+}
+
+DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
+    const auto wants = [mask](DAT_EP_PARAM_MASK field) { return (mask & field) != 0; };
+    if (wants(DAT_EP_FIELD_IA_HANDLE)) param.ia_handle = ia().handle();
+    if (wants(DAT_EP_FIELD_EP_STATE)) param.ep_state = dat_state();
+    if (wants(DAT_EP_FIELD_COMM)) param.comm = {};
+    if (wants(DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR))
+        param.local_ia_address_ptr =
+            reinterpret_cast<DAT_IA_ADDRESS_PTR>(const_cast<sockaddr_storage*>(&ia().address()));
+    if (wants(DAT_EP_FIELD_LOCAL_PORT_QUAL)) param.local_port_qual = 0;
+    if (wants(DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR))
+        param.remote_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&remote_address_);
+    if (wants(DAT_EP_FIELD_REMOTE_PORT_QUAL)) param.remote_port_qual = remote_.qual;
+    if (wants(DAT_EP_FIELD_PZ_HANDLE)) param.pz_handle = pz_.handle();
+    if (wants(DAT_EP_FIELD_RECV_EVD_HANDLE)) param.recv_evd_handle = recv_evd_.handle();
+    if (wants(DAT_EP_FIELD_REQUEST_EVD_HANDLE)) param.request_evd_handle = request_evd_.handle();
+    if (wants(DAT_EP_FIELD_CONNECT_EVD_HANDLE)) param.connect_evd_handle = connect_evd_.handle();
+    if (wants(DAT_EP_FIELD_SRQ_HANDLE)) param.srq_handle = srq_.handle();
+    if (wants(DAT_EP_FIELD_EP_ATTR_ALL)) param.ep_attr = attr_;
+    return success;
+}
+
+// ---- Changes ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr DAT_EP_PARAM_MASK fixed_fields = DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_COMM |
+                                           DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
+                                           DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL |
+                                           DAT_EP_FIELD_SRQ_HANDLE;
+
+/// What may be changed only where no connection is on its way at all (dat_ep_modify(3DAT)).
+constexpr DAT_EP_PARAM_MASK quiescent_fields =
+    DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR | DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR |
+    DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR | DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR;
+
+DAT_RETURN check_modifiable(const Ep& ep, DAT_EP_PARAM_MASK mask) noexcept {
+    if ((mask & ~DAT_EP_FIELD_ALL) != 0 || (mask & fixed_fields) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    switch (ep.state()) {
+        case EndpointState::Unconnected: return success;
+        case EndpointState::TentativePending:
+            if ((mask & quiescent_fields) != 0) return ep.wrong_state();
+            return (mask & DAT_EP_FIELD_PZ_HANDLE) != 0 && !ep.provider_made() ? ep.wrong_state() : success;
+        case EndpointState::Reserved:
+            return (mask & (quiescent_fields | DAT_EP_FIELD_PZ_HANDLE)) != 0 ? ep.wrong_state() : success;
+        case EndpointState::PassivePending:
+        case EndpointState::ActivePending:
+        case EndpointState::Connected:
+        case EndpointState::DisconnectPending:
+        case EndpointState::Disconnected: return ep.wrong_state();
+    }
+    return ep.wrong_state();
+}
+
+/// The dispatcher of a handle, which may be none. False: it is not one of the IA that takes such events.
+bool find_evd(DAT_EVD_HANDLE handle, DAT_EVD_FLAGS stream, const Ia& ia, Evd*& evd) noexcept {
+    evd = resolve<Evd>(handle);
+    if (handle == DAT_HANDLE_NULL) return true;
+    return evd != nullptr && &evd->ia() == &ia && evd->takes(stream);
+}
+
+DAT_RETURN change_handles(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM& wanted) noexcept {
+    const auto changes = [mask](DAT_EP_PARAM_MASK field) { return (mask & field) != 0; };
+    if (changes(DAT_EP_FIELD_PZ_HANDLE)) {
+        parts.pz = resolve<Pz>(wanted.pz_handle);
+        if (wanted.pz_handle != DAT_HANDLE_NULL && (parts.pz == nullptr || &parts.pz->ia() != &ep.ia()))
+            return invalid_parameter(DAT_INVALID_ARG3);
+    }
+    if ((changes(DAT_EP_FIELD_RECV_EVD_HANDLE) &&
+         !find_evd(wanted.recv_evd_handle, DAT_EVD_DTO_FLAG, ep.ia(), parts.recv_evd)) ||
+        (changes(DAT_EP_FIELD_REQUEST_EVD_HANDLE) &&
+         !find_evd(wanted.request_evd_handle, DAT_EVD_DTO_FLAG, ep.ia(), parts.request_evd)) ||
+        (changes(DAT_EP_FIELD_CONNECT_EVD_HANDLE) &&
+         !find_evd(wanted.connect_evd_handle, DAT_EVD_CONNECTION_FLAG, ep.ia(), parts.connect_evd)))
+        return invalid_parameter(DAT_INVALID_ARG3);
+    return success;
+}
+
+void change_attributes(DAT_EP_ATTR& attr, DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR& wanted) noexcept {
+    const auto change = [mask](DAT_EP_PARAM_MASK field, auto& value, const auto& to) {
+        if ((mask & field) != 0) value = to;
+    };
+    change(DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE, attr.service_type, wanted.service_type);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE, attr.max_message_size, wanted.max_message_size);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, attr.max_rdma_size, wanted.max_rdma_size);
+    change(DAT_EP_FIELD_EP_ATTR_QOS, attr.qos, wanted.qos);
+    change(DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS, attr.recv_completion_flags, wanted.recv_completion_flags);
+    change(DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS, attr.request_completion_flags,
+           wanted.request_completion_flags);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, attr.max_recv_dtos, wanted.max_recv_dtos);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS, attr.max_request_dtos, wanted.max_request_dtos);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, attr.max_recv_iov, wanted.max_recv_iov);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV, attr.max_request_iov, wanted.max_request_iov);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN, attr.max_rdma_read_in, wanted.max_rdma_read_in);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT, attr.max_rdma_read_out, wanted.max_rdma_read_out);
+    change(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, attr.srq_soft_hw, wanted.srq_soft_hw);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV, attr.max_rdma_read_iov, wanted.max_rdma_read_iov);
+    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV, attr.max_rdma_write_iov, wanted.max_rdma_write_iov);
+    change(DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR, attr.ep_transport_specific_count,
+           wanted.ep_transport_specific_count);
+    change(DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR, attr.ep_transport_specific, wanted.ep_transport_specific);
+    change(DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR, attr.ep_provider_specific_count, wanted.ep_provider_specific_count);
+    change(DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR, attr.ep_provider_specific, wanted.ep_provider_specific);
+}
+
+// ---- Entry points -------------------------------------------------------------------------------------------------
+
+struct EpHandles {
+    DAT_PZ_HANDLE pz;
+    DAT_EVD_HANDLE recv_evd;
+    DAT_EVD_HANDLE request_evd;
+    DAT_EVD_HANDLE connect_evd;
+};
+
+DAT_RETURN find_parts(const Ia& ia, const EpHandles& handles, EpParts& parts) noexcept {
+    parts.pz = resolve<Pz>(handles.pz);
+    if (handles.pz != DAT_HANDLE_NULL && (parts.pz == nullptr || &parts.pz->ia() != &ia))
+        return invalid_handle(DAT_INVALID_HANDLE_PZ);
+    if (!find_evd(handles.recv_evd, DAT_EVD_DTO_FLAG, ia, parts.recv_evd))
+        return invalid_handle(DAT_INVALID_HANDLE_EVD_RECV);
+    if (!find_evd(handles.request_evd, DAT_EVD_DTO_FLAG, ia, parts.request_evd))
+        return invalid_handle(DAT_INVALID_HANDLE_EVD_REQUEST);
+    if (!find_evd(handles.connect_evd, DAT_EVD_CONNECTION_FLAG, ia, parts.connect_evd))
+        return invalid_handle(DAT_INVALID_HANDLE_EVD_CONN);
+    return success;
+}
+
+DAT_RETURN adopt_new(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, DAT_EP_HANDLE* ep) {
+    std::unique_ptr<Ep> created;
+    if (const DAT_RETURN result = Ep::create(ia, parts, attr_argument, created); result != success) return result;
+    *ep = ia.adopt(std::move(created));
+    return success;
+}
+
+}  // namespace
+
+DAT_RETURN calls::ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
+                            DAT_EVD_HANDLE connect_evd, const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
+    return guarded([&] {
+        Ia* owner = resolve<Ia>(ia);
+        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+        EpParts parts;
+        if (const DAT_RETURN result = find_parts(*owner, {pz, recv_evd, request_evd, connect_evd}, parts);
+            result != success)
+            return result;
+        if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG7);
+        parts.attr = attr != nullptr ? *attr : Ep::default_attributes(owner->device()->attributes(), false);
+        return adopt_new(*owner, parts, DAT_INVALID_ARG6, ep);
+    });
+}
+
+DAT_RETURN calls::ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
+                                     DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd, DAT_SRQ_HANDLE srq,
+                                     const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
+    return guarded([&] {
+        Ia* owner = resolve<Ia>(ia);
+        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+        EpParts parts;
+        if (const DAT_RETURN result = find_parts(*owner, {pz, recv_evd, request_evd, connect_evd}, parts);
+            result != success)
+            return result;
+        parts.srq = resolve<Srq>(srq);
+        if (parts.srq == nullptr || &parts.srq->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
+        if (parts.pz != nullptr && parts.pz != &parts.srq->pz()) return invalid_handle(DAT_INVALID_HANDLE_PZ);
+        if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG8);
+        parts.attr = attr != nullptr ? *attr : Ep::default_attributes(owner->device()->attributes(), true);
+        return adopt_new(*owner, parts, DAT_INVALID_ARG7, ep);
+    });
+}
+
+DAT_RETURN calls::ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
+    Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    if ((mask & ~DAT_EP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    return endpoint->query(mask, *param);
+}
+
+DAT_RETURN calls::ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
+    return guarded([&] {
+        Ep* endpoint = resolve<Ep>(ep);
+        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+        if (const DAT_RETURN result = check_modifiable(*endpoint, mask); result != success) return result;
+        EpParts parts = endpoint->parts();
+        if (const DAT_RETURN result = change_handles(parts, *endpoint, mask, *param); result != success) return result;
+        change_attributes(parts.attr, mask, param->ep_attr);
+        return endpoint->modify(parts);
+    });
+}
+
+DAT_RETURN calls::ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle,
+                                DAT_BOOLEAN* request_idle) {
+    const Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    if (state != nullptr) *state = endpoint->dat_state();
+    if (recv_idle != nullptr) *recv_idle = endpoint->idle(QueueKind::Receive) ? DAT_TRUE : DAT_FALSE;
+    if (request_idle != nullptr) *request_idle = endpoint->idle(QueueKind::Send) ? DAT_TRUE : DAT_FALSE;
+    return success;
+}
+
+// Receives that connections take from a shared queue are not told apart by endpoint: these two have nothing to count.
+
+DAT_RETURN calls::ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT* allocated, DAT_COUNT* span) {
+    const Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    if (allocated == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    if (span == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    return error(DAT_MODEL_NOT_SUPPORTED);
+}
+
+DAT_RETURN calls::ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT hard) {
+    const Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    if (soft < DAT_WATERMARK_INFINITE) return invalid_parameter(DAT_INVALID_ARG2);
+    if (hard < DAT_WATERMARK_INFINITE) return invalid_parameter(DAT_INVALID_ARG3);
+    const bool unlimited = soft == DAT_WATERMARK_INFINITE && hard == DAT_WATERMARK_INFINITE;
+    return unlimited ? success : error(DAT_MODEL_NOT_SUPPORTED);
+}
+
+DAT_RETURN calls::ep_reset(DAT_EP_HANDLE ep) {
+    Ep* endpoint = resolve<Ep>(ep);
+    return endpoint == nullptr ? invalid_handle(DAT_INVALID_HANDLE_EP) : endpoint->reset();
+}
+
+DAT_RETURN calls::ep_free(DAT_EP_HANDLE ep) {
+    const Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    const EndpointState state = endpoint->state();
+    if (state == EndpointState::Reserved || state == EndpointState::TentativePending) return endpoint->wrong_state();
+    return claim<Ep>(ep) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_EP) : success;
+}
+
+}  // namespace viaduct::dat

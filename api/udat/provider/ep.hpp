@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "api/udat/provider/evd.hpp"
+#include "api/udat/provider/object.hpp"
+#include "api/udat/provider/pz.hpp"
+#include "api/udat/provider/srq.hpp"
+#include "core/endpoint.hpp"
+
+namespace viaduct::dat {
+
+class Cr;
+
+/// What an endpoint is made of and can be changed while it is not connected.
+struct EpParts {
+    Pz* pz = nullptr;
+    Evd* recv_evd = nullptr;
+    Evd* request_evd = nullptr;
+    Evd* connect_evd = nullptr;
+    Srq* srq = nullptr;
+    DAT_EP_ATTR attr{};
+};
+
+class Ep final : public Object, private EndpointObserver {
+public:
+    static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_EP;
+
+    /// DAT_INVALID_PARAMETER (argument `attr_argument`): an attribute is beyond what the IA can do.
+    static DAT_RETURN create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, std::unique_ptr<Ep>& ep);
+
+    /// Made for a request to a service point; the consumer has yet to configure it.
+    static std::unique_ptr<Ep> create_for_request(Ia& ia);
+
+    /// What dat_ep_create(3DAT) gives where the consumer names no attributes.
+    static DAT_EP_ATTR default_attributes(const DeviceAttributes& device, bool has_srq) noexcept;
+
+    EndpointState state() const noexcept {
+        const EndpointState state = endpoint_ == nullptr ? EndpointState::Unconnected : endpoint_->state();
+        return state == EndpointState::Unconnected ? unconnected_as_.load(std::memory_order_acquire) : state;
+    }
+    DAT_EP_STATE dat_state() const noexcept;
+    DAT_RETURN wrong_state() const noexcept;
+
+    DAT_RETURN query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept;
+    DAT_RETURN modify(const EpParts& parts);
+    EpParts parts() const noexcept;
+    const DAT_EP_ATTR& attr() const noexcept { return attr_; }
+    Evd* request_evd() const noexcept { return request_evd_.get(); }
+    Pz* pz() const noexcept { return pz_.get(); }
+    Srq* srq() const noexcept { return srq_.get(); }
+    DAT_RETURN reset() noexcept;
+    bool idle(QueueKind queue) const noexcept { return endpoint_ == nullptr || endpoint_->outstanding(queue) == 0; }
+
+    // Connections: api/udat/provider/connection.cpp
+
+    struct Request {
+        HostAddress host;
+        std::uint16_t port = 0;
+        DAT_CONN_QUAL qual = 0;
+        DAT_TIMEOUT timeout = 0;
+        PrivateData private_data;
+    };
+    DAT_RETURN connect(const Request& request);
+    DAT_RETURN accept(Cr& cr, const PrivateData& private_data);
+    DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags) noexcept;
+
+    /// To whom the endpoint is connected. Meaningful in the state Connected.
+    const Request& remote() const noexcept { return remote_; }
+
+    /// The reserved endpoint of a service point, on its way to a request and back. False in the wrong state.
+    bool follow(EndpointTrigger trigger) noexcept;
+
+    /// The consumer has been told that a connection was not made: what was posted is flushed.
+    void settle() noexcept;
+
+    // Data transfers: api/udat/provider/transfer.cpp
+
+    DAT_RETURN post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                    DAT_COMPLETION_FLAGS flags) noexcept;
+    DAT_RETURN post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                         const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) noexcept;
+    DAT_RETURN post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                            DAT_COMPLETION_FLAGS flags) noexcept;
+    DAT_RETURN bind(MemoryWindow& window, backend::BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept;
+
+    bool provider_made() const noexcept { return provider_made_; }
+
+private:
+    explicit Ep(Ia& ia);
+
+    /// Makes the endpoint of the core anew, or none where parts are lacking that it needs.
+    DAT_RETURN rebuild(const EpParts& parts);
+    DAT_RETURN check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept;
+    DAT_RETURN check_posting() noexcept;
+    std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
+    void on_connection_event(const ConnectionEvent& event) noexcept override;
+    void tell(DAT_EVENT_NUMBER number) noexcept;
+    void tell_end(DAT_EVENT_NUMBER number) noexcept;
+
+    Use<Pz> pz_;
+    Use<Evd> recv_evd_;
+    Use<Evd> request_evd_;
+    Use<Evd> connect_evd_;
+    Use<Srq> srq_;
+    DAT_EP_ATTR attr_{};
+    bool provider_made_ = false;
+
+    /// What the state Unconnected of the core is here: itself, Reserved, TentativePending, or Disconnected after an
+    /// attempt to connect that failed.
+    std::atomic<EndpointState> unconnected_as_{EndpointState::Unconnected};
+
+    Request remote_;
+    sockaddr_storage remote_address_{};
+    std::array<std::uint8_t, PrivateData::capacity> private_data_{};  // of the peer's answer; the consumer sees it
+    std::atomic<DAT_COUNT> private_data_size_{0};
+
+    std::mutex events_lock_;  // guards what follows
+    bool accepting_ = false;  // events wait until the consumer is told of the connection
+    std::optional<DAT_EVENT_NUMBER> ended_meanwhile_;
+    bool connected_ = false;  // and the consumer told so
+    bool told_end_ = true;    // of the present connection
+
+    std::shared_ptr<CompletionQueue> own_recv_queue_;  // where the consumer does not want completions
+    std::shared_ptr<CompletionQueue> own_request_queue_;
+    std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it
+};
+
+}  // namespace viaduct::dat

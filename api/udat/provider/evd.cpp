@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/evd.hpp"
+
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+#include <thread>
+
+#include "api/udat/provider/cno.hpp"
+#include "api/udat/provider/ep.hpp"
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr int all_streams = DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG;
+constexpr int completion_streams = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG;
+
+/// Programs make dispatchers for one event at a time and leave the flushed requests of hundreds of endpoints there.
+constexpr std::uint32_t fewest_completions = 64;
+
+/// Whether the event tells the end of a connection: what was completed before it is reported first.
+bool ends_connection(DAT_EVENT_NUMBER number) noexcept {
+    switch (number) {
+        case DAT_CONNECTION_EVENT_DISCONNECTED:
+        case DAT_CONNECTION_EVENT_BROKEN: return true;
+        default: return false;
+    }
+}
+
+/// Whether the event tells that an endpoint did not get its connection.
+bool fails_connection(DAT_EVENT_NUMBER number) noexcept {
+    switch (number) {
+        case DAT_CONNECTION_EVENT_PEER_REJECTED:
+        case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
+        case DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR:
+        case DAT_CONNECTION_EVENT_TIMED_OUT:
+        case DAT_CONNECTION_EVENT_UNREACHABLE: return true;
+        default: return false;
+    }
+}
+
+}  // namespace
+
+Evd::Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
+    : Object(ia, ia.provider(), handle_type),
+      flags_(flags),
+      capacity_(static_cast<std::size_t>(qlen)),
+      events_(static_cast<std::size_t>(qlen)) {}
+
+Evd::~Evd() {
+    if (cno_) cno_->detach(*this);
+}
+
+DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, std::unique_ptr<Evd>& evd) {
+    if (static_cast<std::uint32_t>(qlen) > ia.device()->attributes().max_completions)
+        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+    std::unique_ptr<Evd> created(new Evd(ia, qlen, flags));
+    if ((flags & completion_streams) != 0) {
+        auto queue =
+            CompletionQueue::create(ia.device(), std::max(static_cast<std::uint32_t>(qlen), fewest_completions),
+                                    reinterpret_cast<std::uint64_t>(created->handle()));
+        if (!queue.ok()) return to_return(queue.status(), DAT_RESOURCE_TEVD);
+        created->completions_ = std::move(*queue);
+    }
+    if (cno != nullptr) created->set_cno(cno);
+    evd = std::move(created);
+    return success;
+}
+
+bool Evd::agree(Notification wanted) noexcept {
+    Notification present = Notification::Unset;
+    return notification_.compare_exchange_strong(present, wanted) || present == wanted;
+}
+
+// ---- Events come --------------------------------------------------------------------------------------------------
+
+bool Evd::try_post(const DAT_EVENT& event) noexcept {
+    const std::lock_guard lock(lock_);
+    if (events_.full()) return false;
+    DAT_EVENT& slot = events_.push();
+    slot = event;
+    slot.evd_handle = handle();
+    count_.store(events_.size(), std::memory_order_release);
+    news_.set(true);
+    if (cno_ && notifies()) cno_->trigger(handle());
+    return true;
+}
+
+bool Evd::post(const DAT_EVENT& event) noexcept {
+    if (try_post(event)) return true;
+    report_overflow();
+    return false;
+}
+
+void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW, *this, DAT_EVD_OVERFLOW_ERROR); }
+
+// ---- Events go ----------------------------------------------------------------------------------------------------
+
+bool Evd::take_completion(DAT_EVENT& event) noexcept {
+    if (completions_ == nullptr) return false;
+    Completion completion;
+    while (completions_->poll({&completion, 1}) == 1) {
+        if (!write_event(completion, event)) continue;
+        event.evd_handle = handle();
+        return true;
+    }
+    return false;
+}
+
+/// The oldest event that was posted. One that ends a connection only where the caller says so.
+bool Evd::take_posted(DAT_EVENT& event, bool even_endings) noexcept {
+    if (count_.load(std::memory_order_acquire) == 0) return false;
+    const std::lock_guard lock(lock_);
+    if (!even_endings && ends_connection(events_.front().event_number)) return false;
+    event = events_.front();
+    events_.pop();
+    count_.store(events_.size(), std::memory_order_release);
+    return true;
+}
+
+/// The oldest event. `taking_` is held.
+bool Evd::take(DAT_EVENT& event) noexcept {
+    if (!take_posted(event, false) && !take_completion(event) && !take_posted(event, true)) return false;
+    if (fails_connection(event.event_number))
+        if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
+    return true;
+}
+
+/// Puts a completion behind the events that wait, but before the end of the connection that it belongs to.
+bool Evd::keep_completion(const DAT_EVENT& event) noexcept {
+    const std::lock_guard lock(lock_);
+    if (events_.full()) return false;
+    events_.push() = event;
+    for (std::size_t i = events_.size() - 1; i > 0 && ends_connection(events_.at(i - 1).event_number); --i)
+        std::swap(events_.at(i), events_.at(i - 1));
+    count_.store(events_.size(), std::memory_order_release);
+    return true;
+}
+
+/// Moves completions to the events while there is room. Returns how many events wait.
+std::size_t Evd::collect() noexcept {
+    DAT_EVENT event;
+    while (count_.load(std::memory_order_acquire) < capacity_ && take_completion(event))
+        if (!keep_completion(event)) report_overflow();
+    return count_.load(std::memory_order_acquire);
+}
+
+/// Takes the oldest event where at least `threshold` wait, and counts the others.
+bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
+    const std::lock_guard taking(taking_);
+    if (threshold > 1) {
+        nmore = static_cast<DAT_COUNT>(collect());
+        if (static_cast<std::size_t>(nmore) < threshold) return false;
+    }
+    if (!take(event)) return false;
+    nmore = static_cast<DAT_COUNT>(collect());
+    return true;
+}
+
+DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
+    if (waiting_) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
+    const std::lock_guard taking(taking_);
+    if (take(event)) return success;
+    // Programs compare the whole code, and know it without its class from dispatchers that completions feed.
+    return completions_ != nullptr ? DAT_RETURN{DAT_QUEUE_EMPTY} : error(DAT_QUEUE_EMPTY);
+}
+
+// ---- Waiting ------------------------------------------------------------------------------------------------------
+
+/// The one waiter that a dispatcher may have, as a source for wait_until().
+class Evd::Waiting {
+public:
+    explicit Waiting(Evd& evd) noexcept : evd_(evd) {
+        bool nobody = false;
+        admitted_ = evd_.waiting_.compare_exchange_strong(nobody, true);
+    }
+    ~Waiting() {
+        if (!admitted_) return;
+        evd_.waiting_ = false;
+        if (evd_.feeds_cno()) (void)evd_.take_notice();
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+    bool admitted() const noexcept { return admitted_; }
+    bool interrupted() const noexcept { return interrupted_; }
+
+    Status arm() noexcept { return evd_.arm(); }
+    bool sleep(const Deadline& deadline) noexcept {
+        interrupted_ = evd_.sleep(deadline) < 0;
+        return !interrupted_;
+    }
+
+private:
+    Evd& evd_;
+    bool admitted_;
+    bool interrupted_ = false;
+};
+
+Status Evd::arm() noexcept {
+    {
+        const std::lock_guard lock(lock_);
+        news_.set(false);
+    }
+    return watch_completions();
+}
+
+Status Evd::watch_completions() noexcept {
+    if (completions_ == nullptr) return {};
+    return completions_->arm(notification_ == Notification::Solicited ? Arm::Solicited : Arm::Any);
+}
+
+/// As poll(2): below 0 where a signal came.
+int Evd::sleep(const Deadline& deadline) noexcept {
+    std::array<pollfd, 2> sources{};
+    {
+        const std::lock_guard lock(lock_);
+        sources[0] = {.fd = news_.fd(), .events = POLLIN, .revents = 0};
+    }
+    sources[1] = {.fd = completion_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(sources.data(), sources.size(), deadline.poll_timeout_ms());
+}
+
+DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
+    if (threshold > 1 && notification_ == Notification::Solicited)
+        return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_SOLICITED);
+    if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);
+    Waiting waiter(*this);
+    if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
+    bool taken = false;
+    wait_until(waiter, deadline, [&] {
+        taken = farewell_ == success && has(threshold, event, nmore);
+        return taken || farewell_ != success;
+    });
+    if (taken) return success;
+    if (const DAT_RETURN farewell = farewell_; farewell != success) return farewell;
+    if (threshold == 1) nmore = 0;
+    return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
+}
+
+void Evd::dismiss_waiter(DAT_RETURN farewell) noexcept {
+    farewell_ = farewell;
+    while (waiting_) {
+        {
+            const std::lock_guard lock(lock_);
+            news_.set(true);
+        }
+        std::this_thread::yield();
+    }
+    farewell_ = DAT_SUCCESS;
+}
+
+void Evd::close() noexcept { dismiss_waiter(error(DAT_ABORT)); }
+
+// ---- Its own state ------------------------------------------------------------------------------------------------
+
+DAT_RETURN Evd::resize(DAT_COUNT qlen) {
+    const auto wanted = static_cast<std::size_t>(qlen);
+    if (wanted > ia().device()->attributes().max_completions)
+        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+    EventRing ring(wanted);
+    const std::lock_guard taking(taking_);
+    const std::lock_guard lock(lock_);
+    if (events_.size() > wanted) return error(DAT_INVALID_STATE);
+    if (completions_ != nullptr)
+        if (const Status status = completions_->resize(static_cast<std::uint32_t>(qlen)); !status.ok())
+            return to_return(status, DAT_RESOURCE_TEVD);
+    for (; events_.size() != 0; events_.pop()) ring.push() = events_.front();
+    events_ = std::move(ring);
+    capacity_ = wanted;
+    return success;
+}
+
+void Evd::set_waitable(bool waitable) noexcept {
+    waitable_ = waitable;
+    if (!waitable) dismiss_waiter(invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE));
+}
+
+void Evd::set_enabled(bool enabled) noexcept {
+    if (enabled_.exchange(enabled) || !enabled || !feeds_cno()) return;
+    (void)take_notice();
+    const std::lock_guard lock(lock_);
+    if (cno_ && events_.size() != 0) cno_->trigger(handle());
+}
+
+bool Evd::feeds_cno() const noexcept {
+    const std::lock_guard lock(lock_);
+    return static_cast<bool>(cno_);
+}
+
+void Evd::set_cno(Cno* cno) {
+    Use<Cno> wanted(cno);
+    if (cno != nullptr) cno->attach(*this);
+    {
+        const std::lock_guard lock(lock_);
+        std::swap(cno_, wanted);
+    }
+    if (wanted && wanted.get() != cno) wanted->detach(*this);
+    if (cno != nullptr) (void)take_notice();
+}
+
+bool Evd::take_notice() noexcept {
+    if (completions_ == nullptr) return false;
+    const bool came = completions_->channel().take_event().ok();
+    (void)watch_completions();
+    return came;
+}
+
+DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexcept {
+    constexpr DAT_EVD_STATE configured[] = {DAT_EVD_STATE_CONFIG_NOTIFY, DAT_EVD_STATE_CONFIG_NOTIFY,
+                                            DAT_EVD_STATE_CONFIG_SOLICITED, DAT_EVD_STATE_CONFIG_THRESHOLD};
+    const int state = (enabled_ ? DAT_EVD_STATE_ENABLED : DAT_EVD_STATE_DISABLED) |
+                      (waitable_ ? DAT_EVD_STATE_WAITABLE : DAT_EVD_STATE_UNWAITABLE) |
+                      configured[static_cast<std::size_t>(notification_.load())];
+    if ((mask & DAT_EVD_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().handle();
+    if ((mask & DAT_EVD_FIELD_EVD_QLEN) != 0) param.evd_qlen = qlen();
+    if ((mask & DAT_EVD_FIELD_EVD_STATE) != 0) param.evd_state = static_cast<DAT_EVD_STATE>(state);
+    if ((mask & DAT_EVD_FIELD_CNO) != 0) param.cno_handle = cno_.handle();
+    if ((mask & DAT_EVD_FIELD_EVD_FLAGS) != 0) param.evd_flags = flags_;
+    return success;
+}
+
+// ---- Entry points -------------------------------------------------------------------------------------------------
+
+DAT_RETURN calls::evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
+                             DAT_EVD_HANDLE* evd) {
+    return guarded([&] {
+        Ia* owner = resolve<Ia>(ia);
+        Cno* notified = resolve<Cno>(cno);
+        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+        if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != owner))
+            return invalid_handle(DAT_INVALID_HANDLE_CNO);
+        if (flags == 0 || (flags & ~all_streams) != 0) return invalid_parameter(DAT_INVALID_ARG4);
+        if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+        std::unique_ptr<Evd> created;
+        if (const DAT_RETURN result = Evd::create(*owner, min_qlen, notified, flags, created); result != success)
+            return result;
+        *evd = owner->adopt(std::move(created));
+        return success;
+    });
+}
+
+DAT_RETURN calls::evd_query(DAT_EVD_HANDLE evd, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
+    const Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if ((mask & ~DAT_EVD_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    return dispatcher->query(mask, *param);
+}
+
+DAT_RETURN calls::evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno) {
+    return guarded([&] {
+        Evd* dispatcher = resolve<Evd>(evd);
+        Cno* notified = resolve<Cno>(cno);
+        if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+        if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &dispatcher->ia()))
+            return invalid_handle(DAT_INVALID_HANDLE_CNO);
+        dispatcher->set_cno(notified);
+        return success;
+    });
+}
+
+DAT_RETURN calls::evd_enable(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->set_enabled(true);
+    return success;
+}
+
+DAT_RETURN calls::evd_disable(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->set_enabled(false);
+    return success;
+}
+
+DAT_RETURN calls::evd_set_unwaitable(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->set_waitable(false);
+    return success;
+}
+
+DAT_RETURN calls::evd_clear_unwaitable(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->set_waitable(true);
+    return success;
+}
+
+DAT_RETURN calls::evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
+                           DAT_COUNT* nmore) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (threshold <= 0 || threshold > dispatcher->qlen()) return invalid_parameter(DAT_INVALID_ARG3);
+    if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+    if (nmore == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+    return dispatcher->wait(deadline_after(timeout), static_cast<std::size_t>(threshold), *event, *nmore);
+}
+
+DAT_RETURN calls::evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT min_qlen) {
+    return guarded([&] {
+        Evd* dispatcher = resolve<Evd>(evd);
+        if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+        return dispatcher->resize(min_qlen);
+    });
+}
+
+DAT_RETURN calls::evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (event == nullptr || event->event_number != DAT_SOFTWARE_EVENT) return invalid_parameter(DAT_INVALID_ARG2);
+    if (!dispatcher->takes(DAT_EVD_SOFTWARE_FLAG)) return invalid_parameter(DAT_INVALID_ARG1);
+    return dispatcher->try_post(*event) ? success : error(DAT_QUEUE_FULL);
+}
+
+DAT_RETURN calls::evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    return dispatcher->dequeue(*event);
+}
+
+DAT_RETURN calls::evd_free(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (dispatcher->users.in_use()) return invalid_state(DAT_INVALID_STATE_EVD_IN_USE);
+    const auto freed = claim<Evd>(evd);
+    if (freed == nullptr) return error(DAT_INVALID_HANDLE);
+    freed->close();
+    return success;
+}
+
+}  // namespace viaduct::dat

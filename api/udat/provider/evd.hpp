@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Event dispatchers. Completions of data transfers and binds wait in a completion queue of the core until somebody
+// asks; all other events are put here by whoever brings them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "api/udat/provider/object.hpp"
+#include "core/completion_queue.hpp"
+#include "core/event_channel.hpp"
+#include "core/spin_lock.hpp"
+
+namespace viaduct::dat {
+
+class Cno;
+
+/// A queue of fixed capacity. Not thread-safe.
+class EventRing {
+public:
+    explicit EventRing(std::size_t capacity) : slots_(capacity) {}
+
+    std::size_t size() const noexcept { return size_; }
+    std::size_t capacity() const noexcept { return slots_.size(); }
+    bool full() const noexcept { return size_ == slots_.size(); }
+    const DAT_EVENT& front() const noexcept { return slots_[first_]; }
+    DAT_EVENT& at(std::size_t index) noexcept { return slots_[(first_ + index) % slots_.size()]; }
+
+    /// The slot behind the last event, which becomes the last. The ring is not full.
+    DAT_EVENT& push() noexcept { return at(size_++); }
+    void pop() noexcept {
+        first_ = (first_ + 1) % slots_.size();
+        --size_;
+    }
+
+private:
+    std::vector<DAT_EVENT> slots_;
+    std::size_t first_ = 0;
+    std::size_t size_ = 0;
+};
+
+class Evd final : public Object {
+public:
+    static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_EVD;
+
+    /// Who is woken by completions (DAT_EVD_STATE_CONFIG_...): set by the first endpoint that uses the dispatcher.
+    enum class Notification : std::uint8_t { Unset, Every, Solicited, Threshold };
+
+    static DAT_RETURN create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, std::unique_ptr<Evd>& evd);
+    ~Evd() override;
+
+    DAT_EVD_FLAGS flags() const noexcept { return flags_; }
+    bool takes(DAT_EVD_FLAGS stream) const noexcept { return (flags_ & stream) != 0; }
+    DAT_COUNT qlen() const noexcept { return static_cast<DAT_COUNT>(capacity_.load(std::memory_order_relaxed)); }
+
+    /// Where endpoints complete their work; null where no such stream feeds this dispatcher.
+    const std::shared_ptr<CompletionQueue>& completions() const noexcept { return completions_; }
+
+    /// Adopts the way of notification of an endpoint. False where another one is in force.
+    bool agree(Notification wanted) noexcept;
+
+    /// Adds an event, whose evd_handle is filled in. False where there was no room: then the asynchronous dispatcher of
+    /// the IA has been told. Never waits, takes no lock of the core: observers may call it.
+    bool post(const DAT_EVENT& event) noexcept;
+    /// As post(), but a full queue is the caller's to report.
+    bool try_post(const DAT_EVENT& event) noexcept;
+
+    /// A completion found no room.
+    void report_overflow() noexcept;
+
+    DAT_RETURN dequeue(DAT_EVENT& event) noexcept;
+    DAT_RETURN wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
+
+    /// Wakes a waiter, who then returns `farewell`, and waits until it has gone.
+    void dismiss_waiter(DAT_RETURN farewell) noexcept;
+
+    void close() noexcept override;
+
+    DAT_RETURN resize(DAT_COUNT qlen);
+    void set_waitable(bool waitable) noexcept;
+    void set_enabled(bool enabled) noexcept;
+    void set_cno(Cno* cno);
+    DAT_RETURN query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexcept;
+
+    // For the CNO that this dispatcher feeds:
+
+    /// -1 where there are no completions to watch.
+    int completion_fd() const noexcept { return completions_ == nullptr ? -1 : completions_->fd(); }
+    /// Whether completions have come since the last call; from then on the next one is watched for.
+    bool take_notice() noexcept;
+    bool notifies() const noexcept { return enabled_ && !waiting_; }
+
+private:
+    class Waiting;
+
+    Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags);
+
+    bool take(DAT_EVENT& event) noexcept;
+    bool take_posted(DAT_EVENT& event, bool even_endings) noexcept;
+    bool take_completion(DAT_EVENT& event) noexcept;
+    bool keep_completion(const DAT_EVENT& event) noexcept;
+    std::size_t collect() noexcept;
+    bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
+    Status arm() noexcept;
+    Status watch_completions() noexcept;
+    bool feeds_cno() const noexcept;
+    int sleep(const Deadline& deadline) noexcept;
+
+    const DAT_EVD_FLAGS flags_;
+    std::atomic<std::size_t> capacity_;
+    std::shared_ptr<CompletionQueue> completions_;
+    std::atomic<Notification> notification_{Notification::Unset};
+    std::atomic<bool> enabled_{true};
+    std::atomic<bool> waitable_{true};
+    std::atomic<bool> waiting_{false};
+    std::atomic<DAT_RETURN> farewell_{DAT_SUCCESS};
+
+    SpinLock taking_;  // held by who takes events; never by who brings them
+
+    mutable SpinLock lock_;  // guards what follows; innermost
+    EventRing events_;
+    ReadableFlag news_;                  // since arm()
+    std::atomic<std::size_t> count_{0};  // of events_, to look at without the lock
+    Use<Cno> cno_;
+};
+
+}  // namespace viaduct::dat

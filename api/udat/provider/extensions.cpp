@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The InfiniBand extension: immediate data, atomics, and queries without opening.
+#include "api/udat/provider/ep.hpp"
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/table.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+DAT_RETURN write_with_immediate(Ep& ep, va_list arguments) noexcept {
+    const auto segments = va_arg(arguments, DAT_COUNT);
+    const auto* iov = va_arg(arguments, DAT_LMR_TRIPLET*);
+    const auto cookie = va_arg(arguments, DAT_DTO_COOKIE);
+    const auto* remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
+    const auto immediate = va_arg(arguments, DAT_UINT32);
+    const auto flags = static_cast<DAT_COMPLETION_FLAGS>(va_arg(arguments, int));  // promoted
+    return ep.post_rdma(
+        {.context = cookie.as_64, .opcode = Opcode::RdmaWrite, .with_immediate = true, .immediate = immediate},
+        segments, iov, remote, flags);
+}
+
+DAT_RETURN post_atomic(Ep& ep, SendRequest request, va_list arguments) noexcept {
+    const auto* iov = va_arg(arguments, DAT_LMR_TRIPLET*);
+    const auto cookie = va_arg(arguments, DAT_DTO_COOKIE);
+    const auto* remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
+    const auto flags = static_cast<DAT_COMPLETION_FLAGS>(va_arg(arguments, int));  // promoted
+    if (!ep.ia().device()->attributes().capabilities.atomics) return error(DAT_MODEL_NOT_SUPPORTED);
+    request.context = cookie.as_64;
+    return ep.post_rdma(request, 1, iov, remote, flags);
+}
+
+DAT_RETURN fetch_and_add(Ep& ep, va_list arguments) noexcept {
+    SendRequest request{.opcode = Opcode::FetchAdd};
+    request.add = va_arg(arguments, DAT_UINT64);
+    return post_atomic(ep, request, arguments);
+}
+
+DAT_RETURN compare_and_swap(Ep& ep, va_list arguments) noexcept {
+    SendRequest request{.opcode = Opcode::CompareSwap};
+    request.compare = va_arg(arguments, DAT_UINT64);
+    request.swap = va_arg(arguments, DAT_UINT64);
+    return post_atomic(ep, request, arguments);
+}
+
+/// The attributes of an IA that the consumer has not opened.
+DAT_RETURN open_query(const DAT_NAME_PTR name, va_list arguments) {
+    auto* ia = va_arg(arguments, DAT_IA_HANDLE*);
+    const auto ia_mask = va_arg(arguments, DAT_IA_ATTR_MASK);
+    auto* ia_attr = va_arg(arguments, DAT_IA_ATTR*);
+    const auto provider_mask = va_arg(arguments, DAT_PROVIDER_ATTR_MASK);
+    auto* provider_attr = va_arg(arguments, DAT_PROVIDER_ATTR*);
+    DAT_EVD_HANDLE none = DAT_EVD_ASYNC_EXISTS;
+    DAT_IA_HANDLE opened = DAT_HANDLE_NULL;
+    if (const DAT_RETURN result = calls::ia_open(name, 1, &none, &opened); result != success) return result;
+    const DAT_RETURN result = calls::ia_query(opened, nullptr, ia_mask, ia_attr, provider_mask, provider_attr);
+    if (result == success && ia != nullptr)
+        *ia = opened;
+    else
+        (void)calls::ia_close(opened, DAT_CLOSE_ABRUPT_FLAG);
+    return result;
+}
+
+template <class Operation>
+DAT_RETURN with_endpoint(DAT_HANDLE handle, va_list arguments, Operation operation) noexcept {
+    Ep* ep = resolve<Ep>(handle);
+    return ep == nullptr ? invalid_handle(DAT_INVALID_HANDLE_EP) : operation(*ep, arguments);
+}
+
+}  // namespace
+
+DAT_RETURN calls::extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
+    switch (operation) {
+        case DAT_IB_RDMA_WRITE_IMMED_OP: return with_endpoint(handle, arguments, write_with_immediate);
+        case DAT_IB_FETCH_AND_ADD_OP: return with_endpoint(handle, arguments, fetch_and_add);
+        case DAT_IB_CMP_AND_SWAP_OP: return with_endpoint(handle, arguments, compare_and_swap);
+        case DAT_IB_OPEN_QUERY_OP: return open_query(static_cast<DAT_NAME_PTR>(handle), arguments);
+        case DAT_IB_CLOSE_QUERY_OP: return calls::ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
+        default: return error(DAT_NOT_IMPLEMENTED);
+    }
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/ia.hpp"
+
+#include <cstdlib>
+
+#include "api/udat/provider/cno.hpp"
+#include "api/udat/provider/providers.hpp"
+#include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+bool is_set(const char* variable) noexcept {
+    const char* value = std::getenv(variable);
+    return value != nullptr && *value != '\0';
+}
+
+/// The device that an entry of the registry names, with or without the library's name before it. The environment may
+/// name another for the loopback device and for those that its backend does not have.
+Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObserver& observer) {
+    const bool overridden = is_set("VIADUCT_DEVICE") || is_set("VIADUCT_BACKEND");
+    if (!overridden || name != "lo") {
+        for (const std::string& candidate : {name, "viaduct-" + name}) {
+            backend::Provider* provider = overridden ? find_provider("") : find_provider_of(candidate);
+            if (provider == nullptr) continue;
+            const auto number = provider->find(candidate);
+            if (number.ok()) return Device::open(*provider, number.value(), observer);
+        }
+    }
+    if (!overridden) return Status(Code::InvalidParameter, "no device has that name");
+    const auto number = Device::default_number();
+    if (!number.ok()) return number.status();
+    return Device::open(number.value(), observer);
+}
+
+}  // namespace
+
+Ia::Ia(const DAT_PROVIDER& provider, const std::string& device_name)
+    : Object(*this, provider, handle_type), provider_(provider), device_name_(device_name) {}
+
+Ia::~Ia() {
+    revoke();
+    for (const DAT_HANDLE_TYPE type :
+         {DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_CSP, DAT_HANDLE_TYPE_CR, DAT_HANDLE_TYPE_EP,
+          DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_SRQ, DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO,
+          DAT_HANDLE_TYPE_PZ})
+        destroy_children(type);
+}
+
+DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT_COUNT async_qlen, AsyncEvd wanted,
+                    Evd* shared, std::unique_ptr<Ia>& ia) {
+    std::unique_ptr<Ia> created(new Ia(provider, device));
+    auto opened = open_device(device, *created);
+    if (!opened.ok()) return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+    created->device_ = std::move(*opened);
+    created->address_ = to_sockaddr(created->device_->attributes().host, 0);
+    if (wanted == AsyncEvd::Made) {
+        std::unique_ptr<Evd> evd;
+        if (const DAT_RETURN result = Evd::create(*created, async_qlen, nullptr, DAT_EVD_ASYNC_FLAG, evd);
+            result != success)
+            return result;
+        shared = resolve<Evd>(created->adopt(std::move(evd)));
+    }
+    created->async_evd_ = Use<Evd>(shared);
+    ia = std::move(created);
+    return success;
+}
+
+void Ia::disown(Object& object) noexcept {
+    const std::lock_guard lock(children_lock_);
+    children_[object.type()].erase(&object);
+}
+
+bool Ia::in_use() const noexcept {
+    const std::lock_guard lock(children_lock_);
+    std::size_t left = 0;
+    for (const auto& objects : children_) left += objects.size();
+    const bool own_evd = async_evd_ && &async_evd_->ia() == this;
+    return left != (own_evd ? 1u : 0u);
+}
+
+/// Children may go while this runs: each is taken by its handle.
+void Ia::destroy_children(DAT_HANDLE_TYPE type) noexcept {
+    if (type == DAT_HANDLE_TYPE_EVD) async_evd_ = {};
+    while (true) {
+        std::unique_ptr<Object> child;
+        {
+            const std::lock_guard lock(children_lock_);
+            auto& objects = children_[type];
+            if (objects.empty()) return;
+            Object* first = *objects.begin();
+            objects.erase(objects.begin());
+            if (!first->revoke()) continue;  // somebody else is at it
+            child.reset(first);
+        }
+        child->close();
+    }
+}
+
+void Ia::report(DAT_EVENT_NUMBER number, const Object& about, DAT_COUNT reason) noexcept {
+    Evd* evd = async_evd_.get();
+    if (evd == nullptr || &about == evd) return;
+    DAT_EVENT event{};
+    event.event_number = number;
+    event.event_data.asynch_error_event_data.dat_handle = about.handle();
+    event.event_data.asynch_error_event_data.reason = reason;
+    (void)evd->try_post(event);
+}
+
+void Ia::on_async_event(const AsyncEvent& event) noexcept {
+    switch (event.kind) {
+        case AsyncEventKind::CompletionQueueOverrun:
+            if (Evd* evd = resolve<Evd>(reinterpret_cast<DAT_HANDLE>(event.completion_queue_context)))
+                evd->report_overflow();
+            return;
+        case AsyncEventKind::SharedReceiveQueueLimit:
+            if (const Object* srq = resolve_any(reinterpret_cast<DAT_HANDLE>(event.shared_receive_queue_context)))
+                report(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, *srq, DAT_SRQ_LOW_WATERMARK_EVENT);
+            return;
+        // What the peer's faults do to this side is told by the end of the connection.
+        case AsyncEventKind::ReceiveQueueEmpty:
+        case AsyncEventKind::RemoteWriteProtection:
+        case AsyncEventKind::RemoteReadProtection: return;
+    }
+}
+
+// ---- Entry points -------------------------------------------------------------------------------------------------
+
+DAT_RETURN calls::ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
+    return guarded([&] {
+        if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
+        if (async_evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+        if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+        const NamedProvider* provider = find_named_provider(name);
+        if (provider == nullptr) return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+        const bool exists = *async_evd == DAT_EVD_ASYNC_EXISTS;
+        Evd* shared = nullptr;
+        if (!exists && *async_evd != DAT_HANDLE_NULL) {
+            shared = resolve<Evd>(*async_evd);
+            if (shared == nullptr || !shared->takes(DAT_EVD_ASYNC_FLAG))
+                return invalid_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
+        }
+        const auto wanted = exists ? Ia::AsyncEvd::None : shared == nullptr ? Ia::AsyncEvd::Made : Ia::AsyncEvd::Shared;
+        if (wanted == Ia::AsyncEvd::Made && async_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+        std::unique_ptr<Ia> created;
+        if (const DAT_RETURN result = Ia::open(provider->table, provider->device, async_qlen, wanted, shared, created);
+            result != success)
+            return result;
+        if (wanted == Ia::AsyncEvd::Made) *async_evd = created->async_evd();
+        *ia = created.release()->handle();
+        return success;
+    });
+}
+
+DAT_RETURN calls::ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR* ia_attr,
+                           DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider_attr) {
+    Ia* adapter = resolve<Ia>(ia);
+    if (adapter == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+    if ((ia_mask & ~DAT_IA_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG3);
+    if (ia_mask != 0 && ia_attr == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+    if ((provider_mask & ~DAT_PROVIDER_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG5);
+    if (provider_mask != 0 && provider_attr == nullptr) return invalid_parameter(DAT_INVALID_ARG6);
+    if (async_evd != nullptr) *async_evd = adapter->async_evd();
+    if (ia_mask != 0) adapter->query_attributes(*ia_attr);
+    if (provider_mask != 0) return guarded([&] { return adapter->query_provider(*provider_attr); });
+    return success;
+}
+
+DAT_RETURN calls::ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
+    Ia* adapter = resolve<Ia>(ia);
+    if (adapter == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+    if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return invalid_parameter(DAT_INVALID_ARG2);
+    if (flags == DAT_CLOSE_GRACEFUL_FLAG && adapter->in_use()) return invalid_state(DAT_INVALID_STATE_IA_IN_USE);
+    if (!adapter->revoke()) return invalid_handle(DAT_INVALID_HANDLE_IA);
+    delete adapter;  // NOLINT(cppcoreguidelines-owning-memory): the handle had it
+    return success;
+}
+
+DAT_RETURN calls::ia_ha_related(DAT_IA_HANDLE ia, const DAT_NAME_PTR provider, DAT_BOOLEAN* answer) {
+    if (resolve<Ia>(ia) == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+    if (provider == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    if (answer == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    *answer = DAT_FALSE;
+    return success;
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Interface adapters: an opened device and all objects that were made with it.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "api/udat/provider/acceptor.hpp"
+#include "api/udat/provider/evd.hpp"
+#include "api/udat/provider/object.hpp"
+
+namespace viaduct::dat {
+
+class Ia final : public Object, private DeviceObserver {
+public:
+    static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_IA;
+
+    enum class AsyncEvd : std::uint8_t { Made, Shared, None };
+
+    /// `shared`: the dispatcher of asynchronous events, where it is one that exists.
+    static DAT_RETURN open(const DAT_PROVIDER& provider, const std::string& device, DAT_COUNT async_qlen,
+                           AsyncEvd wanted, Evd* shared, std::unique_ptr<Ia>& ia);
+    ~Ia() override;
+
+    const DAT_PROVIDER& provider() const noexcept { return provider_; }
+    const std::shared_ptr<Device>& device() const noexcept { return device_; }
+    const sockaddr_storage& address() const noexcept { return address_; }
+    DAT_EVD_HANDLE async_evd() const noexcept { return async_evd_ ? async_evd_.handle() : DAT_EVD_OUT_OF_SCOPE; }
+    Acceptor& acceptor() noexcept { return acceptor_; }
+
+    /// Reports on the asynchronous dispatcher, if there is one.
+    void report(DAT_EVENT_NUMBER number, const Object& about, DAT_COUNT reason) noexcept;
+
+    /// Takes the ownership of a new object. Throws std::bad_alloc.
+    template <class T>
+    DAT_HANDLE adopt(std::unique_ptr<T> object) {
+        const std::lock_guard lock(children_lock_);
+        children_[T::handle_type].insert(object.get());
+        return object.release()->handle();
+    }
+    /// Gives it back.
+    void disown(Object& object) noexcept;
+
+    /// The first object of a type that the predicate wants, or null.
+    template <class T, class Predicate>
+    T* find(Predicate predicate) {
+        const std::lock_guard lock(children_lock_);
+        for (Object* child : children_[T::handle_type])
+            if (predicate(*static_cast<T*>(child))) return static_cast<T*>(child);
+        return nullptr;
+    }
+
+    /// Whether anything is left but the dispatcher that was made with the IA.
+    bool in_use() const noexcept;
+
+    void query_attributes(DAT_IA_ATTR& attributes) noexcept;
+    /// Throws std::bad_alloc.
+    DAT_RETURN query_provider(DAT_PROVIDER_ATTR& attributes);
+
+private:
+    static constexpr std::size_t types = DAT_HANDLE_TYPE_CSP + 1;
+
+    Ia(const DAT_PROVIDER& provider, const std::string& device_name);
+    void on_async_event(const AsyncEvent& event) noexcept override;
+    void destroy_children(DAT_HANDLE_TYPE type) noexcept;
+
+    const DAT_PROVIDER& provider_;
+    std::shared_ptr<Device> device_;
+    sockaddr_storage address_{};
+    const std::string device_name_;
+    std::string mtu_text_;
+    std::vector<DAT_NAMED_ATTR> named_attributes_;
+    Use<Evd> async_evd_;
+
+    mutable std::mutex children_lock_;  // guards what follows
+    std::array<std::unordered_set<Object*>, types> children_;
+
+    Acceptor acceptor_;  // last: its thread makes children
+};
+
+/// Takes an object out of its handle, which ends: of several calls that want it, one gets it. Null: not a handle.
+template <class T>
+std::unique_ptr<T> claim(DAT_HANDLE handle) noexcept {
+    T* object = resolve<T>(handle);
+    if (object == nullptr || !object->revoke()) return nullptr;
+    object->ia().disown(*object);
+    return std::unique_ptr<T>(object);
+}
+
+}  // namespace viaduct::dat

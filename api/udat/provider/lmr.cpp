@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/lmr.hpp"
+
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr int all_privileges = DAT_MEM_PRIV_ALL_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
+
+/// The first byte of what is to be registered, by the kind of memory. False: the description is of no known kind.
+DAT_RETURN find_memory(DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region, DAT_VLEN length, void*& memory) {
+    switch (type) {
+        case DAT_MEM_TYPE_VIRTUAL: memory = region.for_va; return success;
+        case DAT_MEM_TYPE_SHARED_VIRTUAL:
+            // Memory that processes share is registered by each of them; devices share nothing more.
+            memory = region.for_shared_memory.virtual_address;
+            return success;
+        case DAT_MEM_TYPE_LMR: {
+            Lmr* other = resolve<Lmr>(region.for_lmr_handle);
+            if (other == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
+            memory = other->region().address();
+            return length <= other->region().length() ? success : invalid_parameter(DAT_INVALID_ARG4);
+        }
+    }
+    return invalid_parameter(DAT_INVALID_ARG2);
+}
+
+/// Whether each segment lies in a region of the IA (dat_lmr_sync_rdma_read(3DAT)).
+DAT_RETURN check_segments(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
+    Ia* owner = resolve<Ia>(ia);
+    if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+    if (segments == nullptr && count != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    for (DAT_VLEN i = 0; i < count; ++i) {
+        const DAT_LMR_TRIPLET& segment = segments[i];
+        if (segment.segment_length == 0) continue;
+        Lmr* lmr = owner->find<Lmr>([&](Lmr& one) { return one.region().key() == segment.lmr_context; });
+        if (lmr == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
+        if (!lmr->region().covers(reinterpret_cast<void*>(segment.virtual_address), segment.segment_length))
+            return invalid_parameter(DAT_INVALID_ARG2);
+    }
+    return success;
+}
+
+}  // namespace
+
+Lmr::Lmr(Pz& pz, const Description& description, std::unique_ptr<MemoryRegion> region)
+    : Object(pz.ia(), pz.ia().provider(), handle_type),
+      pz_(&pz),
+      description_(description),
+      region_(std::move(region)) {}
+
+void Lmr::query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM& param) const noexcept {
+    const int wanted = mask;
+    const auto address = reinterpret_cast<DAT_VADDR>(region_->address());
+    if ((wanted & DAT_LMR_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().handle();
+    if ((wanted & DAT_LMR_FIELD_MEM_TYPE) != 0) param.mem_type = description_.type;
+    if ((wanted & DAT_LMR_FIELD_REGION_DESC) != 0) param.region_desc = description_.region;
+    if ((wanted & DAT_LMR_FIELD_LENGTH) != 0) param.length = region_->length();
+    if ((wanted & DAT_LMR_FIELD_PZ_HANDLE) != 0) param.pz_handle = pz_.handle();
+    if ((wanted & DAT_LMR_FIELD_MEM_PRIV) != 0) param.mem_priv = description_.privileges;
+    if ((wanted & DAT_LMR_FIELD_VA_TYPE) != 0) param.va_type = DAT_VA_TYPE_VA;
+    if ((wanted & DAT_LMR_FIELD_LMR_CONTEXT) != 0) param.lmr_context = region_->key();
+    if ((wanted & DAT_LMR_FIELD_RMR_CONTEXT) != 0) param.rmr_context = region_->key();
+    if ((wanted & DAT_LMR_FIELD_REGISTERED_SIZE) != 0) param.registered_size = region_->length();
+    if ((wanted & DAT_LMR_FIELD_REGISTERED_ADDRESS) != 0) param.registered_address = address;
+}
+
+DAT_RETURN calls::lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region, DAT_VLEN length,
+                             DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_LMR_HANDLE* lmr,
+                             DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_length,
+                             DAT_VADDR* registered_address) {
+    return guarded([&] {
+        Ia* owner = resolve<Ia>(ia);
+        Pz* zone = resolve<Pz>(pz);
+        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+        if (zone == nullptr || &zone->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_PZ);
+        if (length == 0) return invalid_parameter(DAT_INVALID_ARG4);
+        if ((privileges & ~all_privileges) != 0) return invalid_parameter(DAT_INVALID_ARG6);
+        if (va_type == DAT_VA_TYPE_ZB) return error(DAT_MODEL_NOT_SUPPORTED);
+        if (va_type != DAT_VA_TYPE_VA) return invalid_parameter(DAT_INVALID_ARG7);
+        if (lmr == nullptr) return invalid_parameter(DAT_INVALID_ARG8);
+        void* memory = nullptr;
+        if (const DAT_RETURN result = find_memory(type, region, length, memory); result != success) return result;
+        auto created = MemoryRegion::create(zone->domain(), memory, length, to_access(privileges));
+        if (created.status().code() == Code::InvalidParameter) return invalid_parameter(DAT_INVALID_ARG3);
+        if (!created.ok()) return to_return(created.status(), DAT_RESOURCE_MEMORY_REGION);
+        const std::uint32_t key = (*created)->key();
+        const Lmr::Description description{.type = type, .region = region, .privileges = privileges};
+        *lmr = owner->adopt(std::make_unique<Lmr>(*zone, description, std::move(*created)));
+        if (lmr_context != nullptr) *lmr_context = key;
+        if (rmr_context != nullptr) *rmr_context = key;
+        if (registered_length != nullptr) *registered_length = length;
+        if (registered_address != nullptr) *registered_address = reinterpret_cast<DAT_VADDR>(memory);
+        return success;
+    });
+}
+
+DAT_RETURN calls::lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
+    const Lmr* region = resolve<Lmr>(lmr);
+    if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
+    if ((mask & ~DAT_LMR_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    region->query(mask, *param);
+    return success;
+}
+
+DAT_RETURN calls::lmr_free(DAT_LMR_HANDLE lmr) {
+    const Lmr* region = resolve<Lmr>(lmr);
+    if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
+    if (region->users.in_use()) return invalid_state(DAT_INVALID_STATE_LMR_IN_USE);
+    return claim<Lmr>(lmr) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_LMR) : success;
+}
+
+// Memory is coherent for all devices: there is nothing to be done, though the segments have to be right.
+
+DAT_RETURN calls::lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
+    return check_segments(ia, segments, count);
+}
+
+DAT_RETURN calls::lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
+    return check_segments(ia, segments, count);
+}
+
+}  // namespace viaduct::dat

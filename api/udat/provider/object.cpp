@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/object.hpp"
+
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/table.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+DAT_HANDLE make_handle(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object* object) {
+    void* handle = HandleArena::instance().insert(&provider, kind_of(type), object);
+    if (handle == nullptr) throw std::bad_alloc();
+    return handle;
+}
+
+}  // namespace
+
+Object::Object(Ia& ia, const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type)
+    : ia_(&ia), type_(type), handle_(make_handle(provider, type, this)) {}
+
+Object::~Object() { revoke(); }
+
+bool Object::revoke() noexcept { return HandleArena::instance().erase(handle_, kind_of(type_)); }
+
+Object* resolve_any(DAT_HANDLE handle) noexcept {
+    const std::uint8_t kind = HandleArena::instance().kind_of(handle);
+    if (kind < kind_of(DAT_HANDLE_TYPE_CR) || kind > kind_of(DAT_HANDLE_TYPE_CSP)) return nullptr;
+    return static_cast<Object*>(HandleArena::instance().find(handle, kind));
+}
+
+DAT_RETURN to_return(const Status& status, DAT_RETURN_SUBTYPE resource) noexcept {
+    switch (status.code()) {
+        case Code::Ok: return success;
+        case Code::WouldBlock: return error(DAT_QUEUE_EMPTY);
+        case Code::InvalidParameter:
+        case Code::InvalidReliability:
+        case Code::InvalidTransferSize:
+        case Code::InvalidQos:
+        case Code::InvalidRdmaRead: return error(DAT_INVALID_PARAMETER);
+        case Code::InvalidState:
+        case Code::Busy: return error(DAT_INVALID_STATE);
+        case Code::NoResources: return error(DAT_INSUFFICIENT_RESOURCES, resource);
+        case Code::QueueFull: return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+        case Code::TimedOut: return error(DAT_TIMEOUT_EXPIRED);
+        case Code::NoListener:
+        case Code::Rejected:
+        case Code::Unreachable: return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+        case Code::PermissionDenied: return error(DAT_PRIVILEGES_VIOLATION);
+        case Code::Unsupported: return error(DAT_MODEL_NOT_SUPPORTED);
+        case Code::SystemError: return error(DAT_INTERNAL_ERROR);
+    }
+    return error(DAT_INTERNAL_ERROR);
+}
+
+DAT_RETURN calls::set_consumer_context(DAT_HANDLE handle, DAT_CONTEXT context) {
+    Object* object = resolve_any(handle);
+    if (object == nullptr) return error(DAT_INVALID_HANDLE);
+    object->context = context;
+    return success;
+}
+
+DAT_RETURN calls::get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT* context) {
+    const Object* object = resolve_any(handle);
+    if (object == nullptr) return error(DAT_INVALID_HANDLE);
+    if (context == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    *context = object->context;
+    return success;
+}
+
+DAT_RETURN calls::get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE* type) {
+    const Object* object = resolve_any(handle);
+    if (object == nullptr) return error(DAT_INVALID_HANDLE);
+    if (type == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    *type = object->type();
+    return success;
+}
+
+}  // namespace viaduct::dat

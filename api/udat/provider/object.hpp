@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What all objects have in common: a handle, an owner and a context of the consumer's.
+#pragma once
+
+#include <memory>
+
+#include "api/udat/provider/api.hpp"
+#include "core/device.hpp"
+#include "core/handle_arena.hpp"
+
+namespace viaduct::dat {
+
+class Ia;
+
+/// An object of DAT. Its handle is a slot of the arena whose first word is the table of the provider, where stock
+/// dispatchers look for it. Belongs to its IA, which destroys what the consumer left when it is closed abruptly.
+class Object {
+public:
+    Object(const Object&) = delete;
+    Object& operator=(const Object&) = delete;
+    virtual ~Object();
+
+    DAT_HANDLE handle() const noexcept { return handle_; }
+    DAT_HANDLE_TYPE type() const noexcept { return type_; }
+
+    /// The IA itself, for an IA.
+    Ia& ia() const noexcept { return *ia_; }
+
+    /// Makes the handle invalid before the object's end begins. Of several calls that want to end it, one gets true.
+    bool revoke() noexcept;
+
+    /// Lets go of threads that wait for the object, before it ends with its IA.
+    virtual void close() noexcept {}
+
+    DAT_CONTEXT context{};
+    UseCount users;  ///< objects that need this one
+
+protected:
+    Object(Ia& ia, const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type);
+
+private:
+    Ia* const ia_;
+    const DAT_HANDLE_TYPE type_;
+    const DAT_HANDLE handle_;
+};
+
+/// The kinds of handles in the arena: 0x21 to 0x2c.
+constexpr std::uint8_t kind_of(DAT_HANDLE_TYPE type) noexcept { return static_cast<std::uint8_t>(0x21 + type); }
+
+/// The object of a handle, or null where the handle is not a live one of that type.
+inline Object* resolve_object(DAT_HANDLE handle, DAT_HANDLE_TYPE type) noexcept {
+    return static_cast<Object*>(HandleArena::instance().find(handle, kind_of(type)));
+}
+template <class T>
+T* resolve(DAT_HANDLE handle) noexcept {
+    return static_cast<T*>(resolve_object(handle, T::handle_type));
+}
+
+/// An object of any type, or null.
+Object* resolve_any(DAT_HANDLE handle) noexcept;
+
+/// The handle of an object, or DAT_HANDLE_NULL where there is none.
+inline DAT_HANDLE handle_of(const Object* object) noexcept {
+    return object == nullptr ? DAT_HANDLE_NULL : object->handle();
+}
+
+/// Holds on to another object, which is busy meanwhile. Empty by default.
+template <class T>
+class Use {
+public:
+    Use() noexcept = default;
+    explicit Use(T* object) noexcept : object_(object) {
+        if (object_ != nullptr) object_->users.add();
+    }
+    Use(Use&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+    Use& operator=(Use&& other) noexcept {
+        std::swap(object_, other.object_);
+        return *this;
+    }
+    ~Use() {
+        if (object_ != nullptr) object_->users.remove();
+    }
+
+    T* get() const noexcept { return object_; }
+    T* operator->() const noexcept { return object_; }
+    T& operator*() const noexcept { return *object_; }
+    explicit operator bool() const noexcept { return object_ != nullptr; }
+    DAT_HANDLE handle() const noexcept { return handle_of(object_); }
+
+private:
+    T* object_ = nullptr;
+};
+
+}  // namespace viaduct::dat

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a registry finds the provider.
+#include "api/udat/provider/providers.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "api/udat/provider/table.hpp"
+#include "core/export.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+struct Entries {
+    std::mutex lock;
+    std::map<std::string, std::unique_ptr<NamedProvider>> by_name;
+};
+
+Entries& entries() {
+    static auto& all = *new Entries;  // handles may be looked at while the process exits
+    return all;
+}
+
+/// The device in the parameters of an entry of dat.conf: its first word.
+std::string device_of(const char* parameters) {
+    const std::string text = parameters == nullptr ? "" : parameters;
+    const auto first = text.find_first_not_of(' ');
+    if (first == std::string::npos) return {};
+    return text.substr(first, text.find(' ', first) - first);
+}
+
+NamedProvider& make_entry(const char* ia_name, const char* parameters) {
+    const std::lock_guard lock(entries().lock);
+    auto& entry = entries().by_name[ia_name];
+    if (entry == nullptr) {
+        entry = std::make_unique<NamedProvider>(NamedProvider{.ia_name = ia_name});
+        entry->table = make_table(entry->ia_name.c_str());
+    }
+    entry->device = device_of(parameters);
+    return *entry;
+}
+
+}  // namespace
+
+const NamedProvider* find_named_provider(const std::string& ia_name) {
+    const std::lock_guard lock(entries().lock);
+    const auto found = entries().by_name.find(ia_name);
+    return found == entries().by_name.end() ? nullptr : found->second.get();
+}
+
+}  // namespace viaduct::dat
+
+using namespace viaduct::dat;
+
+extern "C" {
+
+VIADUCT_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* parameters) try {
+    NamedProvider& entry = make_entry(info->ia_name, parameters);
+    (void)dat_registry_add_provider(&entry.table, info);
+} catch (const std::exception&) {
+    // The registry does not find the provider then, and says so.
+}
+
+VIADUCT_EXPORT void dat_provider_fini(const DAT_PROVIDER_INFO* info) try {
+    if (const NamedProvider* entry = find_named_provider(info->ia_name))
+        (void)dat_registry_remove_provider(&entry->table, info);
+} catch (const std::exception&) {
+    // Nothing was registered under a name that cannot even be looked for.
+}
+
+VIADUCT_EXPORT DAT_RETURN dapl_extensions(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
+    return calls::extended_op(handle, operation, arguments);
+}
+
+}  // extern "C"

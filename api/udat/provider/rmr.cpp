@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/rmr.hpp"
+
+#include "api/udat/provider/ep.hpp"
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr int remote_privileges = DAT_MEM_PRIV_ALL_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
+
+DAT_RETURN create(DAT_PZ_HANDLE pz, DAT_RMR_SCOPE scope, DAT_RMR_HANDLE* rmr) noexcept {
+    return guarded([&] {
+        Pz* zone = resolve<Pz>(pz);
+        if (zone == nullptr) return invalid_handle(DAT_INVALID_HANDLE_PZ);
+        if (rmr == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+        const bool for_ep = scope == DAT_RMR_SCOPE_EP;
+        auto window = MemoryWindow::create(zone->domain(), for_ep ? WindowScope::Endpoint : WindowScope::Domain);
+        if (!window.ok()) return to_return(window.status(), DAT_RESOURCE_MEMORY_REGION);
+        *rmr = zone->ia().adopt(std::make_unique<Rmr>(*zone, scope, std::move(*window)));
+        return success;
+    });
+}
+
+/// Whether the rights that peers are to get are those of the region's owner (dat_rmr_bind(3DAT)).
+bool allows(const Lmr& lmr, int privileges) noexcept {
+    const int own = lmr.privileges();
+    if ((privileges & DAT_MEM_PRIV_REMOTE_READ_FLAG) != 0 && (own & DAT_MEM_PRIV_LOCAL_READ_FLAG) == 0) return false;
+    return (privileges & DAT_MEM_PRIV_REMOTE_WRITE_FLAG) == 0 || (own & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) != 0;
+}
+
+}  // namespace
+
+Rmr::Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window)
+    : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), scope_(scope), window_(std::move(window)) {}
+
+DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
+                     DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context) {
+    {
+        const std::lock_guard lock(binds_lock_);
+        binds_.push_back({.cookie = cookie, .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0});
+    }
+    const DAT_RETURN result = ep.bind(*window_,
+                                      {.context = reinterpret_cast<std::uint64_t>(handle()),
+                                       .region = lmr == nullptr ? nullptr : &lmr->region().backend(),
+                                       .address = reinterpret_cast<void*>(triplet.virtual_address),
+                                       .length = lmr == nullptr ? 0 : triplet.segment_length,
+                                       .access = to_access(privileges & ~DAT_MEM_PRIV_LOCAL_WRITE_FLAG)},
+                                      flags);
+    if (result != success) {
+        const std::lock_guard lock(binds_lock_);
+        binds_.pop_back();
+        return result;
+    }
+    lmr_ = Use<Lmr>(lmr);
+    triplet_ = triplet;
+    privileges_ = privileges;
+    context = window_->key();
+    return success;
+}
+
+Rmr::Bind Rmr::finish_bind() noexcept {
+    const std::lock_guard lock(binds_lock_);
+    if (binds_.empty()) return {};
+    const Bind bind = binds_.front();
+    binds_.pop_front();
+    return bind;
+}
+
+void Rmr::query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM& param) const noexcept {
+    if ((mask & DAT_RMR_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().handle();
+    if ((mask & DAT_RMR_FIELD_PZ_HANDLE) != 0) param.pz_handle = pz_.handle();
+    if ((mask & DAT_RMR_FIELD_LMR_TRIPLET) != 0) param.lmr_triplet = triplet_;
+    if ((mask & DAT_RMR_FIELD_MEM_PRIV) != 0) param.mem_priv = privileges_;
+    if ((mask & DAT_RMR_FIELD_RMR_CONTEXT) != 0) param.rmr_context = window_->key();
+    if ((mask & DAT_RMR_FIELD_RMR_SCOPE) != 0) param.rmr_scope = scope_;
+    if ((mask & DAT_RMR_FIELD_VA_TYPE) != 0) param.va_type = DAT_VA_TYPE_VA;
+}
+
+DAT_RETURN calls::rmr_create(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE* rmr) { return create(pz, DAT_RMR_SCOPE_PZ, rmr); }
+
+DAT_RETURN calls::rmr_create_for_ep(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE* rmr) { return create(pz, DAT_RMR_SCOPE_EP, rmr); }
+
+DAT_RETURN calls::rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
+    const Rmr* region = resolve<Rmr>(rmr);
+    if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_RMR);
+    if ((mask & ~DAT_RMR_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    region->query(mask, *param);
+    return success;
+}
+
+DAT_RETURN calls::rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET* triplet,
+                           DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep, DAT_RMR_COOKIE cookie,
+                           DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* context) {
+    return guarded([&] {
+        Rmr* region = resolve<Rmr>(rmr);
+        Lmr* memory = resolve<Lmr>(lmr);
+        Ep* endpoint = resolve<Ep>(ep);
+        if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_RMR);
+        if (triplet == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+        const bool unbinds = triplet->segment_length == 0;
+        if (memory == nullptr && !unbinds) return invalid_handle(DAT_INVALID_HANDLE_LMR);
+        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if ((privileges & ~remote_privileges) != 0) return invalid_parameter(DAT_INVALID_ARG4);
+        if (va_type == DAT_VA_TYPE_ZB) return error(DAT_MODEL_NOT_SUPPORTED);
+        if (va_type != DAT_VA_TYPE_VA) return invalid_parameter(DAT_INVALID_ARG5);
+        if (context == nullptr) return invalid_parameter(DAT_INVALID_ARG9);
+        if (!unbinds) {
+            const MemoryRegion& whole = memory->region();
+            if (triplet->lmr_context != whole.key() ||
+                !whole.covers(reinterpret_cast<void*>(triplet->virtual_address), triplet->segment_length))
+                return invalid_parameter(DAT_INVALID_ARG3);
+            if (&memory->pz() != &region->pz()) return error(DAT_PROTECTION_VIOLATION);
+            if (!allows(*memory, privileges)) return error(DAT_PRIVILEGES_VIOLATION);
+        }
+        if (endpoint->pz() != &region->pz()) return error(DAT_PROTECTION_VIOLATION);
+        return region->bind(unbinds ? nullptr : memory, *triplet, privileges, *endpoint, cookie, flags, *context);
+    });
+}
+
+DAT_RETURN calls::rmr_free(DAT_RMR_HANDLE rmr) {
+    return claim<Rmr>(rmr) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_RMR) : success;
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Remote memory regions: windows that are bound to parts of local ones.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "api/udat/provider/lmr.hpp"
+#include "api/udat/provider/object.hpp"
+
+namespace viaduct::dat {
+
+class Ep;
+
+class Rmr final : public Object {
+public:
+    static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_RMR;
+
+    /// A bind under way. The window completes them in their order.
+    struct Bind {
+        DAT_RMR_COOKIE cookie{};
+        bool suppressed = false;  ///< tell of it only where it fails
+    };
+
+    Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window);
+
+    const Pz& pz() const noexcept { return *pz_; }
+
+    /// Binds to a part of a region, or to nothing where `lmr` is null.
+    DAT_RETURN bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
+                    DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context);
+    Bind finish_bind() noexcept;
+    void query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM& param) const noexcept;
+
+private:
+    Use<Pz> pz_;
+    const DAT_RMR_SCOPE scope_;
+    Use<Lmr> lmr_;
+    DAT_LMR_TRIPLET triplet_{};
+    DAT_MEM_PRIV_FLAGS privileges_ = DAT_MEM_PRIV_NONE_FLAG;
+    std::unique_ptr<MemoryWindow> window_;
+
+    std::mutex binds_lock_;  // guards what follows
+    std::deque<Bind> binds_;
+};
+
+}  // namespace viaduct::dat

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/service_point.hpp"
+
+#include <netinet/in.h>
+
+#include <random>
+
+#include "api/udat/provider/cr.hpp"
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
+
+namespace viaduct::dat {
+
+// ---- What all have in common --------------------------------------------------------------------------------------
+
+ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd)
+    : Object(ia, ia.provider(), type), conn_qual_(qual), evd_(&evd) {}
+
+ServicePoint::~ServicePoint() = default;
+
+DAT_RETURN ServicePoint::listen(std::uint16_t port) {
+    const Address local{.host = ia().device()->attributes().host, .service = service_of(port)};
+    auto listener = ia().device()->listen(local, backend::Sharing::Exclusive);
+    if (listener.status().code() == Code::Busy) return error(DAT_CONN_QUAL_IN_USE);
+    if (listener.status().code() == Code::PermissionDenied) return error(DAT_CONN_QUAL_UNAVAILABLE);
+    if (!listener.ok()) return to_return(listener.status());
+    listener_ = std::move(*listener);
+    return success;
+}
+
+void ServicePoint::start() { ia().acceptor().add(*this); }
+
+void ServicePoint::stop() noexcept {
+    if (listener_ != nullptr) ia().acceptor().remove(*this);
+}
+
+void ServicePoint::on_request() noexcept {
+    while (true) {
+        auto request = listener_->next_request();
+        if (request.status().code() == Code::Unreachable) ia().acceptor().remove(*this);  // the device is gone
+        if (!request.ok()) return;
+        const bool reserved = type() == DAT_HANDLE_TYPE_RSP;
+        receive(std::move(*request));
+        if (reserved) return;  // this may be gone
+    }
+}
+
+void ServicePoint::report(std::unique_ptr<Cr> cr) {
+    DAT_EVENT event{};
+    event.event_number = DAT_CONNECTION_REQUEST_EVENT;
+    auto& data = event.event_data.cr_arrival_event_data;
+    data.sp_handle = sp_handle();
+    data.local_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(const_cast<sockaddr_storage*>(&ia().address()));
+    data.conn_qual = conn_qual_;
+    data.cr_handle = ia().adopt(std::move(cr));
+    data.truncate_flag = DAT_FALSE;
+    if (evd_->post(event)) return;
+    if (const auto unheard = claim<Cr>(data.cr_handle); unheard != nullptr) (void)unheard->release()->reject({});
+}
+
+void ServicePoint::receive(std::unique_ptr<backend::ConnectionRequest> request) noexcept try {
+    report(std::make_unique<Cr>(ia(), std::move(request), provide_endpoint()));
+    on_reported();
+} catch (const std::exception&) {
+    // A request that is dropped unanswered runs into its deadline.
+}
+
+/// Hands a service point over to its IA and opens it to requests, which may end it at once.
+template <class T>
+DAT_HANDLE ServicePoint::launch(std::unique_ptr<T> point) {
+    T& started = *point;
+    const DAT_HANDLE handle = started.ia().adopt(std::move(point));
+    try {
+        started.start();
+    } catch (...) {
+        (void)claim<T>(handle);
+        throw;
+    }
+    return handle;
+}
+
+// ---- The kinds ----------------------------------------------------------------------------------------------------
+
+DAT_RETURN Psp::create(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags, DAT_HANDLE& handle) {
+    std::unique_ptr<Psp> created(new Psp(ia, qual, evd, flags));
+    if (const DAT_RETURN result = created->listen(port_of(qual)); result != success) return result;
+    handle = launch(std::move(created));
+    return success;
+}
+
+Ep* Psp::provide_endpoint() {
+    if (flags_ != DAT_PSP_PROVIDER_FLAG) return nullptr;
+    return resolve<Ep>(ia().adopt(Ep::create_for_request(ia())));
+}
+
+DAT_RETURN Rsp::create(Ia& ia, DAT_CONN_QUAL qual, Ep& ep, Evd& evd, DAT_HANDLE& handle) {
+    std::unique_ptr<Rsp> created(new Rsp(ia, qual, ep, evd));
+    if (const DAT_RETURN result = created->listen(port_of(qual)); result != success) return result;
+    if (ep.state() != EndpointState::Unconnected || !ep.follow(EndpointTrigger::Reserve)) return ep.wrong_state();
+    handle = launch(std::move(created));
+    return success;
+}
+
+Rsp::~Rsp() {
+    stop();
+    (void)ep_->follow(EndpointTrigger::Release);
+}
+
+Ep* Rsp::provide_endpoint() {
+    (void)ep_->follow(EndpointTrigger::RequestArrived);
+    return ep_.get();
+}
+
+void Rsp::on_reported() noexcept { (void)claim<Rsp>(handle()); }
+
+Csp::Csp(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd)
+    : ServicePoint(ia, handle_type, port, evd),
+      comm_(comm),
+      address_(to_sockaddr(ia.device()->attributes().host, port)) {}
+
+DAT_RETURN Csp::create(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd, DAT_HANDLE& handle) {
+    std::unique_ptr<Csp> created(new Csp(ia, comm, port, evd));
+    if (const DAT_RETURN result = created->listen(port); result != success)
+        return DAT_GET_TYPE(result) == DAT_CONN_QUAL_IN_USE ? error(DAT_PORT_IN_USE) : result;
+    handle = launch(std::move(created));
+    return success;
+}
+
+// ---- Entry points -------------------------------------------------------------------------------------------------
+
+namespace {
+
+DAT_RETURN find_owner(DAT_IA_HANDLE ia, DAT_EVD_HANDLE evd, Ia*& owner, Evd*& dispatcher) noexcept {
+    owner = resolve<Ia>(ia);
+    dispatcher = resolve<Evd>(evd);
+    if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+    if (dispatcher == nullptr || &dispatcher->ia() != owner || !dispatcher->takes(DAT_EVD_CR_FLAG))
+        return invalid_handle(DAT_INVALID_HANDLE_EVD_CR);
+    return success;
+}
+
+bool is_known(DAT_PSP_FLAGS flags) noexcept { return flags == DAT_PSP_CONSUMER_FLAG || flags == DAT_PSP_PROVIDER_FLAG; }
+
+template <class T>
+DAT_RETURN free_point(DAT_HANDLE handle, DAT_RETURN_SUBTYPE subtype) noexcept {
+    return claim<T>(handle) == nullptr ? invalid_handle(subtype) : success;
+}
+
+}  // namespace
+
+DAT_RETURN calls::psp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
+                             DAT_PSP_HANDLE* psp) {
+    return guarded([&] {
+        Ia* owner = nullptr;
+        Evd* dispatcher = nullptr;
+        if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
+        if (!is_known(flags)) return invalid_parameter(DAT_INVALID_ARG4);
+        if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+        return Psp::create(*owner, qual, *dispatcher, flags, *psp);
+    });
+}
+
+DAT_RETURN calls::psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL* qual, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
+                                 DAT_PSP_HANDLE* psp) {
+    return guarded([&] {
+        Ia* owner = nullptr;
+        Evd* dispatcher = nullptr;
+        if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
+        if (qual == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+        if (!is_known(flags)) return invalid_parameter(DAT_INVALID_ARG4);
+        if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+        constexpr std::uint16_t first = 49152;  // of the ports that nobody is assigned (RFC 6335)
+        constexpr std::uint16_t count = 65535 - first;
+        const std::uint32_t start = std::random_device()();
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const DAT_CONN_QUAL candidate = first + (start + i) % count;
+            const DAT_RETURN result = Psp::create(*owner, candidate, *dispatcher, flags, *psp);
+            if (DAT_GET_TYPE(result) == DAT_CONN_QUAL_IN_USE) continue;
+            if (result == success) *qual = candidate;
+            return result;
+        }
+        return error(DAT_CONN_QUAL_UNAVAILABLE);
+    });
+}
+
+DAT_RETURN calls::psp_query(DAT_PSP_HANDLE psp, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM* param) {
+    const Psp* point = resolve<Psp>(psp);
+    if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_PSP);
+    if ((mask & ~DAT_PSP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if ((mask & DAT_PSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().handle();
+    if ((mask & DAT_PSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point->conn_qual();
+    if ((mask & DAT_PSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
+    if ((mask & DAT_PSP_FIELD_PSP_FLAGS) != 0) param->psp_flags = point->flags();
+    return success;
+}
+
+DAT_RETURN calls::psp_free(DAT_PSP_HANDLE psp) { return free_point<Psp>(psp, DAT_INVALID_HANDLE_PSP); }
+
+DAT_RETURN calls::rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, DAT_EVD_HANDLE evd,
+                             DAT_RSP_HANDLE* rsp) {
+    return guarded([&] {
+        Ia* owner = nullptr;
+        Evd* dispatcher = nullptr;
+        Ep* endpoint = resolve<Ep>(ep);
+        if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
+        if (endpoint == nullptr || &endpoint->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (rsp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+        if (endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
+        return Rsp::create(*owner, qual, *endpoint, *dispatcher, *rsp);
+    });
+}
+
+DAT_RETURN calls::rsp_query(DAT_RSP_HANDLE rsp, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param) {
+    const Rsp* point = resolve<Rsp>(rsp);
+    if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_RSP);
+    if ((mask & ~DAT_RSP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if ((mask & DAT_RSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().handle();
+    if ((mask & DAT_RSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point->conn_qual();
+    if ((mask & DAT_RSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
+    if ((mask & DAT_RSP_FIELD_EP_HANDLE) != 0) param->ep_handle = point->ep().handle();
+    return success;
+}
+
+DAT_RETURN calls::rsp_free(DAT_RSP_HANDLE rsp) { return free_point<Rsp>(rsp, DAT_INVALID_HANDLE_RSP); }
+
+DAT_RETURN calls::csp_create(DAT_IA_HANDLE ia, DAT_COMM* comm, DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd,
+                             DAT_CSP_HANDLE* csp) {
+    return guarded([&] {
+        Ia* owner = nullptr;
+        Evd* dispatcher = nullptr;
+        if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
+        if (comm == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+        if (csp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+        const bool stream = comm->type == SOCK_STREAM && (comm->protocol == 0 || comm->protocol == IPPROTO_TCP);
+        if (!stream || comm->domain != address->sa_family) return error(DAT_COMM_NOT_SUPPORTED);
+        const auto host = host_of(address);
+        if (!host) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+        const bool any = std::ranges::all_of(host->span(), [](std::uint8_t byte) { return byte == 0; });
+        if (!any && !(*host == owner->device()->attributes().host))
+            return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+        return Csp::create(*owner, *comm, port_of(address), *dispatcher, *csp);
+    });
+}
+
+DAT_RETURN calls::csp_query(DAT_CSP_HANDLE csp, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM* param) {
+    Csp* point = resolve<Csp>(csp);
+    if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CSP);
+    if ((mask & ~DAT_CSP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if ((mask & DAT_CSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().handle();
+    if ((mask & DAT_CSP_FIELD_COMM) != 0) param->comm = &point->comm();
+    if ((mask & DAT_CSP_FIELD_IA_ADDRESS) != 0)
+        param->address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&point->address());
+    if ((mask & DAT_CSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
+    return success;
+}
+
+DAT_RETURN calls::csp_free(DAT_CSP_HANDLE csp) { return free_point<Csp>(csp, DAT_INVALID_HANDLE_CSP); }
+
+}  // namespace viaduct::dat

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Service points: what listens for connection requests. Public ones take any number, reserved ones one for a given
+// endpoint, common ones are named by a socket address.
+#pragma once
+
+#include <memory>
+
+#include "api/udat/provider/ep.hpp"
+#include "api/udat/provider/evd.hpp"
+#include "api/udat/provider/object.hpp"
+
+namespace viaduct::dat {
+
+class Cr;
+
+class ServicePoint : public Object {
+public:
+    ~ServicePoint() override;
+
+    int fd() const noexcept { return listener_->fd(); }
+    DAT_CONN_QUAL conn_qual() const noexcept { return conn_qual_; }
+    Evd& evd() const noexcept { return *evd_; }
+
+    /// Takes what is waiting and reports each request. Called by the acceptor.
+    void on_request() noexcept;
+
+    /// Reports a request that came here, or was handed over. Refuses it where that cannot be done.
+    void receive(std::unique_ptr<backend::ConnectionRequest> request) noexcept;
+
+protected:
+    ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd);
+
+    /// DAT_CONN_QUAL_IN_USE: somebody listens there.
+    DAT_RETURN listen(std::uint16_t port);
+
+    template <class T>
+    static DAT_HANDLE launch(std::unique_ptr<T> point);
+    /// No requests are taken any more. To be called by the destructors of those that derive from this class.
+    void stop() noexcept;
+
+private:
+    void start();
+
+    /// The endpoint for the next request, or null where the consumer is to bring one.
+    virtual Ep* provide_endpoint() { return nullptr; }
+    virtual DAT_SP_HANDLE sp_handle() const noexcept = 0;
+    /// Called after each request that was reported; may end the service point.
+    virtual void on_reported() noexcept {}
+    void report(std::unique_ptr<Cr> cr);
+
+    const DAT_CONN_QUAL conn_qual_;
+    Use<Evd> evd_;
+    std::unique_ptr<backend::Listener> listener_;
+};
+
+class Psp final : public ServicePoint {
+public:
+    static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_PSP;
+
+    static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags, DAT_HANDLE& handle);
+    ~Psp() override { stop(); }
+    DAT_PSP_FLAGS flags() const noexcept { return flags_; }
+
+private:
+    Psp(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags)
+        : ServicePoint(ia, handle_type, qual, evd), flags_(flags) {}
+    Ep* provide_endpoint() override;
+    DAT_SP_HANDLE sp_handle() const noexcept override { return {.psp_handle = handle()}; }
+
+    const DAT_PSP_FLAGS flags_;
+};
+
+/// Ends with its first request: the event names no service point (dat_rsp_create(3DAT)).
+class Rsp final : public ServicePoint {
+public:
+    static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_RSP;
+
+    static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Ep& ep, Evd& evd, DAT_HANDLE& handle);
+    ~Rsp() override;
+    Ep& ep() const noexcept { return *ep_; }
+
+private:
+    Rsp(Ia& ia, DAT_CONN_QUAL qual, Ep& ep, Evd& evd) : ServicePoint(ia, handle_type, qual, evd), ep_(&ep) {}
+    Ep* provide_endpoint() override;
+    DAT_SP_HANDLE sp_handle() const noexcept override { return {.rsp_handle = DAT_HANDLE_NULL}; }
+    void on_reported() noexcept override;
+
+    Use<Ep> ep_;
+};
+
+class Csp final : public ServicePoint {
+public:
+    static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_CSP;
+
+    static DAT_RETURN create(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd, DAT_HANDLE& handle);
+    ~Csp() override { stop(); }
+    DAT_COMM& comm() noexcept { return comm_; }
+    sockaddr_storage& address() noexcept { return address_; }
+
+private:
+    Csp(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd);
+    DAT_SP_HANDLE sp_handle() const noexcept override { return {.csp_handle = handle()}; }
+
+    DAT_COMM comm_;
+    sockaddr_storage address_;
+};
+
+}  // namespace viaduct::dat

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/srq.hpp"
+
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/segments.hpp"
+#include "api/udat/provider/table.hpp"
+
+namespace viaduct::dat {
+
+Srq::Srq(Pz& pz, const DAT_SRQ_ATTR& attr) : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), attr_(attr) {}
+
+DAT_RETURN Srq::create(Pz& pz, const DAT_SRQ_ATTR& attr, std::unique_ptr<Srq>& srq) {
+    std::unique_ptr<Srq> created(new Srq(pz, attr));
+    auto queue = SharedReceiveQueue::create(pz.domain(), static_cast<std::uint32_t>(attr.max_recv_dtos),
+                                            reinterpret_cast<std::uint64_t>(created->handle()));
+    if (queue.status().code() == Code::Unsupported) return error(DAT_MODEL_NOT_SUPPORTED);
+    if (!queue.ok()) return to_return(queue.status(), DAT_RESOURCE_SRQ);
+    created->queue_ = std::move(*queue);
+    if (attr.low_watermark != DAT_SRQ_LW_DEFAULT)
+        if (const DAT_RETURN result = created->set_low_watermark(attr.low_watermark); result != success) return result;
+    srq = std::move(created);
+    return success;
+}
+
+DAT_RETURN Srq::post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov) noexcept {
+    if (segments < 0 || segments > attr_.max_recv_iov) return invalid_parameter(DAT_INVALID_ARG2);
+    if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    const Segments pieces(iov, segments);
+    return to_return(queue_->post_receive({.context = cookie.as_64, .sges = pieces.span()}), DAT_RESOURCE_SRQ);
+}
+
+DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
+    const Status status = queue_->resize(static_cast<std::uint32_t>(max_recv_dtos));
+    if (status.code() == Code::Busy) return error(DAT_INVALID_STATE);
+    if (status.code() == Code::InvalidParameter) return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+    if (!status.ok()) return to_return(status, DAT_RESOURCE_SRQ);
+    attr_.max_recv_dtos = max_recv_dtos;
+    return success;
+}
+
+DAT_RETURN Srq::set_low_watermark(DAT_COUNT watermark) noexcept {
+    const Status status = queue_->arm_limit(static_cast<std::uint32_t>(watermark));
+    if (!status.ok()) return to_return(status, DAT_RESOURCE_SRQ);
+    attr_.low_watermark = watermark;
+    return success;
+}
+
+void Srq::query(DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM& param) const noexcept {
+    const auto waiting = static_cast<DAT_COUNT>(queue_->outstanding());
+    if ((mask & DAT_SRQ_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().handle();
+    if ((mask & DAT_SRQ_FIELD_SRQ_STATE) != 0) param.srq_state = DAT_SRQ_STATE_OPERATIONAL;
+    if ((mask & DAT_SRQ_FIELD_PZ_HANDLE) != 0) param.pz_handle = pz_.handle();
+    if ((mask & DAT_SRQ_FIELD_MAX_RECV_DTO) != 0) param.max_recv_dtos = attr_.max_recv_dtos;
+    if ((mask & DAT_SRQ_FIELD_MAX_RECV_IOV) != 0) param.max_recv_iov = attr_.max_recv_iov;
+    if ((mask & DAT_SRQ_FIELD_LOW_WATERMARK) != 0) param.low_watermark = attr_.low_watermark;
+    if ((mask & DAT_SRQ_FIELD_AVAILABLE_DTO_COUNT) != 0) param.available_dto_count = waiting;
+    if ((mask & DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT) != 0) param.outstanding_dto_count = DAT_VALUE_UNKNOWN;
+}
+
+// ---- Entry points -------------------------------------------------------------------------------------------------
+
+DAT_RETURN calls::srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* attr, DAT_SRQ_HANDLE* srq) {
+    return guarded([&] {
+        Ia* owner = resolve<Ia>(ia);
+        Pz* zone = resolve<Pz>(pz);
+        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+        if (zone == nullptr || &zone->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_PZ);
+        if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+        if (srq == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+        const DeviceAttributes& limits = owner->device()->attributes();
+        if (attr->max_recv_dtos <= 0 || attr->max_recv_iov <= 0 || attr->low_watermark < 0 ||
+            attr->low_watermark > attr->max_recv_dtos)
+            return invalid_parameter(DAT_INVALID_ARG3);
+        if (static_cast<std::uint32_t>(attr->max_recv_dtos) > limits.max_queue_depth ||
+            static_cast<std::uint32_t>(attr->max_recv_iov) > limits.max_sges)
+            return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+        std::unique_ptr<Srq> created;
+        if (const DAT_RETURN result = Srq::create(*zone, *attr, created); result != success) return result;
+        *srq = owner->adopt(std::move(created));
+        return success;
+    });
+}
+
+DAT_RETURN calls::srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
+    const Srq* queue = resolve<Srq>(srq);
+    if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
+    if ((mask & ~DAT_SRQ_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    queue->query(mask, *param);
+    return success;
+}
+
+DAT_RETURN calls::srq_resize(DAT_SRQ_HANDLE srq, DAT_COUNT max_recv_dtos) {
+    Srq* queue = resolve<Srq>(srq);
+    if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
+    if (max_recv_dtos <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+    return queue->resize(max_recv_dtos);
+}
+
+DAT_RETURN calls::srq_set_lw(DAT_SRQ_HANDLE srq, DAT_COUNT low_watermark) {
+    Srq* queue = resolve<Srq>(srq);
+    if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
+    DAT_SRQ_PARAM param{};
+    queue->query(DAT_SRQ_FIELD_MAX_RECV_DTO, param);
+    if (low_watermark < 0 || low_watermark > param.max_recv_dtos) return invalid_parameter(DAT_INVALID_ARG2);
+    return queue->set_low_watermark(low_watermark);
+}
+
+DAT_RETURN calls::srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
+    Srq* queue = resolve<Srq>(srq);
+    return queue == nullptr ? invalid_handle(DAT_INVALID_HANDLE_SRQ) : queue->post(cookie, segments, iov);
+}
+
+DAT_RETURN calls::srq_free(DAT_SRQ_HANDLE srq) {
+    const Srq* queue = resolve<Srq>(srq);
+    if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
+    if (queue->users.in_use()) return invalid_state(DAT_INVALID_STATE_SRQ_IN_USE);
+    return claim<Srq>(srq) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_SRQ) : success;
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shared receive queues.
+#pragma once
+
+#include <memory>
+
+#include "api/udat/provider/object.hpp"
+#include "api/udat/provider/pz.hpp"
+#include "core/shared_receive_queue.hpp"
+
+namespace viaduct::dat {
+
+class Srq final : public Object {
+public:
+    static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_SRQ;
+
+    static DAT_RETURN create(Pz& pz, const DAT_SRQ_ATTR& attr, std::unique_ptr<Srq>& srq);
+
+    const std::shared_ptr<SharedReceiveQueue>& queue() const noexcept { return queue_; }
+    const Pz& pz() const noexcept { return *pz_; }
+    DAT_COUNT max_recv_iov() const noexcept { return attr_.max_recv_iov; }
+
+    DAT_RETURN post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov) noexcept;
+    DAT_RETURN resize(DAT_COUNT max_recv_dtos) noexcept;
+    DAT_RETURN set_low_watermark(DAT_COUNT watermark) noexcept;
+    void query(DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM& param) const noexcept;
+
+private:
+    Srq(Pz& pz, const DAT_SRQ_ATTR& attr);
+
+    Use<Pz> pz_;
+    DAT_SRQ_ATTR attr_;
+    std::shared_ptr<SharedReceiveQueue> queue_;
+};
+
+}  // namespace viaduct::dat

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The data path of endpoints. The device finds out, later, whether the regions allow what is asked for.
+#include "api/udat/provider/ep.hpp"
+#include "api/udat/provider/rmr.hpp"
+#include "api/udat/provider/segments.hpp"
+#include "api/udat/provider/table.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr int request_flags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+                              DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
+
+/// Completions that nobody wants make room for others.
+void discard(const std::shared_ptr<CompletionQueue>& queue) noexcept {
+    if (queue == nullptr) return;
+    std::array<Completion, 16> unwanted;
+    while (queue->poll(unwanted) == unwanted.size()) {
+    }
+}
+
+RemoteAddress place_of(const DAT_RMR_TRIPLET& triplet) noexcept {
+    return {.address = triplet.virtual_address, .key = triplet.rmr_context};
+}
+
+}  // namespace
+
+DAT_RETURN Ep::check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept {
+    const bool quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+    const bool may_be_quiet = (attr_.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+    if ((flags & ~request_flags) != 0 || (quiet && !may_be_quiet)) return invalid_parameter(argument);
+    return success;
+}
+
+/// Requests are for endpoints that are, or were, connected.
+DAT_RETURN Ep::check_posting() noexcept {
+    if (endpoint_ == nullptr) return wrong_state();
+    if (endpoint_->state() == EndpointState::Connected) [[likely]]
+        return success;
+    settle();
+    return endpoint_->state() == EndpointState::Disconnected ? success : wrong_state();
+}
+
+DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                    DAT_COMPLETION_FLAGS flags) noexcept {
+    if (segments < 0 || segments > attr_.max_request_iov) return invalid_parameter(DAT_INVALID_ARG2);
+    if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (flags != DAT_COMPLETION_DEFAULT_FLAG)
+        if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG5); result != success) return result;
+    if (const DAT_RETURN result = check_posting(); result != success) return result;
+    const Segments pieces(iov, segments);
+    request.sges = pieces.span();
+    request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
+    request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
+    request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
+    discard(own_request_queue_);
+    return to_return(endpoint_->post_send(request));
+}
+
+DAT_RETURN Ep::post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                         const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) noexcept {
+    if (segments < 0 || segments > attr_.max_request_iov) return invalid_parameter(DAT_INVALID_ARG2);
+    if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+    if (flags != DAT_COMPLETION_DEFAULT_FLAG)
+        if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG6); result != success) return result;
+    if (const DAT_RETURN result = check_posting(); result != success) return result;
+    Segments pieces(iov, segments);
+    if (request.opcode == Opcode::RdmaRead) {
+        if (remote->segment_length > pieces.bytes()) return error(DAT_LENGTH_ERROR);
+        pieces.cut(remote->segment_length);
+    } else if (pieces.bytes() > remote->segment_length) {
+        return error(DAT_LENGTH_ERROR);
+    }
+    request.sges = pieces.span();
+    request.remote = place_of(*remote);
+    request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
+    request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
+    request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
+    discard(own_request_queue_);
+    return to_return(endpoint_->post_send(request));
+}
+
+DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                            DAT_COMPLETION_FLAGS flags) noexcept {
+    if (segments < 0 || segments > attr_.max_recv_iov) return invalid_parameter(DAT_INVALID_ARG2);
+    if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    const int allowed = attr_.recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
+    if ((flags & ~allowed) != 0) return invalid_parameter(DAT_INVALID_ARG5);
+    if (endpoint_ == nullptr || srq_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
+    if (endpoint_->state() == EndpointState::Unconnected) settle();
+    const Segments pieces(iov, segments);
+    discard(own_recv_queue_);
+    return to_return(endpoint_->post_receive({.context = cookie.as_64, .sges = pieces.span()}));
+}
+
+DAT_RETURN Ep::bind(MemoryWindow& window, backend::BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept {
+    if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG8); result != success) return result;
+    if (const DAT_RETURN result = check_posting(); result != success) return result;
+    request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
+    discard(own_request_queue_);
+    return to_return(endpoint_->bind(window, request));
+}
+
+// ---- Entry points -------------------------------------------------------------------------------------------------
+
+DAT_RETURN calls::ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                               DAT_COMPLETION_FLAGS flags) {
+    Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    return endpoint->post({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
+}
+
+DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
+                                               DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
+                                               DAT_BOOLEAN invalidate, DAT_RMR_CONTEXT context) {
+    Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    if (invalidate == DAT_FALSE)
+        return endpoint->post({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
+    return endpoint->post({.context = cookie.as_64, .opcode = Opcode::SendInvalidate, .remote = {.key = context}},
+                          segments, iov, flags);
+}
+
+DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                               DAT_COMPLETION_FLAGS flags) {
+    Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    return endpoint->post_receive(cookie, segments, iov, flags);
+}
+
+DAT_RETURN calls::ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                                    const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+    Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, segments, iov, remote, flags);
+}
+
+/// The local part is named by its remote context, which is that of a local region, too.
+DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
+                                           const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+    Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    if (local == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+    const DAT_LMR_TRIPLET piece{.virtual_address = local->virtual_address,
+                                .segment_length = local->segment_length,
+                                .lmr_context = local->rmr_context};
+    return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags);
+}
+
+DAT_RETURN calls::ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                                     const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+    Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaWrite}, segments, iov, remote, flags);
+}
+
+}  // namespace viaduct::dat

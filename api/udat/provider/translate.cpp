@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/udat/provider/translate.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <array>
+#include <cstring>
+
+#include "api/udat/provider/rmr.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+DAT_DTO_COMPLETION_STATUS to_status(CompletionCode code) noexcept {
+    switch (code) {
+        case CompletionCode::Success: return DAT_DTO_SUCCESS;
+        case CompletionCode::LocalFormat: return DAT_DTO_ERR_LOCAL_EP;
+        case CompletionCode::LocalLength: return DAT_DTO_ERR_LOCAL_LENGTH;
+        case CompletionCode::LocalProtection: return DAT_DTO_ERR_LOCAL_PROTECTION;
+        case CompletionCode::RemoteProtection: return DAT_DTO_ERR_REMOTE_ACCESS;
+        case CompletionCode::RemoteOperation: return DAT_DTO_ERR_REMOTE_RESPONDER;
+        case CompletionCode::Transport: return DAT_DTO_ERR_TRANSPORT;
+        case CompletionCode::Flushed: return DAT_DTO_ERR_FLUSHED;
+    }
+    return DAT_DTO_ERR_TRANSPORT;
+}
+
+DAT_DTOS to_operation(const Completion& completion) noexcept {
+    const auto extension = [](DAT_IB_DTOS operation) { return static_cast<DAT_DTOS>(operation); };
+    switch (completion.operation) {
+        case CompletedOperation::Send: return DAT_DTO_SEND;
+        case CompletedOperation::RdmaWrite:
+            return completion.with_immediate ? extension(DAT_IB_DTO_RDMA_WRITE_IMMED) : DAT_DTO_RDMA_WRITE;
+        case CompletedOperation::RdmaRead:
+        case CompletedOperation::Flush: return DAT_DTO_RDMA_READ;
+        case CompletedOperation::AtomicWrite: return DAT_DTO_RDMA_WRITE;
+        case CompletedOperation::FetchAdd: return extension(DAT_IB_DTO_FETCH_ADD);
+        case CompletedOperation::CompareSwap: return extension(DAT_IB_DTO_CMP_SWAP);
+        case CompletedOperation::BindWindow: return DAT_DTO_BIND_MW;
+        case CompletedOperation::Receive:
+            if (completion.invalidated) return DAT_DTO_RECEIVE_WITH_INVALIDATE;
+            return completion.with_immediate ? extension(DAT_IB_DTO_RECV_MSG_IMMED) : DAT_DTO_RECEIVE;
+        case CompletedOperation::ReceiveRdmaWrite: return extension(DAT_IB_DTO_RECV_IMMED);
+    }
+    return DAT_DTO_SEND;
+}
+
+/// What the InfiniBand extension reports by an event of its own.
+DAT_IB_EXT_TYPE to_extension(DAT_DTOS operation) noexcept {
+    switch (static_cast<DAT_IB_DTOS>(operation)) {
+        case DAT_IB_DTO_FETCH_ADD: return DAT_IB_FETCH_AND_ADD;
+        case DAT_IB_DTO_CMP_SWAP: return DAT_IB_CMP_AND_SWAP;
+        case DAT_IB_DTO_RECV_IMMED: return DAT_IB_RDMA_WRITE_IMMED_DATA;
+        case DAT_IB_DTO_RECV_MSG_IMMED: return DAT_IB_RECV_IMMED_DATA;
+        default: return DAT_IB_RDMA_WRITE_IMMED;
+    }
+}
+
+void write_extension(const Completion& completion, DAT_EVENT& event) noexcept {
+    DAT_IB_EXTENSION_EVENT_DATA data{};
+    static_assert(sizeof(data) <= sizeof(event.event_extension_data));
+    data.type = to_extension(event.event_data.dto_completion_event_data.operation);
+    data.status = static_cast<DAT_IB_STATUS>(event.event_data.dto_completion_event_data.status);
+    data.val.immed.data = completion.immediate;
+    event.event_number = static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT);
+    std::memcpy(event.event_extension_data, &data, sizeof(data));
+}
+
+/// False where the bind is not to be reported.
+bool write_bind(const Completion& completion, DAT_EVENT& event) noexcept {
+    const auto handle = reinterpret_cast<DAT_RMR_HANDLE>(completion.context);
+    Rmr* rmr = resolve<Rmr>(handle);
+    const Rmr::Bind bind = rmr == nullptr ? Rmr::Bind{} : rmr->finish_bind();
+    if (bind.suppressed && completion.code == CompletionCode::Success) return false;
+    event.event_number = DAT_RMR_BIND_COMPLETION_EVENT;
+    auto& data = event.event_data.rmr_completion_event_data;
+    data.rmr_handle = handle;
+    data.user_cookie = bind.cookie;
+    data.status = to_status(completion.code);
+    return true;
+}
+
+constexpr std::uint16_t ports_above = 32001;  // qualifiers beyond 16 bits
+constexpr std::uint16_t first_port_above = 65535 - ports_above;
+
+}  // namespace
+
+bool write_event(const Completion& completion, DAT_EVENT& event) noexcept {
+    if (completion.operation == CompletedOperation::BindWindow) return write_bind(completion, event);
+    event.event_number = DAT_DTO_COMPLETION_EVENT;
+    auto& data = event.event_data.dto_completion_event_data;
+    data.ep_handle = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);
+    data.user_cookie.as_64 = completion.context;
+    data.status = to_status(completion.code);
+    data.transfered_length = completion.bytes;
+    data.operation = to_operation(completion);
+    data.rmr_context = completion.invalidated ? completion.immediate : 0;
+    if (data.operation >= DAT_DTO_EXTENSION_BASE) [[unlikely]]
+        write_extension(completion, event);
+    return true;
+}
+
+Deadline deadline_after(DAT_TIMEOUT timeout) noexcept {
+    if (timeout == 0) return Deadline::now();
+    return timeout == DAT_TIMEOUT_INFINITE ? Deadline::never() : Deadline::after(std::chrono::microseconds(timeout));
+}
+
+DAT_EVENT_NUMBER to_event_number(const ConnectionEvent& event) noexcept {
+    switch (event.kind) {
+        case ConnectionEventKind::Established: return DAT_CONNECTION_EVENT_ESTABLISHED;
+        case ConnectionEventKind::Rejected:
+            return event.reason == Code::NoListener ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED
+                                                    : DAT_CONNECTION_EVENT_PEER_REJECTED;
+        case ConnectionEventKind::TimedOut: return DAT_CONNECTION_EVENT_TIMED_OUT;
+        case ConnectionEventKind::Conflict: return DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+        case ConnectionEventKind::Unreachable: return DAT_CONNECTION_EVENT_UNREACHABLE;
+        case ConnectionEventKind::Disconnected: return DAT_CONNECTION_EVENT_DISCONNECTED;
+        case ConnectionEventKind::Lost: return DAT_CONNECTION_EVENT_BROKEN;
+    }
+    return DAT_CONNECTION_EVENT_BROKEN;
+}
+
+DAT_EP_STATE to_ep_state(EndpointState state, bool provider_made) noexcept {
+    switch (state) {
+        case EndpointState::Unconnected: return DAT_EP_STATE_UNCONNECTED;
+        case EndpointState::Reserved: return DAT_EP_STATE_RESERVED;
+        case EndpointState::TentativePending:
+            return provider_made ? DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING : DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
+        case EndpointState::PassivePending: return DAT_EP_STATE_COMPLETION_PENDING;
+        case EndpointState::ActivePending: return DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
+        case EndpointState::Connected: return DAT_EP_STATE_CONNECTED;
+        case EndpointState::DisconnectPending: return DAT_EP_STATE_DISCONNECT_PENDING;
+        case EndpointState::Disconnected: return DAT_EP_STATE_DISCONNECTED;
+    }
+    return DAT_EP_STATE_DISCONNECTED;
+}
+
+DAT_RETURN_SUBTYPE state_subtype(EndpointState state, bool provider_made) noexcept {
+    switch (state) {
+        case EndpointState::Unconnected: return DAT_INVALID_STATE_EP_UNCONNECTED;
+        case EndpointState::Reserved: return DAT_INVALID_STATE_EP_RESERVED;
+        case EndpointState::TentativePending:
+            return provider_made ? DAT_INVALID_STATE_EP_TENTCONNPENDING : DAT_INVALID_STATE_EP_PASSCONNPENDING;
+        case EndpointState::PassivePending: return DAT_INVALID_STATE_EP_COMPLPENDING;
+        case EndpointState::ActivePending: return DAT_INVALID_STATE_EP_ACTCONNPENDING;
+        case EndpointState::Connected: return DAT_INVALID_STATE_EP_CONNECTED;
+        case EndpointState::DisconnectPending: return DAT_INVALID_STATE_EP_DISCPENDING;
+        case EndpointState::Disconnected: return DAT_INVALID_STATE_EP_DISCONNECTED;
+    }
+    return DAT_NO_SUBTYPE;
+}
+
+Access to_access(int privileges) noexcept {
+    const bool remote_write = (privileges & DAT_MEM_PRIV_REMOTE_WRITE_FLAG) != 0;
+    const bool remote_atomic = (privileges & DAT_IB_MEM_PRIV_REMOTE_ATOMIC) != 0;
+    return {
+        .remote_write = remote_write,
+        .remote_read = (privileges & DAT_MEM_PRIV_REMOTE_READ_FLAG) != 0,
+        .remote_atomic = remote_atomic,
+        // Devices let nobody write from afar to what its owner may not write to.
+        .local_write = (privileges & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) != 0 || remote_write || remote_atomic,
+    };
+}
+
+std::uint16_t port_of(DAT_CONN_QUAL qual) noexcept {
+    return static_cast<std::uint16_t>(qual <= 0xFFFF ? qual : qual % ports_above + first_port_above);
+}
+
+Bytes<Address::max_service> service_of(std::uint16_t port) noexcept {
+    const std::array<std::uint8_t, 2> bytes{static_cast<std::uint8_t>(port >> 8),
+                                            static_cast<std::uint8_t>(port & 0xFF)};
+    return Bytes<Address::max_service>(bytes);
+}
+
+std::uint16_t port_of(const Bytes<Address::max_service>& service) noexcept {
+    const auto bytes = service.span();
+    return bytes.size() == 2 ? static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]) : std::uint16_t{0};
+}
+
+std::optional<HostAddress> host_of(const sockaddr* address) noexcept {
+    const auto bytes = [](const auto& host) {
+        return HostAddress({reinterpret_cast<const std::uint8_t*>(&host), sizeof(host)});
+    };
+    switch (address->sa_family) {
+        case AF_INET: return bytes(reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
+        case AF_INET6: return bytes(reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+        default: return std::nullopt;
+    }
+}
+
+std::uint16_t port_of(const sockaddr* address) noexcept {
+    return ntohs(address->sa_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(address)->sin6_port
+                                                : reinterpret_cast<const sockaddr_in*>(address)->sin_port);
+}
+
+sockaddr_storage to_sockaddr(const HostAddress& host, std::uint16_t port) noexcept {
+    sockaddr_storage storage{};
+    const auto bytes = host.span();
+    if (bytes.size() == sizeof(in_addr)) {
+        auto& address = reinterpret_cast<sockaddr_in&>(storage);
+        address.sin_family = AF_INET;
+        address.sin_port = htons(port);
+        std::memcpy(&address.sin_addr, bytes.data(), bytes.size());
+    } else if (bytes.size() == sizeof(in6_addr)) {
+        auto& address = reinterpret_cast<sockaddr_in6&>(storage);
+        address.sin6_family = AF_INET6;
+        address.sin6_port = htons(port);
+        std::memcpy(&address.sin6_addr, bytes.data(), bytes.size());
+    }
+    return storage;
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Between the words of DAT and those of the core.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <optional>
+
+#include "api/udat/provider/api.hpp"
+#include "core/address.hpp"
+#include "core/deadline.hpp"
+#include "core/events.hpp"
+#include "core/state_machine.hpp"
+#include "core/work.hpp"
+
+namespace viaduct::dat {
+
+/// Fills an event with a finished request. False where it is not to be reported.
+bool write_event(const Completion& completion, DAT_EVENT& event) noexcept;
+
+Deadline deadline_after(DAT_TIMEOUT timeout) noexcept;
+
+DAT_EVENT_NUMBER to_event_number(const ConnectionEvent& event) noexcept;
+
+/// `provider_made`: whether the provider made the endpoint for a service point.
+DAT_EP_STATE to_ep_state(EndpointState state, bool provider_made) noexcept;
+
+/// Why a call is not valid in that state: a subtype of DAT_INVALID_STATE.
+DAT_RETURN_SUBTYPE state_subtype(EndpointState state, bool provider_made) noexcept;
+
+Access to_access(int privileges) noexcept;
+
+/// The service that a connection qualifier stands for: a port, as the connection manager of RDMA devices has them.
+/// Qualifiers beyond 16 bits share the ports above those that are assigned.
+std::uint16_t port_of(DAT_CONN_QUAL qual) noexcept;
+Bytes<Address::max_service> service_of(std::uint16_t port) noexcept;
+
+/// 0 where the service is not a port.
+std::uint16_t port_of(const Bytes<Address::max_service>& service) noexcept;
+
+/// The host of an IPv4 or IPv6 address; nothing where it is neither.
+std::optional<HostAddress> host_of(const sockaddr* address) noexcept;
+std::uint16_t port_of(const sockaddr* address) noexcept;
+
+/// An IPv4 or IPv6 address. All zero where the host is neither.
+sockaddr_storage to_sockaddr(const HostAddress& host, std::uint16_t port) noexcept;
+
+}  // namespace viaduct::dat
