@@ -66,6 +66,7 @@ public:
     std::byte* incoming_area() noexcept { return segment().area[1 - role_]; }
     Peer& peer() noexcept { return *peer_; }
     std::uint32_t peer_domain() const noexcept { return peer_domain_; }
+    std::uint32_t peer_number() const noexcept { return peer_number_; }
     const EndpointAttributes& remote_attributes() const noexcept { return remote_attributes_; }
     bool asymmetric_fences() const noexcept { return asymmetric_; }
     bool peer_shares_receives() const noexcept { return peer_shares_receives_; }

@@ -44,7 +44,7 @@ DeviceAttributes make_attributes(std::uint32_t index) {
         .name = name_of(index),
         .host = host_of(index),
         .local_hosts = all_hosts(),
-        .capabilities = {.memory_windows = false, .invalidates = false},
+        .capabilities = {},  // all of them
         .max_endpoints = wire::max_connections,
         .max_queue_depth = 8192,
         .default_queue_depth = 8192,
@@ -92,6 +92,11 @@ std::optional<std::uint32_t> index_of(const HostAddress& host) {
     return is_this_host({host}) ? std::optional<std::uint32_t>(0) : std::nullopt;
 }
 
+MemoryWindow::~MemoryWindow() {
+    device_.regions().remove_window(number_);
+    device_.await_servers();
+}
+
 Device::Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard doorbell, OwnRegionTable regions)
     : attributes_(make_attributes(index)),
       observer_(observer),
@@ -136,9 +141,13 @@ Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const bac
     return Status(Code::NoResources, "out of memory");
 }
 
-Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain&,
-                                                                            WindowScope) noexcept {
-    return Status(Code::Unsupported, "memory windows");
+Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain& domain,
+                                                                            WindowScope scope) noexcept try {
+    const auto number = regions_.add_window(static_cast<const ProtectionDomain&>(domain).id(), scope);
+    if (!number.ok()) return number.status();
+    return std::unique_ptr<backend::MemoryWindow>(std::make_unique<MemoryWindow>(*this, number.value()));
+} catch (const std::bad_alloc&) {
+    return Status(Code::NoResources, "out of memory");
 }
 
 Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept try {

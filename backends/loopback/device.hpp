@@ -28,6 +28,8 @@ HostAddress host_of(std::uint32_t index) noexcept;
 /// The device at an address of this host: any other than those above leads to the first. Nothing for other hosts.
 std::optional<std::uint32_t> index_of(const HostAddress& host);
 
+class Device;
+
 class ProtectionDomain final : public backend::ProtectionDomain {
 public:
     ProtectionDomain(std::atomic<std::uint32_t>& count, std::uint32_t id) noexcept : count_(count), id_(id) {}
@@ -37,6 +39,22 @@ public:
 private:
     std::atomic<std::uint32_t>& count_;  // of the device
     const std::uint32_t id_;
+};
+
+/// What it shows is in the region table.
+class MemoryWindow final : public backend::MemoryWindow {
+public:
+    MemoryWindow(Device& device, std::uint32_t number) noexcept : device_(device), number_(number), key_(number) {}
+    ~MemoryWindow() override;
+
+    std::uint32_t key() const noexcept override { return key_; }
+    std::uint32_t number() const noexcept { return number_; }
+    void will_have(std::uint32_t key) noexcept { key_ = key; }
+
+private:
+    Device& device_;
+    const std::uint32_t number_;
+    std::uint32_t key_;
 };
 
 class Device final : public backend::Device {

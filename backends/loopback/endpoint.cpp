@@ -75,8 +75,29 @@ Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& p
     return {Code::NoResources, "out of memory"};
 }
 
-Status Endpoint::bind(backend::MemoryWindow&, const backend::BindRequest&) noexcept {
-    return {Code::Unsupported, "memory windows"};
+Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept try {
+    auto& own = static_cast<MemoryWindow&>(window);
+    const auto key = device_.regions().prepare({.window = own.number(),
+                                                .region = request.length == 0 ? 0 : request.region->key(),
+                                                .base = reinterpret_cast<std::uint64_t>(request.address),
+                                                .length = request.length,
+                                                .access = request.access});
+    if (!key.ok()) return key.status();
+    std::size_t posted = 0;
+    SendRequest turn;
+    turn.context = request.context;
+    turn.opcode = Opcode::BindWindow;
+    turn.fence = request.fence;
+    turn.signaled = request.signaled;
+    turn.remote.key = key.value();
+    const Status status = post_send({&turn, 1}, posted);
+    if (status.ok())
+        own.will_have(key.value());
+    else
+        forget_window(key.value());
+    return status;
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
 }
 
 Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
@@ -96,15 +117,24 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
 bool Endpoint::may_use(const Sge& sge, bool written) const noexcept {
     if (sge.length == 0) return true;
     const auto region = look_up(device_.regions().table(), sge.key);
-    return region && region->domain == domain_id_ &&
-           region->covers(reinterpret_cast<std::uint64_t>(sge.address), sge.length) &&
-           (!written || (region->flags & wire::region_flags::local_write) != 0);
+    return region && region->domain == domain_id_ && region->is_usable(written) &&
+           region->covers(reinterpret_cast<std::uint64_t>(sge.address), sge.length);
+}
+
+CompletionCode Endpoint::bind_window(std::uint32_t key) noexcept {
+    return device_.regions().bind(key, domain_id_, connection_->number());
+}
+
+void Endpoint::forget_window(std::uint32_t key) noexcept { device_.regions().forget(key); }
+
+bool Endpoint::invalidate_window(std::uint32_t key) noexcept {
+    return device_.regions().invalidate(key, connection_->number());
 }
 
 bool Endpoint::peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address,
                                std::uint64_t length) const noexcept {
     const auto region = look_up(device_.regions().table(), key);
-    return region && region->allows(use, attributes_.access, domain_id_, address, length);
+    return region && region->allows(use, attributes_.access, domain_id_, connection_->number(), address, length);
 }
 
 std::shared_ptr<FlushJob> Endpoint::start_flush(std::uint64_t address, std::uint64_t length,
@@ -196,7 +226,9 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
         connection_ = nullptr;
         breaking_.store(false);
     });
-    if (connection != nullptr) connection->close(on_purpose);
+    if (connection == nullptr) return;
+    device_.regions().end_windows_of(connection->number());
+    connection->close(on_purpose);
 }
 
 void Endpoint::disconnect() noexcept {

@@ -39,6 +39,10 @@ public:
     bool may_use(const Sge& sge, bool written) const noexcept;
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
+    // Windows: see OwnRegionTable.
+    CompletionCode bind_window(std::uint32_t key) noexcept;
+    void forget_window(std::uint32_t key) noexcept;
+    bool invalidate_window(std::uint32_t key) noexcept;
     bool peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept;
 
     /// Null where memory or threads have run out.

@@ -11,7 +11,7 @@
 namespace viaduct::loopback::wire {
 
 inline constexpr std::uint64_t magic = 0x3154434455414956;  // "VIAUDCT1", first byte lowest
-inline constexpr std::uint32_t version = 2;
+inline constexpr std::uint32_t version = 3;
 
 inline constexpr std::uint32_t slot_count = 256;  // in each direction; a power of two
 inline constexpr std::uint32_t inline_bytes = 44;
@@ -40,6 +40,7 @@ inline constexpr std::uint8_t immediate = 2;
 inline constexpr std::uint8_t external = 4;     ///< the payload lies in the area, at External::offset
 inline constexpr std::uint8_t acknowledge = 8;  ///< the producer waits for this slot to be consumed
 inline constexpr std::uint8_t solicited = 16;   ///< wakes those who wait for solicited messages only
+inline constexpr std::uint8_t invalidate = 32;  ///< the message ends the window whose key stands for immediate data
 }  // namespace slot_flags
 
 /// Payload of a slot whose data lie in the area.
@@ -146,7 +147,7 @@ struct DoorbellBoard {
     alignas(64) std::atomic<std::uint64_t> words[max_connections / 64];
 };
 
-inline constexpr std::uint32_t max_regions = 65536;
+inline constexpr std::uint32_t max_regions = 65536;  // and windows
 
 namespace region_flags {
 inline constexpr std::uint32_t remote_write = 1;
@@ -154,13 +155,14 @@ inline constexpr std::uint32_t remote_read = 2;
 inline constexpr std::uint32_t local_write = 4;      ///< the owner may write, and the pages can be written
 inline constexpr std::uint32_t mappable = 8;         ///< a file stands behind the pages that peers can map
 inline constexpr std::uint32_t writable_pages = 16;  ///< the pages themselves can be written
+inline constexpr std::uint32_t window = 32;          ///< a part of a region, for peers
 }  // namespace region_flags
 
-/// A registered region. Only the owner can write the table: peers map it read-only, and a seal keeps it so.
-/// The key is written last and cleared first.
+/// A registered region, or what a window shows. Only the owner can write the table: peers map it read-only, and a seal
+/// keeps it so. The key is written last and cleared first.
 struct alignas(64) RegionEntry {
-    std::atomic<std::uint32_t> key;  ///< 0: free
-    std::uint32_t reserved;
+    std::atomic<std::uint32_t> key;           ///< 0: free
+    std::atomic<std::uint32_t> only_through;  ///< the owner's connection whose peer alone may use it, + 1; 0: any
     std::atomic<std::uint64_t> base;
     std::atomic<std::uint64_t> length;
     std::atomic<std::uint64_t> rights;  ///< protection domain in the upper half, region_flags in the lower

@@ -208,7 +208,7 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
                 return fail_front(arrival, fetched_);
             if (arrival.kind == SlotKind::RefusedNotice) return fail_front(arrival, CompletionCode::LocalProtection);
             if (entry.fault != CompletionCode::Success) return fail_front(arrival, entry.fault);
-            return complete_front(arrival, CompletionCode::Success, arrival.length);
+            return finish_front(arrival, arrival.length);
         }
         case SlotKind::NoReceive:
             // On reliable levels the sender breaks the connection; its hang-up comes behind this slot.
@@ -246,7 +246,7 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         if (received_ + arrival.length > entry.room) return endpoint_.request_break();  // more than the peer had said
         scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
         received_ += arrival.length;
-        if (last) complete_front(arrival, CompletionCode::Success, static_cast<std::uint32_t>(received_));
+        if (last) finish_front(arrival, static_cast<std::uint32_t>(received_));
     }
     in_message_ = !last;
 }
@@ -261,16 +261,28 @@ CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival)
     return CompletionCode::Success;
 }
 
+/// The data are in place; a window that the peer wants to be gone goes now.
+void ReceiveQueue::finish_front(const Arrival& arrival, std::uint32_t bytes) noexcept {
+    const bool invalidates = (arrival.flags & wire::slot_flags::invalidate) != 0;
+    if (invalidates && !endpoint_.invalidate_window(arrival.immediate))
+        return fail_front(arrival, CompletionCode::LocalProtection);
+    complete_front(arrival, CompletionCode::Success, bytes);
+}
+
 void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept {
-    const bool with_immediate = (arrival.flags & wire::slot_flags::immediate) != 0 && code == CompletionCode::Success;
+    const auto bears = [&](std::uint8_t flag) {
+        return (arrival.flags & flag) != 0 && code == CompletionCode::Success;
+    };
+    const bool with_immediate = bears(wire::slot_flags::immediate);
+    const bool invalidated = bears(wire::slot_flags::invalidate);
     completions_.push({.context = entries_.front().context,
                        .endpoint_context = endpoint_.context(),
                        .bytes = bytes,
-                       .immediate = with_immediate ? arrival.immediate : 0,
+                       .immediate = with_immediate || invalidated ? arrival.immediate : 0,
                        .operation = received_operation(arrival.kind),
                        .code = code,
                        .with_immediate = with_immediate,
-                       .invalidated = false},
+                       .invalidated = invalidated},
                       *this, (arrival.flags & wire::slot_flags::solicited) != 0);
     entries_.pop();
 }

@@ -60,6 +60,7 @@ private:
     void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
     void receive_fragment(const Arrival& arrival) noexcept;
     CompletionCode check(const Receive& entry, const Arrival& arrival) const noexcept;
+    void finish_front(const Arrival& arrival, std::uint32_t bytes) noexcept;
     void complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept;
     void fail_front(const Arrival& arrival, CompletionCode code) noexcept;
     void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept;

@@ -11,10 +11,19 @@ namespace {
 
 constexpr std::uint32_t key_step = wire::max_regions;  // the upper half of a key counts the uses of an entry
 
+constexpr Status all_in_use(Code::NoResources, "all region keys are in use");
+
 /// All flags of a region from what its memory is and what its owner allows.
 std::uint32_t region_flags(std::uint32_t memory, Access access) noexcept {
     const bool local_write = access.local_write && (memory & wire::region_flags::writable_pages) != 0;
     return memory | (local_write ? wire::region_flags::local_write : 0) |
+           (access.remote_write ? wire::region_flags::remote_write : 0) |
+           (access.remote_read ? wire::region_flags::remote_read : 0);
+}
+
+std::uint32_t window_flags(std::uint32_t region, Access access) noexcept {
+    constexpr std::uint32_t of_memory = wire::region_flags::mappable | wire::region_flags::writable_pages;
+    return (region & of_memory) | wire::region_flags::window |
            (access.remote_write ? wire::region_flags::remote_write : 0) |
            (access.remote_read ? wire::region_flags::remote_read : 0);
 }
@@ -41,25 +50,17 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
     auto memory = inspect_memory(address, length);
     if (!memory.ok()) return memory.status();
     const std::lock_guard lock(*mutex_);
-    std::uint32_t key = 0;
-    if (used_ < wire::max_regions) {
-        key = used_++ | key_step;
-    } else if (!free_.empty()) {
-        key = free_.front();
-        free_.pop_front();
-    } else {
-        return Status(Code::NoResources, "all region keys are in use");
-    }
+    const std::uint32_t key = take_key();
+    if (key == 0) return all_in_use;
     std::uint32_t flags = memory->writable ? wire::region_flags::writable_pages : 0;
     if (memory->file.fd) {
         flags |= wire::region_flags::mappable;
         files_[key] = std::move(memory->file);
     }
-    wire::RegionEntry& slot = entry(key);
-    slot.base.store(reinterpret_cast<std::uint64_t>(address), std::memory_order_relaxed);
-    slot.length.store(length, std::memory_order_relaxed);
-    slot.rights.store(rights_of(domain, region_flags(flags, access)), std::memory_order_relaxed);
-    slot.key.store(key, std::memory_order_release);
+    publish(key, {.base = reinterpret_cast<std::uint64_t>(address),
+                  .length = length,
+                  .rights = rights_of(domain, region_flags(flags, access)),
+                  .only_through = 0});
     return key;
 }
 
@@ -73,11 +74,105 @@ void OwnRegionTable::set_rights(std::uint32_t key, std::uint32_t domain, Access 
 
 void OwnRegionTable::remove(std::uint32_t key) noexcept {
     const std::lock_guard lock(*mutex_);
-    entry(key).key.store(0, std::memory_order_seq_cst);
+    end(key);
     files_.erase(key);
+}
+
+std::uint32_t OwnRegionTable::take_key() noexcept {
+    if (used_ < wire::max_regions) return used_++ | key_step;
+    if (free_.empty()) return 0;
+    const std::uint32_t key = free_.front();
+    free_.pop_front();
+    return key;
+}
+
+void OwnRegionTable::give_back(std::uint32_t key) noexcept {
     std::uint32_t next = key + key_step;
     if (next < key_step) next += key_step;  // 0 would make entry 0 look free
     free_.push_back(next);
+}
+
+void OwnRegionTable::publish(std::uint32_t key, const Row& row) noexcept {
+    wire::RegionEntry& slot = entry(key);
+    slot.base.store(row.base, std::memory_order_relaxed);
+    slot.length.store(row.length, std::memory_order_relaxed);
+    slot.rights.store(row.rights, std::memory_order_relaxed);
+    slot.only_through.store(row.only_through, std::memory_order_relaxed);
+    slot.key.store(key, std::memory_order_release);
+}
+
+void OwnRegionTable::end(std::uint32_t key) noexcept {
+    if (key == 0 || entry(key).key.load(std::memory_order_relaxed) != key) return;
+    entry(key).key.store(0, std::memory_order_seq_cst);
+    give_back(key);
+}
+
+Result<std::uint32_t> OwnRegionTable::add_window(std::uint32_t domain, WindowScope scope) {
+    const std::lock_guard lock(*mutex_);
+    const std::uint32_t number = take_key();
+    if (number == 0) return all_in_use;
+    windows_.emplace(number, Window{.domain = domain, .scope = scope});
+    return number;
+}
+
+void OwnRegionTable::remove_window(std::uint32_t window) noexcept {
+    const std::lock_guard lock(*mutex_);
+    const auto found = windows_.find(window);
+    end(found->second.shown);
+    windows_.erase(found);
+    give_back(window);
+}
+
+Result<std::uint32_t> OwnRegionTable::prepare(const Binding& binding) {
+    const std::lock_guard lock(*mutex_);
+    const std::uint32_t key = take_key();
+    if (key == 0) return all_in_use;
+    prepared_.emplace(key, binding);
+    return key;
+}
+
+void OwnRegionTable::forget(std::uint32_t key) noexcept {
+    const std::lock_guard lock(*mutex_);
+    if (prepared_.erase(key) != 0) give_back(key);
+}
+
+CompletionCode OwnRegionTable::bind(std::uint32_t key, std::uint32_t domain, std::uint32_t connection) noexcept {
+    const std::lock_guard lock(*mutex_);
+    const auto node = prepared_.extract(key);
+    if (node.empty()) return CompletionCode::LocalFormat;
+    const Binding& binding = node.mapped();
+    const auto window = windows_.find(binding.window);
+    const auto region = look_up(table(), binding.region).value_or(RegionView{});
+    const bool shows = binding.length != 0;
+    const bool fits = window != windows_.end() && window->second.domain == domain &&
+                      (!shows || (region.domain == domain && region.is_usable(binding.access.remote_write) &&
+                                  region.covers(binding.base, binding.length)));
+    if (fits) end(window->second.shown);
+    if (!fits || !shows) {
+        give_back(key);
+        return fits ? CompletionCode::Success : CompletionCode::LocalProtection;
+    }
+    window->second.shown = key;
+    window->second.only_through = window->second.scope == WindowScope::Endpoint ? connection + 1 : 0;
+    publish(key, {.base = binding.base,
+                  .length = binding.length,
+                  .rights = rights_of(domain, window_flags(region.flags, binding.access)),
+                  .only_through = window->second.only_through});
+    return CompletionCode::Success;
+}
+
+bool OwnRegionTable::invalidate(std::uint32_t key, std::uint32_t connection) noexcept {
+    const std::lock_guard lock(*mutex_);
+    const auto view = look_up(table(), key);
+    if (!view || view->only_through != connection + 1) return false;
+    end(key);
+    return true;
+}
+
+void OwnRegionTable::end_windows_of(std::uint32_t connection) noexcept {
+    const std::lock_guard lock(*mutex_);
+    for (auto& [number, window] : windows_)
+        if (window.only_through == connection + 1) end(std::exchange(window.shown, 0));
 }
 
 std::optional<BackingFile> OwnRegionTable::backing(std::uint32_t key) noexcept {

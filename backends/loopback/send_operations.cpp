@@ -31,7 +31,13 @@ void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
 /// What the flags of a slot say of every message and notice.
 std::uint8_t marks_of(const SendRequest& request) noexcept {
     return static_cast<std::uint8_t>((request.with_immediate ? wire::slot_flags::immediate : 0) |
-                                     (request.solicited ? wire::slot_flags::solicited : 0));
+                                     (request.solicited ? wire::slot_flags::solicited : 0) |
+                                     (request.opcode == Opcode::SendInvalidate ? wire::slot_flags::invalidate : 0));
+}
+
+/// Immediate data, or the key of a window.
+std::uint32_t word_of(const SendRequest& request) noexcept {
+    return request.opcode == Opcode::SendInvalidate ? request.remote.key : request.immediate;
 }
 
 std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
@@ -47,9 +53,9 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     // The fence of the guide (section 5.2) needs no work here: an RDMA read is complete before the next request starts.
     switch (operation.request->opcode) {
         case Opcode::Send: return send(operation);
+        case Opcode::SendInvalidate: return send_and_invalidate(operation);
         case Opcode::Flush: return flush(operation);
-        case Opcode::SendInvalidate:
-        case Opcode::BindWindow: return fail(operation, CompletionCode::LocalFormat);
+        case Opcode::BindWindow: return bind(operation);
         case Opcode::RdmaWrite:
         case Opcode::RdmaRead:
         case Opcode::AtomicWrite: break;
@@ -61,8 +67,8 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
 
 /// Whether the peer tells when it has received a message. One that takes its receives from a shared queue does not know
 /// before whether there will be one.
-bool SendQueue::is_confirmed() const noexcept {
-    return reliability() == Reliability::ReliableReception ||
+bool SendQueue::is_confirmed(const SendRequest& request) const noexcept {
+    return request.opcode == Opcode::SendInvalidate || reliability() == Reliability::ReliableReception ||
            (reliability() == Reliability::ReliableDelivery && connection_->peer_shares_receives());
 }
 
@@ -77,7 +83,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
             case Credit::Taken: operation.started = true;
         }
     }
-    const bool confirmed = is_confirmed();
+    const bool confirmed = is_confirmed(request);
     const std::uint8_t marks = marks_of(request);
     const std::uint8_t last = confirmed ? wire::slot_flags::acknowledge : 0;
     if (confirmed) expect_ring();
@@ -85,7 +91,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
     if (operation.total <= wire::inline_bytes) {
         wire::Slot& slot = next_slot();
         gather(request.sges, 0, slot.payload, operation.total);
-        publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total), request.immediate);
+        publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total), word_of(request));
     } else {
         while (operation.moved < operation.total) {
             const std::uint32_t length = next_fragment(operation.total, operation.moved);
@@ -98,10 +104,21 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
             const bool more = operation.moved < operation.total;
             publish(slot, SlotKind::Message,
                     wire::slot_flags::external | marks | (more ? wire::slot_flags::more : last), length,
-                    request.immediate);
+                    word_of(request));
         }
     }
     return hand_over(operation, confirmed);
+}
+
+/// What stands behind it waits until the window is gone.
+SendQueue::Outcome SendQueue::send_and_invalidate(Operation& operation) noexcept {
+    if (operation.awaiting) return await_answer(operation);
+    if (operation.request->with_immediate || reliability() == Reliability::Unreliable)
+        return fail(operation, CompletionCode::LocalFormat);
+    const Outcome outcome = send(operation);
+    if (outcome != Outcome::InFlight) return outcome;
+    operation.awaiting = true;
+    return Outcome::Blocked;
 }
 
 /// One copy instead of two, for the price of an answer: for large messages, which the peer can fetch.
@@ -116,7 +133,7 @@ SendQueue::Outcome SendQueue::offer(Operation& operation) noexcept {
     wire::Slot& slot = next_slot();
     set_payload(slot, wire::OfferedMemory{reinterpret_cast<std::uint64_t>(piece.address), piece.key});
     publish(slot, SlotKind::Offer, wire::slot_flags::acknowledge | marks_of(*operation.request), piece.length,
-            operation.request->immediate);
+            word_of(*operation.request));
     return hand_over(operation, true);
 }
 
@@ -176,7 +193,8 @@ bool SendQueue::may_access(const RegionView& region, const Operation& operation)
     RemoteUse use = flush ? RemoteUse::Flush : RemoteUse::Write;
     if (request.opcode == Opcode::RdmaRead) use = RemoteUse::Read;
     return region.allows(use, connection_->remote_attributes().access, connection_->peer_domain(),
-                         request.remote.address, flush ? request.flush_bytes : operation.total);
+                         connection_->peer_number(), request.remote.address,
+                         flush ? request.flush_bytes : operation.total);
 }
 
 /// Chooses the way to the peer's memory: directly where it is mapped here, else through the kernel, else through the
@@ -274,12 +292,12 @@ SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
 /// What was written is in place before this request starts. Memory without a file behind it has nothing more to lose.
 SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
-    if (operation.awaiting) return await_flush(operation);
+    if (operation.awaiting) return await_answer(operation);
     if (!request.sges.empty()) return fail(operation, CompletionCode::LocalFormat);
     const auto region = connection_->peer().region(request.remote.key);
     if (!region || !may_access(*region, operation)) return refuse(operation);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (request.flush_to == FlushTarget::Visibility || !region->is_mappable()) return Outcome::Finished;
+    if (request.flush_to == FlushTarget::Visibility || !region->has_file()) return Outcome::Finished;
     if (!have_slot()) return Outcome::Blocked;
     expect_ring();
     wire::Slot& slot = next_slot();
@@ -291,19 +309,26 @@ SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     return Outcome::Blocked;
 }
 
-SendQueue::Outcome SendQueue::await_flush(Operation& operation) noexcept {
+SendQueue::Outcome SendQueue::await_answer(Operation& operation) noexcept {
     read_consumed();
     return is_consumed(operation.last_slot) ? Outcome::Finished : Outcome::Blocked;
+}
+
+/// A prepared binding is used up by the attempt, so nothing must keep that from failing.
+SendQueue::Outcome SendQueue::bind(Operation& operation) noexcept {
+    if (!may_fail()) return Outcome::Blocked;
+    const CompletionCode code = endpoint_.bind_window(operation.request->remote.key);
+    return code == CompletionCode::Success ? Outcome::Finished : fail(operation, code);
 }
 
 /// Tells the peer of an RDMA write with immediate data, which takes a receive there.
 SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     if (!have_slot()) return Outcome::Blocked;
-    const bool confirmed = is_confirmed();
+    const SendRequest& request = *operation.request;
+    const bool confirmed = is_confirmed(request);
     if (confirmed) expect_ring();
-    publish(next_slot(), SlotKind::WriteNotice,
-            marks_of(*operation.request) | (confirmed ? wire::slot_flags::acknowledge : 0),
-            static_cast<std::uint32_t>(operation.total), operation.request->immediate);
+    publish(next_slot(), SlotKind::WriteNotice, marks_of(request) | (confirmed ? wire::slot_flags::acknowledge : 0),
+            static_cast<std::uint32_t>(operation.total), request.immediate);
     return hand_over(operation, confirmed);
 }
 

@@ -53,7 +53,7 @@ Status SendQueue::post(const SendRequest& request) {
     }
     if (connection_ == nullptr) {
         count(1);
-        complete(operation, CompletionCode::Flushed);
+        give_up(operation, CompletionCode::Flushed);
         return {};
     }
     entries_.vacant();  // what needs memory comes before what has effects
@@ -127,6 +127,12 @@ void SendQueue::complete(const Operation& operation, CompletionCode code) noexce
                       *this);
 }
 
+/// Completes what may never have had its turn.
+void SendQueue::give_up(const Operation& operation, CompletionCode code) noexcept {
+    if (operation.request->opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request->remote.key);
+    complete(operation, code);
+}
+
 void SendQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
     cursor_ = 0;
@@ -156,7 +162,7 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
                 in_flight = CompletionCode::Flushed;
             }
         }
-        complete(operation, code);
+        give_up(operation, code);
     }
     cursor_ = 0;
     connection_ = nullptr;

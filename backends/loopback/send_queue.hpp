@@ -63,6 +63,7 @@ private:
 
     Outcome execute(Operation& operation) noexcept;
     Outcome send(Operation& operation) noexcept;
+    Outcome send_and_invalidate(Operation& operation) noexcept;
     bool may_offer(const Operation& operation) const noexcept;
     Outcome offer(Operation& operation) noexcept;
     Outcome rdma(Operation& operation) noexcept;
@@ -72,7 +73,8 @@ private:
     Outcome transfer_by_agent(Operation& operation) noexcept;
     Outcome await_agent(Operation& operation) noexcept;
     Outcome flush(Operation& operation) noexcept;
-    Outcome await_flush(Operation& operation) noexcept;
+    Outcome await_answer(Operation& operation) noexcept;
+    Outcome bind(Operation& operation) noexcept;
     Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, bool confirmed) noexcept;
     Outcome refuse(Operation& operation) noexcept;
@@ -94,10 +96,11 @@ private:
     }
     void read_consumed() noexcept;
     void complete(const Operation& operation, CompletionCode code) noexcept;
+    void give_up(const Operation& operation, CompletionCode code) noexcept;
     void enqueue(const Operation& operation);
     void retire() noexcept;
     Reliability reliability() const noexcept;
-    bool is_confirmed() const noexcept;
+    bool is_confirmed(const SendRequest& request) const noexcept;
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;
 
     Endpoint& endpoint_;
