@@ -4,8 +4,8 @@ include(CMakePackageConfigHelpers)
 
 set(VIADUCT_CORE_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR}/viaduct) # its headers are named "core/..."
 set(VIADUCT_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/Viaduct)
-set(VIADUCT_FRONTENDS vipl rpma)
-set(VIADUCT_MODULES viaduct vipl librpma) # of pkg-config
+set(VIADUCT_FRONTENDS vipl rpma dat2)
+set(VIADUCT_MODULES viaduct vipl librpma dat2) # of pkg-config
 set(VIADUCT_LIBRPMA_API_VERSION 1.2.0)
 
 target_compile_features(viaduct INTERFACE cxx_std_20)
@@ -25,22 +25,23 @@ install(TARGETS ${VIADUCT_FRONTENDS} EXPORT ViaductTargets)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core DESTINATION ${VIADUCT_CORE_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 foreach(frontend IN LISTS VIADUCT_FRONTENDS)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/api/${frontend}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  get_target_property(directory ${frontend} SOURCE_DIR)
+  install(DIRECTORY ${directory}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           FILES_MATCHING PATTERN "*.h")
 endforeach()
 
 # The manual of a front-end: its pages, and for each function that a page names a page of that name which leads there.
 function(viaduct_install_manual directory)
-  file(GLOB pages ${directory}/*.[37])
+  file(GLOB pages ${directory}/*.[357])
   set(aliases ${CMAKE_CURRENT_BINARY_DIR}/man3)
   foreach(page IN LISTS pages)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
     get_filename_component(name ${page} NAME)
-    string(REGEX MATCH "[37]$" section ${name})
+    string(REGEX MATCH "[357]$" section ${name})
     install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
     file(STRINGS ${page} functions REGEX "^\\.Nm [a-z]")
     foreach(line IN LISTS functions)
-      string(REGEX MATCH "[a-z][a-z0-9_]+" function "${line}")
+      string(REGEX MATCH "[a-z][a-z0-9_.]+" function "${line}")
       if(NOT "${function}.${section}" STREQUAL name)
         file(WRITE ${aliases}/${function}.3 ".so man3/${name}\n")
         install(FILES ${aliases}/${function}.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
@@ -49,6 +50,7 @@ function(viaduct_install_manual directory)
   endforeach()
 endfunction()
 viaduct_install_manual(${PROJECT_SOURCE_DIR}/api/rpma/man)
+viaduct_install_manual(${PROJECT_SOURCE_DIR}/api/udat/man)
 
 if(VIADUCT_TOOLS) # tools/CMakeLists.txt installs them
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Every call that begins with a handle, with something else in its place. conformance.h has the things that are none.
  */
-#include "conformance.h"
+#include "side.h"
+
+#include <dat2/dat_registry.h>
 
 static const DAT_CONTEXT none;
 static const DAT_REGION_DESCRIPTION nowhere;
@@ -112,3 +114,55 @@ static void every_bad_handle(void) {
 }
 
 TEST(invalid_handle__before_anything_is_open) { every_bad_handle(); }
+
+static DAT_IA_HANDLE open_adapter(void) {
+    DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia;
+    CHECK_OK(dat_ia_open(test_ia(), 8, &async_evd, &ia));
+    return ia;
+}
+
+TEST(invalid_handle__while_an_adapter_is_open) {
+    DAT_IA_HANDLE ia = open_adapter();
+    every_bad_handle();
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+TEST(invalid_handle__of_a_freed_object) {
+    DAT_IA_HANDLE ia = open_adapter();
+    DAT_PZ_HANDLE pz;
+    DAT_PZ_HANDLE other;
+    CHECK_OK(dat_pz_create(ia, &pz));
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_OK(dat_pz_create(ia, &other));
+    every_call(pz);
+    CHECK_OK(dat_pz_free(other));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    every_call(ia);
+    every_call(other);
+}
+
+/* ---- Beside a provider of others, whose handles a registry cannot check ------------------------------------------ */
+
+static DAT_PROVIDER foreign_table;
+
+static DAT_RETURN foreign_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia) {
+    static DAT_PROVIDER *adapter = &foreign_table;
+    (void)name;
+    (void)qlen;
+    (void)async_evd;
+    *ia = &adapter;
+    return DAT_SUCCESS;
+}
+
+TEST(invalid_handle__beside_a_provider_of_others) {
+    static const DAT_PROVIDER_INFO info = {"foreign", 2, 0, DAT_FALSE};
+    DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE foreign;
+    foreign_table = (DAT_PROVIDER){.device_name = "foreign", .ia_open_func = foreign_open};
+    CHECK_OK(dat_registry_add_provider(&foreign_table, &info));
+    CHECK_OK(dat_ia_openv("foreign", 8, &async_evd, &foreign, 2, 0, DAT_FALSE));
+    CHECK_RC(dat_ia_close(foreign, DAT_CLOSE_ABRUPT_FLAG), DAT_NOT_IMPLEMENTED);
+    every_bad_handle();
+    every_call((DAT_HANDLE)((uintptr_t)foreign + 1));
+}
