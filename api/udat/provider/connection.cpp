@@ -61,6 +61,7 @@ void Ep::settle() noexcept {
 // ---- The active side ----------------------------------------------------------------------------------------------
 
 DAT_RETURN Ep::connect(const Request& request) {
+    counters.add(DCNT_EP_CONNECT);
     if (state() != EndpointState::Unconnected) return wrong_state();
     if (endpoint_ == nullptr || !connect_evd_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
     remote_ = request;
@@ -129,6 +130,7 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
 // ---- The end ------------------------------------------------------------------------------------------------------
 
 DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
+    counters.add(DCNT_EP_DISCONNECT);
     switch (state()) {
         case EndpointState::Disconnected: return success;
         case EndpointState::Unconnected:

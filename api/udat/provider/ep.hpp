@@ -41,6 +41,8 @@ public:
     /// What dat_ep_create(3DAT) gives where the consumer names no attributes.
     static DAT_EP_ATTR default_attributes(const DeviceAttributes& device, bool has_srq) noexcept;
 
+    Counters<DCNT_EP_ALL_COUNTERS> counters;
+
     EndpointState state() const noexcept {
         const EndpointState state = endpoint_ == nullptr ? EndpointState::Unconnected : endpoint_->state();
         return state == EndpointState::Unconnected ? unconnected_as_.load(std::memory_order_acquire) : state;
@@ -99,6 +101,7 @@ private:
     DAT_RETURN rebuild(const EpParts& parts);
     DAT_RETURN check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept;
     DAT_RETURN check_posting() noexcept;
+    DAT_RETURN hand_over(const SendRequest& request, std::uint64_t bytes) noexcept;
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void tell(DAT_EVENT_NUMBER number) noexcept;

@@ -164,7 +164,10 @@ bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcep
 DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
     if (waiting_) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
     const std::lock_guard taking(taking_);
-    if (take(event)) return success;
+    counters.add(DCNT_EVD_DEQUEUE);
+    const bool taken = take(event);
+    counters.add(taken ? DCNT_EVD_DEQUEUE_FOUND : DCNT_EVD_DEQUEUE_NOT_FOUND);
+    if (taken) return success;
     // Programs compare the whole code, and know it without its class from dispatchers that completions feed.
     return completions_ != nullptr ? DAT_RETURN{DAT_QUEUE_EMPTY} : error(DAT_QUEUE_EMPTY);
 }
@@ -216,6 +219,7 @@ Status Evd::watch_completions() noexcept {
 
 /// As poll(2): below 0 where a signal came.
 int Evd::sleep(const Deadline& deadline) noexcept {
+    counters.add(DCNT_EVD_WAIT_BLOCKED);
     std::array<pollfd, 2> sources{};
     {
         const std::lock_guard lock(lock_);
@@ -231,6 +235,7 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
     if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);
     Waiting waiter(*this);
     if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
+    counters.add(DCNT_EVD_WAIT);
     bool taken = false;
     wait_until(waiter, deadline, [&] {
         taken = farewell_ == success && has(threshold, event, nmore);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "api/udat/provider/counters.hpp"
 #include "api/udat/provider/object.hpp"
 #include "core/completion_queue.hpp"
 #include "core/event_channel.hpp"
@@ -50,6 +51,8 @@ public:
 
     static DAT_RETURN create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, std::unique_ptr<Evd>& evd);
     ~Evd() override;
+
+    Counters<DCNT_EVD_ALL_COUNTERS> counters;
 
     DAT_EVD_FLAGS flags() const noexcept { return flags_; }
     bool takes(DAT_EVD_FLAGS stream) const noexcept { return (flags_ & stream) != 0; }

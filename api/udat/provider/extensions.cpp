@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The InfiniBand extension: immediate data, atomics, and queries without opening.
+#include "api/udat/provider/counters.hpp"
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/table.hpp"
@@ -42,6 +43,17 @@ DAT_RETURN compare_and_swap(Ep& ep, va_list arguments) noexcept {
     return post_atomic(ep, request, arguments);
 }
 
+DAT_RETURN query(DAT_HANDLE handle, va_list arguments) noexcept {
+    const int wanted = va_arg(arguments, int);
+    auto* values = va_arg(arguments, DAT_UINT64*);
+    return query_counters(handle, wanted, values, va_arg(arguments, int) != 0);
+}
+
+DAT_RETURN print(DAT_HANDLE handle, va_list arguments) noexcept {
+    const int wanted = va_arg(arguments, int);
+    return print_counters(handle, wanted, va_arg(arguments, int) != 0);
+}
+
 /// The attributes of an IA that the consumer has not opened.
 DAT_RETURN open_query(const DAT_NAME_PTR name, va_list arguments) {
     auto* ia = va_arg(arguments, DAT_IA_HANDLE*);
@@ -75,6 +87,9 @@ DAT_RETURN calls::extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_l
         case DAT_IB_CMP_AND_SWAP_OP: return with_endpoint(handle, arguments, compare_and_swap);
         case DAT_IB_OPEN_QUERY_OP: return open_query(static_cast<DAT_NAME_PTR>(handle), arguments);
         case DAT_IB_CLOSE_QUERY_OP: return calls::ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
+        case DAT_IB_QUERY_COUNTERS_OP: return query(handle, arguments);
+        case DAT_IB_PRINT_COUNTERS_OP: return print(handle, arguments);
+        // The sampled counters are those of ports; no device has any.
         default: return error(DAT_NOT_IMPLEMENTED);
     }
 }

@@ -70,6 +70,24 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
 void Ia::disown(Object& object) noexcept {
     const std::lock_guard lock(children_lock_);
     children_[object.type()].erase(&object);
+    count(object.type(), false);
+}
+
+void Ia::count(DAT_HANDLE_TYPE type, bool created) noexcept {
+    switch (type) {
+        case DAT_HANDLE_TYPE_PZ: return counters.add(created ? DCNT_IA_PZ_CREATE : DCNT_IA_PZ_FREE);
+        case DAT_HANDLE_TYPE_LMR: return counters.add(created ? DCNT_IA_LMR_CREATE : DCNT_IA_LMR_FREE);
+        case DAT_HANDLE_TYPE_RMR: return counters.add(created ? DCNT_IA_RMR_CREATE : DCNT_IA_RMR_FREE);
+        case DAT_HANDLE_TYPE_PSP: return counters.add(created ? DCNT_IA_PSP_CREATE : DCNT_IA_PSP_FREE);
+        case DAT_HANDLE_TYPE_RSP: return counters.add(created ? DCNT_IA_RSP_CREATE : DCNT_IA_RSP_FREE);
+        case DAT_HANDLE_TYPE_EVD: return counters.add(created ? DCNT_IA_EVD_CREATE : DCNT_IA_EVD_FREE);
+        case DAT_HANDLE_TYPE_EP: return counters.add(created ? DCNT_IA_EP_CREATE : DCNT_IA_EP_FREE);
+        case DAT_HANDLE_TYPE_SRQ: return counters.add(created ? DCNT_IA_SRQ_CREATE : DCNT_IA_SRQ_FREE);
+        case DAT_HANDLE_TYPE_CR:
+            if (created) counters.add(DCNT_IA_SP_CR);
+            return;
+        default: return;
+    }
 }
 
 bool Ia::in_use() const noexcept {

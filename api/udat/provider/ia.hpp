@@ -26,6 +26,8 @@ public:
                            AsyncEvd wanted, Evd* shared, std::unique_ptr<Ia>& ia);
     ~Ia() override;
 
+    Counters<DCNT_IA_ALL_COUNTERS> counters;  ///< changed with the lock of the children
+
     const DAT_PROVIDER& provider() const noexcept { return provider_; }
     const std::shared_ptr<Device>& device() const noexcept { return device_; }
     const sockaddr_storage& address() const noexcept { return address_; }
@@ -40,6 +42,7 @@ public:
     DAT_HANDLE adopt(std::unique_ptr<T> object) {
         const std::lock_guard lock(children_lock_);
         children_[T::handle_type].insert(object.get());
+        count(T::handle_type, true);
         return object.release()->handle();
     }
     /// Gives it back.
@@ -65,6 +68,7 @@ private:
     static constexpr std::size_t types = DAT_HANDLE_TYPE_CSP + 1;
 
     Ia(const DAT_PROVIDER& provider, const std::string& device_name);
+    void count(DAT_HANDLE_TYPE type, bool created) noexcept;
     void on_async_event(const AsyncEvent& event) noexcept override;
     void destroy_children(DAT_HANDLE_TYPE type) noexcept;
 

@@ -80,6 +80,7 @@ DAT_RETURN Ia::query_provider(DAT_PROVIDER_ATTR& attributes) {
             {DAT_IB_ATTR_FETCH_AND_ADD, to_text(device.capabilities.atomics)},
             {DAT_IB_ATTR_CMP_AND_SWAP, to_text(device.capabilities.atomics)},
             {DAT_IB_ATTR_IMMED_DATA, "TRUE"},
+            {DAT_IB_ATTR_COUNTERS, "TRUE"},
         };
     }
     std::memset(static_cast<void*>(&attributes), 0, sizeof(attributes));

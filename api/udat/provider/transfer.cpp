@@ -11,6 +11,24 @@ namespace {
 constexpr int request_flags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
                               DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
+struct CountedAs {
+    int requests;
+    int bytes;  // -1: of requests of one size
+};
+
+/// The counters of an endpoint that a request of the send queue belongs to.
+CountedAs counted_as(const SendRequest& request) noexcept {
+    switch (request.opcode) {
+        case Opcode::RdmaWrite:
+            return request.with_immediate ? CountedAs{DCNT_EP_POST_WRITE_IMM, DCNT_EP_POST_WRITE_IMM_DATA}
+                                          : CountedAs{DCNT_EP_POST_WRITE, DCNT_EP_POST_WRITE_DATA};
+        case Opcode::RdmaRead: return {DCNT_EP_POST_READ, DCNT_EP_POST_READ_DATA};
+        case Opcode::FetchAdd: return {DCNT_EP_POST_FETCH_ADD, -1};
+        case Opcode::CompareSwap: return {DCNT_EP_POST_CMP_SWAP, -1};
+        default: return {DCNT_EP_POST_SEND, DCNT_EP_POST_SEND_DATA};
+    }
+}
+
 /// Completions that nobody wants make room for others.
 void discard(const std::shared_ptr<CompletionQueue>& queue) noexcept {
     if (queue == nullptr) return;
@@ -41,6 +59,15 @@ DAT_RETURN Ep::check_posting() noexcept {
     return endpoint_->state() == EndpointState::Disconnected ? success : wrong_state();
 }
 
+DAT_RETURN Ep::hand_over(const SendRequest& request, std::uint64_t bytes) noexcept {
+    discard(own_request_queue_);
+    if (const Status status = endpoint_->post_send(request); !status.ok()) return to_return(status);
+    const CountedAs counted = counted_as(request);
+    counters.add(counted.requests);
+    if (counted.bytes >= 0) counters.add(counted.bytes, bytes);
+    return success;
+}
+
 DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                     DAT_COMPLETION_FLAGS flags) noexcept {
     if (segments < 0 || segments > attr_.max_request_iov) return invalid_parameter(DAT_INVALID_ARG2);
@@ -53,8 +80,7 @@ DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPL
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
-    discard(own_request_queue_);
-    return to_return(endpoint_->post_send(request));
+    return hand_over(request, pieces.bytes());
 }
 
 DAT_RETURN Ep::post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
@@ -77,8 +103,7 @@ DAT_RETURN Ep::post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
-    discard(own_request_queue_);
-    return to_return(endpoint_->post_send(request));
+    return hand_over(request, pieces.bytes());
 }
 
 DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
@@ -91,7 +116,11 @@ DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT
     if (endpoint_->state() == EndpointState::Unconnected) settle();
     const Segments pieces(iov, segments);
     discard(own_recv_queue_);
-    return to_return(endpoint_->post_receive({.context = cookie.as_64, .sges = pieces.span()}));
+    if (const Status status = endpoint_->post_receive({.context = cookie.as_64, .sges = pieces.span()}); !status.ok())
+        return to_return(status);
+    counters.add(DCNT_EP_POST_RECV);
+    counters.add(DCNT_EP_POST_RECV_DATA, pieces.bytes());
+    return success;
 }
 
 DAT_RETURN Ep::bind(MemoryWindow& window, backend::BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept {
