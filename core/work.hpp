@@ -42,6 +42,11 @@ enum class Opcode : std::uint8_t {
     CompareSwap,
 };
 
+/// Those that change a word and bring back what it was.
+constexpr bool is_fetching_atomic(Opcode opcode) noexcept {
+    return opcode == Opcode::FetchAdd || opcode == Opcode::CompareSwap;
+}
+
 /// How far a flush pushes written data at the peer.
 enum class FlushTarget : std::uint8_t {
     Visibility,   ///< every observer there sees them

@@ -20,8 +20,9 @@ Status Endpoint::check(const EndpointAttributes& attributes, const DeviceAttribu
     if (attributes.max_transfer_bytes > limits.max_transfer_bytes)
         return {Code::InvalidTransferSize, "maximum transfer size"};
     if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
-    if (attributes.reliability == Reliability::Unreliable && attributes.access.remote_read)
-        return {Code::InvalidRdmaRead, "RDMA read on an unreliable endpoint"};
+    if (attributes.reliability == Reliability::Unreliable &&
+        (attributes.access.remote_read || attributes.access.remote_atomic))
+        return {Code::InvalidRdmaRead, "RDMA that is answered on an unreliable endpoint"};
     return {};
 }
 

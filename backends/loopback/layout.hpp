@@ -28,10 +28,12 @@ enum class SlotKind : std::uint8_t {
     NoReceive,      ///< a message for which no receive was posted
     WriteRefused,   ///< an RDMA write without immediate data was refused by the target's protection
     ReadRefused,
-    AgentWrite,   ///< the target copies from the area into its region
-    AgentRead,    ///< the target copies from its region into the area
-    AgentAtomic,  ///< the target stores 8 bytes
-    AgentFlush,   ///< the target makes a range durable
+    AgentWrite,     ///< the target copies from the area into its region
+    AgentRead,      ///< the target copies from its region into the area
+    AgentAtomic,    ///< the target stores 8 bytes
+    AgentFlush,     ///< the target makes a range durable
+    AgentFetchAdd,  ///< the target adds to 8 bytes, and puts what was there into the area
+    AgentCompareSwap,
 };
 
 namespace slot_flags {
@@ -58,7 +60,8 @@ struct OfferedMemory {
 /// Payload of the Agent kinds.
 struct AgentTransfer {
     std::uint64_t address;
-    std::uint64_t value;  ///< AgentAtomic: what is stored; AgentFlush: the length of the range
+    std::uint64_t value;    ///< atomics: what is stored or added; AgentFlush: the length of the range
+    std::uint64_t compare;  ///< AgentCompareSwap
     std::uint32_t key;
     std::uint32_t offset;  ///< into the area
 };
@@ -156,6 +159,7 @@ inline constexpr std::uint32_t local_write = 4;      ///< the owner may write, a
 inline constexpr std::uint32_t mappable = 8;         ///< a file stands behind the pages that peers can map
 inline constexpr std::uint32_t writable_pages = 16;  ///< the pages themselves can be written
 inline constexpr std::uint32_t window = 32;          ///< a part of a region, for peers
+inline constexpr std::uint32_t remote_atomic = 64;
 }  // namespace region_flags
 
 /// A registered region, or what a window shows. Only the owner can write the table: peers map it read-only, and a seal

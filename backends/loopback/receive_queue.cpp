@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/receive_queue.hpp"
 
+#include "backends/loopback/atomic_word.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "core/log.hpp"
 
@@ -20,6 +21,16 @@ CompletedOperation received_operation(SlotKind kind) noexcept {
 
 bool takes_receive(SlotKind kind) noexcept {
     return kind == SlotKind::Message || kind == SlotKind::Offer || is_write(kind);
+}
+
+/// What the order of an agent needs of the region.
+RemoteUse use_of(SlotKind kind) noexcept {
+    switch (kind) {
+        case SlotKind::AgentRead: return RemoteUse::Read;
+        case SlotKind::AgentFetchAdd:
+        case SlotKind::AgentCompareSwap: return RemoteUse::Atomic;
+        default: return RemoteUse::Write;
+    }
 }
 
 wire::AgentTransfer agent_order(const wire::Slot& slot) noexcept {
@@ -219,7 +230,9 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
             return endpoint_.raise(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
         case SlotKind::AgentWrite:
         case SlotKind::AgentRead:
-        case SlotKind::AgentAtomic: return serve_agent_order(arrival, slot);
+        case SlotKind::AgentAtomic:
+        case SlotKind::AgentFetchAdd:
+        case SlotKind::AgentCompareSwap: return serve_agent_order(arrival, slot);
         case SlotKind::AgentFlush: return finish_flush(slot);
     }
     endpoint_.request_break();  // a kind that does not exist: the peer does not keep to the protocol
@@ -304,7 +317,7 @@ void ReceiveQueue::report_fault(wire::Fault fault) noexcept {
 }
 
 void ReceiveQueue::refuse_order(RemoteUse use) noexcept {
-    if (use == RemoteUse::Write)
+    if (use == RemoteUse::Write || use == RemoteUse::Atomic)
         endpoint_.raise(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
     else
         endpoint_.raise(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
@@ -327,21 +340,22 @@ void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
 /// region may have changed.
 void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept {
     const wire::AgentTransfer order = agent_order(slot);
-    const bool atomic = arrival.kind == SlotKind::AgentAtomic;
-    const bool read = arrival.kind == SlotKind::AgentRead;
-    if (atomic ? arrival.length != 8 || order.address % 8 != 0
-               : arrival.length > wire::fragment_bytes || order.offset > wire::area_bytes - arrival.length)
+    const bool word = arrival.kind != SlotKind::AgentRead && arrival.kind != SlotKind::AgentWrite;
+    if (arrival.length > wire::fragment_bytes || order.offset > wire::area_bytes - arrival.length ||
+        (word && (arrival.length != 8 || order.address % 8 != 0)))
         return endpoint_.request_break();
-    const RemoteUse use = read ? RemoteUse::Read : RemoteUse::Write;
+    const RemoteUse use = use_of(arrival.kind);
     if (!endpoint_.peer_may_access(use, order.key, order.address, arrival.length)) return refuse_order(use);
     auto* target = reinterpret_cast<std::byte*>(order.address);
     std::byte* area = connection_->incoming_area() + order.offset;
-    if (atomic)
-        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(target)).store(order.value, std::memory_order_release);
-    else if (read)
-        std::memcpy(area, target, arrival.length);
-    else
-        std::memcpy(target, area, arrival.length);
+    const auto give_back = [area](std::uint64_t old) { std::memcpy(area, &old, sizeof old); };
+    switch (arrival.kind) {
+        case SlotKind::AgentWrite: std::memcpy(target, area, arrival.length); break;
+        case SlotKind::AgentRead: std::memcpy(area, target, arrival.length); break;
+        case SlotKind::AgentFetchAdd: give_back(fetch_add(target, order.value)); break;
+        case SlotKind::AgentCompareSwap: give_back(compare_swap(target, order.compare, order.value)); break;
+        default: atomic_word(target).store(order.value, std::memory_order_release);
+    }
 }
 
 }  // namespace viaduct::loopback

@@ -18,7 +18,8 @@ std::uint32_t region_flags(std::uint32_t memory, Access access) noexcept {
     const bool local_write = access.local_write && (memory & wire::region_flags::writable_pages) != 0;
     return memory | (local_write ? wire::region_flags::local_write : 0) |
            (access.remote_write ? wire::region_flags::remote_write : 0) |
-           (access.remote_read ? wire::region_flags::remote_read : 0);
+           (access.remote_read ? wire::region_flags::remote_read : 0) |
+           (access.remote_atomic ? wire::region_flags::remote_atomic : 0);
 }
 
 std::uint32_t window_flags(std::uint32_t region, Access access) noexcept {

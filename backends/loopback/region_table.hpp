@@ -18,7 +18,7 @@
 namespace viaduct::loopback {
 
 /// What a peer wants with a region.
-enum class RemoteUse : std::uint8_t { Write, Read, Flush };
+enum class RemoteUse : std::uint8_t { Write, Read, Flush, Atomic };
 
 /// What one look at a table entry says. The values were consistent at the time of the look.
 struct RegionView {
@@ -36,7 +36,8 @@ struct RegionView {
 
     /// Whether peers can map it: a file stands behind it, and it is open to them as a whole.
     bool is_mappable() const noexcept {
-        constexpr std::uint32_t open = wire::region_flags::remote_write | wire::region_flags::remote_read;
+        constexpr std::uint32_t open =
+            wire::region_flags::remote_write | wire::region_flags::remote_read | wire::region_flags::remote_atomic;
         return has_file() && (flags & open) != 0 && (flags & wire::region_flags::window) == 0;
     }
 
@@ -50,13 +51,23 @@ struct RegionView {
     /// both the endpoint and the region accept the use, `through` this connection.
     bool allows(RemoteUse use, Access accepted, std::uint32_t of_domain, std::uint32_t through, std::uint64_t address,
                 std::uint64_t bytes) const noexcept {
+        return accepts(use, accepted) && domain == of_domain && (only_through == 0 || only_through == through + 1) &&
+               covers(address, bytes) && (use != RemoteUse::Atomic || address % 8 == 0);
+    }
+
+private:
+    bool accepts(RemoteUse use, Access accepted) const noexcept {
         const auto has = [this](std::uint32_t wanted) { return (flags & wanted) == wanted; };
-        const bool write =
-            accepted.remote_write && has(wire::region_flags::remote_write | wire::region_flags::writable_pages);
+        const bool writable = has(wire::region_flags::writable_pages);
+        const bool write = accepted.remote_write && writable && has(wire::region_flags::remote_write);
         const bool read = accepted.remote_read && has(wire::region_flags::remote_read);
-        const bool accepts = use == RemoteUse::Flush ? write || read : use == RemoteUse::Read ? read : write;
-        return accepts && domain == of_domain && (only_through == 0 || only_through == through + 1) &&
-               covers(address, bytes);
+        switch (use) {
+            case RemoteUse::Write: return write;
+            case RemoteUse::Read: return read;
+            case RemoteUse::Flush: return write || read;
+            case RemoteUse::Atomic: return accepted.remote_atomic && writable && has(wire::region_flags::remote_atomic);
+        }
+        return false;
     }
 };
 

@@ -76,7 +76,9 @@ bool get_attributes(const WireAttributes& source, EndpointAttributes& target) no
     target.reliability = static_cast<Reliability>(source.reliability);
     target.max_transfer_bytes = source.max_transfer_bytes;
     target.qos = source.qos;
-    target.access = {.remote_write = source.remote_write != 0, .remote_read = source.remote_read != 0};
+    target.access = {.remote_write = source.remote_write != 0,
+                     .remote_read = source.remote_read != 0,
+                     .remote_atomic = source.remote_atomic != 0};
     return true;
 }
 
@@ -171,6 +173,8 @@ HandshakeMessage make_handshake(MessageType type, const InstanceInfo& instance, 
         .qos = attributes.qos,
         .remote_write = attributes.access.remote_write,
         .remote_read = attributes.access.remote_read,
+        .remote_atomic = attributes.access.remote_atomic,
+        .reserved = 0,
     };
     set_bytes(message.private_data, private_data.span());
     return message;

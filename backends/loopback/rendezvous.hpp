@@ -46,6 +46,8 @@ struct WireAttributes {
     std::uint64_t qos;
     std::uint32_t remote_write;
     std::uint32_t remote_read;
+    std::uint32_t remote_atomic;
+    std::uint32_t reserved;
 };
 
 /// Connect and the answers to it.

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 
+#include "backends/loopback/atomic_word.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/send_queue.hpp"
 
@@ -58,9 +59,9 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
         case Opcode::BindWindow: return bind(operation);
         case Opcode::RdmaWrite:
         case Opcode::RdmaRead:
-        case Opcode::AtomicWrite: break;
+        case Opcode::AtomicWrite:
         case Opcode::FetchAdd:
-        case Opcode::CompareSwap: return fail(operation, CompletionCode::LocalFormat);
+        case Opcode::CompareSwap: break;
     }
     return rdma(operation);
 }
@@ -153,7 +154,7 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
     const bool with_notice = request.with_immediate && request.opcode == Opcode::RdmaWrite;
     if (operation.awaiting) return await_agent(operation);
     if (!operation.started) {
-        if (request.opcode == Opcode::RdmaRead && reliability() == Reliability::Unreliable)
+        if (fetches(request.opcode) && reliability() == Reliability::Unreliable)
             return fail(operation, CompletionCode::LocalFormat);
         if (request.opcode == Opcode::AtomicWrite && request.remote.address % 8 != 0)
             return fail(operation, CompletionCode::LocalFormat);
@@ -180,7 +181,7 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
 CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcept {
     if (operation.total > endpoint_.max_transfer_bytes()) return CompletionCode::LocalLength;
     if (operation.request->opcode == Opcode::AtomicWrite) return CompletionCode::Success;  // its value was taken before
-    const bool written = operation.request->opcode == Opcode::RdmaRead;
+    const bool written = fetches(operation.request->opcode);
     for (const Sge& sge : operation.request->sges)
         if (!endpoint_.may_use(sge, written)) return CompletionCode::LocalProtection;
     return CompletionCode::Success;
@@ -192,6 +193,7 @@ bool SendQueue::may_access(const RegionView& region, const Operation& operation)
     const bool flush = request.opcode == Opcode::Flush;
     RemoteUse use = flush ? RemoteUse::Flush : RemoteUse::Write;
     if (request.opcode == Opcode::RdmaRead) use = RemoteUse::Read;
+    if (is_fetching_atomic(request.opcode)) use = RemoteUse::Atomic;
     return region.allows(use, connection_->remote_attributes().access, connection_->peer_domain(),
                          connection_->peer_number(), request.remote.address,
                          flush ? request.flush_bytes : operation.total);
@@ -207,15 +209,19 @@ SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& r
         transfer_directly(operation, target);
         return Outcome::Finished;
     }
-    if (connection_->peer().process_vm() && operation.request->opcode != Opcode::AtomicWrite)
-        return transfer_by_kernel(operation);
+    if (connection_->peer().process_vm() && !is_atomic(operation.request->opcode)) return transfer_by_kernel(operation);
     return transfer_by_agent(operation);
 }
 
 void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexcept {
     const SendRequest& request = *operation.request;
     if (request.opcode == Opcode::AtomicWrite) {
-        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(target)).store(operation.value, std::memory_order_release);
+        atomic_word(target).store(operation.value, std::memory_order_release);
+    } else if (is_fetching_atomic(request.opcode)) {
+        const std::uint64_t old = request.opcode == Opcode::FetchAdd
+                                      ? fetch_add(target, request.add)
+                                      : compare_swap(target, request.compare, request.swap);
+        std::memcpy(request.sges[0].address, &old, sizeof old);
     } else {
         target += operation.moved;
         for_stretch(request.sges, operation.moved, operation.total - operation.moved,
@@ -248,40 +254,61 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
     }
 }
 
-/// The last resort, and the way of atomic writes to memory that is not mapped here.
+/// The last resort, and the way of atomic operations on memory that is not mapped here.
 SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
-    const SendRequest& request = *operation.request;
-    const bool read = request.opcode == Opcode::RdmaRead;
+    const bool fetched = fetches(operation.request->opcode);
     expect_ring();
     do {
         const std::uint32_t length = next_fragment(operation.total, operation.moved);
-        std::uint32_t offset = 0;
-        if (!have_slot()) return Outcome::Blocked;
-        wire::AgentTransfer order{request.remote.address + operation.moved, operation.value, request.remote.key, 0};
-        SlotKind kind = SlotKind::AgentAtomic;
-        if (request.opcode != Opcode::AtomicWrite) {
-            if (!place_in_area(length, offset)) return Outcome::Blocked;
-            kind = read ? SlotKind::AgentRead : SlotKind::AgentWrite;
-            if (!read) gather(request.sges, operation.moved, connection_->outgoing_area() + offset, length);
-        }
-        order.offset = operation.area_offset = offset;
-        wire::Slot& slot = next_slot();
-        set_payload(slot, order);
-        publish(slot, kind, wire::slot_flags::acknowledge, length, 0);
+        if (!have_slot() || !place_order(operation, length)) return Outcome::Blocked;
         operation.by_agent = true;
-        if (!read) operation.moved += length;
-    } while (!read && operation.moved < operation.total);
+        if (!fetched) operation.moved += length;
+    } while (!fetched && operation.moved < operation.total);
     operation.last_slot = next_;
     operation.awaiting = true;
     connection_->ring_peer();
     return Outcome::Blocked;
 }
 
+/// Writes what the agent shall do with the next `length` bytes. False: the area has no room.
+bool SendQueue::place_order(Operation& operation, std::uint32_t length) noexcept {
+    const SendRequest& request = *operation.request;
+    wire::AgentTransfer order{.address = request.remote.address + operation.moved,
+                              .value = operation.value,
+                              .compare = 0,
+                              .key = request.remote.key,
+                              .offset = 0};
+    if (request.opcode != Opcode::AtomicWrite && !place_in_area(length, order.offset)) return false;
+    operation.area_offset = order.offset;
+    SlotKind kind = SlotKind::AgentAtomic;
+    switch (request.opcode) {
+        case Opcode::RdmaRead: kind = SlotKind::AgentRead; break;
+        case Opcode::RdmaWrite:
+            kind = SlotKind::AgentWrite;
+            gather(request.sges, operation.moved, connection_->outgoing_area() + order.offset, length);
+            break;
+        case Opcode::FetchAdd:
+            kind = SlotKind::AgentFetchAdd;
+            order.value = request.add;
+            break;
+        case Opcode::CompareSwap:
+            kind = SlotKind::AgentCompareSwap;
+            order.value = request.swap;
+            order.compare = request.compare;
+            break;
+        default: break;
+    }
+    wire::Slot& slot = next_slot();
+    set_payload(slot, order);
+    publish(slot, kind, wire::slot_flags::acknowledge, length, 0);
+    return true;
+}
+
 SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
     read_consumed();
     if (!is_consumed(operation.last_slot)) return Outcome::Blocked;
     operation.awaiting = false;
-    if (operation.request->opcode == Opcode::RdmaRead) {
+    if (fetches(operation.request->opcode)) {
         const std::uint32_t length = next_fragment(operation.total, operation.moved);
         scatter(operation.request->sges, operation.moved, connection_->outgoing_area() + operation.area_offset, length);
         operation.moved += length;
@@ -301,7 +328,11 @@ SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     if (!have_slot()) return Outcome::Blocked;
     expect_ring();
     wire::Slot& slot = next_slot();
-    set_payload(slot, wire::AgentTransfer{request.remote.address, request.flush_bytes, request.remote.key, 0});
+    set_payload(slot, wire::AgentTransfer{.address = request.remote.address,
+                                          .value = request.flush_bytes,
+                                          .compare = 0,
+                                          .key = request.remote.key,
+                                          .offset = 0});
     publish(slot, SlotKind::AgentFlush, wire::slot_flags::acknowledge, 0, 0);
     operation.last_slot = next_;
     operation.awaiting = true;

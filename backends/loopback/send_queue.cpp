@@ -45,10 +45,10 @@ Status SendQueue::post(const SendRequest& request) {
     operation.request = &request;
     operation.total = total_length(request.sges);
     operation.code = request.fault;
-    if (request.opcode == Opcode::AtomicWrite) {
+    if (is_atomic(request.opcode)) {
         if (request.sges.size() != 1 || operation.total != sizeof operation.value)
             operation.code = CompletionCode::LocalLength;
-        else
+        else if (request.opcode == Opcode::AtomicWrite)
             std::memcpy(&operation.value, request.sges[0].address, sizeof operation.value);
     }
     if (connection_ == nullptr) {

@@ -58,6 +58,13 @@ private:
             return operation;
         }
     };
+    static bool is_atomic(Opcode opcode) noexcept {
+        return opcode == Opcode::AtomicWrite || is_fetching_atomic(opcode);
+    }
+
+    /// Whether data come back from the peer.
+    static bool fetches(Opcode opcode) noexcept { return opcode == Opcode::RdmaRead || is_fetching_atomic(opcode); }
+
     enum class Outcome { Finished, Blocked, InFlight };
     enum class Credit { Taken, Missing, Awaited };
 
@@ -71,6 +78,7 @@ private:
     void transfer_directly(Operation& operation, std::byte* target) noexcept;
     Outcome transfer_by_kernel(Operation& operation) noexcept;
     Outcome transfer_by_agent(Operation& operation) noexcept;
+    bool place_order(Operation& operation, std::uint32_t length) noexcept;
     Outcome await_agent(Operation& operation) noexcept;
     Outcome flush(Operation& operation) noexcept;
     Outcome await_answer(Operation& operation) noexcept;

@@ -38,7 +38,7 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
     for (const Interface& interface : interfaces) attributes.local_hosts.push_back(interface.host);
     attributes.capabilities = {.unreliable = nic.has_unreliable(),
                                .atomic_write = false,
-                               .atomics = false,
+                               .atomics = limits.atomic_cap != IBV_ATOMIC_NONE,
                                .peer_to_peer = true,
                                .shared_receive_queues = limits.max_srq > 0,
                                .resizes_shared_receives = (limits.device_cap_flags & IBV_DEVICE_SRQ_RESIZE) != 0,
@@ -131,8 +131,8 @@ Status Device::check(const EndpointAttributes& attributes) const noexcept {
     if (attributes.max_transfer_bytes > attributes_.max_transfer_bytes)
         return {Code::InvalidTransferSize, "maximum transfer size"};
     if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
-    if (attributes.access.remote_read && unreliable)
-        return {Code::InvalidRdmaRead, "RDMA read on an unreliable endpoint"};
+    if ((attributes.access.remote_read || attributes.access.remote_atomic) && unreliable)
+        return {Code::InvalidRdmaRead, "RDMA that is answered on an unreliable endpoint"};
     return {};
 }
 

@@ -15,6 +15,7 @@ constexpr std::uint8_t breaks_bit = 4;
 constexpr std::uint8_t silent_bit = 8;
 constexpr std::uint8_t remote_write_bit = 16;
 constexpr std::uint8_t remote_read_bit = 32;
+constexpr std::uint8_t remote_atomic_bit = 64;
 
 std::uint8_t pack(const EndpointAttributes& attributes) noexcept {
     auto bits = static_cast<std::uint8_t>(attributes.reliability);
@@ -22,6 +23,7 @@ std::uint8_t pack(const EndpointAttributes& attributes) noexcept {
     if (attributes.refused_write == RefusedWrite::Silent) bits |= silent_bit;
     if (attributes.access.remote_write) bits |= remote_write_bit;
     if (attributes.access.remote_read) bits |= remote_read_bit;
+    if (attributes.access.remote_atomic) bits |= remote_atomic_bit;
     return bits;
 }
 
@@ -31,7 +33,9 @@ EndpointAttributes unpack(std::uint8_t bits, std::uint32_t max_transfer_bytes) n
             .refused_write = (bits & silent_bit) != 0 ? RefusedWrite::Silent : RefusedWrite::Reported,
             .max_transfer_bytes = max_transfer_bytes,
             .qos = 0,
-            .access = {.remote_write = (bits & remote_write_bit) != 0, .remote_read = (bits & remote_read_bit) != 0}};
+            .access = {.remote_write = (bits & remote_write_bit) != 0,
+                       .remote_read = (bits & remote_read_bit) != 0,
+                       .remote_atomic = (bits & remote_atomic_bit) != 0}};
 }
 
 /// Whether it goes along with a request to connect.
@@ -84,7 +88,7 @@ EndpointAttributes Greeting::stock_attributes() noexcept {
             .refused_write = RefusedWrite::Reported,
             .max_transfer_bytes = 0,
             .qos = 0,
-            .access = {.remote_write = true, .remote_read = true}};
+            .access = {.remote_write = true, .remote_read = true, .remote_atomic = true}};
 }
 
 void EncodedGreeting::append(std::span<const std::uint8_t> bytes) noexcept {

@@ -55,6 +55,7 @@ Status QueuePair::initialize(rdma_cm_id* id, Access access) noexcept {
     attributes.qp_access_flags = 0;
     if (access.remote_write) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
     if (access.remote_read && reliable_) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
+    if (access.remote_atomic && reliable_) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
     return change(attributes, mask);
 }
 

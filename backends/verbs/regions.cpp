@@ -17,12 +17,13 @@ namespace {
 /// No region of this process has it: 0 is reserved on InfiniBand devices that have it at all.
 constexpr std::uint32_t refused_key = 0;
 
-/// The hardware grants remote writes only to those regions that it may write for their owner as well.
+/// The hardware grants remote writes and atomics only to those regions that it may write for their owner as well.
 int flags_of(Access access) noexcept {
     int flags = 0;
-    if (access.local_write || access.remote_write) flags |= IBV_ACCESS_LOCAL_WRITE;
+    if (access.local_write || access.remote_write || access.remote_atomic) flags |= IBV_ACCESS_LOCAL_WRITE;
     if (access.remote_write) flags |= IBV_ACCESS_REMOTE_WRITE;
     if (access.remote_read) flags |= IBV_ACCESS_REMOTE_READ;
+    if (access.remote_atomic) flags |= IBV_ACCESS_REMOTE_ATOMIC;
     return flags;
 }
 

@@ -13,6 +13,8 @@
 namespace viaduct::verbs {
 namespace {
 
+constexpr SendRequest nothing;
+
 CompletedOperation operation_of(Opcode opcode) noexcept {
     switch (opcode) {
         case Opcode::Send: return CompletedOperation::Send;
@@ -75,7 +77,8 @@ bool SendQueue::wants_signal(const SendRequest& request) noexcept {
 
 Pieces SendQueue::pieces_of(const SendRequest& request) const noexcept {
     if (request.opcode != Opcode::Flush)
-        return Pieces(request.sges, request.opcode == Opcode::RdmaRead, device_.nic().regions());
+        return Pieces(request.sges, request.opcode == Opcode::RdmaRead || is_fetching_atomic(request.opcode),
+                      device_.nic().regions());
     return request.flush_bytes == 0 ? Pieces() : Pieces(domain_->scratch(flush_reads(request)));
 }
 
@@ -88,15 +91,34 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     if (!reliable_ && !plain && !atomic) return CompletionCode::LocalFormat;
     if (request.with_immediate && !plain) return CompletionCode::LocalFormat;
     if (request.opcode == Opcode::Flush && !request.sges.empty()) return CompletionCode::LocalFormat;
-    if (!atomic) {
-        if (reliable_) return CompletionCode::Success;
-        const bool usable = std::ranges::all_of(
-            request.sges, [this](const Sge& piece) { return device_.nic().regions().may_use(piece, false, *domain_); });
-        // An error would end an unreliable connection as well.
-        return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
+    const bool fetching = is_fetching_atomic(request.opcode);
+    if (fetching && !device_.attributes().capabilities.atomics) return CompletionCode::LocalFormat;
+    if (atomic || fetching) {
+        if (bytes != 8 || request.sges.size() != 1) return CompletionCode::LocalLength;
+        if (request.remote.address % 8 == 0) return CompletionCode::Success;
+        // Some devices have the target refuse it, others do not even take the request.
+        return fetching ? CompletionCode::RemoteProtection : CompletionCode::LocalFormat;
     }
-    if (request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
-    return bytes == 8 && request.sges.size() == 1 ? CompletionCode::Success : CompletionCode::LocalLength;
+    if (reliable_) return CompletionCode::Success;
+    const bool usable = std::ranges::all_of(
+        request.sges, [this](const Sge& piece) { return device_.nic().regions().may_use(piece, false, *domain_); });
+    // An error would end an unreliable connection as well.
+    return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
+}
+
+/// Where the operation finds the peer's memory, and what it does there.
+[[gnu::always_inline]] inline void SendQueue::describe_target(const SendRequest& request, ibv_send_wr& work) noexcept {
+    const RemoteAddress place = place_of(request);
+    if (is_fetching_atomic(request.opcode)) [[unlikely]] {
+        const bool adds = request.opcode == Opcode::FetchAdd;
+        work.wr.atomic = {.remote_addr = place.address,
+                          .compare_add = adds ? request.add : request.compare,
+                          .swap = adds ? 0 : request.swap,
+                          .rkey = place.key};
+        return;
+    }
+    work.wr.rdma.remote_addr = place.address;
+    work.wr.rdma.rkey = place.key;
 }
 
 /// A faulty request becomes a write of nothing: it takes its turn in the hardware and moves no data.
@@ -114,9 +136,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     work.send_flags = (request.fence || atomic ? IBV_SEND_FENCE : 0) | (atomic && !faulty ? IBV_SEND_INLINE : 0) |
                       (signal ? IBV_SEND_SIGNALED : 0) | (request.solicited && !faulty ? IBV_SEND_SOLICITED : 0);
     work.imm_data = htonl(request.immediate);
-    const RemoteAddress place = faulty ? RemoteAddress{} : place_of(request);
-    work.wr.rdma.remote_addr = place.address;
-    work.wr.rdma.rkey = place.key;
+    describe_target(faulty ? nothing : request, work);
     if (const Status status = completions().reserve(); !status.ok()) return status;
     push();
     ibv_send_wr* refused = nullptr;

@@ -24,6 +24,7 @@ private:
     Status post(const SendRequest& request) noexcept;
     Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept;
     CompletionCode check(const SendRequest& request, std::uint64_t bytes) const noexcept;
+    static void describe_target(const SendRequest& request, ibv_send_wr& work) noexcept;
     bool reliable() const noexcept { return reliable_; }
     bool wants_signal(const SendRequest& request) noexcept;
     Pieces pieces_of(const SendRequest& request) const noexcept;

@@ -33,6 +33,12 @@ bool is_remote(CompletionCode code) noexcept {
     return code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation;
 }
 
+/// Operations whose initiators wait for data, and so learn what became of them.
+bool is_answered(CompletedOperation operation) noexcept {
+    return operation == CompletedOperation::RdmaRead || operation == CompletedOperation::Flush ||
+           operation == CompletedOperation::FetchAdd || operation == CompletedOperation::CompareSwap;
+}
+
 }  // namespace
 
 WorkQueue::WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQueueInit& init)
@@ -121,8 +127,7 @@ CompletionCode WorkQueue::code_of_receive(const Slot& slot, const ibv_wc& result
 
 void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code,
                          Completion& completion) const noexcept {
-    if (kind_ == QueueKind::Send && translation_.silent && is_remote(code) &&
-        slot.operation != CompletedOperation::RdmaRead && slot.operation != CompletedOperation::Flush)
+    if (kind_ == QueueKind::Send && translation_.silent && is_remote(code) && !is_answered(slot.operation))
         code = CompletionCode::Success;
     completion = {.context = slot.context,
                   .endpoint_context = endpoint_context_,

@@ -32,7 +32,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: both sides learn each other's addres
     Port client(near, {.reliability = Reliability::ReliableDelivery, .max_transfer_bytes = 5000});
     Port server(far, {.reliability = Reliability::ReliableDelivery,
                       .max_transfer_bytes = 5000,
-                      .access = {.remote_write = false, .remote_read = true}});
+                      .access = {.remote_write = false, .remote_read = true, .remote_atomic = true}});
     auto parameters = parameters_for(near, far.address("service"));
     parameters.private_data = private_data_of("hello");
     must(client.endpoint->connect(parameters));

@@ -122,8 +122,9 @@ Status Device::check(const EndpointAttributes& attributes) const noexcept {
     if (attributes.max_transfer_bytes > attributes_.max_transfer_bytes)
         return {Code::InvalidTransferSize, "maximum transfer size"};
     if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
-    if (attributes.access.remote_read && attributes.reliability == Reliability::Unreliable)
-        return {Code::InvalidRdmaRead, "RDMA read on an unreliable endpoint"};
+    if ((attributes.access.remote_read || attributes.access.remote_atomic) &&
+        attributes.reliability == Reliability::Unreliable)
+        return {Code::InvalidRdmaRead, "RDMA that is answered on an unreliable endpoint"};
     return {};
 }
 

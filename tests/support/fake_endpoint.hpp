@@ -55,6 +55,7 @@ private:
     Outcome send_message(const PostedSend& send);
     Outcome write(const PostedSend& send);
     Outcome read(const PostedSend& send);
+    Outcome exchange(const PostedSend& send);
     Outcome flush(const PostedSend& send);
     Outcome show(const PostedSend& send);
     bool may_show(const PostedSend& send) const noexcept;

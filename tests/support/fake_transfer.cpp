@@ -162,7 +162,7 @@ Endpoint::Outcome Endpoint::execute(const PostedSend& send) {
         case Opcode::Flush: return flush(send);
         case Opcode::BindWindow: return show(send);
         case Opcode::FetchAdd:
-        case Opcode::CompareSwap: break;
+        case Opcode::CompareSwap: return exchange(send);
     }
     return {.code = CompletionCode::LocalFormat, .breaks = reliable()};
 }
@@ -210,6 +210,22 @@ Endpoint::Outcome Endpoint::read(const PostedSend& send) {
         return {.code = CompletionCode::RemoteProtection, .breaks = true};
     }
     scatter(bytes_at(send.request.remote, send.bytes), send.pieces);
+    return {};
+}
+
+Endpoint::Outcome Endpoint::exchange(const PostedSend& send) {
+    const SendRequest& request = send.request;
+    if (request.remote.address % 8 != 0 || !peer_->grants(request, send.bytes)) {
+        peer_->report(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
+        return {.code = CompletionCode::RemoteProtection, .breaks = true};
+    }
+    const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(request.remote.address));
+    std::uint64_t old = request.compare;
+    if (request.opcode == Opcode::FetchAdd)
+        old = word.fetch_add(request.add);
+    else
+        word.compare_exchange_strong(old, request.swap);
+    scatter(std::as_bytes(std::span(&old, 1)), send.pieces);
     return {};
 }
 
@@ -304,7 +320,8 @@ std::uint64_t Endpoint::max_transfer_bytes() const noexcept {
 CompletionCode Endpoint::check(const PostedSend& send) const noexcept {
     const SendRequest& request = send.request;
     if (request.fault != CompletionCode::Success) return request.fault;
-    const bool reads = request.opcode == Opcode::RdmaRead;
+    const bool fetches = is_fetching_atomic(request.opcode);
+    const bool reads = request.opcode == Opcode::RdmaRead || fetches;
     const bool atomic = request.opcode == Opcode::AtomicWrite;
     const bool flushes = request.opcode == Opcode::Flush;
     const bool invalidates = request.opcode == Opcode::SendInvalidate;
@@ -312,7 +329,7 @@ CompletionCode Endpoint::check(const PostedSend& send) const noexcept {
     if (request.with_immediate && (reads || atomic || flushes || invalidates)) return CompletionCode::LocalFormat;
     if (flushes && !send.pieces.empty()) return CompletionCode::LocalFormat;
     if (atomic && request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
-    if (atomic && send.bytes != 8) return CompletionCode::LocalLength;
+    if ((atomic || fetches) && (send.bytes != 8 || send.pieces.size() != 1)) return CompletionCode::LocalLength;
     if (send.bytes > max_transfer_bytes()) return CompletionCode::LocalLength;
     for (const Sge& piece : send.pieces)
         if (!may_use(piece, reads, *domain_)) return CompletionCode::LocalProtection;
@@ -345,9 +362,11 @@ bool Endpoint::grants(const SendRequest& request, std::uint64_t bytes) const noe
     const Region& region = *view.region;
     const bool may_read = view.access.remote_read && attributes_.access.remote_read;
     const bool may_write = view.access.remote_write && attributes_.access.remote_write;
-    const bool allowed = request.opcode == Opcode::RdmaRead ? may_read
-                         : request.opcode == Opcode::Flush  ? may_read || may_write
-                                                            : may_write && region.writable();
+    const bool may_exchange = view.access.remote_atomic && attributes_.access.remote_atomic;
+    const bool allowed = request.opcode == Opcode::RdmaRead   ? may_read
+                         : request.opcode == Opcode::Flush    ? may_read || may_write
+                         : is_fetching_atomic(request.opcode) ? may_exchange && region.writable()
+                                                              : may_write && region.writable();
     return allowed && (view.only_through == nullptr || view.only_through == this) && &region.device() == &device_ &&
            &region.domain() == domain_ && view.holds(request.remote.address, bytes);
 }

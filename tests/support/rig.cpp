@@ -219,6 +219,21 @@ SendRequest atomic_of(std::uint64_t context, const Sge& piece, const RemoteAddre
     return request_of(Opcode::AtomicWrite, context, piece, remote);
 }
 
+SendRequest fetch_add_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote,
+                         std::uint64_t add) noexcept {
+    SendRequest request = request_of(Opcode::FetchAdd, context, piece, remote);
+    request.add = add;
+    return request;
+}
+
+SendRequest compare_swap_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote, std::uint64_t compare,
+                            std::uint64_t swap) noexcept {
+    SendRequest request = request_of(Opcode::CompareSwap, context, piece, remote);
+    request.compare = compare;
+    request.swap = swap;
+    return request;
+}
+
 SendRequest flush_of(std::uint64_t context, const RemoteAddress& remote, std::uint64_t bytes,
                      FlushTarget target) noexcept {
     return {.context = context, .opcode = Opcode::Flush, .flush_to = target, .flush_bytes = bytes, .remote = remote};

@@ -140,6 +140,10 @@ SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept;
 SendRequest write_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
 SendRequest read_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
 SendRequest atomic_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
+SendRequest fetch_add_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote,
+                         std::uint64_t add) noexcept;
+SendRequest compare_swap_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote, std::uint64_t compare,
+                            std::uint64_t swap) noexcept;
 SendRequest flush_of(std::uint64_t context, const RemoteAddress& remote, std::uint64_t bytes,
                      FlushTarget target = FlushTarget::Visibility) noexcept;
 ReceiveRequest receive_of(std::uint64_t context, const Sge& piece) noexcept;
