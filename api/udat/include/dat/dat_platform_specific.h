@@ -1,0 +1,44 @@
+/*
+ * dat_platform_specific.h - the basic types of DAT 1.2 on Linux
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef DAT1_DAT_PLATFORM_SPECIFIC_H
+#define DAT1_DAT_PLATFORM_SPECIFIC_H 1
+
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+/* Tell how a call uses a parameter; they expand to nothing. */
+#ifndef IN
+#define IN
+#endif
+#ifndef OUT
+#define OUT
+#endif
+#ifndef INOUT
+#define INOUT
+#endif
+
+/* Buffers that begin on such a boundary, in bytes, are never slower than others. */
+#ifndef DAT_OPTIMAL_ALIGNMENT
+#define DAT_OPTIMAL_ALIGNMENT 256
+#endif
+
+typedef void* DAT_PVOID;
+typedef int DAT_COUNT;
+typedef uint32_t DAT_UINT32; /* integers are in the byte order of the host */
+typedef uint64_t DAT_UINT64;
+typedef unsigned long long DAT_UVERYLONG;
+typedef DAT_UINT64 DAT_PADDR;
+
+/* IA addresses are socket addresses. */
+#define DAT_AF_INET AF_INET
+#define DAT_AF_INET6 AF_INET6
+typedef struct sockaddr DAT_SOCK_ADDR;
+typedef struct sockaddr_in6 DAT_SOCK_ADDR6;
+
+#endif
