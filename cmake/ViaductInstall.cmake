@@ -4,12 +4,12 @@ include(CMakePackageConfigHelpers)
 
 set(VIADUCT_CORE_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR}/viaduct) # its headers are named "core/..."
 set(VIADUCT_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/Viaduct)
-set(VIADUCT_FRONTENDS vipl rpma dat2)
-set(VIADUCT_MODULES viaduct vipl librpma dat2) # of pkg-config
+set(VIADUCT_FRONTENDS vipl rpma dat2) # and dat, whose headers are beside those of dat2
+set(VIADUCT_MODULES viaduct vipl librpma dat2 dat) # of pkg-config
 set(VIADUCT_LIBRPMA_API_VERSION 1.2.0)
 
 target_compile_features(viaduct INTERFACE cxx_std_20)
-set_target_properties(viaduct ${VIADUCT_FRONTENDS} PROPERTIES INSTALL_RPATH "$ORIGIN")
+set_target_properties(viaduct ${VIADUCT_FRONTENDS} dat PROPERTIES INSTALL_RPATH "$ORIGIN")
 
 # librpma.h takes <infiniband/verbs.h> where there is one; what that declares is defined in libibverbs.
 find_library(VIADUCT_IBVERBS ibverbs)
@@ -21,7 +21,7 @@ if(VIADUCT_IBVERBS)
 endif()
 
 install(TARGETS viaduct EXPORT ViaductTargets INCLUDES DESTINATION ${VIADUCT_CORE_INCLUDEDIR})
-install(TARGETS ${VIADUCT_FRONTENDS} EXPORT ViaductTargets)
+install(TARGETS ${VIADUCT_FRONTENDS} dat EXPORT ViaductTargets)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core DESTINATION ${VIADUCT_CORE_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 foreach(frontend IN LISTS VIADUCT_FRONTENDS)

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints: their attributes have lengths of 64 bits in 1.2, and 2.0 has more parameters and states.
+#include "members.hpp"
+#include "triplets.hpp"
+
+using namespace viaduct::dat1;
+
+namespace {
+
+template <class To, class From>
+To attributes(const From& from) noexcept {
+    To to{};
+    EP_ATTR_MEMBERS(COPY)
+    return to;
+}
+
+bool fits(const DAT_EP_ATTR& attr) noexcept {
+    return attr.max_message_size <= max_length && attr.max_rdma_size <= max_length;
+}
+
+DAT_EP_STATE state_of(dat2::DAT_EP_STATE state) noexcept {
+    const bool new_in_2 = state > dat2::DAT_EP_STATE_COMPLETION_PENDING;  // connected, by one path or by several
+    return new_in_2 ? DAT_EP_STATE_CONNECTED : same<DAT_EP_STATE>(state);
+}
+
+DAT_EP_PARAM param_of(const dat2::DAT_EP_PARAM& from) noexcept {
+    DAT_EP_PARAM to{};
+    EP_PARAM_MEMBERS(COPY)
+    to.ep_state = state_of(from.ep_state);
+    to.ep_attr = attributes<DAT_EP_ATTR>(from.ep_attr);
+    return to;
+}
+
+dat2::DAT_EP_PARAM param_in_2(const DAT_EP_PARAM& from) noexcept {
+    dat2::DAT_EP_PARAM to{};
+    EP_PARAM_MEMBERS(COPY)
+    to.ep_state = same<dat2::DAT_EP_STATE>(from.ep_state);
+    to.ep_attr = attributes<dat2::DAT_EP_ATTR>(from.ep_attr);
+    return to;
+}
+
+/// 2.0 has the communicator before the local address; the attributes' bits are the same.
+constexpr dat2::DAT_EP_PARAM_MASK mask_in_2(DAT_EP_PARAM_MASK mask) noexcept {
+    return with_gap(mask & ~DAT_EP_FIELD_EP_ATTR_ALL, DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR, 1) |
+           (mask & DAT_EP_FIELD_EP_ATTR_ALL);
+}
+static_assert(mask_in_2(DAT_EP_FIELD_SRQ_HANDLE) == dat2::last_ep_field);
+
+/// Calls `create` with the attributes in the form of 2.0; they are the `place`-th argument.
+template <class Create>
+DAT_RETURN with_attributes(const DAT_EP_ATTR* attr, unsigned place, Create&& create) noexcept {
+    if (attr == nullptr) return create(nullptr);
+    if (!fits(*attr)) return bad_argument(place);
+    const auto translated = attributes<dat2::DAT_EP_ATTR>(*attr);
+    return create(&translated);
+}
+
+constexpr SegmentArguments post_arguments{.count = 2, .segments = 3};
+
+using PostRdma = decltype(dat2::dat2_ep_post_rdma_write);
+
+DAT_RETURN post_rdma(PostRdma* post, DAT_EP_HANDLE ep, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* local_iov,
+                     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer, DAT_COMPLETION_FLAGS flags) noexcept {
+    if (remote_buffer == nullptr) return pass(post, ep, num_segments, nullptr, cookie, nullptr, flags);
+    const auto remote = triplet_in_2(*remote_buffer);
+    return with_segments(num_segments, local_iov, post_arguments, [&](dat2::DAT_LMR_TRIPLET* local) {
+        return pass(post, ep, num_segments, local, cookie, &remote, flags);
+    });
+}
+
+}  // namespace
+
+DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
+                         DAT_EVD_HANDLE connect_evd, const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
+    return with_attributes(attr, 6, [&](const dat2::DAT_EP_ATTR* translated) {
+        return pass(dat2::dat2_ep_create, ia, pz, recv_evd, request_evd, connect_evd, translated, ep);
+    });
+}
+
+DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
+                                  DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd, DAT_SRQ_HANDLE srq,
+                                  const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
+    return with_attributes(attr, 7, [&](const dat2::DAT_EP_ATTR* translated) {
+        return pass(dat2::dat2_ep_create_with_srq, ia, pz, recv_evd, request_evd, connect_evd, srq, translated, ep);
+    });
+}
+
+DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
+    if ((mask & ~DAT_EP_FIELD_ALL) != 0) return bad_argument(2);
+    dat2::DAT_EP_PARAM translated{};
+    const DAT_RETURN result = pass(dat2::dat2_ep_query, ep, mask_in_2(mask), param != nullptr ? &translated : nullptr);
+    if (result == DAT_SUCCESS) *param = param_of(translated);
+    return result;
+}
+
+DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
+    if ((mask & ~DAT_EP_FIELD_ALL) != 0) return bad_argument(2);
+    if (param == nullptr) return pass(dat2::dat2_ep_modify, ep, mask_in_2(mask), nullptr);
+    constexpr DAT_EP_PARAM_MASK lengths = DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE | DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE;
+    if ((mask & lengths) != 0 && !fits(param->ep_attr)) return bad_argument(3);
+    const auto translated = param_in_2(*param);
+    return pass(dat2::dat2_ep_modify, ep, mask_in_2(mask), &translated);
+}
+
+DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) {
+    dat2::DAT_EP_STATE found{};
+    const DAT_RETURN result = pass(dat2::dat2_ep_get_status, ep, &found, recv_idle, request_idle);
+    if (result == DAT_SUCCESS && state != nullptr) *state = state_of(found);
+    return result;
+}
+
+DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
+                            DAT_COMPLETION_FLAGS flags) {
+    return with_segments(num_segments, local_iov, post_arguments, [&](dat2::DAT_LMR_TRIPLET* local) {
+        return pass(dat2::dat2_ep_post_send, ep, num_segments, local, cookie, flags);
+    });
+}
+
+DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
+                            DAT_COMPLETION_FLAGS flags) {
+    return with_segments(num_segments, local_iov, post_arguments, [&](dat2::DAT_LMR_TRIPLET* local) {
+        return pass(dat2::dat2_ep_post_recv, ep, num_segments, local, cookie, flags);
+    });
+}
+
+DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
+                                 DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer,
+                                 DAT_COMPLETION_FLAGS flags) {
+    return post_rdma(dat2::dat2_ep_post_rdma_read, ep, num_segments, local_iov, cookie, remote_buffer, flags);
+}
+
+DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
+                                  DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer,
+                                  DAT_COMPLETION_FLAGS flags) {
+    return post_rdma(dat2::dat2_ep_post_rdma_write, ep, num_segments, local_iov, cookie, remote_buffer, flags);
+}
+
+DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
+                             DAT_DTO_COOKIE cookie) {
+    return with_segments(num_segments, local_iov, post_arguments, [&](dat2::DAT_LMR_TRIPLET* local) {
+        return pass(dat2::dat2_srq_post_recv, srq, num_segments, local, cookie);
+    });
+}
+
+DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
+    const DAT_RETURN result = pass(dat2::dat2_srq_query, srq, mask, param);
+    if (result == DAT_SUCCESS && (mask & DAT_SRQ_FIELD_SRQ_STATE) != 0) {
+        const bool operational = same<dat2::DAT_SRQ_STATE>(param->srq_state) == dat2::DAT_SRQ_STATE_OPERATIONAL;
+        param->srq_state = operational ? DAT_SRQ_STATE_OPERATIONAL : DAT_SRQ_STATE_ERROR;
+    }
+    return result;
+}
+
+DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr) { return pass(dat2::dat2_cr_reject, cr, 0, nullptr); }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events, which 2.0 has made larger, and CNOs, which it has given file descriptors.
+#include "pass.hpp"
+
+using namespace viaduct::dat1;
+
+namespace {
+
+// But for DTO completions, what 1.2 has of an event's data is where 2.0 has it, too.
+static_assert(offsetof(DAT_CR_ARRIVAL_EVENT_DATA, cr_handle) == offsetof(dat2::DAT_CR_ARRIVAL_EVENT_DATA, cr_handle));
+static_assert(sizeof(DAT_CONNECTION_EVENT_DATA) == sizeof(dat2::DAT_CONNECTION_EVENT_DATA));
+static_assert(sizeof(DAT_RMR_BIND_COMPLETION_EVENT_DATA) == sizeof(dat2::DAT_RMR_BIND_COMPLETION_EVENT_DATA));
+static_assert(sizeof(DAT_ASYNCH_ERROR_EVENT_DATA) == sizeof(dat2::DAT_ASYNCH_ERROR_EVENT_DATA));
+static_assert(sizeof(DAT_EVENT_DATA) <= sizeof(dat2::DAT_EVENT_DATA));
+
+void tell(DAT_EVENT& to, const dat2::DAT_EVENT& from) noexcept {
+    COPY(event_number)
+    COPY(evd_handle)
+    if (to.event_number == DAT_DTO_COMPLETION_EVENT) {
+        COPY(event_data.dto_completion_event_data.ep_handle)
+        COPY(event_data.dto_completion_event_data.user_cookie)
+        COPY(event_data.dto_completion_event_data.status)
+        COPY(event_data.dto_completion_event_data.transfered_length)
+    } else {
+        std::memcpy(&to.event_data, &from.event_data, sizeof to.event_data);
+    }
+}
+
+}  // namespace
+
+DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
+                        DAT_COUNT* nmore) {
+    dat2::DAT_EVENT found;
+    const DAT_RETURN result =
+        pass(dat2::dat2_evd_wait, evd, timeout, threshold, event != nullptr ? &found : nullptr, nmore);
+    if (result == DAT_SUCCESS) tell(*event, found);
+    return result;
+}
+
+DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
+    dat2::DAT_EVENT found;
+    const DAT_RETURN result = pass(dat2::dat2_evd_dequeue, evd, event != nullptr ? &found : nullptr);
+    if (result == DAT_SUCCESS) tell(*event, found);
+    return result;
+}
+
+DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
+    if (event == nullptr) return pass(dat2::dat2_evd_post_se, evd, nullptr);
+    const DAT_EVENT& from = *event;
+    dat2::DAT_EVENT to{};
+    COPY(event_number)
+    COPY(evd_handle)
+    COPY(event_data.software_event_data.pointer)
+    return pass(dat2::dat2_evd_post_se, evd, &to);
+}
+
+DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
+    if ((mask & ~DAT_CNO_FIELD_ALL) != 0) return bad_argument(2);
+    dat2::DAT_CNO_PARAM found{};
+    const DAT_RETURN result =
+        pass(dat2::dat2_cno_query, cno, dat2::DAT_CNO_FIELD_ALL, param != nullptr ? &found : nullptr);
+    if (result != DAT_SUCCESS) return result;
+    const bool has_agent = found.proxy_type == dat2::DAT_PROXY_TYPE_AGENT;
+    param->ia_handle = found.ia_handle;
+    param->agent = has_agent ? same<DAT_OS_WAIT_PROXY_AGENT>(found.proxy.agent) : DAT_OS_WAIT_PROXY_AGENT{};
+    return DAT_SUCCESS;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory regions: 2.0 has added the kind of their addresses, and dat_rmr_bind() names them in another way.
+#include <new>
+
+#include "members.hpp"
+#include "regions.hpp"
+#include "triplets.hpp"
+
+namespace viaduct::dat1 {
+
+void Regions::add(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context, DAT_LMR_HANDLE lmr) {
+    const std::lock_guard lock(mutex_);
+    regions_.insert_or_assign({ia, context}, lmr);
+}
+
+DAT_LMR_HANDLE Regions::find(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context) {
+    const std::lock_guard lock(mutex_);
+    const auto found = regions_.find({ia, context});
+    return found != regions_.end() ? found->second : DAT_HANDLE_NULL;
+}
+
+Regions& regions() {
+    static Regions& all = *new Regions;
+    return all;
+}
+
+}  // namespace viaduct::dat1
+
+using namespace viaduct::dat1;
+
+namespace {
+
+/// The number that the kind of addresses has among the arguments of dat_lmr_create() and dat_rmr_bind() in 2.0, and
+/// that of the region's handle in the latter.
+constexpr unsigned lmr_create_va_type = 7;
+constexpr unsigned rmr_bind_va_type = 5;
+constexpr unsigned rmr_bind_lmr = 2;
+
+constexpr SegmentArguments sync_arguments{.count = 3, .segments = 2};
+
+}  // namespace
+
+DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region, DAT_VLEN length,
+                          DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_HANDLE* lmr,
+                          DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_length,
+                          DAT_VADDR* registered_address) {
+    // All memory is strongly ordered here.
+    if (mem_type == DAT_MEM_TYPE_SO_VIRTUAL) mem_type = DAT_MEM_TYPE_VIRTUAL;
+    privileges = static_cast<DAT_MEM_PRIV_FLAGS>(privileges & ~DAT_MEM_PRIV_RO_DISABLE_FLAG);
+    const DAT_RETURN result =
+        pass(dat2::dat2_lmr_create, ia, mem_type, region, length, pz, privileges, dat2::DAT_VA_TYPE_VA, lmr,
+             lmr_context, rmr_context, registered_length, registered_address);
+    if (result != DAT_SUCCESS) return without_argument(result, lmr_create_va_type);
+    try {
+        if (lmr_context != nullptr) regions().add(ia, *lmr_context, *lmr);
+    } catch (const std::bad_alloc&) {
+        dat2::dat2_lmr_free(*lmr);
+        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+    }
+    return DAT_SUCCESS;
+}
+
+DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr) {
+    dat2::DAT_LMR_PARAM param{};
+    const DAT_RETURN result = pass(dat2::dat2_lmr_query, lmr, dat2::DAT_LMR_FIELD_ALL, &param);
+    if (result != DAT_SUCCESS) return result;
+    return regions().remove(param.ia_handle, param.lmr_context, [lmr] { return pass(dat2::dat2_lmr_free, lmr); });
+}
+
+DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
+    if ((mask & ~DAT_LMR_FIELD_ALL) != 0) return bad_argument(2);
+    const auto mask_in_2 = static_cast<dat2::DAT_LMR_PARAM_MASK>(with_gap(mask, DAT_LMR_FIELD_LMR_CONTEXT, 1));
+    dat2::DAT_LMR_PARAM from{};
+    const DAT_RETURN result = pass(dat2::dat2_lmr_query, lmr, mask_in_2, param != nullptr ? &from : nullptr);
+    if (result != DAT_SUCCESS) return result;
+    DAT_LMR_PARAM& to = *param;
+    LMR_PARAM_MEMBERS(COPY)
+    return DAT_SUCCESS;
+}
+
+DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments) {
+    return with_segments(num_segments, segments, sync_arguments, [&](const dat2::DAT_LMR_TRIPLET* translated) {
+        return pass(dat2::dat2_lmr_sync_rdma_read, ia, translated, num_segments);
+    });
+}
+
+DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments) {
+    return with_segments(num_segments, segments, sync_arguments, [&](const dat2::DAT_LMR_TRIPLET* translated) {
+        return pass(dat2::dat2_lmr_sync_rdma_write, ia, translated, num_segments);
+    });
+}
+
+DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
+    if ((mask & ~DAT_RMR_FIELD_ALL) != 0) return bad_argument(2);
+    dat2::DAT_RMR_PARAM from{};
+    const DAT_RETURN result = pass(dat2::dat2_rmr_query, rmr, mask, param != nullptr ? &from : nullptr);
+    if (result != DAT_SUCCESS) return result;
+    DAT_RMR_PARAM& to = *param;
+    RMR_PARAM_MEMBERS(COPY)
+    to.lmr_triplet = triplet_of(from.lmr_triplet);
+    return DAT_SUCCESS;
+}
+
+DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr, const DAT_LMR_TRIPLET* lmr_triplet, DAT_MEM_PRIV_FLAGS privileges,
+                        DAT_EP_HANDLE ep, DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
+                        DAT_RMR_CONTEXT* rmr_context) {
+    dat2::DAT_RMR_PARAM param{};
+    const DAT_RETURN asked = pass(dat2::dat2_rmr_query, rmr, dat2::DAT_RMR_FIELD_IA_HANDLE, &param);
+    if (asked != DAT_SUCCESS) return asked;
+    if (lmr_triplet == nullptr || !fits(*lmr_triplet)) return bad_argument(2);
+    const DAT_LMR_HANDLE lmr = regions().find(param.ia_handle, lmr_triplet->lmr_context);
+    if (lmr == DAT_HANDLE_NULL && lmr_triplet->segment_length != 0) return bad_argument(2);
+    const auto translated = triplet_in_2(*lmr_triplet);
+    const DAT_RETURN result = pass(dat2::dat2_rmr_bind, rmr, lmr, &translated, privileges, dat2::DAT_VA_TYPE_VA, ep,
+                                   cookie, flags, rmr_context);
+    return without_argument(without_argument(result, rmr_bind_va_type), rmr_bind_lmr);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From types of one release to those of the other.
+#pragma once
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "result.hpp"
+
+namespace viaduct::dat1 {
+
+/// A value of the other release's type: it is the same in all but its name. What pointers lead to has the same layout.
+template <class To, class From>
+To same(From from) noexcept {
+    if constexpr (std::is_convertible_v<From, To>) {
+        return from;
+    } else if constexpr (std::is_enum_v<To>) {
+        return static_cast<To>(from);
+    } else if constexpr (std::is_pointer_v<To> && std::is_pointer_v<From>) {
+        static_assert(sizeof(std::remove_pointer_t<To>) == sizeof(std::remove_pointer_t<From>));
+        return reinterpret_cast<To>(from);
+    } else {
+        return std::bit_cast<To>(from);
+    }
+}
+
+/// Calls a function of 2.0 whose arguments are the same in 1.2.
+template <class... To>
+DAT_RETURN pass(dat2::DAT_RETURN (*call)(To...), auto... arguments) noexcept {
+    return result_of(call(same<To>(arguments)...));
+}
+
+/// Copies a member that both releases have, whatever its place and size: COPY(member) where `to` and `from` are
+/// visible.
+#define COPY(member) copy_member(to.member, from.member);
+
+template <class To, class From>
+void copy_member(To& to, const From& from) noexcept {
+    if constexpr (std::is_array_v<To>) {
+        static_assert(sizeof(To) == sizeof(From));
+        // The matrix of streams is const in the consumer's structure, which is there to be filled.
+        std::memcpy(const_cast<void*>(static_cast<const void*>(&to)), &from, sizeof to);
+    } else if constexpr (std::is_integral_v<To>) {
+        to = static_cast<To>(from);
+    } else {
+        to = same<To>(from);
+    }
+}
+
+/// A mask in which 2.0 has put `width` new bits before `bit`.
+constexpr std::uint64_t with_gap(std::uint64_t mask, std::uint64_t bit, unsigned width) noexcept {
+    return (mask & (bit - 1)) | (mask & ~(bit - 1)) << width;
+}
+
+}  // namespace viaduct::dat1
