@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The headers of DAT 1.2 compile alone, twice, as C11 and as C++17; and a program that uses the macros of
+ * <dat/udat_redirection.h>.
+ */
+#include <dat/udat.h>
+
+/* the second time it must add nothing */
+#include <dat/udat.h>
+
+#include <dat/dat_platform_specific.h>
+#include <dat/dat_registry.h>
+#include <dat/dat_vendor_specific.h>
+
+extern DAT_EP_POST_SEND_FUNC use_of_the_header;
+DAT_EP_POST_SEND_FUNC use_of_the_header = DAT_EP_POST_SEND;
+
+static DAT_RETURN open_it(DAT_NAME_PTR name, DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia) {
+    return dat_ia_open(name, 8, async_evd, ia);
+}
+
+extern DAT_RETURN (*use_of_a_macro)(DAT_NAME_PTR name, DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia);
+DAT_RETURN (*use_of_a_macro)(DAT_NAME_PTR name, DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia) = open_it;

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""ping_pong_test.py PROGRAM: the ping-pong of DAT 1.2 in two processes, with small and with large messages.
+
+CONFORMANCE_IA and CONFORMANCE_HOST name the adapter and its address; without them the loopback adapter is used.
+"""
+import os
+import subprocess
+import sys
+
+LENGTHS = (1, 4096, 300000)
+
+
+def play(program, rounds, length):
+    adapter = os.environ.get("CONFORMANCE_IA", "viaduct-lo")
+    qualifier = str(20000 + os.getpid() % 20000)
+    command = [program, "-d", adapter, "-q", qualifier, "-n", str(rounds), "-l", str(length)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        if server.stdout.readline() != "listening\n":
+            return [server.wait(timeout=30)]
+        client = subprocess.run([*command, os.environ.get("CONFORMANCE_HOST", "127.0.0.1")], timeout=100, check=False)
+        return [client.returncode, server.wait(timeout=30)]
+    finally:
+        server.kill()
+
+
+def main():
+    patient = int(os.environ.get("CONFORMANCE_PATIENCE", "1")) > 1  # an emulated machine
+    codes = [play(sys.argv[1], 20 if patient else 1000, length) for length in LENGTHS]
+    print("exit codes of the client, then of the server, for each length:", *codes)
+    return any(code for pair in codes for code in pair) or any(len(pair) != 2 for pair in codes)
+
+
+sys.exit(main())
