@@ -90,9 +90,9 @@ public:
                                        return rpma_mr_reg(api.peer(), memory.data(), memory.size(), usage, region);
                                    })),
           key_(RegionDescriptor(region_.get()).key()) {
-        api.add({.key = key_, .region = region_.get(), .begin = memory.data()});
+        api.memory().add(key_, {.key = key_, .region = region_.get(), .begin = memory.data()});
     }
-    ~RpmaRegion() override { api_.remove(key_); }
+    ~RpmaRegion() override { api_.memory().remove(key_); }
     std::uint32_t key() const noexcept override { return key_; }
 
 private:
@@ -149,23 +149,6 @@ std::unique_ptr<Link> RpmaApi::create_link(const LinkOptions& options) {
 
 std::unique_ptr<Listener> RpmaApi::listen(const Service& service) {
     return std::make_unique<RpmaListener>(*this, service);
-}
-
-void RpmaApi::add(const LocalMemory& memory) {
-    const std::lock_guard lock(mutex_);
-    memory_[memory.key] = memory;
-}
-
-void RpmaApi::remove(std::uint32_t key) {
-    const std::lock_guard lock(mutex_);
-    memory_.erase(key);
-}
-
-RpmaApi::LocalMemory RpmaApi::find(std::uint32_t key) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = memory_.find(key);
-    if (found == memory_.end()) throw Error("no memory is registered under this key");
-    return found->second;
 }
 
 RpmaLink::RpmaLink(RpmaApi& api, const LinkOptions& options)

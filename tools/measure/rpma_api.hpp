@@ -4,13 +4,12 @@
 
 #include <librpma.h>
 
-#include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/deadline.hpp"
 #include "tools/measure/api.hpp"
+#include "tools/measure/key_table.hpp"
 
 namespace viaduct::measure {
 
@@ -59,16 +58,12 @@ public:
     };
 
     rpma_peer* peer() const noexcept { return peer_.get(); }
-    void add(const LocalMemory& memory);
-    void remove(std::uint32_t key);
-    /// Throws Error where no region has the key.
-    LocalMemory find(std::uint32_t key) const;
+    KeyTable<LocalMemory>& memory() noexcept { return memory_; }
 
 private:
     DeviceInfo info_;
     RpmaPeer peer_;
-    mutable std::mutex mutex_;
-    std::unordered_map<std::uint32_t, LocalMemory> memory_;
+    KeyTable<LocalMemory> memory_;
 };
 
 class RpmaLink final : public Link {
@@ -126,7 +121,7 @@ private:
 
     const RpmaApi::LocalMemory& local(const Sge& piece) {
         if (piece.key != local_.key) [[unlikely]]
-            local_ = api_.find(piece.key);
+            local_ = api_.memory().find(piece.key);
         return local_;
     }
 
