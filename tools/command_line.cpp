@@ -22,7 +22,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 measure::ApiKind parse_api(const std::string& text) {
     for (const auto kind : measure::api_kinds)
         if (text == measure::text_of(kind)) return kind;
-    throw UsageError("unknown API '" + text + "': choose vipl, rpma or core");
+    throw UsageError("unknown API '" + text + "': choose vipl, dat, rpma or core");
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ options::variables_map parse(int argc, char** argv, const options::options_descr
 
 void add_common_options(options::options_description& description) {
     auto add = description.add_options();
-    add("api", text("NAME", "vipl"), "programming interface: vipl, rpma or core");
+    add("api", text("NAME", "vipl"), "programming interface: vipl, dat, rpma or core");
     add("backend", text("NAME"), "loopback or verbs (default: $VIADUCT_BACKEND, else what the machine has)");
     add("device,I", count("N")->default_value(0), "number of the device to open");
     add("version,V", "print the version and exit");

@@ -8,7 +8,7 @@ import sys
 import traceback
 
 PATIENCE_S = 120
-APIS = "vipl", "rpma", "core"
+APIS = "vipl", "dat", "rpma", "core"
 
 
 def check(condition, text):

@@ -64,8 +64,8 @@ TEST_CASE("a ping that nobody hears is lost") {
     CHECK_THAT(outcome->loss, Contains("nobody listens"));
 }
 
-TEST_CASE("librpma knows services by number only") {
-    const auto api = open_api(ApiKind::Rpma);
+TEST_CASE("DAT and librpma know services by number only") {
+    const auto api = open_api(GENERATE(ApiKind::Dat, ApiKind::Rpma));
     CHECK_THROWS_WITH(api->listen(parse_service("echo")), Contains("by number only"));
     CHECK_THROWS_WITH(resolve({.host = "localhost", .service = "echo"}, api->device()), Contains("at most 2 bytes"));
     const auto link = api->create_link({});

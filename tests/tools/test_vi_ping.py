@@ -17,7 +17,7 @@ def test_bad_options(tool):
     for options, reason in [
         ([], "no host given"),
         (["--no-such-option"], "no-such-option"),
-        (["--api", "dat", "localhost"], "unknown API 'dat'"),
+        (["--api", "mpi", "localhost"], "unknown API 'mpi'"),
         (["--backend", "ether", "localhost"], "unknown backend 'ether'"),
         (["--op", "jump", "localhost"], "unknown operation 'jump'"),
         (["--interval", "soon", "localhost"], "expected seconds"),
@@ -35,6 +35,7 @@ def test_bad_options(tool):
         (["--listen=1", "2"], "no host"),
         (["--listen", "65536"], "above 65535"),
         (["--listen", "echo", "--api", "rpma"], "by number only"),
+        (["--listen", "echo", "--api", "dat"], "by number only"),
     ]:
         result = tool.run(*options, status=2)
         check(reason in result.stderr, f"{options}: {result.stderr}")
@@ -52,7 +53,7 @@ def test_replies(tool):
                     check(lines[1].endswith(f" us ({api}, {operation})"), result.stdout)
                     check("3 packets transmitted, 3 received, 0% packet loss" in result.stdout, result.stdout)
                     check("rtt min/avg/max/mdev = " in result.stdout, result.stdout)
-            server.wait_for("client 9 connected: read, 64 bytes")
+            server.wait_for(f"client {3 * len(APIS)} connected: read, 64 bytes")
             server.stop()
 
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/measure/core_api.hpp"
+#include "tools/measure/dat_api.hpp"
 #include "tools/measure/rpma_api.hpp"
 #include "tools/measure/vipl_api.hpp"
 
@@ -15,6 +16,7 @@ namespace viaduct::measure {
 template <class Loop>
 auto with_final_link(Link& link, Loop&& loop) {
     if (auto* core = dynamic_cast<CoreLink*>(&link)) return std::forward<Loop>(loop)(*core);
+    if (auto* dat = dynamic_cast<DatLink*>(&link)) return std::forward<Loop>(loop)(*dat);
     if (auto* rpma = dynamic_cast<RpmaLink*>(&link)) return std::forward<Loop>(loop)(*rpma);
     if (auto* vipl = dynamic_cast<ViplLink*>(&link)) return std::forward<Loop>(loop)(*vipl);
     return std::forward<Loop>(loop)(link);

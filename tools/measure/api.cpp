@@ -6,6 +6,7 @@
 #include "core/deadline.hpp"
 #include "core/device.hpp"
 #include "tools/measure/core_api.hpp"
+#include "tools/measure/dat_api.hpp"
 #include "tools/measure/error.hpp"
 #include "tools/measure/rpma_api.hpp"
 #include "tools/measure/vipl_api.hpp"
@@ -33,6 +34,7 @@ std::string_view text_of(ApiKind kind) noexcept {
     switch (kind) {
         case ApiKind::Vipl: return "vipl";
         case ApiKind::Rpma: return "rpma";
+        case ApiKind::Dat: return "dat";
         case ApiKind::Core: return "core";
     }
     return "unknown";
@@ -43,6 +45,7 @@ std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device) {
     switch (kind) {
         case ApiKind::Vipl: return std::make_unique<ViplApi>(chosen);
         case ApiKind::Rpma: return std::make_unique<RpmaApi>(chosen);
+        case ApiKind::Dat: return std::make_unique<DatApi>(chosen);
         case ApiKind::Core: return std::make_unique<CoreApi>(chosen);
     }
     throw Error("unknown programming interface");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tools ask of a programming interface (VIPL, librpma, the core, later DAT): links that connect and move data.
+// What the tools ask of a programming interface (VIPL, DAT, librpma, the core): links that connect and move data.
 //
 // An implementation is an Api, a Listener and a `final` Link. The classes below serve the parts that are not timed; the
 // measuring loops are templates over the final Link, so that no virtual call stands in the way (see any_link.hpp).
@@ -93,8 +93,8 @@ public:
     virtual std::unique_ptr<Listener> listen(const Service& service) = 0;
 };
 
-enum class ApiKind : std::uint8_t { Vipl, Rpma, Core };
-inline constexpr std::array api_kinds{ApiKind::Vipl, ApiKind::Rpma, ApiKind::Core};
+enum class ApiKind : std::uint8_t { Vipl, Dat, Rpma, Core };
+inline constexpr std::array api_kinds{ApiKind::Vipl, ApiKind::Dat, ApiKind::Rpma, ApiKind::Core};
 
 /// As users name it.
 std::string_view text_of(ApiKind kind) noexcept;
