@@ -26,7 +26,7 @@ from harness import (
 )  # fmt: skip
 
 MEGABYTE = 1 << 20
-APIS = {"core": "core", "vipl": "VIPL", "rpma": "librpma"}  # as vi-perf and as people call them
+APIS = {"core": "core", "vipl": "VIPL", "dat": "DAT", "rpma": "librpma"}  # as vi-perf and as people call them
 MAX_SPREAD = 1.10  # of the dearest to the cheapest interface
 UCX = {"UCX_TLS": "shm,self,cma", "UCX_LOG_LEVEL": "error"}
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares Viaduct with perftest and the stock librpma between the two hosts of a guest with Soft-RoCE devices.
+"""Compares Viaduct with perftest, the stock librpma and the stock DAT between the two hosts of a guest with Soft-RoCE
+devices.
 
 All programs run in one guest, pinned to the same two CPUs, one after the other and round after round. What the guest
 measures comes out of it as JSON; docs/performance.md explains the table.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import datetime
 import json
@@ -18,6 +20,8 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 
 from harness import (
     PROBLEMS, ROOT, Failed, Measure, Samples, background, collect, markdown, median, number, pinned, ratio, run, server,
@@ -27,9 +31,9 @@ from harness import (
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"  # the hosts of the guest, see tests/vm/README.md
 CLIENT_CPU, SERVER_CPU = 0, 1
 PORT = 7300
-WINDOW = 32  # messages under way in a stream; rpma_perf has the same
+WINDOW = 32  # messages under way in a stream; library_perf.h has the same
 KIB = 1024
-MAX_COST = 1.02  # of ours over the stock librpma
+MAX_COST = 1.02  # of ours over the stock library
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,9 +64,35 @@ ROWS = [
     Row("send", 64 * KIB, "bandwidth", 64),
     Row("write", 64 * KIB, "bandwidth", 64),
 ]
-STOCK, SAME = "stock librpma", "ours, same program"  # two columns of one program
-APIS = {"core": "core", "vipl": "VIPL", "rpma": "rpma"}  # as vi-perf and as people call them
-COLUMNS = ["perftest", STOCK, SAME, *APIS.values()]
+APIS = {"core": "core", "vipl": "VIPL", "dat": "DAT", "rpma": "rpma"}  # as vi-perf and as people call them
+COLUMNS = ["perftest", *APIS.values()]
+STOCK, OUR = "stock", "our"
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """One that comes stock and as ours, for the same program."""
+
+    name: str
+    program: str  # in tests/bench
+    directory: str  # of ours, in the build
+    server: str  # what the program calls the host that it runs on
+    client: str
+
+    def column(self, kind: str) -> str:
+        return f"{kind} {self.name}"
+
+
+LIBRARIES = [
+    Library("librpma", "rpma_perf", "api/rpma", SERVER, CLIENT),
+    Library("DAT", "dat_perf", "api/udat", "viaduct-veth2", "viaduct-veth1"),
+]
+
+# Debian's provider under the names that ours has by itself.
+STOCK_DAT_CONF = "".join(
+    f'viaduct-{netdev} u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "{netdev} 0" ""\n'
+    for netdev in ("veth1", "veth2")
+)
 
 
 def name_of(column: str, row: Row) -> str:
@@ -73,14 +103,15 @@ def name_of(column: str, row: Row) -> str:
 
 
 class Pair:
-    """A server and a client of rpma_perf that stay connected, so that two libraries can take turns."""
+    """A server and a client that stay connected, so that two libraries can take turns."""
 
-    def __init__(self, program: pathlib.Path, port: int, library: pathlib.Path | None) -> None:
-        self.env = os.environ | ({"LD_LIBRARY_PATH": str(library)} if library else {})
-        self.server = self.start(SERVER_CPU, program, port, SERVER)
+    def __init__(self, build: pathlib.Path, library: Library, port: int, env: dict[str, str]) -> None:
+        program = build / "tests/bench" / library.program
+        self.env = os.environ | env
+        self.server = self.start(SERVER_CPU, program, port, library.server)
         if self.server.stdout.readline() != "listening\n":
-            raise Failed("rpma_perf does not listen")
-        self.client = self.start(CLIENT_CPU, program, port, CLIENT, SERVER)
+            raise Failed(f"{library.program} does not listen")
+        self.client = self.start(CLIENT_CPU, program, port, library.client, SERVER)
 
     def start(self, cpu: int, *command: object) -> subprocess.Popen:
         return subprocess.Popen(
@@ -98,7 +129,24 @@ class Pair:
             process.stdin.close()
         for process in (self.server, self.client):
             if process.wait(10) != 0:
-                raise Failed(f"rpma_perf: exit code {process.returncode}")
+                raise Failed(f"{process.args}: exit code {process.returncode}")
+
+
+@contextlib.contextmanager
+def open_pairs(build: pathlib.Path) -> Iterator[dict[str, Pair]]:
+    """Of each library, by the names of their columns."""
+    with tempfile.NamedTemporaryFile("w", suffix="dat.conf") as stock_dat_conf:
+        stock_dat_conf.write(STOCK_DAT_CONF)
+        stock_dat_conf.flush()
+        pairs = {}
+        for library in LIBRARIES:
+            stock = {"DAT_OVERRIDE": stock_dat_conf.name}
+            ours = {"LD_LIBRARY_PATH": str(build / library.directory)}
+            for kind, env in ((STOCK, stock), (OUR, ours)):
+                pairs[library.column(kind)] = Pair(build, library, PORT + 1 + len(pairs), env)
+        yield pairs
+        for pair in pairs.values():
+            pair.close()
 
 
 def perftest(row: Row) -> float:
@@ -134,10 +182,8 @@ def hurry_interrupts() -> None:
             os.sched_setscheduler(int(process.name), os.SCHED_FIFO, os.sched_param(50))
 
 
-def measure_all(build: pathlib.Path, rounds: int, turns: int) -> Samples:
+def measure_all(build: pathlib.Path, pairs: dict[str, Pair], rounds: int, turns: int) -> Samples:
     hurry_interrupts()
-    program = build / "tests/bench/rpma_perf"
-    pairs = {STOCK: Pair(program, PORT + 1, None), SAME: Pair(program, PORT + 2, build / "api/rpma")}
     measures: list[tuple[str, Measure]] = []
     for row in ROWS:
         measures.append((name_of("perftest", row), lambda row=row: perftest(row)))
@@ -146,10 +192,7 @@ def measure_all(build: pathlib.Path, rounds: int, turns: int) -> Samples:
         for _ in range(turns):
             for column, pair in pairs.items():
                 measures.append((name_of(column, row), lambda row=row, pair=pair: pair.measure(row)))
-    samples = collect(measures, rounds)
-    for pair in pairs.values():
-        pair.close()
-    return samples
+    return collect(measures, rounds)
 
 
 # ---- Outside ----------------------------------------------------------------------------------------------------------
@@ -181,24 +224,32 @@ def spread(samples: Samples, name: str) -> float | None:
 def table(samples: Samples) -> str:
     def cells(row: Row) -> list[str]:
         figures = {column: median(samples, name_of(column, row)) for column in COLUMNS}
-        spreads = [spread(samples, name_of(column, row)) for column in (STOCK, SAME)]
-        return [
-            row.what, *map(number, figures.values()),
-            number(cost(row, figures[SAME], figures[STOCK])),
-            *("–" if share is None else f"{share:.0%}" for share in spreads),
-            number(cost(row, figures["core"], figures["perftest"])),
-        ]  # fmt: skip
+        return [row.what, *map(number, figures.values()), number(cost(row, figures["core"], figures["perftest"]))]
 
-    head = ["what", *COLUMNS, "ours / stock", "spread of stock", "of ours", "core / perftest"]
-    return markdown([head, *map(cells, ROWS)])
+    return markdown([["what", *COLUMNS, "core / perftest"], *map(cells, ROWS)])
 
 
-def verdict(samples: Samples) -> str:
-    costs = {
-        row.what: cost(row, median(samples, name_of(SAME, row)), median(samples, name_of(STOCK, row))) for row in ROWS
-    }
+def library_cost(samples: Samples, library: Library, row: Row) -> float | None:
+    ours, stock = (median(samples, name_of(library.column(kind), row)) for kind in (OUR, STOCK))
+    return cost(row, ours, stock)
+
+
+def library_table(samples: Samples, library: Library) -> str:
+    columns = [library.column(kind) for kind in (STOCK, OUR)]
+
+    def cells(row: Row) -> list[str]:
+        names = [name_of(column, row) for column in columns]
+        spreads = ["–" if share is None else f"{share:.0%}" for share in (spread(samples, name) for name in names)]
+        figures = [number(median(samples, name)) for name in names]
+        return [row.what, *figures, number(library_cost(samples, library, row)), *spreads]
+
+    return markdown([["what", *columns, "ours / stock", "spread of stock", "of ours"], *map(cells, ROWS)])
+
+
+def verdict(samples: Samples, library: Library) -> str:
+    costs = {row.what: library_cost(samples, library, row) for row in ROWS}
     missed = [f"{what} ({number(value)})" for what, value in costs.items() if value is None or value > MAX_COST]
-    return f"Ours through rpma costs at most {MAX_COST} × stock librpma: " + (
+    return f"Our {library.name} costs at most {MAX_COST} × the stock one: " + (
         f"**no**: {'; '.join(missed)}." if missed else "yes."
     )
 
@@ -213,14 +264,18 @@ def main() -> int:
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
     parser.add_argument("--in-guest", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--turns", type=int, default=5, help="of the two librpma in each round")
+    parser.add_argument("--turns", type=int, default=5, help="of the stock libraries and ours in each round")
     parser.add_argument("--write", action="store_true", help="keep the table in docs/performance.md")
     arguments = parser.parse_args()
     if arguments.in_guest:
-        json.dump(measure_all(arguments.build, arguments.rounds, arguments.turns), sys.stdout)
+        with open_pairs(arguments.build) as pairs:
+            json.dump(measure_all(arguments.build, pairs, arguments.rounds, arguments.turns), sys.stdout)
         return 0
     samples = measure_in_guest(arguments.build.resolve(), arguments.rounds, arguments.turns)
-    report = "\n\n".join([heading(arguments.rounds), table(samples), verdict(samples)])
+    parts = [heading(arguments.rounds), table(samples)]
+    for library in LIBRARIES:
+        parts += [library_table(samples, library), verdict(samples, library)]
+    report = "\n\n".join(parts)
     print(report)
     if arguments.write:
         write_page(report, "bench vm")

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Latency and bandwidth by one interface, whichever library the loader finds for it: the stock library and Viaduct's
+ * are measured with the same program. rpma_perf and dat_perf are made of this file and one for their interface.
+ *
+ * usage: PROGRAM PORT LOCAL             the server, at an address (rpma_perf) or on an adapter (dat_perf) of this host
+ *        PROGRAM PORT LOCAL SERVER      a client of the server at an address
+ *
+ * The server says "listening" before it waits for the client. Then both are given the same lines on their standard
+ * input, and answer each with a line of nanoseconds for an iteration; those of the client count.
+ *
+ *     send-latency SIZE ITERATIONS        one way, by ping-pong
+ *     write-latency SIZE ITERATIONS       the same with RDMA writes into watched memory
+ *     send-bandwidth SIZE ITERATIONS      for a message of a stream; iterations are multiples of `grant`
+ *     write-bandwidth SIZE ITERATIONS     for an RDMA write of a stream
+ */
+#include "tests/bench/library_perf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+unsigned char outgoing[max_size], incoming[max_size];
+bool leads;
+uint64_t sent, received;
+
+static unsigned char mark; /* what the next message by RDMA write ends with */
+
+void fail(const char* what, const char* why) {
+    fprintf(stderr, "%s: %s\n", what, why);
+    exit(1);
+}
+
+static void await(uint64_t* completions, uint64_t count) {
+    while (*completions < count) take_completions();
+    *completions -= count;
+}
+
+/* ---- Measurements ----------------------------------------------------------------------------------------------- */
+
+static void send_latency(size_t size, uint64_t iterations) {
+    for (uint64_t i = 0; i < iterations; ++i) {
+        if (!leads) await(&received, 1);
+        send_one(size);
+        await(&sent, 1);
+        if (leads) await(&received, 1);
+    }
+}
+
+static void watch(void) {
+    const volatile unsigned char* last = incoming + max_size - 1;
+    while (*last != mark) continue;
+}
+
+static void write_latency(size_t size, uint64_t iterations) {
+    for (uint64_t i = 0; i < iterations; ++i) {
+        mark = (unsigned char)(mark + 1);
+        if (!leads) watch();
+        outgoing[max_size - 1] = mark;
+        write_one(size);
+        await(&sent, 1);
+        if (leads) watch();
+    }
+}
+
+/* The receiver grants the sender further messages, so that each finds a receive. */
+static void send_bandwidth(size_t size, uint64_t iterations) {
+    uint64_t posted = 0, granted = window;
+    if (!leads) {
+        for (; posted < iterations; posted += grant) {
+            await(&received, grant);
+            send_one(0);
+            await(&sent, 1);
+        }
+        return;
+    }
+    while (posted < iterations || granted < iterations + window) {
+        for (; posted < iterations && posted < granted; ++posted) send_one(size);
+        await(&received, 1);
+        granted += grant;
+    }
+    await(&sent, iterations);
+}
+
+static void write_bandwidth(size_t size, uint64_t iterations) {
+    if (!leads) return;
+    uint64_t posted = 0, completed = 0;
+    while (completed < iterations) {
+        for (; posted < iterations && posted - completed < window; ++posted) write_one(size);
+        take_completions();
+        completed += sent;
+        sent = 0;
+    }
+}
+
+static const struct {
+    const char* name;
+    void (*run)(size_t size, uint64_t iterations);
+    double share; /* of the time of an iteration */
+} tests[] = {{"send-latency", send_latency, 0.5},
+             {"write-latency", write_latency, 0.5},
+             {"send-bandwidth", send_bandwidth, 1},
+             {"write-bandwidth", write_bandwidth, 1}};
+
+static double now_ns(void) {
+    struct timespec time;
+    timespec_get(&time, TIME_UTC);
+    return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
+}
+
+static int compare(const void* one, const void* other) {
+    const double difference = *(const double*)one - *(const double*)other;
+    return (difference > 0) - (difference < 0);
+}
+
+/* The median of some laps, so that an interruption of one of them does no harm. */
+static double measure(const char* name, size_t size, uint64_t iterations) {
+    enum { laps = 5 };
+    double times[laps];
+    size_t test = 0;
+    while (strcmp(tests[test].name, name) != 0)
+        if (++test == sizeof tests / sizeof *tests) fail("no such test", name);
+    for (int lap = 0; lap < laps; ++lap) {
+        const double begin = now_ns();
+        tests[test].run(size, iterations);
+        times[lap] = now_ns() - begin;
+    }
+    qsort(times, laps, sizeof *times, compare);
+    return tests[test].share * times[laps / 2] / (double)iterations;
+}
+
+int main(int argc, char** argv) {
+    char test[32];
+    size_t size = 0;
+    uint64_t iterations = 0;
+    if (argc < 3 || argc > 4) {
+        fputs("usage: PORT LOCAL [SERVER]; library_perf.c tells more\n", stderr);
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    leads = argc == 4;
+    open_connection(argv[1], argv[2], argv[3]);
+    while (scanf("%31s %zu %lu", test, &size, &iterations) == 3) {
+        if (size == 0 || size > max_size) return 2;
+        printf("%.1f\n", measure(test, size, iterations));
+    }
+    close_connection();
+    return 0;
+}
