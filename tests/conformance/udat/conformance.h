@@ -11,10 +11,13 @@
 #include <dat2/udat.h>
 
 void check_type(const char *file, int line, const char *what, DAT_RETURN actual, DAT_RETURN expected);
+void check_either(const char *file, int line, const char *what, DAT_RETURN actual, DAT_RETURN one, DAT_RETURN other);
 void check_return(const char *file, int line, const char *what, DAT_RETURN actual, DAT_RETURN expected);
 
-/* CHECK_RC compares the type, for instance DAT_INVALID_PARAMETER; CHECK_SUB the subtype, too. */
+/* CHECK_RC compares the type, for instance DAT_INVALID_PARAMETER; CHECK_SUB the class and the subtype, too. */
 #define CHECK_RC(call, type) check_type(__FILE__, __LINE__, #call, (call), (DAT_RETURN)(type))
+#define CHECK_EITHER(call, one, other) \
+    check_either(__FILE__, __LINE__, #call, (call), (DAT_RETURN)(one), (DAT_RETURN)(other))
 #define CHECK_SUB(call, type, subtype) \
     check_return(__FILE__, __LINE__, #call, (call), DAT_CLASS_ERROR | (DAT_RETURN)(type) | (DAT_RETURN)(subtype))
 #define CHECK_OK(call) check_return(__FILE__, __LINE__, #call, (call), DAT_SUCCESS)

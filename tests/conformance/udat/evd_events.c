@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * dat_evd_post_se, queues that are full, and EVDs of several streams.
+ */
+#include "side.h"
+
+static DAT_RETURN post_event(DAT_EVD_HANDLE evd, uintptr_t number) {
+    DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+    event.event_data.software_event_data.pointer = (DAT_PVOID)number;
+    return dat_evd_post_se(evd, &event);
+}
+
+static DAT_COUNT length_of(DAT_EVD_HANDLE evd) {
+    DAT_EVD_PARAM param;
+    CHECK_OK(dat_evd_query(evd, DAT_EVD_FIELD_EVD_QLEN, &param));
+    return param.evd_qlen;
+}
+
+static DAT_EVD_HANDLE short_evd(DAT_IA_HANDLE ia, DAT_EVD_FLAGS flags) {
+    DAT_EVD_HANDLE evd;
+    CHECK_OK(dat_evd_create(ia, 2, DAT_HANDLE_NULL, flags, &evd));
+    return evd;
+}
+
+TEST(evd_post_se__the_event_belongs_to_the_evd) {
+    DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT}, back;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_EVD_HANDLE evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG);
+    event.evd_handle = DAT_HANDLE_NULL; /* which the provider fills */
+    event.event_data.software_event_data.pointer = &event;
+    CHECK_OK(dat_evd_post_se(evd, &event));
+    CHECK_OK(dat_evd_dequeue(evd, &back));
+    CHECK_EQ(back.event_number, DAT_SOFTWARE_EVENT);
+    CHECK(back.evd_handle == evd);
+    CHECK(back.event_data.software_event_data.pointer == &event);
+    CHECK_OK(dat_evd_free(evd));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+TEST(evd_post_se__invalid_event) {
+    DAT_EVENT event = {.event_number = DAT_DTO_COMPLETION_EVENT};
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_EVD_HANDLE evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG);
+    CHECK_SUB(dat_evd_post_se(evd, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(dat_evd_post_se(evd, &event), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_RC(dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY);
+    CHECK_OK(dat_evd_free(evd));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+TEST(evd_post_se__to_an_evd_of_other_streams) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_EVD_HANDLE evd = new_evd(ia, DAT_EVD_DTO_FLAG);
+    CHECK_SUB(post_event(evd, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+    CHECK_OK(dat_evd_free(evd));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+/* A full queue refuses, and that is no overflow. */
+TEST(evd_post_se__full) {
+    DAT_EVENT event;
+    DAT_EVD_HANDLE async_evd;
+    DAT_IA_HANDLE ia = open_ia(&async_evd);
+    DAT_EVD_HANDLE evd = short_evd(ia, DAT_EVD_SOFTWARE_FLAG);
+    uintptr_t length = (uintptr_t)length_of(evd), posted = 0;
+    DAT_RETURN rc = DAT_SUCCESS;
+    CHECK(length >= 2);
+    while ((rc = post_event(evd, posted)) == DAT_SUCCESS && posted <= length) ++posted;
+    CHECK_RC(rc, DAT_QUEUE_FULL);
+    CHECK_EQ(posted, length);
+    CHECK_RC(dat_evd_dequeue(async_evd, &event), DAT_QUEUE_EMPTY);
+    for (uintptr_t i = 0; i < posted; ++i) {
+        CHECK_OK(dat_evd_dequeue(evd, &event));
+        CHECK_EQ((uintptr_t)event.event_data.software_event_data.pointer, i);
+    }
+    CHECK_RC(dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY);
+    CHECK_OK(post_event(evd, 0));
+    CHECK_OK(dat_evd_free(evd));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+/* Connections of one side, each with an endpoint of its own, that report to one EVD here. */
+enum { MAX_CONNECTIONS = 40 };
+
+static void connect_many(const Pair *pair, DAT_EVD_HANDLE conn_evd, DAT_EP_HANDLE *eps, int count) {
+    DAT_EVD_HANDLE own = pair->client->evds[CONN];
+    DAT_EP_HANDLE first = pair->client->ep, server_ep = pair->server->ep;
+    pair->client->evds[CONN] = conn_evd;
+    for (int i = 0; i < count; ++i) {
+        eps[2 * i] = pair->client->ep = new_ep(pair->client, (Options){0});
+        eps[2 * i + 1] = pair->server->ep = new_ep(pair->server, (Options){0});
+        begin_connecting(pair);
+        next_event(pair->server, CONN);
+    }
+    pair->client->evds[CONN] = own;
+    pair->client->ep = first;
+    pair->server->ep = server_ep;
+}
+
+/* More connections are made than the EVD has room for: the events that find room are there, and the EVD of the IA is
+ * told about the others. */
+TEST(evd_overflow__connection_events) {
+    DAT_EP_HANDLE eps[2 * MAX_CONNECTIONS];
+    DAT_EVENT event;
+    Pair pair = open_pair_here((Options){0});
+    DAT_EVD_HANDLE evd = short_evd(pair.client->ia, DAT_EVD_CONNECTION_FLAG);
+    int length = length_of(evd);
+    if (length + 2 > MAX_CONNECTIONS) skip("the shortest EVD is too long for this case");
+    connect_many(&pair, evd, eps, length + 2);
+    event = EXPECT_EVENT(pair.client, ASYNC, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+    CHECK(event.event_data.asynch_error_event_data.dat_handle == evd);
+    CHECK_EQ(event.event_data.asynch_error_event_data.reason, DAT_EVD_OVERFLOW_ERROR);
+    for (int i = 0; i < length; ++i) WAIT_ON(evd, DAT_CONNECTION_EVENT_ESTABLISHED);
+    CHECK_RC(dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY);
+    CHECK_OK(dat_ia_close(pair.client->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+/* Completions that nobody takes: either the EVD has room for them all, or the EVD of the IA is told. */
+TEST(evd_overflow__completions) {
+    DAT_EVENT event;
+    Pair pair = connected_pair_here((Options){.evd_qlen = 2, .request_dtos = 2});
+    unsigned posted = 0, length = (unsigned)length_of(pair.client->evds[REQUEST]);
+    DAT_RETURN rc = DAT_SUCCESS;
+    if (length > 1000) skip("the shortest EVD is too long for this case");
+    for (; rc == DAT_SUCCESS && posted < length + 100; posted += rc == DAT_SUCCESS) {
+        rc = post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = posted});
+    }
+    if (rc != DAT_SUCCESS) CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
+    if (rc == DAT_SUCCESS && poll_event(pair.client, ASYNC, &event)) {
+        CHECK_EQ(event.event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+        CHECK(event.event_data.asynch_error_event_data.dat_handle == pair.client->evds[REQUEST]);
+    } else {
+        for (unsigned i = 0; i < posted; ++i) EXPECT_DONE(pair.client, i);
+    }
+    CHECK_OK(dat_ia_close(pair.client->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+TEST(evd_streams__several_on_one_evd) {
+    DAT_EVENT event;
+    DAT_EVD_HANDLE evd;
+    DAT_PROVIDER_ATTR attributes;
+    Side *probe = new_side(NULL);
+    side_open(probe, (Options){0});
+    CHECK_OK(dat_ia_query(probe->ia, &evd, 0, NULL, DAT_PROVIDER_FIELD_EVD_STREAM_MERGING_SUPPORTED, &attributes));
+    side_close(probe);
+    if (attributes.evd_stream_merging_supported[1][2] == DAT_FALSE) skip("the provider merges fewer streams");
+    Pair pair = connected_pair((Options){.one_evd = true});
+    evd = pair.client->evds[RECV];
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 2}));
+    EXPECT_DONE(pair.client, 2);
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 3}));
+    EXPECT_RECEIVED(pair.client, 1);
+    CHECK_OK(disconnect(pair.client, DAT_CLOSE_GRACEFUL_FLAG));
+    event = EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    CHECK(event.evd_handle == evd);
+    EXPECT_DONE(pair.server, 3);
+    EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    side_close(pair.client);
+    side_close(pair.server);
+}
+
+TEST(evd_streams__several_endpoints_on_one_evd) {
+    DAT_EP_HANDLE eps[6];
+    Pair pair = open_pair_here((Options){0});
+    connect_many(&pair, pair.client->evds[CONN], eps, 3);
+    unsigned seen = 0;
+    for (int i = 0; i < 3; ++i) {
+        DAT_EVENT event = EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+        for (int j = 0; j < 3; ++j)
+            seen |= (event.event_data.connect_event_data.ep_handle == eps[2 * j] ? 1u : 0u) << j;
+    }
+    CHECK_EQ(seen, 7);
+    for (int i = 0; i < 3; ++i) {
+        pair.client->ep = eps[2 * i];
+        CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = (unsigned)i}));
+        pair.server->ep = eps[2 * i + 1];
+        CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 9}));
+        CHECK(EXPECT_RECEIVED(pair.client, (unsigned)i).ep_handle == pair.client->ep);
+        CHECK(EXPECT_DONE(pair.server, 9).ep_handle == pair.server->ep);
+    }
+    CHECK_OK(dat_ia_close(pair.client->ia, DAT_CLOSE_ABRUPT_FLAG));
+}

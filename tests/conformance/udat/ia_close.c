@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * dat_ia_close: gracefully, which objects prevent, and abruptly, which takes everything along.
+ */
+#include "side.h"
+#include "waiter.h"
+
+static DAT_RETURN close_gracefully(DAT_IA_HANDLE ia) { return dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG); }
+static DAT_RETURN close_abruptly(DAT_IA_HANDLE ia) { return dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG); }
+
+#define CHECK_IN_USE(ia) CHECK_SUB(close_gracefully(ia), DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE)
+
+TEST(ia_close__graceful) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    CHECK_OK(close_gracefully(ia));
+}
+
+TEST(ia_close__graceful_with_an_evd) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_EVD_HANDLE evd = new_evd(ia, DAT_EVD_DTO_FLAG);
+    CHECK_IN_USE(ia);
+    CHECK_OK(dat_evd_free(evd));
+    CHECK_OK(close_gracefully(ia));
+}
+
+TEST(ia_close__graceful_with_a_cno) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_CNO_HANDLE cno;
+    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+    CHECK_IN_USE(ia);
+    CHECK_OK(dat_cno_free(cno));
+    CHECK_OK(close_gracefully(ia));
+}
+
+TEST(ia_close__graceful_with_memory) {
+    char memory[4096];
+    DAT_LMR_CONTEXT context;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_PZ_HANDLE pz = new_pz(ia);
+    CHECK_IN_USE(ia);
+    DAT_LMR_HANDLE lmr = new_lmr(ia, pz, memory, sizeof memory, &context);
+    CHECK_IN_USE(ia);
+    CHECK_OK(dat_lmr_free(lmr));
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_OK(close_gracefully(ia));
+}
+
+TEST(ia_close__graceful_with_an_endpoint_and_a_service_point) {
+    Side *side = new_side(NULL);
+    side_open(side, (Options){0});
+    CHECK_IN_USE(side->ia);
+    listen_at(side);
+    CHECK_IN_USE(side->ia);
+    CHECK(ep_state(side) == DAT_EP_STATE_UNCONNECTED); /* all is as before */
+    side_close(side);
+}
+
+TEST(ia_close__abrupt_alone) { CHECK_OK(close_abruptly(open_ia(NULL))); }
+
+TEST(ia_close__abrupt_with_everything) {
+    Side *side = new_side(NULL);
+    side_open(side, (Options){.srq = true});
+    listen_at(side);
+    DAT_CNO_HANDLE cno;
+    DAT_EVD_HANDLE evd;
+    CHECK_OK(dat_cno_create(side->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+    CHECK_OK(dat_evd_create(side->ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
+    CHECK_OK(post(side, (Work){.operation = SRQ_RECEIVE, .at = RECV_AT, .length = 8}));
+    CHECK_OK(close_abruptly(side->ia));
+    CHECK_OK(close_gracefully(open_ia(NULL)));
+}
+
+TEST(ia_close__abrupt_when_connected) {
+    Pair pair = connected_pair((Options){0});
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8}));
+    CHECK_OK(close_abruptly(pair.client->ia));
+    DAT_EVENT event = next_event(pair.server, CONN);
+    CHECK(event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED || event.event_number == DAT_CONNECTION_EVENT_BROKEN);
+    throw_away_events(pair.server);
+    side_close(pair.server);
+}
+
+static void do_close_abruptly(Side *side, void *unused) {
+    (void)unused;
+    CHECK_OK(close_abruptly(side->ia));
+}
+
+TEST(ia_close__abrupt_with_a_request_that_nobody_answered) {
+    Pair pair = open_pair((Options){0});
+    CHECK_OK(connect_to(pair.client, pair.server, NULL, 0));
+    take_request(pair.server);
+    at(pair.server, do_close_abruptly, NULL, 0);
+    DAT_EVENT event = next_event(pair.client, CONN);
+    CHECK(event.event_number == DAT_CONNECTION_EVENT_PEER_REJECTED ||
+          event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED ||
+          event.event_number == DAT_CONNECTION_EVENT_UNREACHABLE);
+    side_close(pair.client);
+}
+
+TEST(ia_close__handles_are_invalid_afterwards) {
+    Side *side = new_side(NULL);
+    side_open(side, (Options){0});
+    DAT_EVENT event;
+    CHECK_OK(close_abruptly(side->ia));
+    CHECK_RC(dat_ep_free(side->ep), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_dequeue(side->evds[RECV], &event), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_evd_dequeue(side->evds[ASYNC], &event), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_lmr_free(side->lmr), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_pz_free(side->pz), DAT_INVALID_HANDLE);
+    CHECK_RC(close_abruptly(side->ia), DAT_INVALID_HANDLE);
+}
+
+TEST(ia_close__keeps_an_evd_of_the_consumer) {
+    DAT_EVD_HANDLE evd;
+    DAT_EVENT event;
+    DAT_IA_HANDLE first = open_ia(&evd);
+    DAT_IA_HANDLE second = DAT_HANDLE_NULL;
+    CHECK_OK(dat_ia_open(test_ia(), EVD_QLEN, &evd, &second));
+    CHECK_OK(close_abruptly(second));
+    CHECK_RC(dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY);
+    CHECK_OK(close_gracefully(first));
+}
+
+TEST(ia_close__abrupt_ends_waiting_on_evds) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    Waiter dto = {.evd = new_evd(ia, DAT_EVD_DTO_FLAG)};
+    Waiter software = {.evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG)};
+    waiter_start(&dto);
+    waiter_start(&software);
+    CHECK_OK(close_abruptly(ia));
+    waiter_join(&dto);
+    waiter_join(&software);
+    CHECK_RC(dto.rc, DAT_ABORT);
+    CHECK_RC(software.rc, DAT_ABORT);
+}
+
+TEST(ia_close__abrupt_ends_waiting_on_cnos) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    Waiter waiter = {.notified = ia};
+    DAT_EVD_HANDLE evd;
+    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &waiter.cno));
+    CHECK_OK(dat_evd_create(ia, 8, waiter.cno, DAT_EVD_SOFTWARE_FLAG, &evd));
+    waiter_start(&waiter);
+    CHECK_OK(close_abruptly(ia));
+    waiter_join(&waiter);
+    CHECK(waiter.notified == DAT_HANDLE_NULL);
+}
+
+TEST(ia_close__invalid_flags) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    CHECK_SUB(dat_ia_close(ia, (DAT_CLOSE_FLAGS)2), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_OK(close_gracefully(ia));
+}

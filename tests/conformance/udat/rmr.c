@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * dat_rmr_create, dat_rmr_create_for_ep, dat_rmr_query, dat_rmr_free, and arguments of dat_rmr_bind.
+ */
+#include "side.h"
+
+#pragma weak dat_rmr_create_for_ep
+
+static DAT_RMR_HANDLE new_rmr(DAT_PZ_HANDLE pz) {
+    DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
+    CHECK_OK(dat_rmr_create(pz, &rmr));
+    CHECK(rmr != DAT_HANDLE_NULL);
+    return rmr;
+}
+
+static DAT_RMR_PARAM query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask) {
+    DAT_RMR_PARAM param;
+    memset(&param, 0xa5, sizeof param);
+    CHECK_OK(dat_rmr_query(rmr, mask, &param));
+    return param;
+}
+
+static DAT_RETURN bind_to(DAT_RMR_HANDLE rmr, const Side *side, const DAT_LMR_TRIPLET *triplet,
+                          DAT_MEM_PRIV_FLAGS privileges, DAT_COMPLETION_FLAGS flags) {
+    DAT_RMR_CONTEXT context;
+    DAT_RMR_COOKIE cookie = {.as_64 = 1};
+    return dat_rmr_bind(rmr, side->lmr, triplet, privileges, DAT_VA_TYPE_VA, side->ep, cookie, flags, &context);
+}
+
+#define REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+
+TEST(rmr_create__several) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_PZ_HANDLE pz = new_pz(ia);
+    DAT_RMR_HANDLE first = new_rmr(pz), second = new_rmr(pz);
+    CHECK(first != second);
+    CHECK_OK(dat_rmr_free(first));
+    CHECK_OK(dat_rmr_free(second));
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+TEST(rmr_create__no_place_for_the_handle) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_PZ_HANDLE pz = new_pz(ia);
+    CHECK_SUB(dat_rmr_create(pz, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+TEST(rmr_create_for_ep__its_scope_is_an_endpoint) {
+    NEED(dat_rmr_create_for_ep);
+    DAT_RMR_HANDLE rmr;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_PZ_HANDLE pz = new_pz(ia);
+    DAT_RETURN rc = dat_rmr_create_for_ep(pz, &rmr);
+    if (rc == DAT_SUCCESS) {
+        CHECK_EQ(query(rmr, DAT_RMR_FIELD_RMR_SCOPE).rmr_scope, DAT_RMR_SCOPE_EP);
+        CHECK_OK(dat_rmr_free(rmr));
+    } else {
+        CHECK_RC(rc, DAT_MODEL_NOT_SUPPORTED);
+    }
+    CHECK_SUB(dat_rmr_create_for_ep(pz, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+TEST(rmr_query__before_it_is_bound) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_PZ_HANDLE pz = new_pz(ia);
+    DAT_RMR_HANDLE rmr = new_rmr(pz);
+    DAT_RMR_PARAM param = query(rmr, DAT_RMR_FIELD_ALL);
+    CHECK(param.ia_handle == ia && param.pz_handle == pz);
+    CHECK(query(rmr, DAT_RMR_FIELD_IA_HANDLE).ia_handle == ia);
+    CHECK(query(rmr, DAT_RMR_FIELD_PZ_HANDLE).pz_handle == pz);
+    CHECK_EQ(query(rmr, DAT_RMR_FIELD_RMR_SCOPE).rmr_scope, DAT_RMR_SCOPE_PZ);
+    CHECK_OK(dat_rmr_free(rmr));
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+TEST(rmr_query__unknown_parameter) {
+    DAT_RMR_PARAM param;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_PZ_HANDLE pz = new_pz(ia);
+    DAT_RMR_HANDLE rmr = new_rmr(pz);
+    CHECK_SUB(dat_rmr_query(rmr, (DAT_RMR_PARAM_MASK)0x80, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_OK(dat_rmr_free(rmr));
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+TEST(rmr_query__no_place_for_parameters) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_PZ_HANDLE pz = new_pz(ia);
+    DAT_RMR_HANDLE rmr = new_rmr(pz);
+    CHECK_SUB(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+    CHECK_OK(dat_rmr_free(rmr));
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+TEST(rmr_bind__endpoint_not_connected) {
+    Side *side = new_side(NULL);
+    side_open(side, (Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
+    DAT_LMR_TRIPLET triplet = piece(side, 0, 100), nothing = piece(side, 0, 0);
+    CHECK_SUB(bind_to(rmr, side, &triplet, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_STATE,
+              DAT_INVALID_STATE_EP_UNCONNECTED);
+    CHECK_SUB(bind_to(rmr, side, &nothing, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_STATE,
+              DAT_INVALID_STATE_EP_UNCONNECTED);
+    CHECK_OK(dat_rmr_free(rmr));
+    side_close(side);
+}
+
+TEST(rmr_bind__beyond_the_region) {
+    Pair pair = connected_pair_here((Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
+    DAT_LMR_TRIPLET beyond = piece(pair.client, MEMORY_BYTES - 10, 11);
+    DAT_LMR_TRIPLET before = {(DAT_VADDR)(uintptr_t)pair.client->memory - 1, 8, pair.client->lmr_context};
+    DAT_LMR_TRIPLET around = {~(DAT_VADDR)0 - 3, 8, pair.client->lmr_context};
+    CHECK_RC(bind_to(rmr, pair.client, &beyond, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_PARAMETER);
+    CHECK_RC(bind_to(rmr, pair.client, &before, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_PARAMETER);
+    CHECK_RC(bind_to(rmr, pair.client, &around, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_PARAMETER);
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}
+
+TEST(rmr_bind__no_triplet) {
+    Pair pair = connected_pair_here((Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
+    CHECK_RC(bind_to(rmr, pair.client, NULL, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_PARAMETER);
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}
+
+TEST(rmr_bind__invalid_flags) {
+    Pair pair = connected_pair_here((Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
+    DAT_LMR_TRIPLET triplet = piece(pair.client, 0, 100);
+    CHECK_RC(bind_to(rmr, pair.client, &triplet, REMOTE, DAT_COMPLETION_UNSIGNALLED_FLAG), DAT_INVALID_PARAMETER);
+    CHECK_RC(bind_to(rmr, pair.client, &triplet, REMOTE, (DAT_COMPLETION_FLAGS)0x800), DAT_INVALID_PARAMETER);
+    CHECK_RC(bind_to(rmr, pair.client, &triplet, (DAT_MEM_PRIV_FLAGS)0x8000, DAT_COMPLETION_DEFAULT_FLAG),
+             DAT_INVALID_PARAMETER);
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}
+
+TEST(rmr_bind__another_zone) {
+    Pair pair = connected_pair_here((Options){0});
+    DAT_PZ_HANDLE other = new_pz(pair.client->ia);
+    DAT_RMR_HANDLE rmr = new_rmr(other);
+    DAT_LMR_TRIPLET triplet = piece(pair.client, 0, 100);
+    CHECK_EITHER(bind_to(rmr, pair.client, &triplet, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_PROTECTION_VIOLATION,
+                 DAT_INVALID_PARAMETER);
+    CHECK_OK(dat_rmr_free(rmr));
+    CHECK_OK(dat_pz_free(other));
+    pair_close(&pair);
+}
+
+TEST(rmr_bind__more_privileges_than_the_region_has) {
+    Pair pair = connected_pair_of((Options){.privileges = DAT_MEM_PRIV_LOCAL_READ_FLAG}, (Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
+    DAT_LMR_TRIPLET triplet = piece(pair.client, 0, 100);
+    CHECK_RC(bind_to(rmr, pair.client, &triplet, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_COMPLETION_DEFAULT_FLAG),
+             DAT_PRIVILEGES_VIOLATION);
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}
+
+static DAT_RETURN bind_va_type(DAT_RMR_HANDLE rmr, const Side *side, DAT_VA_TYPE va_type) {
+    DAT_LMR_TRIPLET triplet = piece(side, 0, 100);
+    DAT_RMR_CONTEXT context;
+    return dat_rmr_bind(rmr, side->lmr, &triplet, REMOTE, va_type, side->ep, (DAT_RMR_COOKIE){.as_64 = 1},
+                        DAT_COMPLETION_DEFAULT_FLAG, &context);
+}
+
+TEST(rmr_bind__addresses_from_zero) {
+    DAT_EVD_HANDLE evd;
+    DAT_IA_ATTR attributes;
+    Pair pair = connected_pair_here((Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
+    CHECK_OK(dat_ia_query(pair.client->ia, &evd, DAT_IA_FIELD_IA_ZB_SUPPORTED, &attributes, 0, NULL));
+    DAT_RETURN rc = bind_va_type(rmr, pair.client, DAT_VA_TYPE_ZB);
+    if (attributes.zb_supported == DAT_TRUE) {
+        CHECK_OK(rc);
+        EXPECT_EVENT(pair.client, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
+    } else {
+        CHECK_RC(rc, DAT_MODEL_NOT_SUPPORTED);
+    }
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * dat_rmr_bind at work: completions, use by the peer, binding again, and the end of a binding.
+ */
+#include "side.h"
+
+#pragma weak dat_rmr_create_for_ep
+
+#define REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+
+/* A window that the server, in its process, opens for the client. */
+typedef struct {
+    DAT_RMR_HANDLE rmr; /* made where it is null */
+    size_t at;
+    DAT_SEG_LENGTH length;
+    DAT_MEM_PRIV_FLAGS privileges;
+    DAT_COMPLETION_FLAGS flags;
+    DAT_UINT64 cookie;
+    bool for_ep;
+    DAT_RETURN rc;
+    DAT_RMR_CONTEXT context;
+} Window;
+
+static void do_bind(Side *side, void *argument) {
+    Window *window = argument;
+    DAT_LMR_TRIPLET triplet = piece(side, window->at, window->length);
+    DAT_RMR_COOKIE cookie = {.as_64 = window->cookie};
+    if (window->rmr == DAT_HANDLE_NULL)
+        CHECK_OK((window->for_ep ? dat_rmr_create_for_ep : dat_rmr_create)(side->pz, &window->rmr));
+    window->rc = dat_rmr_bind(window->rmr, side->lmr, &triplet, window->privileges, DAT_VA_TYPE_VA, side->ep, cookie,
+                              window->flags, &window->context);
+}
+
+/* Binds, waits for the completion, and makes the window the client's target, from its first byte on. */
+static void bind_for(const Pair *pair, Window *window) {
+    at(pair->server, do_bind, window, sizeof *window);
+    CHECK_OK(window->rc);
+    DAT_EVENT event = EXPECT_EVENT(pair->server, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
+    const DAT_RMR_BIND_COMPLETION_EVENT_DATA *data = &event.event_data.rmr_completion_event_data;
+    CHECK(data->rmr_handle == window->rmr);
+    CHECK_EQ(data->user_cookie.as_64, window->cookie);
+    CHECK_EQ(data->status, DAT_RMR_BIND_SUCCESS);
+    pair->client->target = (Target){window->context, (DAT_VADDR)(uintptr_t)pair->server->memory + window->at};
+}
+
+static Window bound_window(const Pair *pair, size_t at, DAT_SEG_LENGTH length, DAT_MEM_PRIV_FLAGS privileges) {
+    Window window = {.at = at, .length = length, .privileges = privileges, .cookie = 0xb1d};
+    bind_for(pair, &window);
+    return window;
+}
+
+static void write_to_window(const Pair *pair, size_t at, DAT_SEG_LENGTH length, unsigned seed) {
+    fill(pair->client, SEND_AT, length, seed);
+    CHECK_OK(post(pair->client, (Work){.operation = WRITE, .to = at, .length = length, .cookie = seed}));
+    EXPECT_DONE(pair->client, seed);
+}
+
+static void expect_no_access(const Pair *pair, Operation operation, size_t to, DAT_SEG_LENGTH length) {
+    CHECK_OK(
+        post(pair->client, (Work){.operation = operation, .at = RECV_AT, .to = to, .length = length, .cookie = 99}));
+    EXPECT_DTO(pair->client, REQUEST, 99, DAT_DTO_ERR_REMOTE_ACCESS);
+    DAT_EVENT event = next_event(pair->client, CONN);
+    CHECK(event.event_number == DAT_CONNECTION_EVENT_BROKEN || event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+static void do_free(Side *side, void *rmr) {
+    (void)side;
+    CHECK_OK(dat_rmr_free(*(DAT_RMR_HANDLE *)rmr));
+}
+
+TEST(rmr_bind__the_peer_writes_and_reads) {
+    Pair pair = connected_pair((Options){0});
+    Window window = bound_window(&pair, RECV_AT + 1000, 5000, REMOTE);
+    write_to_window(&pair, 0, 5000, 1);
+    CHECK_OK(post(pair.client, (Work){.operation = READ, .at = RECV_AT, .to = 1000, .length = 3000, .cookie = 2}));
+    EXPECT_DONE(pair.client, 2);
+    CHECK(memcmp(pair.client->memory + SEND_AT + 1000, pair.client->memory + RECV_AT, 3000) == 0);
+    tell(pair.server, pair.client);
+    CHECK(filled(pair.server, RECV_AT + 1000, 5000, 1));
+    at(pair.server, do_free, &window.rmr, sizeof window.rmr);
+    pair_close(&pair);
+}
+
+TEST(rmr_bind__the_context_can_be_sent_without_waiting) {
+    Pair pair = connected_pair((Options){0});
+    Window window = {.at = RECV_AT, .length = 4096, .privileges = REMOTE, .cookie = 5};
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    at(pair.server, do_bind, &window, sizeof window);
+    CHECK_OK(window.rc);
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 2})); /* fenced by the binding */
+    EXPECT_RECEIVED(pair.client, 1);
+    pair.client->target = (Target){window.context, (DAT_VADDR)(uintptr_t)pair.server->memory + RECV_AT};
+    write_to_window(&pair, 0, 4096, 1);
+    EXPECT_EVENT(pair.server, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT); /* in the order of posting */
+    EXPECT_DONE(pair.server, 2);
+    at(pair.server, do_free, &window.rmr, sizeof window.rmr);
+    pair_close(&pair);
+}
+
+TEST(rmr_bind__outside_the_window) {
+    Pair pair = connected_pair((Options){0});
+    bound_window(&pair, RECV_AT + 1000, 5000, REMOTE);
+    expect_no_access(&pair, WRITE, 4999, 2);
+}
+
+TEST(rmr_bind__read_only) {
+    Pair pair = connected_pair((Options){0});
+    bound_window(&pair, SEND_AT, 5000, DAT_MEM_PRIV_REMOTE_READ_FLAG);
+    fill(pair.server, SEND_AT, 5000, 3);
+    CHECK_OK(post(pair.client, (Work){.operation = READ, .at = RECV_AT, .length = 5000, .cookie = 2}));
+    EXPECT_DONE(pair.client, 2);
+    CHECK(filled(pair.client, RECV_AT, 5000, 3));
+    expect_no_access(&pair, WRITE, 0, 8);
+}
+
+TEST(rmr_bind__write_only) {
+    Pair pair = connected_pair((Options){0});
+    bound_window(&pair, RECV_AT, 5000, DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+    write_to_window(&pair, 0, 5000, 1);
+    expect_no_access(&pair, READ, 0, 8);
+}
+
+TEST(rmr_bind__again) {
+    Pair pair = connected_pair((Options){0});
+    Window window = bound_window(&pair, RECV_AT, 1000, REMOTE);
+    Target first = pair.client->target;
+    write_to_window(&pair, 0, 1000, 1);
+    window.at = RECV_AT + 5000;
+    window.cookie = 0xb1e;
+    bind_for(&pair, &window);
+    CHECK(window.context != first.context);
+    write_to_window(&pair, 0, 1000, 2);
+    pair.client->target = first;
+    expect_no_access(&pair, WRITE, 0, 8); /* with what was its context before */
+}
+
+TEST(rmr_bind__to_nothing) {
+    Pair pair = connected_pair((Options){0});
+    Window window = bound_window(&pair, RECV_AT, 1000, REMOTE);
+    Target first = pair.client->target;
+    write_to_window(&pair, 0, 1000, 1);
+    window.length = 0;
+    bind_for(&pair, &window);
+    pair.client->target = first;
+    expect_no_access(&pair, WRITE, 0, 8);
+}
+
+TEST(rmr_free__ends_the_binding) {
+    Pair pair = connected_pair((Options){0});
+    Window window = bound_window(&pair, RECV_AT, 1000, REMOTE);
+    write_to_window(&pair, 0, 1000, 1);
+    at(pair.server, do_free, &window.rmr, sizeof window.rmr);
+    expect_no_access(&pair, WRITE, 0, 8);
+}
+
+static void do_query(Side *side, void *argument) {
+    const Window *window = argument;
+    DAT_RMR_PARAM param;
+    memset(&param, 0xa5, sizeof param);
+    CHECK_OK(dat_rmr_query(window->rmr, DAT_RMR_FIELD_ALL, &param));
+    CHECK(param.ia_handle == side->ia && param.pz_handle == side->pz);
+    CHECK_EQ(param.lmr_triplet.virtual_address, (DAT_VADDR)(uintptr_t)side->memory + window->at);
+    CHECK_EQ(param.lmr_triplet.segment_length, window->length);
+    CHECK_EQ(param.lmr_triplet.lmr_context, side->lmr_context);
+    CHECK_EQ(param.mem_priv, window->privileges);
+    CHECK_EQ(param.rmr_context, window->context);
+    CHECK_EQ(param.va_type, DAT_VA_TYPE_VA);
+}
+
+TEST(rmr_query__what_is_bound) {
+    Pair pair = connected_pair((Options){0});
+    Window window = bound_window(&pair, RECV_AT, 1000, REMOTE);
+    at(pair.server, do_query, &window, sizeof window);
+    at(pair.server, do_free, &window.rmr, sizeof window.rmr);
+    pair_close(&pair);
+}
+
+static void do_free_region_in_use(Side *side, void *unused) {
+    (void)unused;
+    CHECK_SUB(dat_lmr_free(side->lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+}
+
+TEST(lmr_free__in_use_by_a_window) {
+    Pair pair = connected_pair((Options){0});
+    Window window = bound_window(&pair, RECV_AT, 1000, REMOTE);
+    at(pair.server, do_free_region_in_use, NULL, 0);
+    write_to_window(&pair, 0, 1000, 1);
+    window.length = 0;
+    bind_for(&pair, &window);
+    at(pair.server, do_free, &window.rmr, sizeof window.rmr);
+    pair_close(&pair); /* frees the region */
+}
+
+TEST(rmr_bind__suppressed) {
+    Pair pair = connected_pair((Options){0});
+    Window window = {.at = RECV_AT,
+                     .length = 1000,
+                     .privileges = REMOTE,
+                     .flags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG};
+    at(pair.server, do_bind, &window, sizeof window);
+    CHECK_OK(window.rc);
+    tell(pair.server, pair.client); /* whose completion would come behind */
+    pair.client->target = (Target){window.context, (DAT_VADDR)(uintptr_t)pair.server->memory + RECV_AT};
+    write_to_window(&pair, 0, 1000, 1);
+    expect_nothing(pair.server);
+    at(pair.server, do_free, &window.rmr, sizeof window.rmr);
+    pair_close(&pair);
+}
+
+TEST(rmr_bind__unsignalled) {
+    Pair pair = connected_pair_of((Options){0}, (Options){.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    Window window = {
+        .at = RECV_AT, .length = 1000, .privileges = REMOTE, .flags = DAT_COMPLETION_UNSIGNALLED_FLAG, .cookie = 3};
+    at(pair.server, do_bind, &window, sizeof window);
+    CHECK_OK(window.rc);
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 2}));
+    EXPECT_EVENT(pair.server, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
+    EXPECT_DONE(pair.server, 2);
+    at(pair.server, do_free, &window.rmr, sizeof window.rmr);
+    pair_close(&pair);
+}
+
+TEST(rmr_bind__disconnected_endpoint) {
+    Pair pair = connected_pair((Options){0});
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    Window window = {.at = RECV_AT, .length = 1000, .privileges = REMOTE, .cookie = 7};
+    at(pair.server, do_bind, &window, sizeof window);
+    CHECK_OK(window.rc);
+    DAT_EVENT event = EXPECT_EVENT(pair.server, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
+    CHECK_EQ(event.event_data.rmr_completion_event_data.user_cookie.as_64, 7);
+    CHECK_EQ(event.event_data.rmr_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
+}
+
+/* With a receiver that takes nothing the request queue fills. */
+TEST(rmr_bind__full_queue) {
+    Pair pair = connected_pair((Options){.request_dtos = 2});
+    Window window = {.at = RECV_AT, .length = 1000, .privileges = REMOTE, .cookie = 7};
+    DAT_RETURN rc = DAT_SUCCESS;
+    for (int i = 0; rc == DAT_SUCCESS && i < 10000; ++i)
+        rc = post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 1});
+    CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
+    at(pair.server, do_bind, &window, sizeof window);
+    CHECK_RC(window.rc, DAT_INSUFFICIENT_RESOURCES);
+}
+
+TEST(rmr_create_for_ep__the_peer_writes) {
+    NEED(dat_rmr_create_for_ep);
+    Pair pair = connected_pair((Options){0});
+    Window window = {.at = RECV_AT, .length = 1000, .privileges = REMOTE, .cookie = 7, .for_ep = true};
+    bind_for(&pair, &window);
+    write_to_window(&pair, 0, 1000, 1);
+    at(pair.server, do_free, &window.rmr, sizeof window.rmr);
+    pair_close(&pair);
+}
