@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * DAT_INSUFFICIENT_RESOURCES of each call: the n-th allocation inside the call fails, for every n until it succeeds.
+ */
+#include "../support/failing_malloc.h"
+#include "side.h"
+
+#pragma weak dat_cno_fd_create
+
+/* ---- The sweep --------------------------------------------------------------------------------------------------- */
+
+/* A call under test, what makes it ready and what undoes it; both of them may be NULL. */
+typedef struct {
+    void (*prepare)(void);
+    DAT_RETURN (*call)(void);
+    void (*undo)(void);
+} Sweep;
+
+/* How many allocations it takes. */
+static long sweep(Sweep under_test) {
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    for (long n = 0;; ++n) {
+        if (under_test.prepare != NULL) under_test.prepare();
+        limit_allocations(n);
+        DAT_RETURN rc = under_test.call();
+        long failures = lift_allocation_limit();
+        if (rc == DAT_SUCCESS && under_test.undo != NULL) under_test.undo();
+        if (failures == 0) {
+            CHECK_OK(rc);
+            return n;
+        }
+        /* What succeeds all the same has lost nothing: the C library does without some of its buffers. */
+        if (rc != DAT_SUCCESS) CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
+    }
+}
+
+static void allocates(Sweep under_test) { CHECK(sweep(under_test) > 0); }
+static void may_allocate(Sweep under_test) { sweep(under_test); }
+static void allocates_nothing(DAT_RETURN (*call)(void)) { CHECK_EQ(sweep((Sweep){.call = call}), 0); }
+
+/* ---- Objects ----------------------------------------------------------------------------------------------------- */
+
+static DAT_IA_HANDLE ia;
+static DAT_EVD_HANDLE evd;
+static DAT_CNO_HANDLE cno;
+static DAT_PZ_HANDLE pz;
+static DAT_LMR_HANDLE lmr;
+static DAT_RMR_HANDLE rmr;
+static DAT_SRQ_HANDLE srq;
+static DAT_EP_HANDLE ep;
+static DAT_PSP_HANDLE psp;
+static uint8_t memory[4096];
+
+static DAT_RETURN make_ia(void) {
+    evd = DAT_HANDLE_NULL;
+    return dat_ia_open(test_ia(), EVD_QLEN, &evd, &ia);
+}
+static void unmake_ia(void) { CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG)); }
+
+/* Loading the provider is not part of it. */
+TEST(ia_open) {
+    CHECK_OK(make_ia());
+    DAT_IA_HANDLE first = ia;
+    allocates((Sweep){.call = make_ia, .undo = unmake_ia});
+    ia = first;
+    unmake_ia();
+}
+
+static DAT_RETURN make_evd(void) { return dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &evd); }
+static DAT_RETURN make_dto_evd(void) {
+    return dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &evd);
+}
+static void unmake_evd(void) { CHECK_OK(dat_evd_free(evd)); }
+
+TEST(evd_create) {
+    ia = open_ia(NULL);
+    allocates((Sweep){.call = make_evd, .undo = unmake_evd});
+    allocates((Sweep){.call = make_dto_evd, .undo = unmake_evd});
+    unmake_ia();
+}
+
+static DAT_COUNT length = EVD_QLEN;
+
+static DAT_RETURN lengthen_evd(void) { return dat_evd_resize(evd, length *= 2); }
+
+TEST(evd_resize) {
+    ia = open_ia(NULL);
+    evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG);
+    may_allocate((Sweep){.call = lengthen_evd});
+    unmake_evd();
+    unmake_ia();
+}
+
+static DAT_RETURN post_event(void) {
+    DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+    return dat_evd_post_se(evd, &event);
+}
+
+TEST(evd_post_se__needs_no_memory) {
+    ia = open_ia(NULL);
+    evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG);
+    for (int i = 0; i < EVD_QLEN; ++i) allocates_nothing(post_event);
+    unmake_evd();
+    unmake_ia();
+}
+
+static DAT_RETURN make_cno(void) { return dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno); }
+static DAT_RETURN make_fd_cno(void) {
+    DAT_FD fd;
+    return dat_cno_fd_create(ia, &fd, &cno);
+}
+static void ignore(DAT_PVOID instance, DAT_EVD_HANDLE from) {
+    (void)instance;
+    (void)from;
+}
+static DAT_RETURN make_cno_with_agent(void) {
+    return dat_cno_create(ia, (DAT_OS_WAIT_PROXY_AGENT){memory, ignore}, &cno);
+}
+static void unmake_cno(void) { CHECK_OK(dat_cno_free(cno)); }
+
+TEST(cno_create) {
+    ia = open_ia(NULL);
+    allocates((Sweep){.call = make_cno, .undo = unmake_cno});
+    allocates((Sweep){.call = make_cno_with_agent, .undo = unmake_cno});
+    unmake_ia();
+}
+
+TEST(cno_fd_create) {
+    NEED(dat_cno_fd_create);
+    ia = open_ia(NULL);
+    allocates((Sweep){.call = make_fd_cno, .undo = unmake_cno});
+    unmake_ia();
+}
+
+static DAT_RETURN make_pz(void) { return dat_pz_create(ia, &pz); }
+static void unmake_pz(void) { CHECK_OK(dat_pz_free(pz)); }
+
+TEST(pz_create) {
+    ia = open_ia(NULL);
+    allocates((Sweep){.call = make_pz, .undo = unmake_pz});
+    unmake_ia();
+}
+
+static DAT_RETURN make_lmr(void) {
+    DAT_LMR_CONTEXT context;
+    DAT_RMR_CONTEXT rmr_context;
+    DAT_VLEN size;
+    DAT_VADDR address;
+    return dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){.for_va = memory}, sizeof memory, pz,
+                          DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr, &context, &rmr_context, &size, &address);
+}
+static void unmake_lmr(void) { CHECK_OK(dat_lmr_free(lmr)); }
+static DAT_RETURN make_rmr(void) { return dat_rmr_create(pz, &rmr); }
+static void unmake_rmr(void) { CHECK_OK(dat_rmr_free(rmr)); }
+static DAT_RETURN make_srq(void) {
+    DAT_SRQ_ATTR attributes = {64, 2, 0};
+    return dat_srq_create(ia, pz, &attributes, &srq);
+}
+static void unmake_srq(void) { CHECK_OK(dat_srq_free(srq)); }
+
+static void open_zone(void) {
+    ia = open_ia(NULL);
+    pz = new_pz(ia);
+}
+static void close_zone(void) {
+    unmake_pz();
+    unmake_ia();
+}
+
+TEST(lmr_create) {
+    open_zone();
+    allocates((Sweep){.call = make_lmr, .undo = unmake_lmr});
+    close_zone();
+}
+
+TEST(rmr_create) {
+    open_zone();
+    allocates((Sweep){.call = make_rmr, .undo = unmake_rmr});
+    close_zone();
+}
+
+TEST(srq_create) {
+    open_zone();
+    allocates((Sweep){.call = make_srq, .undo = unmake_srq});
+    close_zone();
+}
+
+static DAT_COUNT srq_length = 64;
+
+static DAT_RETURN lengthen_srq(void) { return dat_srq_resize(srq, srq_length *= 2); }
+
+TEST(srq_resize) {
+    open_zone();
+    CHECK_OK(make_srq());
+    may_allocate((Sweep){.call = lengthen_srq});
+    unmake_srq();
+    close_zone();
+}
+
+/* ---- Endpoints and connections ----------------------------------------------------------------------------------- */
+
+static Pair pair;
+
+static DAT_RETURN make_ep(void) {
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    const DAT_EVD_HANDLE *evds = pair.client->evds;
+    return dat_ep_create(pair.client->ia, pair.client->pz, evds[RECV], evds[REQUEST], evds[CONN], &attributes, &ep);
+}
+static void unmake_ep(void) { CHECK_OK(dat_ep_free(ep)); }
+
+static DAT_RETURN make_psp(void) {
+    return dat_psp_create(pair.client->ia, pair.client->qual, pair.client->evds[CR], DAT_PSP_CONSUMER_FLAG, &psp);
+}
+static void unmake_psp(void) { CHECK_OK(dat_psp_free(psp)); }
+
+TEST(ep_create) {
+    pair.client = new_side(NULL);
+    side_open(pair.client, (Options){0});
+    allocates((Sweep){.call = make_ep, .undo = unmake_ep});
+    side_close(pair.client);
+}
+
+TEST(psp_create) {
+    pair.client = new_side(NULL);
+    side_open(pair.client, (Options){0});
+    allocates((Sweep){.call = make_psp, .undo = unmake_psp});
+    side_close(pair.client);
+}
+
+/* A connection each time: what fails leaves the endpoint free to be used again. */
+static DAT_RETURN request(void) { return connect_to(pair.client, pair.server, NULL, 0); }
+
+static void answer(void) {
+    take_request(pair.server);
+    CHECK_OK(accept_request(pair.server, NULL, 0));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+    CHECK_OK(dat_ep_reset(pair.server->ep));
+}
+
+TEST(ep_connect) {
+    pair = open_pair_here((Options){0});
+    allocates((Sweep){.call = request, .undo = answer});
+    side_close(pair.server);
+    side_close(pair.client);
+}
+
+static DAT_RETURN send_message(void) { return post(pair.client, (Work){.operation = SEND, .length = 8, .cookie = 1}); }
+static DAT_RETURN receive_message(void) {
+    return post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 2});
+}
+static DAT_RETURN take_completion(void) {
+    DAT_EVENT event;
+    DAT_COUNT more;
+    return dat_evd_wait(pair.server->evds[RECV], long_us(), 1, &event, &more);
+}
+
+TEST(post__needs_no_memory) {
+    pair = connected_pair_here((Options){0});
+    allocates_nothing(receive_message);
+    allocates_nothing(send_message);
+    allocates_nothing(take_completion);
+    EXPECT_DONE(pair.client, 1);
+    pair_close(&pair);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Endpoints with a shared receive queue: dat_ep_create_with_srq, messages, watermarks, dat_ep_recv_query.
+ */
+#include "side.h"
+
+enum { CONNECTIONS = 3 };
+
+static void receive(Side *side, DAT_UINT64 cookie, size_t offset) {
+    CHECK_OK(post(side, (Work){.operation = SRQ_RECEIVE, .at = RECV_AT + offset, .length = 1000, .cookie = cookie}));
+}
+
+static void send_message(Side *side, DAT_UINT64 cookie, DAT_SEG_LENGTH length) {
+    CHECK_OK(post(side, (Work){.operation = SEND, .length = length, .cookie = cookie}));
+    EXPECT_DONE(side, cookie);
+}
+
+/* The client receives by the shared queue. */
+static Pair srq_pair(void) { return connected_pair_of((Options){.srq = true}, (Options){0}); }
+
+TEST(srq__messages_into_the_queue) {
+    Pair pair = srq_pair();
+    for (unsigned i = 0; i < 4; ++i) receive(pair.client, 10 + i, 1000 * i);
+    fill(pair.server, SEND_AT, 1000, 4);
+    for (unsigned i = 0; i < 4; ++i) send_message(pair.server, i, 250 * (i + 1));
+    for (unsigned i = 0; i < 4; ++i) {
+        DAT_DTO_COMPLETION_EVENT_DATA data = EXPECT_RECEIVED(pair.client, 10 + i);
+        CHECK(data.ep_handle == pair.client->ep);
+        CHECK_EQ(data.transfered_length, 250 * (i + 1));
+        CHECK_EQ(data.operation, DAT_DTO_RECEIVE);
+        CHECK(filled(pair.client, RECV_AT + 1000 * i, 250 * (i + 1), 4));
+    }
+    pair_close(&pair);
+}
+
+TEST(srq__several_segments) {
+    Pair pair = srq_pair();
+    DAT_LMR_TRIPLET pieces[3] = {piece(pair.client, RECV_AT, 100), piece(pair.client, RECV_AT + 5000, 10),
+                                 piece(pair.client, RECV_AT + 110, 500)};
+    CHECK_OK(dat_srq_post_recv(pair.client->srq, 3, pieces, (DAT_DTO_COOKIE){.as_64 = 1}));
+    fill(pair.server, SEND_AT, 400, 4);
+    send_message(pair.server, 2, 400);
+    CHECK_EQ(EXPECT_RECEIVED(pair.client, 1).transfered_length, 400);
+    memcpy(pair.client->memory + RECV_AT + 100, pair.client->memory + RECV_AT + 5000, 10);
+    CHECK(filled(pair.client, RECV_AT, 400, 4));
+    pair_close(&pair);
+}
+
+/* As many endpoints of the client as connections, all with its queue and its EVDs. */
+TEST(srq__several_endpoints) {
+    DAT_EP_HANDLE client_eps[CONNECTIONS], server_eps[CONNECTIONS];
+    Pair pair = open_pair_here((Options){.srq = true});
+    Side *client = pair.client, *server = pair.server;
+    server->srq = DAT_HANDLE_NULL; /* its endpoints have queues of their own */
+    for (int i = 0; i < CONNECTIONS; ++i) {
+        client_eps[i] = client->ep = new_ep(client, (Options){0});
+        server_eps[i] = server->ep = new_ep(server, (Options){0});
+        begin_connecting(&pair);
+        EXPECT_EVENT(client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+        EXPECT_EVENT(server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    }
+    for (unsigned i = 0; i < CONNECTIONS; ++i) receive(client, i, 1000 * i);
+    unsigned seen = 0;
+    for (unsigned i = 0; i < CONNECTIONS; ++i) {
+        server->ep = server_eps[i];
+        send_message(server, 100 + i, 10 + i);
+        DAT_EVENT event = EXPECT_EVENT(client, RECV, DAT_DTO_COMPLETION_EVENT);
+        const DAT_DTO_COMPLETION_EVENT_DATA *data = &event.event_data.dto_completion_event_data;
+        CHECK_EQ(data->status, DAT_DTO_SUCCESS);
+        CHECK(data->ep_handle == client_eps[i]);
+        CHECK_EQ(data->transfered_length, 10 + i);
+        seen |= 1u << data->user_cookie.as_64;
+    }
+    CHECK_EQ(seen, (1u << CONNECTIONS) - 1);
+    CHECK_OK(dat_ia_close(client->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+/* Without a receive the sender waits, as with a queue of the endpoint's own. */
+TEST(srq__a_receive_posted_late) {
+    DAT_EVENT event;
+    Pair pair = srq_pair();
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 1}));
+    CHECK(!poll_event(pair.client, RECV, &event));
+    receive(pair.client, 2, 0);
+    EXPECT_RECEIVED(pair.client, 2);
+    EXPECT_DONE(pair.server, 1);
+    pair_close(&pair);
+}
+
+/* Disconnecting one endpoint leaves what it has not taken to the others. */
+TEST(srq__receives_survive_a_connection) {
+    DAT_EVENT event;
+    Pair pair = srq_pair();
+    receive(pair.client, 1, 0);
+    receive(pair.client, 2, 1000);
+    send_message(pair.server, 3, 8);
+    EXPECT_RECEIVED(pair.client, 1);
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK(!poll_event(pair.client, RECV, &event));
+    DAT_SRQ_PARAM param;
+    CHECK_OK(dat_srq_query(pair.client->srq, DAT_SRQ_FIELD_ALL, &param));
+    CHECK(param.available_dto_count == 1 || param.available_dto_count == DAT_VALUE_UNKNOWN);
+    throw_away_events(pair.server);
+    side_close(pair.client);
+    side_close(pair.server);
+}
+
+TEST(srq_query__counts_as_messages_come) {
+    Pair pair = srq_pair();
+    DAT_SRQ_PARAM param;
+    for (unsigned i = 0; i < 3; ++i) receive(pair.client, i, 1000 * i);
+    send_message(pair.server, 9, 8);
+    CHECK_OK(dat_srq_query(pair.client->srq, DAT_SRQ_FIELD_ALL, &param));
+    CHECK(param.available_dto_count == 2 || param.available_dto_count == DAT_VALUE_UNKNOWN);
+    CHECK(param.outstanding_dto_count == 3 || param.outstanding_dto_count == DAT_VALUE_UNKNOWN);
+    EXPECT_RECEIVED(pair.client, 0);
+    CHECK_OK(dat_srq_query(pair.client->srq, DAT_SRQ_FIELD_ALL, &param));
+    CHECK(param.outstanding_dto_count == 2 || param.outstanding_dto_count == DAT_VALUE_UNKNOWN);
+    pair_close(&pair);
+}
+
+TEST(ep_create_with_srq__receives_only_by_the_queue) {
+    Side *side = new_side(NULL);
+    DAT_EP_PARAM param;
+    side_open(side, (Options){.srq = true});
+    CHECK_OK(dat_ep_query(side->ep, DAT_EP_FIELD_SRQ_HANDLE, &param));
+    CHECK(param.srq_handle == side->srq);
+    DAT_LMR_TRIPLET triplet = piece(side, RECV_AT, 8);
+    DAT_RETURN rc = dat_ep_post_recv(side->ep, 1, &triplet, (DAT_DTO_COOKIE){.as_64 = 1}, DAT_COMPLETION_DEFAULT_FLAG);
+    CHECK_EITHER(rc, DAT_INVALID_STATE, DAT_INVALID_PARAMETER);
+    side_close(side);
+}
+
+TEST(ep_create_with_srq__invalid_arguments) {
+    Side *side = new_side(NULL);
+    DAT_EP_HANDLE ep;
+    side_open(side, (Options){.srq = true});
+    const DAT_EVD_HANDLE *evds = side->evds;
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    CHECK_RC(dat_ep_create_with_srq(side->ia, side->pz, evds[RECV], evds[REQUEST], evds[CONN], side->srq, NULL, &ep),
+             DAT_INVALID_PARAMETER);
+    CHECK_RC(
+        dat_ep_create_with_srq(side->ia, side->pz, evds[RECV], evds[REQUEST], evds[CONN], side->srq, &attributes, NULL),
+        DAT_INVALID_PARAMETER);
+    CHECK_RC(
+        dat_ep_create_with_srq(side->ia, side->pz, evds[RECV], evds[REQUEST], evds[CONN], side->pz, &attributes, &ep),
+        DAT_INVALID_HANDLE);
+    CHECK_RC(
+        dat_ep_create_with_srq(side->ia, side->srq, evds[RECV], evds[REQUEST], evds[CONN], side->srq, &attributes, &ep),
+        DAT_INVALID_HANDLE);
+    attributes.max_request_dtos = -1;
+    CHECK_RC(
+        dat_ep_create_with_srq(side->ia, side->pz, evds[RECV], evds[REQUEST], evds[CONN], side->srq, &attributes, &ep),
+        DAT_INVALID_PARAMETER);
+    side_close(side);
+}
+
+/* Where the provider allows it. */
+TEST(ep_create_with_srq__another_zone) {
+    Side *side = new_side(NULL);
+    DAT_EP_HANDLE ep;
+    DAT_EVD_HANDLE evd;
+    DAT_PROVIDER_ATTR attributes;
+    side_open(side, (Options){.srq = true});
+    DAT_PZ_HANDLE other = new_pz(side->ia);
+    DAT_EP_ATTR ep_attr = ep_attributes((Options){0});
+    CHECK_OK(dat_ia_query(side->ia, &evd, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attributes));
+    DAT_RETURN rc = dat_ep_create_with_srq(side->ia, other, side->evds[RECV], side->evds[REQUEST], side->evds[CONN],
+                                           side->srq, &ep_attr, &ep);
+    if (attributes.srq_ep_pz_difference_supported == DAT_TRUE) {
+        CHECK_OK(rc);
+        CHECK_OK(dat_ep_free(ep));
+    } else {
+        CHECK_RC(rc, DAT_INVALID_PARAMETER);
+    }
+    CHECK_OK(dat_pz_free(other));
+    side_close(side);
+}
+
+static void expect_low(Side *side) {
+    DAT_EVENT event = next_event(side, ASYNC);
+    const DAT_ASYNCH_ERROR_EVENT_DATA *data = &event.event_data.asynch_error_event_data;
+    CHECK(data->dat_handle == side->srq);
+    CHECK_EQ(data->reason, DAT_SRQ_LOW_WATERMARK_EVENT);
+}
+
+TEST(srq_set_lw__an_event_when_receives_become_few) {
+    DAT_EVENT event;
+    DAT_SRQ_PARAM param;
+    Pair pair = srq_pair();
+    for (unsigned i = 0; i < 4; ++i) receive(pair.client, i, 1000 * i);
+    CHECK_OK(dat_srq_set_lw(pair.client->srq, 3));
+    CHECK_OK(dat_srq_query(pair.client->srq, DAT_SRQ_FIELD_LOW_WATERMARK, &param));
+    CHECK_EQ(param.low_watermark, 3);
+    send_message(pair.server, 9, 8);
+    EXPECT_RECEIVED(pair.client, 0);
+    CHECK(!poll_event(pair.client, ASYNC, &event)); /* three are not below three */
+    send_message(pair.server, 9, 8);
+    EXPECT_RECEIVED(pair.client, 1);
+    expect_low(pair.client);
+    send_message(pair.server, 9, 8);
+    EXPECT_RECEIVED(pair.client, 2);
+    CHECK(!poll_event(pair.client, ASYNC, &event)); /* once for each setting */
+    CHECK_OK(dat_srq_set_lw(pair.client->srq, 1));
+    send_message(pair.server, 9, 8);
+    EXPECT_RECEIVED(pair.client, 3);
+    expect_low(pair.client);
+    pair_close(&pair);
+}
+
+TEST(srq_set_lw__already_few) {
+    Pair pair = srq_pair();
+    receive(pair.client, 0, 0);
+    CHECK_OK(dat_srq_set_lw(pair.client->srq, 2));
+    expect_low(pair.client);
+    pair_close(&pair);
+}
+
+TEST(srq_set_lw__back_to_none) {
+    DAT_EVENT event;
+    Pair pair = srq_pair();
+    receive(pair.client, 0, 0);
+    receive(pair.client, 1, 1000);
+    CHECK_OK(dat_srq_set_lw(pair.client->srq, 2));
+    CHECK_OK(dat_srq_set_lw(pair.client->srq, DAT_SRQ_LW_DEFAULT));
+    send_message(pair.server, 9, 8);
+    EXPECT_RECEIVED(pair.client, 0);
+    CHECK(!poll_event(pair.client, ASYNC, &event));
+    pair_close(&pair);
+}
+
+/* Both counts may be unknown; then the operation need not be supported. */
+static void check_recv_query(DAT_EP_HANDLE ep, DAT_COUNT allocated) {
+    DAT_COUNT count = -1, span = -1;
+    DAT_RETURN rc = dat_ep_recv_query(ep, &count, &span);
+    if (rc != DAT_SUCCESS) {
+        CHECK_RC(rc, DAT_MODEL_NOT_SUPPORTED);
+        return;
+    }
+    CHECK(count == allocated || count == DAT_VALUE_UNKNOWN);
+    CHECK(span == allocated || span == DAT_VALUE_UNKNOWN);
+    CHECK_OK(dat_ep_recv_query(ep, NULL, &span));
+    CHECK_OK(dat_ep_recv_query(ep, &count, NULL));
+}
+
+TEST(ep_recv_query__with_a_shared_queue) {
+    Pair pair = srq_pair();
+    receive(pair.client, 0, 0);
+    check_recv_query(pair.client->ep, 0); /* the receive is the queue's */
+    pair_close(&pair);
+}
+
+TEST(ep_recv_query__with_a_queue_of_its_own) {
+    Pair pair = connected_pair((Options){0});
+    check_recv_query(pair.client->ep, 0);
+    for (unsigned i = 0; i < 2; ++i)
+        CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+    check_recv_query(pair.client->ep, 2);
+    send_message(pair.server, 9, 8);
+    EXPECT_RECEIVED(pair.client, 0);
+    check_recv_query(pair.client->ep, 1);
+    pair_close(&pair);
+}
+
+/* Marks that are never reached are always possible; others where the provider says so. */
+TEST(ep_set_watermark__infinite) {
+    Side *side = new_side(NULL);
+    side_open(side, (Options){.srq = true});
+    CHECK_EITHER(dat_ep_set_watermark(side->ep, DAT_WATERMARK_INFINITE, DAT_WATERMARK_INFINITE), DAT_SUCCESS,
+                 DAT_MODEL_NOT_SUPPORTED);
+    side_close(side);
+}
+
+TEST(ep_set_watermark__invalid) {
+    Side *side = new_side(NULL);
+    side_open(side, (Options){.srq = true});
+    CHECK_EITHER(dat_ep_set_watermark(side->ep, -2, DAT_WATERMARK_INFINITE), DAT_INVALID_PARAMETER,
+                 DAT_MODEL_NOT_SUPPORTED);
+    CHECK_EITHER(dat_ep_set_watermark(side->ep, DAT_WATERMARK_INFINITE, -2), DAT_INVALID_PARAMETER,
+                 DAT_MODEL_NOT_SUPPORTED);
+    side_close(side);
+}
+
+TEST(ep_set_watermark__soft) {
+    Pair pair = connected_pair((Options){0});
+    DAT_RETURN rc = dat_ep_set_watermark(pair.client->ep, 1, DAT_WATERMARK_INFINITE);
+    if (DAT_GET_TYPE(rc) == DAT_MODEL_NOT_SUPPORTED) skip("the provider has no high watermarks");
+    CHECK_OK(rc);
+    for (unsigned i = 0; i < 2; ++i)
+        CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+    DAT_EVENT event = next_event(pair.client, ASYNC);
+    CHECK(event.event_data.asynch_error_event_data.dat_handle == pair.client->ep);
+    CHECK_EQ(event.event_data.asynch_error_event_data.reason, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
+    pair_close(&pair);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Several threads at work at once, with objects of their own and with shared ones, where the provider is thread-safe.
+ */
+#include "side.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+enum { THREADS = 6 };
+
+static unsigned rounds(void) { return !on_loopback() ? 5 : UNDER_SANITIZER ? 20 : 100; }
+
+static void run_all(void *(*function)(void *), void *arguments, size_t size) {
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; ++i)
+        CHECK(pthread_create(&threads[i], NULL, function, (char *)arguments + i * size) == 0);
+    for (size_t i = 0; i < THREADS; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static void need_thread_safety(void) {
+    DAT_EVD_HANDLE evd;
+    DAT_PROVIDER_ATTR attributes;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    CHECK_OK(dat_ia_query(ia, &evd, 0, NULL, DAT_PROVIDER_FIELD_IS_THREAD_SAFE, &attributes));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+    if (attributes.is_thread_safe == DAT_FALSE) skip("the provider is not thread-safe");
+}
+
+static void *make_everything(void *unused) {
+    (void)unused;
+    uint8_t memory[256];
+    DAT_CNO_HANDLE cno;
+    DAT_EVD_HANDLE evd;
+    DAT_LMR_CONTEXT context;
+    for (unsigned i = 0; i < rounds(); ++i) {
+        DAT_IA_HANDLE ia = open_ia(NULL);
+        DAT_PZ_HANDLE pz = new_pz(ia);
+        DAT_LMR_HANDLE lmr = new_lmr(ia, pz, memory, sizeof memory, &context);
+        CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+        CHECK_OK(dat_evd_create(ia, 8, cno, DAT_EVD_DTO_FLAG, &evd));
+        CHECK_OK(dat_evd_free(evd));
+        CHECK_OK(dat_cno_free(cno));
+        CHECK_OK(dat_lmr_free(lmr));
+        CHECK_OK(dat_pz_free(pz));
+        CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+    }
+    return NULL;
+}
+
+TEST(threads__ias_of_their_own) {
+    char unused[THREADS];
+    need_thread_safety();
+    run_all(make_everything, unused, 1);
+}
+
+static DAT_IA_HANDLE shared_ia;
+
+static void *make_in_shared_ia(void *unused) {
+    (void)unused;
+    uint8_t memory[256];
+    DAT_LMR_CONTEXT context;
+    for (unsigned i = 0; i < 5 * rounds(); ++i) {
+        DAT_PZ_HANDLE pz = new_pz(shared_ia);
+        DAT_LMR_HANDLE lmr = new_lmr(shared_ia, pz, memory, sizeof memory, &context);
+        DAT_EVD_HANDLE evd = new_evd(shared_ia, DAT_EVD_CONNECTION_FLAG);
+        CHECK_OK(dat_evd_free(evd));
+        CHECK_OK(dat_lmr_free(lmr));
+        CHECK_OK(dat_pz_free(pz));
+    }
+    return NULL;
+}
+
+TEST(threads__one_ia) {
+    char unused[THREADS];
+    need_thread_safety();
+    shared_ia = open_ia(NULL);
+    run_all(make_in_shared_ia, unused, 1);
+    CHECK_OK(dat_ia_close(shared_ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+/* Half of the threads post events and the others wait: each event comes to exactly one of them. */
+static DAT_EVD_HANDLE shared_evd;
+static _Atomic unsigned taken;
+static _Atomic unsigned long sum;
+
+static void post_one(uintptr_t number) {
+    DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+    event.event_data.software_event_data.pointer = (DAT_PVOID)number;
+    while (DAT_GET_TYPE(dat_evd_post_se(shared_evd, &event)) == DAT_QUEUE_FULL) sched_yield();
+}
+
+static void take_one(void) {
+    DAT_EVENT event;
+    if (dat_evd_dequeue(shared_evd, &event) != DAT_SUCCESS) {
+        sched_yield();
+        return;
+    }
+    CHECK_EQ(event.event_number, DAT_SOFTWARE_EVENT);
+    sum += (uintptr_t)event.event_data.software_event_data.pointer;
+    ++taken;
+}
+
+static void *post_or_take(void *argument) {
+    bool posts = *(int *)argument % 2 == 0;
+    unsigned total = THREADS / 2 * 10 * rounds();
+    for (unsigned i = 0; posts && i < 10 * rounds(); ++i) post_one(i + 1);
+    while (!posts && taken < total) take_one();
+    return NULL;
+}
+
+TEST(threads__software_events) {
+    int numbers[THREADS];
+    need_thread_safety();
+    for (int i = 0; i < THREADS; ++i) numbers[i] = i;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    shared_evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG);
+    run_all(post_or_take, numbers, sizeof *numbers);
+    unsigned long each = 10 * rounds();
+    CHECK_EQ(taken, THREADS / 2 * each);
+    CHECK_EQ(sum, THREADS / 2 * (each * (each + 1) / 2));
+    CHECK_OK(dat_evd_free(shared_evd));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+/* A pair of threads for one connection: one sends, the other receives. */
+static Pair pair;
+
+static void *send_all(void *unused) {
+    (void)unused;
+    for (unsigned i = 0; i < 10 * rounds(); ++i) {
+        CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = 64, .cookie = i}));
+        EXPECT_DONE(pair.client, i);
+    }
+    return NULL;
+}
+
+static void *receive_all(void *unused) {
+    (void)unused;
+    for (unsigned i = 0; i < 10 * rounds(); ++i) {
+        CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = i}));
+        EXPECT_RECEIVED(pair.server, i);
+    }
+    return NULL;
+}
+
+TEST(threads__both_ends_of_a_connection) {
+    pthread_t sender, receiver;
+    need_thread_safety();
+    pair = connected_pair_here((Options){0});
+    CHECK(pthread_create(&sender, NULL, send_all, NULL) == 0);
+    CHECK(pthread_create(&receiver, NULL, receive_all, NULL) == 0);
+    CHECK(pthread_join(sender, NULL) == 0 && pthread_join(receiver, NULL) == 0);
+    pair_close(&pair);
+}
