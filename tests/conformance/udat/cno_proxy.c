@@ -152,18 +152,6 @@ TEST(cno_modify_agent__again_after_a_call) {
     free_all(evd, cno, ia);
 }
 
-TEST(cno_create__invalid_agent) {
-    Instance instance;
-    DAT_CNO_HANDLE cno;
-    DAT_IA_HANDLE ia = open_ia(NULL);
-    DAT_OS_WAIT_PROXY_AGENT agent = {&instance, NULL}; /* data without a function */
-    CHECK_RC(dat_cno_create(ia, agent, &cno), DAT_INVALID_PARAMETER);
-    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
-    CHECK_RC(dat_cno_modify_agent(cno, agent), DAT_INVALID_PARAMETER);
-    CHECK_OK(dat_cno_free(cno));
-    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
-}
-
 static bool readable(DAT_FD fd, unsigned long ms) {
     struct pollfd polled = {fd, POLLIN, 0};
     int count = poll(&polled, 1, (int)ms);

@@ -226,14 +226,23 @@ TEST(psp_create) {
     side_close(pair.client);
 }
 
-/* A connection each time: what fails leaves the endpoint free to be used again. */
+/* A connection each time: what fails leaves the endpoint free to be used again, and perhaps a request at the server
+ * that nobody waits for any more. */
 static DAT_RETURN request(void) { return connect_to(pair.client, pair.server, NULL, 0); }
 
-static void answer(void) {
+static bool accept_next(void) {
     take_request(pair.server);
     CHECK_OK(accept_request(pair.server, NULL, 0));
+    DAT_EVENT event = next_event(pair.server, CONN);
+    if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED) return true;
+    CHECK_EQ(event.event_number, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+    CHECK_OK(dat_ep_reset(pair.server->ep));
+    return false;
+}
+
+static void answer(void) {
+    while (!accept_next()) continue;
     EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
-    EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
     pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
     CHECK_OK(dat_ep_reset(pair.client->ep));
     CHECK_OK(dat_ep_reset(pair.server->ep));

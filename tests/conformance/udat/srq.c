@@ -176,55 +176,12 @@ TEST(srq_post_recv__invalid_segments) {
     DAT_LMR_TRIPLET many[64];
     open_zone();
     DAT_SRQ_HANDLE srq = new_srq();
-    DAT_LMR_TRIPLET beyond = {(DAT_VADDR)(uintptr_t)memory + sizeof memory - 4, 8, context};
     DAT_DTO_COOKIE cookie = {.as_64 = 1};
     for (int i = 0; i < 64; ++i) many[i] = valid_piece();
     CHECK_RC(dat_srq_post_recv(srq, query(srq, DAT_SRQ_FIELD_ALL).max_recv_iov + 1, many, cookie),
              DAT_INVALID_PARAMETER);
     CHECK_RC(dat_srq_post_recv(srq, -1, many, cookie), DAT_INVALID_PARAMETER);
     CHECK_RC(dat_srq_post_recv(srq, 1, NULL, cookie), DAT_INVALID_PARAMETER);
-    CHECK_RC(post_piece(srq, beyond), DAT_INVALID_PARAMETER);
-    CHECK_OK(dat_srq_free(srq));
-    close_zone();
-}
-
-TEST(srq_post_recv__memory_that_does_not_exist) {
-    open_zone();
-    DAT_SRQ_HANDLE srq = new_srq();
-    DAT_LMR_TRIPLET unknown = {(DAT_VADDR)(uintptr_t)memory, 64, context ^ 0x5a5a00};
-    CHECK_EITHER(post_piece(srq, unknown), DAT_PRIVILEGES_VIOLATION, DAT_INVALID_PARAMETER);
-    CHECK_OK(dat_srq_free(srq));
-    close_zone();
-}
-
-TEST(srq_post_recv__memory_of_another_zone) {
-    DAT_LMR_CONTEXT other_context;
-    open_zone();
-    DAT_SRQ_HANDLE srq = new_srq();
-    DAT_PZ_HANDLE other = new_pz(ia);
-    DAT_LMR_HANDLE region = new_lmr(ia, other, memory, sizeof memory, &other_context);
-    DAT_LMR_TRIPLET triplet = {(DAT_VADDR)(uintptr_t)memory, 64, other_context};
-    CHECK_RC(post_piece(srq, triplet), DAT_PROTECTION_VIOLATION);
-    CHECK_OK(dat_lmr_free(region));
-    CHECK_OK(dat_pz_free(other));
-    CHECK_OK(dat_srq_free(srq));
-    close_zone();
-}
-
-TEST(srq_post_recv__memory_that_must_not_be_written) {
-    DAT_LMR_CONTEXT readable;
-    DAT_RMR_CONTEXT rmr_context;
-    DAT_LMR_HANDLE region;
-    DAT_VLEN size;
-    DAT_VADDR address;
-    open_zone();
-    DAT_SRQ_HANDLE srq = new_srq();
-    CHECK_OK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){.for_va = memory}, sizeof memory, pz,
-                            DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA, &region, &readable, &rmr_context, &size,
-                            &address));
-    DAT_LMR_TRIPLET triplet = {(DAT_VADDR)(uintptr_t)memory, 64, readable};
-    CHECK_RC(post_piece(srq, triplet), DAT_PRIVILEGES_VIOLATION);
-    CHECK_OK(dat_lmr_free(region));
     CHECK_OK(dat_srq_free(srq));
     close_zone();
 }

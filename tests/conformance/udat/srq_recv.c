@@ -45,6 +45,42 @@ TEST(srq__several_segments) {
     pair_close(&pair);
 }
 
+/* Memory that cannot be received into is found out when it is posted, or when the message comes. */
+static void expect_no_reception(Pair pair, DAT_LMR_TRIPLET triplet, DAT_RETURN_TYPE type) {
+    DAT_RETURN rc = dat_srq_post_recv(pair.client->srq, 1, &triplet, (DAT_DTO_COOKIE){.as_64 = 1});
+    if (rc != DAT_SUCCESS) {
+        CHECK_RC(rc, type);
+        return;
+    }
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 64, .cookie = 2}));
+    EXPECT_DTO(pair.client, RECV, 1, DAT_DTO_ERR_LOCAL_PROTECTION);
+    DAT_EVENT event = next_event(pair.client, CONN);
+    CHECK(event.event_number == DAT_CONNECTION_EVENT_BROKEN || event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+TEST(srq_post_recv__beyond_the_region) {
+    Pair pair = srq_pair();
+    expect_no_reception(pair, piece(pair.client, MEMORY_BYTES - 4, 64), DAT_INVALID_PARAMETER);
+}
+
+TEST(srq_post_recv__memory_that_does_not_exist) {
+    Pair pair = srq_pair();
+    pair.client->lmr_context ^= 0x5a5a00;
+    expect_no_reception(pair, piece(pair.client, RECV_AT, 64), DAT_PRIVILEGES_VIOLATION);
+}
+
+TEST(srq_post_recv__memory_of_another_zone) {
+    Pair pair = srq_pair();
+    Side *client = pair.client;
+    new_lmr(client->ia, new_pz(client->ia), client->memory, MEMORY_BYTES, &client->lmr_context);
+    expect_no_reception(pair, piece(client, RECV_AT, 64), DAT_PROTECTION_VIOLATION);
+}
+
+TEST(srq_post_recv__memory_that_must_not_be_written) {
+    Pair pair = connected_pair_of((Options){.srq = true, .privileges = DAT_MEM_PRIV_LOCAL_READ_FLAG}, (Options){0});
+    expect_no_reception(pair, piece(pair.client, RECV_AT, 64), DAT_PRIVILEGES_VIOLATION);
+}
+
 /* As many endpoints of the client as connections, all with its queue and its EVDs. */
 TEST(srq__several_endpoints) {
     DAT_EP_HANDLE client_eps[CONNECTIONS], server_eps[CONNECTIONS];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Handles that are none, that are of another kind, or that have been freed: DAT_INVALID_HANDLE from every call.
+ * Handles that are none, that are of another kind, or that have been freed: DAT_INVALID_HANDLE from every call, with
+ * all that the call needs besides.
  */
 #include "side.h"
 
