@@ -10,8 +10,17 @@ namespace {
 
 constexpr int all_privileges = DAT_MEM_PRIV_ALL_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
 
-/// The first byte of what is to be registered, by the kind of memory. False: the description is of no known kind.
-DAT_RETURN find_memory(DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region, DAT_VLEN length, void*& memory) {
+constexpr int remote_privileges =
+    DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
+
+/// What peers name a region by: nothing, where they have no privileges.
+DAT_RMR_CONTEXT rmr_context_of(std::uint32_t key, DAT_MEM_PRIV_FLAGS privileges) noexcept {
+    return (privileges & remote_privileges) != 0 ? key : 0;
+}
+
+/// The memory that is to be registered, by its kind. `length` is ignored, and found, where it is that of another
+/// region.
+DAT_RETURN find_memory(DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region, DAT_VLEN& length, void*& memory) {
     switch (type) {
         case DAT_MEM_TYPE_VIRTUAL: memory = region.for_va; return success;
         case DAT_MEM_TYPE_SHARED_VIRTUAL:
@@ -22,7 +31,8 @@ DAT_RETURN find_memory(DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region, 
             Lmr* other = resolve<Lmr>(region.for_lmr_handle);
             if (other == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
             memory = other->region().address();
-            return length <= other->region().length() ? success : invalid_parameter(DAT_INVALID_ARG4);
+            length = other->region().length();
+            return success;
         }
     }
     return invalid_parameter(DAT_INVALID_ARG2);
@@ -37,8 +47,8 @@ DAT_RETURN check_segments(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT
         const DAT_LMR_TRIPLET& segment = segments[i];
         if (segment.segment_length == 0) continue;
         Lmr* lmr = owner->find<Lmr>([&](Lmr& one) { return one.region().key() == segment.lmr_context; });
-        if (lmr == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
-        if (!lmr->region().covers(reinterpret_cast<void*>(segment.virtual_address), segment.segment_length))
+        if (lmr == nullptr ||
+            !lmr->region().covers(reinterpret_cast<void*>(segment.virtual_address), segment.segment_length))
             return invalid_parameter(DAT_INVALID_ARG2);
     }
     return success;
@@ -63,7 +73,8 @@ void Lmr::query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM& param) const noexcept {
     if ((wanted & DAT_LMR_FIELD_MEM_PRIV) != 0) param.mem_priv = description_.privileges;
     if ((wanted & DAT_LMR_FIELD_VA_TYPE) != 0) param.va_type = DAT_VA_TYPE_VA;
     if ((wanted & DAT_LMR_FIELD_LMR_CONTEXT) != 0) param.lmr_context = region_->key();
-    if ((wanted & DAT_LMR_FIELD_RMR_CONTEXT) != 0) param.rmr_context = region_->key();
+    if ((wanted & DAT_LMR_FIELD_RMR_CONTEXT) != 0)
+        param.rmr_context = rmr_context_of(region_->key(), description_.privileges);
     if ((wanted & DAT_LMR_FIELD_REGISTERED_SIZE) != 0) param.registered_size = region_->length();
     if ((wanted & DAT_LMR_FIELD_REGISTERED_ADDRESS) != 0) param.registered_address = address;
 }
@@ -77,13 +88,13 @@ DAT_RETURN calls::lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DES
         Pz* zone = resolve<Pz>(pz);
         if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
         if (zone == nullptr || &zone->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_PZ);
-        if (length == 0) return invalid_parameter(DAT_INVALID_ARG4);
         if ((privileges & ~all_privileges) != 0) return invalid_parameter(DAT_INVALID_ARG6);
         if (va_type == DAT_VA_TYPE_ZB) return error(DAT_MODEL_NOT_SUPPORTED);
         if (va_type != DAT_VA_TYPE_VA) return invalid_parameter(DAT_INVALID_ARG7);
         if (lmr == nullptr) return invalid_parameter(DAT_INVALID_ARG8);
         void* memory = nullptr;
         if (const DAT_RETURN result = find_memory(type, region, length, memory); result != success) return result;
+        if (length == 0) return invalid_parameter(DAT_INVALID_ARG4);
         auto created = MemoryRegion::create(zone->domain(), memory, length, to_access(privileges));
         if (created.status().code() == Code::InvalidParameter) return invalid_parameter(DAT_INVALID_ARG3);
         if (!created.ok()) return to_return(created.status(), DAT_RESOURCE_MEMORY_REGION);
@@ -91,7 +102,7 @@ DAT_RETURN calls::lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DES
         const Lmr::Description description{.type = type, .region = region, .privileges = privileges};
         *lmr = owner->adopt(std::make_unique<Lmr>(*zone, description, std::move(*created)));
         if (lmr_context != nullptr) *lmr_context = key;
-        if (rmr_context != nullptr) *rmr_context = key;
+        if (rmr_context != nullptr) *rmr_context = rmr_context_of(key, privileges);
         if (registered_length != nullptr) *registered_length = length;
         if (registered_address != nullptr) *registered_address = reinterpret_cast<DAT_VADDR>(memory);
         return success;
