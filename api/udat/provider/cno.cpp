@@ -25,6 +25,15 @@ void watch(int epoll, int fd) {
         throw std::system_error(errno, std::generic_category());
 }
 
+/// A thread that is counted as long as this lives.
+struct Counted {
+    explicit Counted(std::atomic<int>& count) noexcept : threads(count) { ++threads; }
+    ~Counted() { --threads; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    std::atomic<int>& threads;
+};
+
 }  // namespace
 
 Cno::Cno(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
@@ -123,12 +132,12 @@ bool Cno::take(DAT_HANDLE& evd) noexcept {
     return look_at_completions(evd);
 }
 
-DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
-    struct Counted {
-        explicit Counted(std::atomic<int>& count) noexcept : waiters(count) { ++waiters; }
-        ~Counted() { --waiters; }
-        std::atomic<int>& waiters;
-    };
+DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept {
+    const Counted counted(consumers_);
+    return await(deadline, evd);
+}
+
+DAT_RETURN Cno::await(const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
     const Counted counted(waiters_);
     evd = DAT_HANDLE_NULL;
     while (!closing_) {
@@ -147,7 +156,7 @@ DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
 void Cno::run_agent() noexcept {
     while (!agent_stops_) {
         DAT_HANDLE evd = DAT_HANDLE_NULL;
-        const DAT_RETURN result = wait(Deadline::never(), evd);
+        const DAT_RETURN result = await(Deadline::never(), evd);
         if (agent_stops_ || (result != success && DAT_GET_TYPE(result) != DAT_INTERRUPTED_CALL)) return;
         DAT_OS_WAIT_PROXY_AGENT agent;
         {
@@ -266,7 +275,7 @@ DAT_RETURN calls::cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO
 DAT_RETURN calls::cno_free(DAT_CNO_HANDLE cno) {
     const Cno* notified = resolve<Cno>(cno);
     if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
-    if (notified->users.in_use()) return invalid_state(DAT_INVALID_STATE_CNO_IN_USE);
+    if (notified->users.in_use() || notified->awaited()) return invalid_state(DAT_INVALID_STATE_CNO_IN_USE);
     return claim<Cno>(cno) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_CNO) : success;
 }
 
@@ -281,6 +290,7 @@ DAT_RETURN calls::cno_trigger(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE* evd) {
     Cno* notified = resolve<Cno>(cno);
     if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
     if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    *evd = DAT_HANDLE_NULL;
     return notified->take(*evd) ? success : error(DAT_QUEUE_EMPTY);
 }
 

@@ -47,11 +47,15 @@ public:
     bool take(DAT_HANDLE& evd) noexcept;
     DAT_RETURN wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept;
 
+    /// Whether a thread of the consumer's is in wait().
+    bool awaited() const noexcept { return consumers_ != 0; }
+
     /// Lets go of all who wait, with no dispatcher, and ends the agent.
     void close() noexcept override;
 
 private:
     int make_fd();
+    DAT_RETURN await(const Deadline& deadline, DAT_HANDLE& evd) noexcept;
     bool look_at_completions(DAT_HANDLE& evd) noexcept;
     void run_agent() noexcept;
     void stop_agent() noexcept;
@@ -59,7 +63,8 @@ private:
     std::atomic<int> epoll_{-1};  // watches news_ and the completions of the dispatchers
     std::atomic<bool> exposes_fd_{false};
     std::atomic<bool> closing_{false};
-    std::atomic<int> waiters_{0};
+    std::atomic<int> waiters_{0};    // in await(): the consumers' threads and the agent's
+    std::atomic<int> consumers_{0};  // in wait()
 
     mutable std::mutex members_lock_;  // guards what follows
     std::vector<Evd*> members_;
