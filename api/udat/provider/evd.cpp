@@ -232,6 +232,8 @@ int Evd::sleep(const Deadline& deadline) noexcept {
 DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
     if (threshold > 1 && notification_ == Notification::Solicited)
         return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_SOLICITED);
+    if (threshold > 1 && notification_ == Notification::Every)
+        return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_NOTIFY);
     if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);
     Waiting waiter(*this);
     if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
