@@ -44,7 +44,7 @@ Evd::Notification notification_of(DAT_COMPLETION_FLAGS flags) noexcept {
 
 Ep::Ep(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
 
-DAT_EP_ATTR Ep::default_attributes(const DeviceAttributes& device, bool has_srq) noexcept {
+DAT_EP_ATTR Ep::default_attributes(const DeviceAttributes& device) noexcept {
     const DAT_COUNT depth = to_count(std::min<std::uint32_t>(device.default_queue_depth, 256));
     const DAT_COUNT pieces = to_count(std::min<std::uint32_t>(device.max_sges, 4));
     DAT_EP_ATTR attr{};
@@ -52,7 +52,7 @@ DAT_EP_ATTR Ep::default_attributes(const DeviceAttributes& device, bool has_srq)
     attr.max_message_size = device.max_transfer_bytes;
     attr.max_rdma_size = device.max_transfer_bytes;
     attr.qos = DAT_QOS_BEST_EFFORT;
-    attr.max_recv_dtos = has_srq ? 0 : depth;
+    attr.max_recv_dtos = depth;
     attr.max_request_dtos = depth;
     attr.max_recv_iov = pieces;
     attr.max_request_iov = pieces;
@@ -75,7 +75,7 @@ DAT_RETURN Ep::create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argu
 std::unique_ptr<Ep> Ep::create_for_request(Ia& ia) {
     std::unique_ptr<Ep> created(new Ep(ia));
     created->provider_made_ = true;
-    created->attr_ = default_attributes(ia.device()->attributes(), false);
+    created->attr_ = default_attributes(ia.device()->attributes());
     created->unconnected_as_ = EndpointState::TentativePending;
     return created;
 }
@@ -319,7 +319,7 @@ DAT_RETURN calls::ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE r
             result != success)
             return result;
         if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG7);
-        parts.attr = attr != nullptr ? *attr : Ep::default_attributes(owner->device()->attributes(), false);
+        parts.attr = attr != nullptr ? *attr : Ep::default_attributes(owner->device()->attributes());
         return adopt_new(*owner, parts, DAT_INVALID_ARG6, ep);
     });
 }
@@ -336,9 +336,10 @@ DAT_RETURN calls::ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD
             return result;
         parts.srq = resolve<Srq>(srq);
         if (parts.srq == nullptr || &parts.srq->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
-        if (parts.pz != nullptr && parts.pz != &parts.srq->pz()) return invalid_handle(DAT_INVALID_HANDLE_PZ);
+        if (parts.pz != nullptr && parts.pz != &parts.srq->pz()) return invalid_parameter(DAT_INVALID_ARG2);
+        if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG7);
         if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG8);
-        parts.attr = attr != nullptr ? *attr : Ep::default_attributes(owner->device()->attributes(), true);
+        parts.attr = *attr;
         return adopt_new(*owner, parts, DAT_INVALID_ARG7, ep);
     });
 }

@@ -39,7 +39,7 @@ public:
     static std::unique_ptr<Ep> create_for_request(Ia& ia);
 
     /// What dat_ep_create(3DAT) gives where the consumer names no attributes.
-    static DAT_EP_ATTR default_attributes(const DeviceAttributes& device, bool has_srq) noexcept;
+    static DAT_EP_ATTR default_attributes(const DeviceAttributes& device) noexcept;
 
     Counters<DCNT_EP_ALL_COUNTERS> counters;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/srq.hpp"
 
+#include <algorithm>
+
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/table.hpp"
@@ -30,6 +32,7 @@ DAT_RETURN Srq::post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TR
 }
 
 DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
+    if (max_recv_dtos < attr_.low_watermark) return error(DAT_INVALID_STATE);
     const Status status = queue_->resize(static_cast<std::uint32_t>(max_recv_dtos));
     if (status.code() == Code::Busy) return error(DAT_INVALID_STATE);
     if (status.code() == Code::InvalidParameter) return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
@@ -72,7 +75,7 @@ DAT_RETURN calls::srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* a
             attr->low_watermark > attr->max_recv_dtos)
             return invalid_parameter(DAT_INVALID_ARG3);
         if (static_cast<std::uint32_t>(attr->max_recv_dtos) > limits.max_queue_depth ||
-            static_cast<std::uint32_t>(attr->max_recv_iov) > limits.max_sges)
+            static_cast<std::uint32_t>(attr->max_recv_iov) > std::min<std::uint32_t>(limits.max_sges, max_segments))
             return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
         std::unique_ptr<Srq> created;
         if (const DAT_RETURN result = Srq::create(*zone, *attr, created); result != success) return result;
