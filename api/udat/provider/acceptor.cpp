@@ -13,9 +13,11 @@
 namespace viaduct::dat {
 namespace {
 
+/// May be repeated, after a start that failed on its way.
 void watch(int epoll, int fd) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) throw std::system_error(errno, std::generic_category());
+    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST)
+        throw std::system_error(errno, std::generic_category());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "core/status.hpp"
 
@@ -35,6 +36,8 @@ DAT_RETURN guarded(Body&& body) noexcept {
         return body();
     } catch (const std::bad_alloc&) {
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+    } catch (const std::system_error&) {
+        return error(DAT_INSUFFICIENT_RESOURCES);  // of threads or descriptors
     } catch (const std::exception&) {
         return error(DAT_INTERNAL_ERROR);
     }

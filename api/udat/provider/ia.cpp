@@ -52,6 +52,7 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
                     Evd* shared, std::unique_ptr<Ia>& ia) {
     std::unique_ptr<Ia> created(new Ia(provider, device));
     auto opened = open_device(device, *created);
+    if (opened.status().code() == Code::NoResources) return to_return(opened.status(), DAT_RESOURCE_DEVICE);
     if (!opened.ok()) return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
     created->device_ = std::move(*opened);
     created->address_ = to_sockaddr(created->device_->attributes().host, 0);
