@@ -31,7 +31,7 @@ void Ia::query_attributes(DAT_IA_ATTR& attributes) noexcept {
     const DeviceAttributes& device = device_->attributes();
     const DAT_COUNT pieces = std::min(to_count(device.max_sges), max_segments);
     std::memset(static_cast<void*>(&attributes), 0, sizeof(attributes));
-    write_name(attributes.adapter_name, device.name.c_str());
+    write_name(attributes.adapter_name, provider_.device_name);
     write_name(attributes.vendor_name, "Viaduct");
     attributes.ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address_);
     attributes.max_eps = to_count(device.max_endpoints);
