@@ -9,7 +9,7 @@ set(VIADUCT_MODULES viaduct vipl librpma dat2 dat) # of pkg-config
 set(VIADUCT_LIBRPMA_API_VERSION 1.2.0)
 
 target_compile_features(viaduct INTERFACE cxx_std_20)
-set_target_properties(viaduct ${VIADUCT_FRONTENDS} dat PROPERTIES INSTALL_RPATH "$ORIGIN")
+set_target_properties(viaduct ${VIADUCT_FRONTENDS} dat daplviaduct PROPERTIES INSTALL_RPATH "$ORIGIN")
 
 # librpma.h takes <infiniband/verbs.h> where there is one; what that declares is defined in libibverbs.
 find_library(VIADUCT_IBVERBS ibverbs)
@@ -22,6 +22,7 @@ endif()
 
 install(TARGETS viaduct EXPORT ViaductTargets INCLUDES DESTINATION ${VIADUCT_CORE_INCLUDEDIR})
 install(TARGETS ${VIADUCT_FRONTENDS} dat EXPORT ViaductTargets)
+install(TARGETS daplviaduct LIBRARY NAMELINK_SKIP) # loaded, never linked
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core DESTINATION ${VIADUCT_CORE_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 foreach(frontend IN LISTS VIADUCT_FRONTENDS)

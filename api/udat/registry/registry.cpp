@@ -19,7 +19,7 @@ Registry& Registry::instance() {
 Registry::Registry() : entries_(read_conf()) {}
 
 DAT_RETURN Registry::add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& info) {
-    auto added = std::make_shared<const Registered>(offer_of(info), table);
+    auto added = std::make_shared<const Registered>(Registered{offer_of(info), table});
     const std::lock_guard lock(mutex_);
     if (std::ranges::find(registered_, added->offer, offer_of_registered) != registered_.end())
         return error(DAT_PROVIDER_ALREADY_REGISTERED);
