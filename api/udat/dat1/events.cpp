@@ -13,8 +13,14 @@ static_assert(sizeof(DAT_RMR_BIND_COMPLETION_EVENT_DATA) == sizeof(dat2::DAT_RMR
 static_assert(sizeof(DAT_ASYNCH_ERROR_EVENT_DATA) == sizeof(dat2::DAT_ASYNCH_ERROR_EVENT_DATA));
 static_assert(sizeof(DAT_EVENT_DATA) <= sizeof(dat2::DAT_EVENT_DATA));
 
+/// Some completions are events of an extension in 2.0: a receive that a peer's RDMA write with immediate data has
+/// taken, for one. They carry the same data.
+DAT_EVENT_NUMBER number_of(dat2::DAT_EVENT_NUMBER number) noexcept {
+    return number == dat2::DAT_IB_EXTENSION_RANGE_BASE ? DAT_DTO_COMPLETION_EVENT : same<DAT_EVENT_NUMBER>(number);
+}
+
 void tell(DAT_EVENT& to, const dat2::DAT_EVENT& from) noexcept {
-    COPY(event_number)
+    to.event_number = number_of(from.event_number);
     COPY(evd_handle)
     if (to.event_number == DAT_DTO_COMPLETION_EVENT) {
         COPY(event_data.dto_completion_event_data.ep_handle)

@@ -142,6 +142,7 @@ static void hand_out(DAT_EVENT *out) {
     PUT(*out, evd_handle)
     switch (state.event) {
         case DAT_DTO_COMPLETION_EVENT:
+        case DAT_IB_EXTENSION_RANGE_BASE:
             PUT(out->event_data, dto_completion_event_data.ep_handle)
             PUT(out->event_data, dto_completion_event_data.user_cookie)
             PUT(out->event_data, dto_completion_event_data.status)
