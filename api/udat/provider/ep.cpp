@@ -377,12 +377,8 @@ DAT_RETURN calls::ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLE
 
 // Receives that connections take from a shared queue are not told apart by endpoint: these two have nothing to count.
 
-DAT_RETURN calls::ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT* allocated, DAT_COUNT* span) {
-    const Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    if (allocated == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-    if (span == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-    return error(DAT_MODEL_NOT_SUPPORTED);
+DAT_RETURN calls::ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT*, DAT_COUNT*) {
+    return resolve<Ep>(ep) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_EP) : error(DAT_MODEL_NOT_SUPPORTED);
 }
 
 DAT_RETURN calls::ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT hard) {

@@ -207,6 +207,13 @@ static DAT_RETURN make_ep(void) {
 }
 static void unmake_ep(void) { CHECK_OK(dat_ep_free(ep)); }
 
+static DAT_RETURN make_ep_with_srq(void) {
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    const Side *side = pair.client;
+    return dat_ep_create_with_srq(side->ia, side->pz, side->evds[RECV], side->evds[REQUEST], side->evds[CONN],
+                                  side->srq, &attributes, &ep);
+}
+
 static DAT_RETURN make_psp(void) {
     return dat_psp_create(pair.client->ia, pair.client->qual, pair.client->evds[CR], DAT_PSP_CONSUMER_FLAG, &psp);
 }
@@ -216,6 +223,13 @@ TEST(ep_create) {
     pair.client = new_side(NULL);
     side_open(pair.client, (Options){0});
     allocates((Sweep){.call = make_ep, .undo = unmake_ep});
+    side_close(pair.client);
+}
+
+TEST(ep_create_with_srq) {
+    pair.client = new_side(NULL);
+    side_open(pair.client, (Options){.srq = true});
+    allocates((Sweep){.call = make_ep_with_srq, .undo = unmake_ep});
     side_close(pair.client);
 }
 
