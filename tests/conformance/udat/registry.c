@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <netinet/in.h>
+
+#include <dat2/dat_ib_extensions.h>
 #include <dat2/dat_registry.h>
 
 #pragma weak dat_registry_providers_related
@@ -386,6 +389,21 @@ TEST(built_in__listed_without_a_file) {
     check_not_found("viaduct-nonesuch", 2, 0, DAT_FALSE, DAT_NAME_NOT_REGISTERED);
 }
 
+TEST(built_in__each_opens) {
+    conf("");
+    DAT_PROVIDER_INFO infos[LINES];
+    DAT_PROVIDER_INFO *pointers[LINES];
+    DAT_COUNT count;
+    for (int i = 0; i < LINES; ++i) pointers[i] = &infos[i];
+    CHECK_OK(dat_registry_list_providers(LINES, &count, pointers));
+    for (int i = 0; i < count; ++i) {
+        DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
+        DAT_IA_HANDLE ia;
+        CHECK_OK(dat_ia_openv(infos[i].ia_name, 8, &async_evd, &ia, 2, 0, DAT_TRUE));
+        close_ia(ia);
+    }
+}
+
 TEST(built_in__a_line_comes_first) {
     conf("viaduct-lo u2.0 nonthreadsafe default %P test.1.2 mine \"\"\n");
     DAT_PROVIDER_INFO info;
@@ -466,6 +484,29 @@ TEST(add__handles_of_adapters) {
     close_ia(ia);
     CHECK_SUB(dats_get_ia_handle(ia, &back), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
     CHECK_SUB(dats_get_ia_handle(providers, &back), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+}
+
+/* ---- Attributes of an adapter that is not open ------------------------------------------------------------------- */
+
+TEST(query__without_opening) {
+    conf("");
+    if (listed("viaduct-lo", NULL) < 0) skip("the library is not Viaduct");
+    DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    DAT_IA_ATTR ia_attr;
+    DAT_PROVIDER_ATTR provider_attr;
+    CHECK_OK(dat_ib_open_query("viaduct-lo", &ia, DAT_IA_FIELD_ALL, &ia_attr, DAT_PROVIDER_FIELD_ALL, &provider_attr));
+    CHECK_EQ(ia_attr.extension_supported, DAT_EXTENSION_IB);
+    CHECK_EQ(provider_attr.dapl_version_major, 2);
+    CHECK_OK(dat_ib_close_query(ia));
+    CHECK_RC(dat_ib_close_query(ia), DAT_INVALID_HANDLE);
+}
+
+TEST(query__of_nothing) {
+    conf("adapter u2.0 nonthreadsafe default %P test.1.2 params \"\"\n");
+    DAT_IA_HANDLE ia;
+    CHECK_RC(dat_ib_open_query("other", &ia, 0, NULL, 0, NULL), DAT_PROVIDER_NOT_FOUND);
+    CHECK_RC(dat_ib_open_query("adapter", &ia, 0, NULL, 0, NULL), DAT_NOT_IMPLEMENTED);
+    CHECK(!is_loaded());
 }
 
 /* ---- Related adapters -------------------------------------------------------------------------------------------- */
