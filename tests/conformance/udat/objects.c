@@ -23,20 +23,18 @@ static void add(DAT_HANDLE handle, DAT_HANDLE_TYPE type, const char *name) {
 /* One of each kind, all of one IA; a connection request is left unanswered. */
 static DAT_IA_HANDLE make_objects(void) {
     DAT_CNO_HANDLE cno;
-    DAT_RMR_HANDLE rmr;
     DAT_RSP_HANDLE rsp;
     Pair pair = open_pair_here((Options){.srq = true});
     const Side *client = pair.client, *server = pair.server;
     DAT_EP_HANDLE reserved = new_ep(client, (Options){0});
     CHECK_OK(dat_cno_create(client->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
-    CHECK_OK(dat_rmr_create(client->pz, &rmr));
     CHECK_OK(dat_rsp_create(client->ia, new_side(NULL)->qual, reserved, client->evds[CR], &rsp));
     CHECK_OK(connect_to(pair.client, pair.server, NULL, 0));
     take_request(pair.server);
     add(client->ia, DAT_HANDLE_TYPE_IA, "IA");
     add(client->pz, DAT_HANDLE_TYPE_PZ, "PZ");
     add(client->lmr, DAT_HANDLE_TYPE_LMR, "LMR");
-    add(rmr, DAT_HANDLE_TYPE_RMR, "RMR");
+    add(new_rmr(client->pz), DAT_HANDLE_TYPE_RMR, "RMR");
     add(client->evds[ASYNC], DAT_HANDLE_TYPE_EVD, "EVD of the IA");
     add(client->evds[RECV], DAT_HANDLE_TYPE_EVD, "EVD");
     add(cno, DAT_HANDLE_TYPE_CNO, "CNO");

@@ -66,10 +66,9 @@ TEST(pz_free__in_use_by_memory) {
 }
 
 TEST(pz_free__in_use_by_a_window) {
-    DAT_RMR_HANDLE rmr;
     ia = open_ia(NULL);
     DAT_PZ_HANDLE pz = new_pz(ia);
-    CHECK_OK(dat_rmr_create(pz, &rmr));
+    DAT_RMR_HANDLE rmr = new_rmr(pz);
     CHECK_IN_USE(pz);
     CHECK_OK(dat_rmr_free(rmr));
     CHECK_OK(dat_pz_free(pz));

@@ -5,13 +5,6 @@
 
 #pragma weak dat_rmr_create_for_ep
 
-static DAT_RMR_HANDLE new_rmr(DAT_PZ_HANDLE pz) {
-    DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
-    CHECK_OK(dat_rmr_create(pz, &rmr));
-    CHECK(rmr != DAT_HANDLE_NULL);
-    return rmr;
-}
-
 static DAT_RMR_PARAM query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask) {
     DAT_RMR_PARAM param;
     memset(&param, 0xa5, sizeof param);

@@ -76,6 +76,15 @@ DAT_LMR_HANDLE new_lmr(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void *memory, DAT_VLE
     return new_lmr_for(ia, pz, memory, length, DAT_MEM_PRIV_ALL_FLAG, context, &rmr_context);
 }
 
+DAT_RMR_HANDLE new_rmr(DAT_PZ_HANDLE pz) {
+    DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
+    DAT_RETURN rc = dat_rmr_create(pz, &rmr);
+    if (!on_loopback() && DAT_GET_TYPE(rc) == DAT_MODEL_NOT_SUPPORTED) skip("the device has no memory windows");
+    CHECK_OK(rc);
+    CHECK(rmr != DAT_HANDLE_NULL);
+    return rmr;
+}
+
 static DAT_COUNT or_default(DAT_COUNT count, DAT_COUNT otherwise) { return count != 0 ? count : otherwise; }
 
 DAT_EP_ATTR ep_attributes(Options options) {

@@ -87,6 +87,9 @@ DAT_PZ_HANDLE new_pz(DAT_IA_HANDLE ia);
 DAT_EVD_HANDLE new_evd(DAT_IA_HANDLE ia, DAT_EVD_FLAGS flags);
 DAT_LMR_HANDLE new_lmr(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void *memory, DAT_VLEN length, DAT_LMR_CONTEXT *context);
 
+/* A memory window; devices may have none, and the case is skipped. */
+DAT_RMR_HANDLE new_rmr(DAT_PZ_HANDLE pz);
+
 /* Attributes of an endpoint with the options' sizes. */
 DAT_EP_ATTR ep_attributes(Options options);
 

@@ -231,9 +231,8 @@ TEST(handles__lmr) {
 }
 
 TEST(handles__rmr) {
-    DAT_RMR_HANDLE rmr;
     open_side();
-    CHECK_OK(dat_rmr_create(side->pz, &rmr));
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
     CHECK_OK(dat_rmr_free(rmr));
     CHECK_ALL(rmr_calls, rmr);
     side_close(side);
@@ -246,11 +245,10 @@ static DAT_RETURN bind_with(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, DAT_EP_HANDL
 }
 
 TEST(handles__of_rmr_bind) {
-    DAT_RMR_HANDLE rmr;
     Pair pair = connected_pair_here((Options){0});
     const Side *client = pair.client;
     DAT_LMR_TRIPLET triplet = piece(client, 0, 8);
-    CHECK_OK(dat_rmr_create(client->pz, &rmr));
+    DAT_RMR_HANDLE rmr = new_rmr(client->pz);
     CHECK_BAD_HANDLES(bind_with(rmr, client->lmr, bad, &triplet));
     CHECK_BAD_HANDLES(bind_with(rmr, bad, client->ep, &triplet));
     CHECK_RC(bind_with(rmr, client->pz, client->ep, &triplet), DAT_INVALID_HANDLE);
