@@ -95,6 +95,11 @@ struct SendRequest {
 };
 static_assert(sizeof(SendRequest) == 64);
 
+/// Whether the peer learns of an RDMA write by a completion.
+constexpr bool notifies(const SendRequest& request) noexcept {
+    return request.with_immediate && request.opcode == Opcode::RdmaWrite;
+}
+
 /// A request for the receive queue.
 struct ReceiveRequest {
     std::uint64_t context = 0;
@@ -123,8 +128,8 @@ struct Completion {
     std::uint32_t immediate = 0;         ///< data, or with `invalidated` a key
     CompletedOperation operation = CompletedOperation::Send;
     CompletionCode code = CompletionCode::Success;
-    bool with_immediate = false;
-    bool invalidated = false;  ///< of a receive: the message has ended the window with that key
+    bool with_immediate = false;  ///< of a receive, or of the RDMA write that caused one
+    bool invalidated = false;     ///< of a receive: the message has ended the window with that key
 
     QueueKind queue() const noexcept {
         return operation < CompletedOperation::Receive ? QueueKind::Send : QueueKind::Receive;

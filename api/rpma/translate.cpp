@@ -98,7 +98,7 @@ void write_wc(const Completion& completion, ibv_wc& wc) noexcept {
     wc.imm_data = htonl(completion.immediate);
     wc.qp_num = static_cast<std::uint32_t>(completion.endpoint_context);
     wc.src_qp = 0;
-    wc.wc_flags = completion.with_immediate ? IBV_WC_WITH_IMM : 0;
+    wc.wc_flags = completion.with_immediate && completion.queue() == QueueKind::Receive ? IBV_WC_WITH_IMM : 0;
     wc.pkey_index = 0;
     wc.slid = 0;
     wc.sl = 0;

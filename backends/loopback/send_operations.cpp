@@ -151,7 +151,7 @@ SendQueue::Outcome SendQueue::hand_over(Operation& operation, bool confirmed) no
 
 SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
-    const bool with_notice = request.with_immediate && request.opcode == Opcode::RdmaWrite;
+    const bool with_notice = notifies(request);
     if (operation.awaiting) return await_agent(operation);
     if (!operation.started) {
         if (fetches(request.opcode) && reliability() == Reliability::Unreliable)
@@ -371,7 +371,7 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
     SlotKind kind = SlotKind::WriteRefused;
     if (request.opcode == Opcode::RdmaRead || request.opcode == Opcode::Flush)
         kind = SlotKind::ReadRefused;
-    else if (request.with_immediate && request.opcode == Opcode::RdmaWrite)
+    else if (notifies(request))
         kind = SlotKind::RefusedNotice;
     publish(next_slot(), kind, 0, 0, request.immediate);
     connection_->ring_peer();

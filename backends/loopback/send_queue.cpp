@@ -122,7 +122,7 @@ void SendQueue::complete(const Operation& operation, CompletionCode code) noexce
                        .immediate = 0,
                        .operation = completed_operation(operation.request->opcode),
                        .code = code,
-                       .with_immediate = false,
+                       .with_immediate = notifies(*operation.request),
                        .invalidated = false},
                       *this);
 }

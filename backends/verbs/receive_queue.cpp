@@ -49,6 +49,7 @@ Status ReceiveQueue::post_to_hardware(const ReceiveRequest& request) noexcept {
             .bytes = 0,
             .fault = request.fault,
             .operation = CompletedOperation::Receive,
+            .notifies = false,
             .signaled = true,
             .in_hardware = true};
     Pieces pieces = request.fault == CompletionCode::Success ? Pieces(request.sges, true, device_.nic().regions())

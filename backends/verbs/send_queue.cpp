@@ -177,6 +177,7 @@ Status SendQueue::post(const SendRequest& request) noexcept {
             .bytes = static_cast<std::uint32_t>(bytes),
             .fault = check(request, bytes),
             .operation = operation_of(request.opcode),
+            .notifies = notifies(request),
             .signaled = request.signaled,
             .in_hardware = mode_ == Mode::Live};
     if (mode_ == Mode::Live) return post_to_hardware(request, slot);

@@ -101,6 +101,7 @@ Status SharedReceiveQueue::post(const ReceiveRequest& request) {
             .bytes = 0,
             .fault = request.fault,
             .operation = CompletedOperation::Receive,
+            .notifies = false,
             .signaled = true,
             .in_hardware = true};
     Pieces pieces = request.fault == CompletionCode::Success ? Pieces(request.sges, true, device_.nic().regions())

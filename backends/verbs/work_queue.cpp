@@ -135,7 +135,7 @@ void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode 
                   .immediate = 0,
                   .operation = slot.operation,
                   .code = code,
-                  .with_immediate = false,
+                  .with_immediate = slot.notifies,
                   .invalidated = false};
     if (kind_ == QueueKind::Send) return;
     if (code != CompletionCode::Success) {
@@ -180,7 +180,7 @@ void WorkQueue::flush() noexcept {
                           .immediate = 0,
                           .operation = slot.operation,
                           .code = CompletionCode::Flushed,
-                          .with_immediate = false,
+                          .with_immediate = slot.notifies,
                           .invalidated = false},
                          *this);
         retire_first();

@@ -29,6 +29,7 @@ struct Slot {
     std::uint32_t bytes;
     CompletionCode fault;
     CompletedOperation operation;
+    bool notifies;     ///< an RDMA write with immediate data
     bool signaled;     ///< the consumer wants to know of success
     bool in_hardware;  ///< false: waits in vain behind a fault
 };
