@@ -212,7 +212,7 @@ void Cno::close() noexcept {
 DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const {
     const std::lock_guard members(members_lock_);
     (void)mask;  // its values overlap: all is told
-    param.ia_handle = ia().handle();
+    param.ia_handle = ia().number();
     param.proxy = {};
     if (exposes_fd_) {
         param.proxy_type = DAT_PROXY_TYPE_FD;

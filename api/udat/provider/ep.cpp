@@ -27,8 +27,8 @@ bool within(const DAT_EP_ATTR& attr, const DeviceAttributes& device) noexcept {
            attr.max_message_size <= device.max_transfer_bytes && attr.max_rdma_size <= device.max_transfer_bytes &&
            in(attr.max_recv_dtos, device.max_queue_depth) && in(attr.max_request_dtos, device.max_queue_depth) &&
            in(attr.max_recv_iov, pieces) && in(attr.max_request_iov, pieces) && in(attr.max_rdma_read_iov, pieces) &&
-           in(attr.max_rdma_write_iov, pieces) && in(attr.max_rdma_read_in, device.max_queue_depth) &&
-           in(attr.max_rdma_read_out, device.max_queue_depth) && (attr.recv_completion_flags & ~recv_flags) == 0 &&
+           in(attr.max_rdma_write_iov, pieces) && in(attr.max_rdma_read_in, Ia::rdma_reads_per_ep) &&
+           in(attr.max_rdma_read_out, Ia::rdma_reads_per_ep) && (attr.recv_completion_flags & ~recv_flags) == 0 &&
            (attr.request_completion_flags & ~request_flags) == 0;
 }
 
@@ -86,6 +86,7 @@ EpParts Ep::parts() const noexcept {
             .request_evd = request_evd_.get(),
             .connect_evd = connect_evd_.get(),
             .srq = srq_.get(),
+            .comm = comm_,
             .attr = attr_};
 }
 
@@ -115,7 +116,9 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
             .shared_receives = parts.srq == nullptr ? nullptr : parts.srq->queue(),
             .send_depth = static_cast<std::uint32_t>(parts.attr.max_request_dtos),
             .receive_depth = static_cast<std::uint32_t>(parts.attr.max_recv_dtos),
-            .max_sges = static_cast<std::uint32_t>(std::max({parts.attr.max_recv_iov, parts.attr.max_request_iov, 1})),
+            .max_sges =
+                static_cast<std::uint32_t>(std::max({parts.attr.max_recv_iov, parts.attr.max_request_iov,
+                                                     parts.attr.max_rdma_read_iov, parts.attr.max_rdma_write_iov, 1})),
             .context = reinterpret_cast<std::uint64_t>(handle()),
             .observer = this,
         });
@@ -131,6 +134,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     request_evd_ = Use<Evd>(parts.request_evd);
     connect_evd_ = Use<Evd>(parts.connect_evd);
     srq_ = Use<Srq>(parts.srq);
+    comm_ = parts.comm;
     attr_ = parts.attr;
     return success;
 }
@@ -148,6 +152,7 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
         return rebuild(parts);
     }
     connect_evd_ = Use<Evd>(parts.connect_evd);
+    comm_ = parts.comm;
     attr_ = parts.attr;
     return success;
 }
@@ -168,7 +173,8 @@ bool Ep::follow(EndpointTrigger trigger) noexcept {
 DAT_RETURN Ep::reset() noexcept {
     const EndpointState present = state();
     if (present != EndpointState::Unconnected && present != EndpointState::Disconnected) return wrong_state();
-    if (endpoint_ != nullptr) endpoint_->disconnect();
+    if (present == EndpointState::Unconnected) return success;  // receives stay posted
+    endpoint_->disconnect();
     unconnected_as_ = EndpointState::Unconnected;
     private_data_size_ = 0;
     return success;
@@ -176,9 +182,9 @@ DAT_RETURN Ep::reset() noexcept {
 
 DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
     const auto wants = [mask](DAT_EP_PARAM_MASK field) { return (mask & field) != 0; };
-    if (wants(DAT_EP_FIELD_IA_HANDLE)) param.ia_handle = ia().handle();
+    if (wants(DAT_EP_FIELD_IA_HANDLE)) param.ia_handle = ia().number();
     if (wants(DAT_EP_FIELD_EP_STATE)) param.ep_state = dat_state();
-    if (wants(DAT_EP_FIELD_COMM)) param.comm = {};
+    if (wants(DAT_EP_FIELD_COMM)) param.comm = comm_;
     if (wants(DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR))
         param.local_ia_address_ptr =
             reinterpret_cast<DAT_IA_ADDRESS_PTR>(const_cast<sockaddr_storage*>(&ia().address()));
@@ -199,10 +205,9 @@ DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
 
 namespace {
 
-constexpr DAT_EP_PARAM_MASK fixed_fields = DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_COMM |
-                                           DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
-                                           DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL |
-                                           DAT_EP_FIELD_SRQ_HANDLE;
+constexpr DAT_EP_PARAM_MASK fixed_fields =
+    DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
+    DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
 
 /// What may be changed only where no connection is on its way at all (dat_ep_modify(3DAT)).
 constexpr DAT_EP_PARAM_MASK quiescent_fields =
@@ -234,7 +239,7 @@ bool find_evd(DAT_EVD_HANDLE handle, DAT_EVD_FLAGS stream, const Ia& ia, Evd*& e
     return evd != nullptr && &evd->ia() == &ia && evd->takes(stream);
 }
 
-DAT_RETURN change_handles(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM& wanted) noexcept {
+DAT_RETURN change_parts(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM& wanted) noexcept {
     const auto changes = [mask](DAT_EP_PARAM_MASK field) { return (mask & field) != 0; };
     if (changes(DAT_EP_FIELD_PZ_HANDLE)) {
         parts.pz = resolve<Pz>(wanted.pz_handle);
@@ -248,6 +253,10 @@ DAT_RETURN change_handles(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, 
         (changes(DAT_EP_FIELD_CONNECT_EVD_HANDLE) &&
          !find_evd(wanted.connect_evd_handle, DAT_EVD_CONNECTION_FLAG, ep.ia(), parts.connect_evd)))
         return invalid_parameter(DAT_INVALID_ARG3);
+    if (changes(DAT_EP_FIELD_COMM)) {
+        if (!is_supported(wanted.comm)) return invalid_parameter(DAT_INVALID_ARG3);
+        parts.comm = wanted.comm;
+    }
     return success;
 }
 
@@ -359,7 +368,7 @@ DAT_RETURN calls::ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_
         if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
         if (const DAT_RETURN result = check_modifiable(*endpoint, mask); result != success) return result;
         EpParts parts = endpoint->parts();
-        if (const DAT_RETURN result = change_handles(parts, *endpoint, mask, *param); result != success) return result;
+        if (const DAT_RETURN result = change_parts(parts, *endpoint, mask, *param); result != success) return result;
         change_attributes(parts.attr, mask, param->ep_attr);
         return endpoint->modify(parts);
     });

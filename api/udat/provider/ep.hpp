@@ -25,6 +25,7 @@ struct EpParts {
     Evd* request_evd = nullptr;
     Evd* connect_evd = nullptr;
     Srq* srq = nullptr;
+    DAT_COMM comm{};
     DAT_EP_ATTR attr{};
 };
 
@@ -112,6 +113,7 @@ private:
     Use<Evd> request_evd_;
     Use<Evd> connect_evd_;
     Use<Srq> srq_;
+    DAT_COMM comm_{};
     DAT_EP_ATTR attr_{};
     bool provider_made_ = false;
 

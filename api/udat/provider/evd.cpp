@@ -323,7 +323,7 @@ DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexc
     const int state = (enabled_ ? DAT_EVD_STATE_ENABLED : DAT_EVD_STATE_DISABLED) |
                       (waitable_ ? DAT_EVD_STATE_WAITABLE : DAT_EVD_STATE_UNWAITABLE) |
                       configured[static_cast<std::size_t>(notification_.load())];
-    if ((mask & DAT_EVD_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().handle();
+    if ((mask & DAT_EVD_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
     if ((mask & DAT_EVD_FIELD_EVD_QLEN) != 0) param.evd_qlen = qlen();
     if ((mask & DAT_EVD_FIELD_EVD_STATE) != 0) param.evd_state = static_cast<DAT_EVD_STATE>(state);
     if ((mask & DAT_EVD_FIELD_CNO) != 0) param.cno_handle = cno_.handle();

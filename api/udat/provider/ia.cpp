@@ -8,6 +8,9 @@
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 
+/// Of every registry, and in no header: from the handle of an IA to the number that consumers have, and back.
+extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other);
+
 namespace viaduct::dat {
 namespace {
 
@@ -66,6 +69,12 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
     created->async_evd_ = Use<Evd>(shared);
     ia = std::move(created);
     return success;
+}
+
+DAT_IA_HANDLE Ia::number() const noexcept {
+    DAT_IA_HANDLE number = handle();  // where no registry has opened it
+    (void)dats_get_ia_handle(handle(), &number);
+    return number;
 }
 
 void Ia::disown(Object& object) noexcept {

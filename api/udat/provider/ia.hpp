@@ -19,6 +19,9 @@ class Ia final : public Object, private DeviceObserver {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_IA;
 
+    /// RDMA reads and atomics that an endpoint may have under way, in each direction.
+    static constexpr DAT_COUNT rdma_reads_per_ep = 16;
+
     enum class AsyncEvd : std::uint8_t { Made, Shared, None };
 
     /// `shared`: the dispatcher of asynchronous events, where it is one that exists.
@@ -27,6 +30,9 @@ public:
     ~Ia() override;
 
     Counters<DCNT_IA_ALL_COUNTERS> counters;  ///< changed with the lock of the children
+
+    /// What consumers have for a handle: the number that the registry gave the IA.
+    DAT_IA_HANDLE number() const noexcept;
 
     const DAT_PROVIDER& provider() const noexcept { return provider_; }
     const std::shared_ptr<Device>& device() const noexcept { return device_; }

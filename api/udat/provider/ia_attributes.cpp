@@ -12,7 +12,6 @@ namespace {
 
 constexpr DAT_UINT32 version_major = 0;
 constexpr DAT_UINT32 version_minor = 1;
-constexpr DAT_COUNT rdma_reads_per_ep = 16;
 
 DAT_COUNT to_count(std::uint64_t value) noexcept {
     return static_cast<DAT_COUNT>(std::min<std::uint64_t>(value, std::numeric_limits<DAT_COUNT>::max()));

@@ -65,7 +65,7 @@ Lmr::Lmr(Pz& pz, const Description& description, std::unique_ptr<MemoryRegion> r
 void Lmr::query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM& param) const noexcept {
     const int wanted = mask;
     const auto address = reinterpret_cast<DAT_VADDR>(region_->address());
-    if ((wanted & DAT_LMR_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().handle();
+    if ((wanted & DAT_LMR_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
     if ((wanted & DAT_LMR_FIELD_MEM_TYPE) != 0) param.mem_type = description_.type;
     if ((wanted & DAT_LMR_FIELD_REGION_DESC) != 0) param.region_desc = description_.region;
     if ((wanted & DAT_LMR_FIELD_LENGTH) != 0) param.length = region_->length();

@@ -26,7 +26,7 @@ DAT_RETURN calls::pz_query(DAT_PZ_HANDLE pz, DAT_PZ_PARAM_MASK mask, DAT_PZ_PARA
     if (zone == nullptr) return invalid_handle(DAT_INVALID_HANDLE_PZ);
     if ((mask & ~DAT_PZ_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
     if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-    if ((mask & DAT_PZ_FIELD_IA_HANDLE) != 0) param->ia_handle = zone->ia().handle();
+    if ((mask & DAT_PZ_FIELD_IA_HANDLE) != 0) param->ia_handle = zone->ia().number();
     return success;
 }
 

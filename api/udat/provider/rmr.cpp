@@ -69,8 +69,15 @@ Rmr::Bind Rmr::finish_bind() noexcept {
     return bind;
 }
 
+std::optional<DAT_LMR_CONTEXT> Rmr::find(const DAT_RMR_TRIPLET& part) const noexcept {
+    const DAT_VADDR offset = part.virtual_address - triplet_.virtual_address;
+    const bool inside = offset <= triplet_.segment_length && part.segment_length <= triplet_.segment_length - offset;
+    if (!lmr_ || part.rmr_context != window_->key() || !inside) return std::nullopt;
+    return triplet_.lmr_context;
+}
+
 void Rmr::query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM& param) const noexcept {
-    if ((mask & DAT_RMR_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().handle();
+    if ((mask & DAT_RMR_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
     if ((mask & DAT_RMR_FIELD_PZ_HANDLE) != 0) param.pz_handle = pz_.handle();
     if ((mask & DAT_RMR_FIELD_LMR_TRIPLET) != 0) param.lmr_triplet = triplet_;
     if ((mask & DAT_RMR_FIELD_MEM_PRIV) != 0) param.mem_priv = privileges_;

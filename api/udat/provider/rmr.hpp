@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "api/udat/provider/lmr.hpp"
 #include "api/udat/provider/object.hpp"
@@ -31,6 +32,10 @@ public:
     DAT_RETURN bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
                     DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context);
     Bind finish_bind() noexcept;
+
+    /// The context of the region that a part of the window is in; nothing where it is not in the window.
+    std::optional<DAT_LMR_CONTEXT> find(const DAT_RMR_TRIPLET& part) const noexcept;
+
     void query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM& param) const noexcept;
 
 private:

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/service_point.hpp"
 
-#include <netinet/in.h>
-
 #include <random>
 
 #include "api/udat/provider/cr.hpp"
@@ -66,6 +64,8 @@ void ServicePoint::receive(std::unique_ptr<backend::ConnectionRequest> request) 
     // A request that is dropped unanswered runs into its deadline.
 }
 
+Ep* ServicePoint::make_endpoint() { return resolve<Ep>(ia().adopt(Ep::create_for_request(ia()))); }
+
 /// Hands a service point over to its IA and opens it to requests, which may end it at once.
 template <class T>
 DAT_HANDLE ServicePoint::launch(std::unique_ptr<T> point) {
@@ -89,25 +89,24 @@ DAT_RETURN Psp::create(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags
     return success;
 }
 
-Ep* Psp::provide_endpoint() {
-    if (flags_ != DAT_PSP_PROVIDER_FLAG) return nullptr;
-    return resolve<Ep>(ia().adopt(Ep::create_for_request(ia())));
-}
+Ep* Psp::provide_endpoint() { return flags_ == DAT_PSP_PROVIDER_FLAG ? make_endpoint() : nullptr; }
 
-DAT_RETURN Rsp::create(Ia& ia, DAT_CONN_QUAL qual, Ep& ep, Evd& evd, DAT_HANDLE& handle) {
+DAT_RETURN Rsp::create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_HANDLE& handle) {
     std::unique_ptr<Rsp> created(new Rsp(ia, qual, ep, evd));
     if (const DAT_RETURN result = created->listen(port_of(qual)); result != success) return result;
-    if (ep.state() != EndpointState::Unconnected || !ep.follow(EndpointTrigger::Reserve)) return ep.wrong_state();
+    if (ep != nullptr && (ep->state() != EndpointState::Unconnected || !ep->follow(EndpointTrigger::Reserve)))
+        return ep->wrong_state();
     handle = launch(std::move(created));
     return success;
 }
 
 Rsp::~Rsp() {
     stop();
-    (void)ep_->follow(EndpointTrigger::Release);
+    if (ep_) (void)ep_->follow(EndpointTrigger::Release);
 }
 
 Ep* Rsp::provide_endpoint() {
+    if (!ep_) return make_endpoint();
     (void)ep_->follow(EndpointTrigger::RequestArrived);
     return ep_.get();
 }
@@ -189,7 +188,7 @@ DAT_RETURN calls::psp_query(DAT_PSP_HANDLE psp, DAT_PSP_PARAM_MASK mask, DAT_PSP
     if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_PSP);
     if ((mask & ~DAT_PSP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
     if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-    if ((mask & DAT_PSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().handle();
+    if ((mask & DAT_PSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().number();
     if ((mask & DAT_PSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point->conn_qual();
     if ((mask & DAT_PSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
     if ((mask & DAT_PSP_FIELD_PSP_FLAGS) != 0) param->psp_flags = point->flags();
@@ -205,10 +204,11 @@ DAT_RETURN calls::rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE
         Evd* dispatcher = nullptr;
         Ep* endpoint = resolve<Ep>(ep);
         if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
-        if (endpoint == nullptr || &endpoint->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (ep != DAT_HANDLE_NULL && (endpoint == nullptr || &endpoint->ia() != owner))
+            return invalid_handle(DAT_INVALID_HANDLE_EP);
         if (rsp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
-        if (endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
-        return Rsp::create(*owner, qual, *endpoint, *dispatcher, *rsp);
+        if (endpoint != nullptr && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
+        return Rsp::create(*owner, qual, endpoint, *dispatcher, *rsp);
     });
 }
 
@@ -217,10 +217,10 @@ DAT_RETURN calls::rsp_query(DAT_RSP_HANDLE rsp, DAT_RSP_PARAM_MASK mask, DAT_RSP
     if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_RSP);
     if ((mask & ~DAT_RSP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
     if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-    if ((mask & DAT_RSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().handle();
+    if ((mask & DAT_RSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().number();
     if ((mask & DAT_RSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point->conn_qual();
     if ((mask & DAT_RSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
-    if ((mask & DAT_RSP_FIELD_EP_HANDLE) != 0) param->ep_handle = point->ep().handle();
+    if ((mask & DAT_RSP_FIELD_EP_HANDLE) != 0) param->ep_handle = point->ep();
     return success;
 }
 
@@ -235,8 +235,7 @@ DAT_RETURN calls::csp_create(DAT_IA_HANDLE ia, DAT_COMM* comm, DAT_IA_ADDRESS_PT
         if (comm == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
         if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
         if (csp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
-        const bool stream = comm->type == SOCK_STREAM && (comm->protocol == 0 || comm->protocol == IPPROTO_TCP);
-        if (!stream || comm->domain != address->sa_family) return error(DAT_COMM_NOT_SUPPORTED);
+        if (!is_supported(*comm) || comm->domain != address->sa_family) return error(DAT_COMM_NOT_SUPPORTED);
         const auto host = host_of(address);
         if (!host) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
         const bool any = std::ranges::all_of(host->span(), [](std::uint8_t byte) { return byte == 0; });
@@ -251,7 +250,7 @@ DAT_RETURN calls::csp_query(DAT_CSP_HANDLE csp, DAT_CSP_PARAM_MASK mask, DAT_CSP
     if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CSP);
     if ((mask & ~DAT_CSP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
     if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-    if ((mask & DAT_CSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().handle();
+    if ((mask & DAT_CSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().number();
     if ((mask & DAT_CSP_FIELD_COMM) != 0) param->comm = &point->comm();
     if ((mask & DAT_CSP_FIELD_IA_ADDRESS) != 0)
         param->address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&point->address());

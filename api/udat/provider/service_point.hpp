@@ -30,6 +30,9 @@ public:
 protected:
     ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd);
 
+    /// An endpoint of the provider's, for a request.
+    Ep* make_endpoint();
+
     /// DAT_CONN_QUAL_IN_USE: somebody listens there.
     DAT_RETURN listen(std::uint16_t port);
 
@@ -75,12 +78,13 @@ class Rsp final : public ServicePoint {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_RSP;
 
-    static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Ep& ep, Evd& evd, DAT_HANDLE& handle);
+    /// `ep`: null where the provider is to make one for the request.
+    static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_HANDLE& handle);
     ~Rsp() override;
-    Ep& ep() const noexcept { return *ep_; }
+    DAT_EP_HANDLE ep() const noexcept { return ep_.handle(); }
 
 private:
-    Rsp(Ia& ia, DAT_CONN_QUAL qual, Ep& ep, Evd& evd) : ServicePoint(ia, handle_type, qual, evd), ep_(&ep) {}
+    Rsp(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd) : ServicePoint(ia, handle_type, qual, evd), ep_(ep) {}
     Ep* provide_endpoint() override;
     DAT_SP_HANDLE sp_handle() const noexcept override { return {.rsp_handle = DAT_HANDLE_NULL}; }
     void on_reported() noexcept override;

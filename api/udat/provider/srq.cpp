@@ -50,7 +50,7 @@ DAT_RETURN Srq::set_low_watermark(DAT_COUNT watermark) noexcept {
 
 void Srq::query(DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM& param) const noexcept {
     const auto waiting = static_cast<DAT_COUNT>(queue_->outstanding());
-    if ((mask & DAT_SRQ_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().handle();
+    if ((mask & DAT_SRQ_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
     if ((mask & DAT_SRQ_FIELD_SRQ_STATE) != 0) param.srq_state = DAT_SRQ_STATE_OPERATIONAL;
     if ((mask & DAT_SRQ_FIELD_PZ_HANDLE) != 0) param.pz_handle = pz_.handle();
     if ((mask & DAT_SRQ_FIELD_MAX_RECV_DTO) != 0) param.max_recv_dtos = attr_.max_recv_dtos;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data path of endpoints. The device finds out, later, whether the regions allow what is asked for.
 #include "api/udat/provider/ep.hpp"
+#include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/rmr.hpp"
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/table.hpp"
@@ -35,6 +36,12 @@ void discard(const std::shared_ptr<CompletionQueue>& queue) noexcept {
     std::array<Completion, 16> unwanted;
     while (queue->poll(unwanted) == unwanted.size()) {
     }
+}
+
+/// How many segments RDMA may have. Programs that know DAT 1 only leave the attributes for RDMA alone.
+DAT_COUNT most_segments(Opcode opcode, const DAT_EP_ATTR& attr) noexcept {
+    const DAT_COUNT most = opcode == Opcode::RdmaRead ? attr.max_rdma_read_iov : attr.max_rdma_write_iov;
+    return most != 0 ? most : attr.max_request_iov;
 }
 
 RemoteAddress place_of(const DAT_RMR_TRIPLET& triplet) noexcept {
@@ -85,7 +92,7 @@ DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPL
 
 DAT_RETURN Ep::post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                          const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) noexcept {
-    if (segments < 0 || segments > attr_.max_request_iov) return invalid_parameter(DAT_INVALID_ARG2);
+    if (segments < 0 || segments > most_segments(request.opcode, attr_)) return invalid_parameter(DAT_INVALID_ARG2);
     if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
     if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
     if (flags != DAT_COMPLETION_DEFAULT_FLAG)
@@ -165,16 +172,18 @@ DAT_RETURN calls::ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LM
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, segments, iov, remote, flags);
 }
 
-/// The local part is named by its remote context, which is that of a local region, too.
 DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
                                            const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     if (local == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
     if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+    // A region that is no window has one context for both uses.
+    std::optional<DAT_LMR_CONTEXT> context;
+    (void)endpoint->ia().find<Rmr>([&](const Rmr& rmr) { return (context = rmr.find(*local)).has_value(); });
     const DAT_LMR_TRIPLET piece{.virtual_address = local->virtual_address,
                                 .segment_length = local->segment_length,
-                                .lmr_context = local->rmr_context};
+                                .lmr_context = context.value_or(local->rmr_context)};
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags);
 }
 

@@ -163,6 +163,11 @@ Access to_access(int privileges) noexcept {
     };
 }
 
+bool is_supported(const DAT_COMM& comm) noexcept {
+    return (comm.domain == AF_INET || comm.domain == AF_INET6) && comm.type == SOCK_STREAM &&
+           (comm.protocol == 0 || comm.protocol == IPPROTO_TCP);
+}
+
 std::uint16_t port_of(DAT_CONN_QUAL qual) noexcept {
     return static_cast<std::uint16_t>(qual <= 0xFFFF ? qual : qual % ports_above + first_port_above);
 }

@@ -30,6 +30,9 @@ DAT_RETURN_SUBTYPE state_subtype(EndpointState state, bool provider_made) noexce
 
 Access to_access(int privileges) noexcept;
 
+/// Whether a communicator is one of byte streams over IP, which is what connections are.
+bool is_supported(const DAT_COMM& comm) noexcept;
+
 /// The service that a connection qualifier stands for: a port, as the connection manager of RDMA devices has them.
 /// Qualifiers beyond 16 bits share the ports above those that are assigned.
 std::uint16_t port_of(DAT_CONN_QUAL qual) noexcept;
