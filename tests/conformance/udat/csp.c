@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Common service points, which DAT 2.0 adds: dat_csp_create, dat_csp_query, dat_csp_free, and dat_ep_common_connect.
+ *
+ * A point listens at an address and port of a communicator, and an endpoint of that communicator connects there. No
+ * page describes them; the headers do.
+ */
+#include "scene.h"
+
+#include <netinet/in.h>
+
+#pragma weak dat_csp_create
+#pragma weak dat_csp_query
+#pragma weak dat_csp_free
+#pragma weak dat_ep_common_connect
+
+static DAT_COMM tcp = {AF_INET, SOCK_STREAM, IPPROTO_TCP};
+
+/* The address of the side's IA with a port. */
+static struct sockaddr_storage with_port(const Side *side, DAT_CONN_QUAL port) {
+    struct sockaddr_storage address = side->address;
+    ((struct sockaddr_in *)&address)->sin_port = htons((uint16_t)port);
+    return address;
+}
+
+static DAT_RETURN create(const Side *side, DAT_CONN_QUAL port, DAT_CSP_HANDLE *csp) {
+    struct sockaddr_storage address = with_port(side, port);
+    return dat_csp_create(side->ia, &tcp, (DAT_IA_ADDRESS_PTR)&address, side->evds[CR], csp);
+}
+
+static DAT_RETURN connect_common(const Side *side, DAT_EP_HANDLE ep, DAT_CONN_QUAL port, DAT_TIMEOUT timeout,
+                                 DAT_COUNT size, const void *data) {
+    struct sockaddr_storage address = with_port(side, port);
+    DAT_EP_PARAM param;
+    CHECK_OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+    param.comm = tcp;
+    DAT_RETURN rc = dat_ep_modify(ep, DAT_EP_FIELD_COMM, &param);
+    if (DAT_GET_TYPE(rc) != DAT_INVALID_STATE) CHECK_OK(rc);
+    return dat_ep_common_connect(ep, (DAT_IA_ADDRESS_PTR)&address, timeout, size, (DAT_PVOID)(uintptr_t)data);
+}
+
+static Pair open_sides(void) {
+    NEED(dat_csp_create);
+    return open_pair_here((Options){0});
+}
+
+/* ---- Points ------------------------------------------------------------------------------------------------------ */
+
+TEST(csp_create__takes_requests) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL port = unused_qual();
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    CHECK_OK(create(pair.server, port, &csp));
+    CHECK_OK(connect_common(pair.server, pair.client->ep, port, long_us(), 0, NULL));
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+    DAT_EVENT event = WAIT_ON(pair.server->evds[CR], DAT_CONNECTION_REQUEST_EVENT);
+    CHECK(event.event_data.cr_arrival_event_data.sp_handle.csp_handle == csp);
+    CHECK_OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, pair.server->ep, 0, NULL));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    tell(pair.client, pair.server);
+    CHECK_OK(dat_csp_free(csp));
+}
+
+TEST(csp_create__a_port_in_use) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL port = unused_qual();
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL, second = DAT_HANDLE_NULL;
+    CHECK_OK(create(pair.server, port, &csp));
+    CHECK_RC(create(pair.server, port, &second), DAT_PORT_IN_USE);
+    CHECK_OK(dat_csp_free(csp));
+    CHECK_OK(create(pair.server, port, &second));
+    CHECK_OK(dat_csp_free(second));
+}
+
+TEST(csp_create__an_unknown_communicator) {
+    const Pair pair = open_sides();
+    struct sockaddr_storage address = with_port(pair.server, unused_qual());
+    DAT_COMM comm = {AF_UNIX, SOCK_RAW, 77};
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    CHECK_RC(dat_csp_create(pair.server->ia, &comm, (DAT_IA_ADDRESS_PTR)&address, pair.server->evds[CR], &csp),
+             DAT_COMM_NOT_SUPPORTED);
+}
+
+TEST(csp_create__invalid_arguments) {
+    const Pair pair = open_sides();
+    const Side *server = pair.server;
+    struct sockaddr_storage address = with_port(server, unused_qual());
+    DAT_IA_ADDRESS_PTR pointer = (DAT_IA_ADDRESS_PTR)&address;
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    CHECK_SUB(dat_csp_create(server->ia, NULL, pointer, server->evds[CR], &csp), DAT_INVALID_PARAMETER,
+              DAT_INVALID_ARG2);
+    CHECK_SUB(dat_csp_create(server->ia, &tcp, NULL, server->evds[CR], &csp), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+    CHECK_SUB(dat_csp_create(server->ia, &tcp, pointer, server->evds[CR], NULL), DAT_INVALID_PARAMETER,
+              DAT_INVALID_ARG5);
+    CHECK_SUB(dat_csp_create(server->ia, &tcp, pointer, server->evds[CONN], &csp), DAT_INVALID_HANDLE,
+              DAT_INVALID_HANDLE_EVD_CR);
+    CHECK_SUB(dat_csp_create(server->pz, &tcp, pointer, server->evds[CR], &csp), DAT_INVALID_HANDLE,
+              DAT_INVALID_HANDLE_IA);
+}
+
+TEST(csp_create__no_object__invalid_handle) {
+    const Pair pair = open_sides();
+    const Side *server = pair.server;
+    struct sockaddr_storage address = with_port(server, unused_qual());
+    DAT_IA_ADDRESS_PTR pointer = (DAT_IA_ADDRESS_PTR)&address;
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    CHECK_BAD_HANDLES(dat_csp_create(bad, &tcp, pointer, server->evds[CR], &csp));
+    CHECK_BAD_HANDLES(dat_csp_create(server->ia, &tcp, pointer, bad, &csp));
+}
+
+TEST(csp_query__what_it_was_made_with) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL port = unused_qual();
+    const struct sockaddr_storage address = with_port(pair.server, port);
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    DAT_CSP_PARAM param;
+    CHECK_OK(create(pair.server, port, &csp));
+    CHECK_OK(dat_csp_query(csp, DAT_CSP_FIELD_ALL, &param));
+    CHECK(param.ia_handle == pair.server->ia);
+    CHECK(param.evd_handle == pair.server->evds[CR]);
+    CHECK(param.comm != NULL && memcmp(param.comm, &tcp, sizeof tcp) == 0);
+    CHECK(param.address_ptr != NULL && memcmp(param.address_ptr, &address, sizeof(struct sockaddr)) == 0);
+    CHECK_OK(dat_csp_free(csp));
+}
+
+TEST(csp_query__invalid_arguments) {
+    const Pair pair = open_sides();
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    DAT_CSP_PARAM param;
+    CHECK_OK(create(pair.server, unused_qual(), &csp));
+    CHECK_SUB(dat_csp_query(csp, DAT_CSP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+    CHECK_SUB(dat_csp_query(csp, (DAT_CSP_PARAM_MASK)0x40, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(dat_csp_query(pair.server->psp, DAT_CSP_FIELD_ALL, &param), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CSP);
+    CHECK_SUB(dat_csp_free(pair.server->psp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CSP);
+    CHECK_OK(dat_csp_free(csp));
+}
+
+TEST(csp_query__no_object__invalid_handle) {
+    DAT_CSP_PARAM param;
+    NEED(dat_csp_query);
+    CHECK_BAD_HANDLES(dat_csp_query(bad, DAT_CSP_FIELD_ALL, &param));
+    CHECK_BAD_HANDLES(dat_csp_free(bad));
+}
+
+TEST(csp_free__nobody_listens_then) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL port = unused_qual();
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    CHECK_OK(create(pair.server, port, &csp));
+    CHECK_OK(dat_csp_free(csp));
+    CHECK_SUB(dat_csp_free(csp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CSP);
+    CHECK_OK(connect_common(pair.server, pair.client->ep, port, long_us(), 0, NULL));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_DISCONNECTED);
+}
+
+/* ---- dat_ep_common_connect --------------------------------------------------------------------------------------- */
+
+TEST(ep_common_connect__rejected) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL port = unused_qual();
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    CHECK_OK(create(pair.server, port, &csp));
+    CHECK_OK(connect_common(pair.server, pair.client->ep, port, long_us(), 0, NULL));
+    CHECK_OK(dat_cr_reject(request_on(pair.server->evds[CR]), 0, NULL));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_DISCONNECTED);
+}
+
+TEST(ep_common_connect__timed_out) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL port = unused_qual();
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    CHECK_OK(create(pair.server, port, &csp));
+    CHECK_OK(connect_common(pair.server, pair.client->ep, port, SHORT_US, 0, NULL));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_TIMED_OUT);
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_DISCONNECTED);
+}
+
+TEST(ep_common_connect__private_data) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL port = unused_qual();
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    DAT_CR_PARAM param;
+    CHECK_OK(create(pair.server, port, &csp));
+    CHECK_OK(connect_common(pair.server, pair.client->ep, port, long_us(), 6, "hello"));
+    CHECK_OK(dat_cr_query(request_on(pair.server->evds[CR]), DAT_CR_FIELD_ALL, &param));
+    CHECK(param.private_data_size >= 6);
+    CHECK(memcmp(param.private_data, "hello", 6) == 0);
+}
+
+TEST(ep_common_connect__invalid_arguments) {
+    const Pair pair = open_sides();
+    const Side *server = pair.server;
+    DAT_EP_HANDLE ep = pair.client->ep;
+    const DAT_COUNT most = provider_attributes(server->ia).max_private_data_size;
+    uint8_t data[MAX_PDATA + 1] = {0};
+    CHECK_SUB(dat_ep_common_connect(ep, NULL, long_us(), 0, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(connect_common(server, ep, 1, 0, 0, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+    CHECK_RC(connect_common(server, ep, 1, long_us(), -1, data), DAT_INVALID_PARAMETER);
+    CHECK_RC(connect_common(server, ep, 1, long_us(), most + 1, data), DAT_INVALID_PARAMETER);
+    CHECK_RC(connect_common(server, ep, 1, long_us(), 4, NULL), DAT_INVALID_PARAMETER);
+    CHECK_EQ(state_of(ep), DAT_EP_STATE_UNCONNECTED);
+}
+
+static void check_state(DAT_EP_STATE state) {
+    NEED(dat_ep_common_connect);
+    const Scene scene = scene_in(state);
+    CHECK_SUB(connect_common(scene.pair.server, scene.ep, scene.pair.server->qual, long_us(), 0, NULL),
+              DAT_INVALID_STATE, subtype_of(state));
+    CHECK_EQ(state_of(scene.ep), state);
+}
+
+TEST(ep_common_connect__reserved) { check_state(DAT_EP_STATE_RESERVED); }
+TEST(ep_common_connect__active_connection_pending) { check_state(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
+TEST(ep_common_connect__connected) { check_state(DAT_EP_STATE_CONNECTED); }
+TEST(ep_common_connect__disconnected) { check_state(DAT_EP_STATE_DISCONNECTED); }
+
+TEST(ep_common_connect__no_object__invalid_handle) {
+    const Pair pair = open_sides();
+    struct sockaddr_storage address = with_port(pair.server, 1);
+    CHECK_BAD_HANDLES(dat_ep_common_connect(bad, (DAT_IA_ADDRESS_PTR)&address, long_us(), 0, NULL));
+    CHECK_SUB(dat_ep_common_connect(pair.client->pz, (DAT_IA_ADDRESS_PTR)&address, long_us(), 0, NULL),
+              DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+}

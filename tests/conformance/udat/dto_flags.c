@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Completion flags of work and of endpoints: which completions are told, whom they wake, and what waits for what.
+ */
+#include "scene.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- Suppressed completions -------------------------------------------------------------------------------------- */
+
+static void check_suppressed(Operation operation) {
+    const Pair pair = connected_pair((Options){0});
+    const size_t at = operation == READ ? RECV_AT : SEND_AT;
+    if (operation == SEND)
+        CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = 1}));
+    CHECK_OK(post(pair.client, (Work){.operation = operation,
+                                      .at = at,
+                                      .to = RECV_AT,
+                                      .length = 64,
+                                      .cookie = 2,
+                                      .flags = DAT_COMPLETION_SUPPRESS_FLAG}));
+    CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 64, .cookie = 3}));
+    EXPECT_DONE(pair.client, 3); /* and none before it */
+    if (operation == SEND) EXPECT_RECEIVED(pair.server, 1);
+    expect_nothing(pair.client);
+    pair_close(&pair);
+}
+
+TEST(suppress__send) { check_suppressed(SEND); }
+TEST(suppress__rdma_write) { check_suppressed(WRITE); }
+TEST(suppress__rdma_read) { check_suppressed(READ); }
+
+/* "Suppress successful Completion": a failure is told. */
+TEST(suppress__not_of_a_failure) {
+    const Pair pair = connected_pair_here((Options){0});
+    DAT_LMR_TRIPLET from = piece(pair.client, SEND_AT, 8);
+    DAT_RMR_TRIPLET to = target_piece(pair.client, RECV_AT, 8);
+    to.rmr_context ^= 0x5a5a00;
+    CHECK_OK(dat_ep_post_rdma_write(pair.client->ep, 1, &from, (DAT_DTO_COOKIE){.as_64 = 5}, &to,
+                                    DAT_COMPLETION_SUPPRESS_FLAG));
+    EXPECT_DTO(pair.client, REQUEST, 5, DAT_DTO_ERR_REMOTE_ACCESS);
+}
+
+TEST(suppress__not_of_flushed_work) {
+    const Pair pair = connected_pair((Options){0});
+    CHECK_OK(
+        post(pair.client, (Work){.operation = SEND, .length = 64, .cookie = 6, .flags = DAT_COMPLETION_SUPPRESS_FLAG}));
+    CHECK_OK(disconnect(pair.client, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    EXPECT_DTO(pair.client, REQUEST, 6, DAT_DTO_ERR_FLUSHED);
+}
+
+/* Places of suppressed work are free again once later work is known to be done. */
+TEST(suppress__gives_its_place_back) {
+    const Pair pair = connected_pair((Options){.request_dtos = 4});
+    for (DAT_UINT64 round = 0; round < 20; ++round) {
+        for (int i = 0; i < 3; ++i)
+            CHECK_OK(
+                post(pair.client,
+                     (Work){.operation = WRITE, .to = RECV_AT, .length = 64, .flags = DAT_COMPLETION_SUPPRESS_FLAG}));
+        CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 64, .cookie = round}));
+        EXPECT_DONE(pair.client, round);
+    }
+    pair_close(&pair);
+}
+
+/* ---- Completions that wake nobody -------------------------------------------------------------------------------- */
+
+TEST(unsignalled__is_told_all_the_same) {
+    const Pair pair = connected_pair((Options){.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    DAT_EVENT event;
+    CHECK_OK(post(
+        pair.client,
+        (Work){
+            .operation = WRITE, .to = RECV_AT, .length = 64, .cookie = 1, .flags = DAT_COMPLETION_UNSIGNALLED_FLAG}));
+    while (!poll_event(pair.client, REQUEST, &event)) continue;
+    CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
+    CHECK_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+    pair_close(&pair);
+}
+
+/* A thread waits; what it has been told of when it wakes shows what woke it. */
+typedef struct {
+    DAT_EVD_HANDLE evd;
+    atomic_bool last_is_under_way;
+    bool seen;
+    DAT_RETURN rc;
+} Waiter;
+
+static void *wait_for_event(void *argument) {
+    Waiter *waiter = argument;
+    DAT_EVENT event;
+    DAT_COUNT more;
+    waiter->rc = dat_evd_wait(waiter->evd, long_us(), 1, &event, &more);
+    waiter->seen = atomic_load(&waiter->last_is_under_way);
+    return NULL;
+}
+
+/* The waiter has the EVD for itself: dequeuing is refused. */
+static void wait_until_it_waits(DAT_EVD_HANDLE evd) {
+    DAT_EVENT event;
+    while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) != DAT_INVALID_STATE) continue;
+}
+
+TEST(unsignalled__wakes_nobody) {
+    const Pair pair = connected_pair_here((Options){.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    Waiter waiter = {.evd = pair.client->evds[REQUEST]};
+    pthread_t thread;
+    const Work quiet = {.operation = SEND, .length = 64, .cookie = 1, .flags = DAT_COMPLETION_UNSIGNALLED_FLAG};
+    const Work loud = {.operation = SEND, .length = 64, .cookie = 2};
+    CHECK(pthread_create(&thread, NULL, wait_for_event, &waiter) == 0);
+    wait_until_it_waits(waiter.evd);
+    for (DAT_UINT64 i = 0; i < 2; ++i)
+        CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = i}));
+    CHECK_OK(post(pair.client, quiet));
+    EXPECT_RECEIVED(pair.server, 0);
+    atomic_store(&waiter.last_is_under_way, true);
+    CHECK_OK(post(pair.client, loud));
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_OK(waiter.rc);
+    CHECK(waiter.seen);
+    EXPECT_DONE(pair.client, 2);
+    EXPECT_RECEIVED(pair.server, 1);
+    pair_close(&pair);
+}
+
+TEST(unsignalled__receives) {
+    const Pair pair = connected_pair((Options){.recv_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    DAT_EVENT event;
+    CHECK_OK(post(
+        pair.client,
+        (Work){
+            .operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = 1, .flags = DAT_COMPLETION_UNSIGNALLED_FLAG}));
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 64, .cookie = 2}));
+    while (!poll_event(pair.client, RECV, &event)) continue;
+    CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
+    EXPECT_DONE(pair.server, 2);
+    pair_close(&pair);
+}
+
+/* "Request for notification completion for matching receive on the other side." */
+TEST(solicited_wait__only_solicited_messages_wake) {
+    const Pair pair = connected_pair_here((Options){.recv_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG});
+    Waiter waiter = {.evd = pair.server->evds[RECV]};
+    pthread_t thread;
+    for (DAT_UINT64 i = 0; i < 2; ++i)
+        CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = i}));
+    CHECK(pthread_create(&thread, NULL, wait_for_event, &waiter) == 0);
+    wait_until_it_waits(waiter.evd);
+    CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = 64, .cookie = 1}));
+    EXPECT_DONE(pair.client, 1);
+    atomic_store(&waiter.last_is_under_way, true);
+    CHECK_OK(post(pair.client,
+                  (Work){.operation = SEND, .length = 64, .cookie = 2, .flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG}));
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_OK(waiter.rc);
+    CHECK(waiter.seen);
+    EXPECT_DONE(pair.client, 2);
+    EXPECT_RECEIVED(pair.server, 1);
+    pair_close(&pair);
+}
+
+/* Where receives wake as they come, the sender's wish changes nothing. */
+TEST(solicited_wait__means_nothing_to_other_endpoints) {
+    const Pair pair = connected_pair((Options){0});
+    CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = 1}));
+    CHECK_OK(post(pair.client,
+                  (Work){.operation = SEND, .length = 64, .cookie = 2, .flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG}));
+    EXPECT_RECEIVED(pair.server, 1);
+    EXPECT_DONE(pair.client, 2);
+    pair_close(&pair);
+}
+
+TEST(solicited_wait__failures_wake) {
+    const Pair pair = connected_pair_here((Options){.recv_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG});
+    Waiter waiter = {.evd = pair.server->evds[RECV]};
+    pthread_t thread;
+    CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = 1}));
+    CHECK(pthread_create(&thread, NULL, wait_for_event, &waiter) == 0);
+    wait_until_it_waits(waiter.evd);
+    CHECK_OK(disconnect(pair.client, DAT_CLOSE_ABRUPT_FLAG));
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_OK(waiter.rc);
+}
+
+TEST(evd_threshold__is_an_attribute_of_endpoints) {
+    const Pair pair = connected_pair(
+        (Options){.recv_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG, .request_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG});
+    tell(pair.client, pair.server);
+    tell(pair.server, pair.client);
+    pair_close(&pair);
+}
+
+/* ---- Fences ------------------------------------------------------------------------------------------------------ */
+
+/* "Do not start processing until all previous RDMA reads complete": what is sent is what was read. */
+static void check_fence(Operation operation) {
+    const Pair pair = connected_pair((Options){0});
+    const DAT_SEG_LENGTH length = 256 * 1024;
+    fill(pair.server, SEND_AT, length, 11);
+    if (operation == SEND)
+        CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = length, .cookie = 1}));
+    CHECK_OK(post(pair.client, (Work){.operation = READ, .at = RECV_AT, .to = SEND_AT, .length = length, .cookie = 2}));
+    CHECK_OK(post(pair.client, (Work){.operation = operation,
+                                      .at = RECV_AT,
+                                      .to = RECV_AT,
+                                      .length = length,
+                                      .cookie = 3,
+                                      .flags = DAT_COMPLETION_BARRIER_FENCE_FLAG}));
+    EXPECT_DONE(pair.client, 2);
+    EXPECT_DONE(pair.client, 3);
+    if (operation == SEND) {
+        EXPECT_RECEIVED(pair.server, 1);
+    } else {
+        tell(pair.client, pair.server);
+    }
+    CHECK(filled(pair.server, RECV_AT + 64, length - 64, 11) || filled(pair.server, RECV_AT, length, 11));
+    pair_close(&pair);
+}
+
+TEST(barrier_fence__send) { check_fence(SEND); }
+TEST(barrier_fence__rdma_write) { check_fence(WRITE); }
+
+TEST(barrier_fence__without_reads) {
+    const Pair pair = connected_pair((Options){0});
+    CHECK_OK(post(
+        pair.client,
+        (Work){
+            .operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 1, .flags = DAT_COMPLETION_BARRIER_FENCE_FLAG}));
+    CHECK_OK(post(
+        pair.client,
+        (Work){
+            .operation = READ, .at = RECV_AT, .length = 8, .cookie = 2, .flags = DAT_COMPLETION_BARRIER_FENCE_FLAG}));
+    EXPECT_DONE(pair.client, 1);
+    EXPECT_DONE(pair.client, 2);
+    pair_close(&pair);
+}
+
+/* ---- All at once ------------------------------------------------------------------------------------------------- */
+
+TEST(flags__may_be_combined) {
+    const Pair pair = connected_pair((Options){.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = 1}));
+    CHECK_OK(post(pair.client, (Work){.operation = SEND,
+                                      .length = 64,
+                                      .cookie = 2,
+                                      .flags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+                                               DAT_COMPLETION_BARRIER_FENCE_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG}));
+    EXPECT_RECEIVED(pair.server, 1);
+    pair_close(&pair);
+}

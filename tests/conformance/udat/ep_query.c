@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Parameters of endpoints: dat_ep_query, dat_ep_get_status, dat_ep_recv_query, dat_ep_set_watermark.
+ */
+#include "scene.h"
+
+#include <netinet/in.h>
+
+static DAT_EP_PARAM query(DAT_EP_HANDLE ep) {
+    DAT_EP_PARAM param;
+    memset(&param, 0xa5, sizeof param);
+    CHECK_OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+    return param;
+}
+
+static void check_ia_address(const struct sockaddr *address, const Side *side) {
+    const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+    const struct sockaddr_in *expected = (const struct sockaddr_in *)&side->address;
+    CHECK(address != NULL);
+    CHECK_EQ(address->sa_family, expected->sin_family);
+    CHECK_EQ(in->sin_addr.s_addr, expected->sin_addr.s_addr);
+}
+
+/* ---- dat_ep_query ------------------------------------------------------------------------------------------------ */
+
+TEST(ep_query__what_it_was_made_with) {
+    const Pair pair = open_pair_here((Options){0});
+    const Side *side = pair.client;
+    const DAT_EP_PARAM param = query(side->ep);
+    CHECK(param.ia_handle == side->ia);
+    CHECK_EQ(param.ep_state, DAT_EP_STATE_UNCONNECTED);
+    CHECK(param.pz_handle == side->pz);
+    CHECK(param.recv_evd_handle == side->evds[RECV]);
+    CHECK(param.request_evd_handle == side->evds[REQUEST]);
+    CHECK(param.connect_evd_handle == side->evds[CONN]);
+    CHECK(param.srq_handle == DAT_HANDLE_NULL);
+    check_ia_address(param.local_ia_address_ptr, side);
+}
+
+TEST(ep_query__the_other_end_of_the_active_side) {
+    const Pair pair = connected_pair_here((Options){0});
+    const DAT_EP_PARAM param = query(pair.client->ep);
+    CHECK_EQ(param.ep_state, DAT_EP_STATE_CONNECTED);
+    CHECK_EQ(param.remote_port_qual, pair.server->qual);
+    check_ia_address(param.remote_ia_address_ptr, pair.server);
+    check_ia_address(param.local_ia_address_ptr, pair.client);
+    pair_close(&pair);
+}
+
+TEST(ep_query__the_other_end_of_the_passive_side) {
+    const Pair pair = connected_pair_here((Options){0});
+    const DAT_EP_PARAM param = query(pair.server->ep);
+    CHECK_EQ(param.ep_state, DAT_EP_STATE_CONNECTED);
+    check_ia_address(param.remote_ia_address_ptr, pair.client);
+    pair_close(&pair);
+}
+
+TEST(ep_query__the_other_end_while_connecting) {
+    const Scene scene = scene_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+    const DAT_EP_PARAM param = query(scene.ep);
+    CHECK_EQ(param.ep_state, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+    CHECK_EQ(param.remote_port_qual, scene.pair.server->qual);
+}
+
+/* "Bound to a Port Qualifier of the local IA", which the other side finds in the connection request. */
+TEST(ep_query__the_port_that_the_other_side_sees) {
+    const Scene scene = scene_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+    DAT_CR_PARAM request;
+    CHECK_OK(dat_cr_query(scene.cr, DAT_CR_FIELD_ALL, &request));
+    DAT_PORT_QUAL local = query(scene.ep).local_port_qual;
+    if (local != 0) CHECK_EQ(local, request.remote_port_qual); /* 0: the transport tells of none */
+}
+
+/* "Have DAT_HANDLE_NULL for the Protection Zone and all Event Dispatchers." */
+TEST(ep_query__an_endpoint_of_the_provider) {
+    const Scene scene = scene_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+    const DAT_EP_PARAM param = query(scene.ep);
+    CHECK_EQ(param.ep_state, DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+    CHECK(param.ia_handle == scene.pair.server->ia);
+    CHECK(param.pz_handle == DAT_HANDLE_NULL);
+    CHECK(param.recv_evd_handle == DAT_HANDLE_NULL);
+    CHECK(param.request_evd_handle == DAT_HANDLE_NULL);
+    CHECK(param.connect_evd_handle == DAT_HANDLE_NULL);
+}
+
+TEST(ep_query__single_fields) {
+    const Pair pair = open_pair_here((Options){0});
+    for (DAT_EP_PARAM_MASK field = 1; field <= DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR; field <<= 1) {
+        DAT_EP_PARAM param;
+        CHECK_OK(dat_ep_query(pair.client->ep, field, &param));
+    }
+}
+
+TEST(ep_query__unknown_fields) {
+    const Pair pair = open_pair_here((Options){0});
+    DAT_EP_PARAM param;
+    CHECK_SUB(dat_ep_query(pair.client->ep, DAT_EP_FIELD_ALL + 1, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+}
+
+TEST(ep_query__nowhere_to_put_it) {
+    const Pair pair = open_pair_here((Options){0});
+    CHECK_SUB(dat_ep_query(pair.client->ep, DAT_EP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+}
+
+TEST(ep_query__another_kind_of_object) {
+    const Pair pair = open_pair_here((Options){0});
+    DAT_EP_PARAM param;
+    CHECK_SUB(dat_ep_query(pair.client->pz, DAT_EP_FIELD_ALL, &param), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+}
+
+TEST(ep_query__no_object__invalid_handle) {
+    DAT_EP_PARAM param;
+    CHECK_BAD_HANDLES(dat_ep_query(bad, DAT_EP_FIELD_ALL, &param));
+}
+
+/* ---- dat_ep_get_status ------------------------------------------------------------------------------------------- */
+
+static void check_idle(DAT_EP_HANDLE ep, DAT_BOOLEAN recv_expected, DAT_BOOLEAN request_expected) {
+    DAT_EP_STATE state;
+    DAT_BOOLEAN recv_idle = 77, request_idle = 77;
+    CHECK_OK(dat_ep_get_status(ep, &state, &recv_idle, &request_idle));
+    CHECK_EQ(recv_idle, recv_expected);
+    CHECK_EQ(request_idle, request_expected);
+}
+
+TEST(ep_get_status__every_state) {
+    const DAT_EP_STATE states[] = {DAT_EP_STATE_UNCONNECTED, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING,
+                                   DAT_EP_STATE_DISCONNECTED};
+    for (int i = 0; i < 3; ++i) scene_in(states[i]); /* which asks for the state */
+}
+
+TEST(ep_get_status__more_states) {
+    const DAT_EP_STATE states[] = {DAT_EP_STATE_RESERVED, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING,
+                                   DAT_EP_STATE_CONNECTED};
+    for (int i = 0; i < 2; ++i) scene_in(states[i]);
+}
+
+TEST(ep_get_status__tentative) { scene_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
+
+TEST(ep_get_status__idle_at_first) {
+    const Pair pair = connected_pair_here((Options){0});
+    check_idle(pair.client->ep, DAT_TRUE, DAT_TRUE);
+    pair_close(&pair);
+}
+
+TEST(ep_get_status__a_posted_receive) {
+    const Pair pair = connected_pair_here((Options){0});
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = 1}));
+    check_idle(pair.client->ep, DAT_FALSE, DAT_TRUE);
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 64, .cookie = 2}));
+    EXPECT_RECEIVED(pair.client, 1);
+    check_idle(pair.client->ep, DAT_TRUE, DAT_TRUE);
+    EXPECT_DONE(pair.server, 2);
+    pair_close(&pair);
+}
+
+/* A message that nobody receives is outstanding; once it is received and that is known, it is not. */
+TEST(ep_get_status__a_message_on_its_way) {
+    const Pair pair = connected_pair_here((Options){0});
+    CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = 64, .cookie = 1}));
+    check_idle(pair.client->ep, DAT_TRUE, DAT_FALSE);
+    CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = 2}));
+    EXPECT_RECEIVED(pair.server, 2);
+    EXPECT_DONE(pair.client, 1);
+    check_idle(pair.client->ep, DAT_TRUE, DAT_TRUE);
+    check_idle(pair.server->ep, DAT_TRUE, DAT_TRUE);
+    pair_close(&pair);
+}
+
+TEST(ep_get_status__no_need_to_ask_for_all) {
+    const Pair pair = open_pair_here((Options){0});
+    DAT_EP_STATE state = DAT_EP_STATE_CONNECTED;
+    CHECK_OK(dat_ep_get_status(pair.client->ep, &state, NULL, NULL));
+    CHECK_EQ(state, DAT_EP_STATE_UNCONNECTED);
+}
+
+TEST(ep_get_status__another_kind_of_object) {
+    const Pair pair = open_pair_here((Options){0});
+    DAT_EP_STATE state;
+    DAT_BOOLEAN recv_idle, request_idle;
+    CHECK_SUB(dat_ep_get_status(pair.client->pz, &state, &recv_idle, &request_idle), DAT_INVALID_HANDLE,
+              DAT_INVALID_HANDLE_EP);
+}
+
+TEST(ep_get_status__no_object__invalid_handle) {
+    DAT_EP_STATE state;
+    DAT_BOOLEAN recv_idle, request_idle;
+    CHECK_BAD_HANDLES(dat_ep_get_status(bad, &state, &recv_idle, &request_idle));
+}
+
+/* ---- dat_ep_recv_query and dat_ep_set_watermark ------------------------------------------------------------------ */
+
+/* A provider need not know the counts: its attributes and DAT_VALUE_UNKNOWN say so. */
+TEST(ep_recv_query__posted_receives) {
+    const Pair pair = connected_pair_here((Options){0});
+    DAT_COUNT allocated = 77, span = 77;
+    DAT_COUNT supported = provider_attributes(pair.client->ia).ep_recv_info_supported;
+    for (DAT_UINT64 i = 0; i < 3; ++i)
+        CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+    DAT_RETURN rc = dat_ep_recv_query(pair.client->ep, &allocated, &span);
+    if (supported == 0 && DAT_GET_TYPE(rc) != DAT_SUCCESS) {
+        CHECK_RC(rc, DAT_MODEL_NOT_SUPPORTED);
+    } else {
+        CHECK_OK(rc);
+        CHECK(allocated == 3 || allocated == DAT_VALUE_UNKNOWN);
+        CHECK(span >= allocated || span == DAT_VALUE_UNKNOWN);
+    }
+    pair_close(&pair);
+}
+
+TEST(ep_recv_query__another_kind_of_object) {
+    const Pair pair = open_pair_here((Options){0});
+    DAT_COUNT allocated, span;
+    CHECK_SUB(dat_ep_recv_query(pair.client->pz, &allocated, &span), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+}
+
+TEST(ep_recv_query__no_object__invalid_handle) {
+    DAT_COUNT allocated, span;
+    CHECK_BAD_HANDLES(dat_ep_recv_query(bad, &allocated, &span));
+}
+
+static void set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT hard) {
+    DAT_RETURN rc = dat_ep_set_watermark(ep, soft, hard);
+    if (DAT_GET_TYPE(rc) == DAT_MODEL_NOT_SUPPORTED) skip("the provider has no watermarks of endpoints");
+    CHECK_OK(rc);
+}
+
+TEST(ep_set_watermark__none_is_the_default) {
+    const Pair pair = open_pair_here((Options){0});
+    set_watermark(pair.client->ep, DAT_WATERMARK_INFINITE, DAT_WATERMARK_INFINITE);
+}
+
+TEST(ep_set_watermark__negative) {
+    const Pair pair = open_pair_here((Options){0});
+    set_watermark(pair.client->ep, 1, 2);
+    CHECK_RC(dat_ep_set_watermark(pair.client->ep, -7, 2), DAT_INVALID_PARAMETER);
+    CHECK_RC(dat_ep_set_watermark(pair.client->ep, 1, -7), DAT_INVALID_PARAMETER);
+}
+
+TEST(ep_set_watermark__another_kind_of_object) {
+    const Pair pair = open_pair_here((Options){0});
+    CHECK_SUB(dat_ep_set_watermark(pair.client->pz, 1, 2), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+}
+
+TEST(ep_set_watermark__no_object__invalid_handle) { CHECK_BAD_HANDLES(dat_ep_set_watermark(bad, 1, 2)); }

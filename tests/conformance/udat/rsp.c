@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Reserved service points: dat_rsp_create, dat_rsp_query, dat_rsp_free.
+ */
+#include "scene.h"
+
+static Pair open_sides(void) { return open_pair_here((Options){0}); }
+
+static DAT_RETURN create(const Side *side, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, DAT_RSP_HANDLE *rsp) {
+    return dat_rsp_create(side->ia, qual, ep, side->evds[CR], rsp);
+}
+
+/* ---- dat_rsp_create ---------------------------------------------------------------------------------------------- */
+
+TEST(rsp_create__reserves_the_endpoint) {
+    const Pair pair = open_sides();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_OK(create(pair.server, unused_qual(), pair.server->ep, &rsp));
+    CHECK(rsp != DAT_HANDLE_NULL);
+    CHECK_EQ(ep_state(pair.server), DAT_EP_STATE_RESERVED);
+}
+
+/* Reserved, then Passive Connection Pending, then connected with the one endpoint. */
+TEST(rsp_create__takes_a_request) {
+    const Scene scene = scene_in(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+    const Pair pair = scene.pair;
+    DAT_CR_PARAM param;
+    CHECK_OK(dat_cr_query(scene.cr, DAT_CR_FIELD_ALL, &param));
+    CHECK(param.local_ep_handle == pair.server->ep);
+    CHECK_OK(dat_cr_accept(scene.cr, DAT_HANDLE_NULL, 0, NULL));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    CHECK_EQ(ep_state(pair.server), DAT_EP_STATE_CONNECTED);
+    tell(pair.client, pair.server);
+    tell(pair.server, pair.client);
+}
+
+/* "sp_handle is DAT_HANDLE_NULL because the reserved Service Point is automatically destroyed." */
+TEST(rsp_create__what_an_arrival_says) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_OK(create(pair.server, qual, pair.server->ep, &rsp));
+    CHECK_OK(request_to(pair.server, pair.client->ep, qual));
+    DAT_EVENT event = WAIT_ON(pair.server->evds[CR], DAT_CONNECTION_REQUEST_EVENT);
+    const DAT_CR_ARRIVAL_EVENT_DATA *arrival = &event.event_data.cr_arrival_event_data;
+    CHECK(arrival->sp_handle.rsp_handle == DAT_HANDLE_NULL);
+    CHECK_EQ(arrival->conn_qual, qual);
+}
+
+/* "Generates, at most, one Connection Request". */
+TEST(rsp_create__takes_one_request_only) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    DAT_EP_HANDLE second = new_ep(pair.client, (Options){0});
+    CHECK_OK(create(pair.server, qual, pair.server->ep, &rsp));
+    CHECK_OK(request_to(pair.server, pair.client->ep, qual));
+    request_on(pair.server->evds[CR]);
+    CHECK_OK(request_to(pair.server, second, qual));
+    DAT_EVENT event = WAIT_ON(pair.client->evds[CONN], DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+    CHECK(event.event_data.connect_event_data.ep_handle == second);
+}
+
+TEST(rsp_create__rejected_the_endpoint_is_unconnected) {
+    const Scene scene = scene_in(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+    CHECK_OK(dat_cr_reject(scene.cr, 0, NULL));
+    EXPECT_EVENT(scene.pair.client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+    CHECK_EQ(state_of(scene.ep), DAT_EP_STATE_UNCONNECTED);
+    CHECK_OK(dat_ep_reset(scene.pair.client->ep));
+    pair_connect(&scene.pair);
+    tell(scene.pair.client, scene.pair.server);
+}
+
+TEST(rsp_create__a_qualifier_in_use) {
+    const Pair pair = open_sides();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_RC(create(pair.server, pair.server->qual, pair.server->ep, &rsp), DAT_CONN_QUAL_IN_USE);
+    CHECK_EQ(ep_state(pair.server), DAT_EP_STATE_UNCONNECTED);
+}
+
+TEST(rsp_create__a_qualifier_of_a_reserved_point) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL, second = DAT_HANDLE_NULL;
+    CHECK_OK(create(pair.server, qual, pair.server->ep, &rsp));
+    CHECK_RC(create(pair.client, qual, pair.client->ep, &second), DAT_CONN_QUAL_IN_USE);
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_UNCONNECTED);
+}
+
+/* "DAT_HANDLE_NULL requests the Provider to associate a Provider-created Endpoint", where it makes any. */
+TEST(rsp_create__with_an_endpoint_of_the_provider) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    DAT_CR_PARAM param;
+    CHECK_OK(create(pair.server, qual, DAT_HANDLE_NULL, &rsp));
+    CHECK_OK(request_to(pair.server, pair.client->ep, qual));
+    CHECK_OK(dat_cr_query(request_on(pair.server->evds[CR]), DAT_CR_FIELD_ALL, &param));
+    CHECK(param.local_ep_handle != DAT_HANDLE_NULL);
+}
+
+static void check_state(DAT_EP_STATE state) {
+    const Scene scene = scene_in(state);
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_SUB(create(scene.pair.server, unused_qual(), scene.ep, &rsp), DAT_INVALID_STATE, subtype_of(state));
+    CHECK_EQ(state_of(scene.ep), state);
+}
+
+TEST(rsp_create__reserved) { check_state(DAT_EP_STATE_RESERVED); }
+TEST(rsp_create__passive_connection_pending) { check_state(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
+TEST(rsp_create__tentative_connection_pending) { check_state(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
+TEST(rsp_create__active_connection_pending) { check_state(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
+TEST(rsp_create__connected) { check_state(DAT_EP_STATE_CONNECTED); }
+TEST(rsp_create__disconnected) { check_state(DAT_EP_STATE_DISCONNECTED); }
+
+TEST(rsp_create__nowhere_to_put_the_handle) {
+    const Pair pair = open_sides();
+    CHECK_SUB(create(pair.server, unused_qual(), pair.server->ep, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+    CHECK_EQ(ep_state(pair.server), DAT_EP_STATE_UNCONNECTED);
+}
+
+TEST(rsp_create__objects_of_another_kind) {
+    const Pair pair = open_sides();
+    const Side *server = pair.server;
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_SUB(dat_rsp_create(server->pz, qual, server->ep, server->evds[CR], &rsp), DAT_INVALID_HANDLE,
+              DAT_INVALID_HANDLE_IA);
+    CHECK_SUB(dat_rsp_create(server->ia, qual, server->pz, server->evds[CR], &rsp), DAT_INVALID_HANDLE,
+              DAT_INVALID_HANDLE_EP);
+    CHECK_SUB(dat_rsp_create(server->ia, qual, server->ep, server->pz, &rsp), DAT_INVALID_HANDLE,
+              DAT_INVALID_HANDLE_EVD_CR);
+    CHECK_SUB(dat_rsp_create(server->ia, qual, server->ep, server->evds[CONN], &rsp), DAT_INVALID_HANDLE,
+              DAT_INVALID_HANDLE_EVD_CR);
+    CHECK_EQ(state_of(server->ep), DAT_EP_STATE_UNCONNECTED);
+}
+
+TEST(rsp_create__no_object__invalid_handle) {
+    const Pair pair = open_sides();
+    const Side *server = pair.server;
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_BAD_HANDLES(dat_rsp_create(bad, qual, server->ep, server->evds[CR], &rsp));
+    CHECK_BAD_HANDLES(dat_rsp_create(server->ia, qual, server->ep, bad, &rsp));
+}
+
+/* ---- dat_rsp_query ----------------------------------------------------------------------------------------------- */
+
+TEST(rsp_query__what_it_was_made_with) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    DAT_RSP_PARAM param;
+    CHECK_OK(create(pair.server, qual, pair.server->ep, &rsp));
+    CHECK_OK(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &param));
+    CHECK(param.ia_handle == pair.server->ia);
+    CHECK_EQ(param.conn_qual, qual);
+    CHECK(param.evd_handle == pair.server->evds[CR]);
+    CHECK(param.ep_handle == pair.server->ep);
+}
+
+TEST(rsp_query__nowhere_to_put_it) {
+    const Scene scene = scene_in(DAT_EP_STATE_RESERVED);
+    CHECK_SUB(dat_rsp_query(scene.rsp, DAT_RSP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+}
+
+TEST(rsp_query__unknown_fields) {
+    const Scene scene = scene_in(DAT_EP_STATE_RESERVED);
+    DAT_RSP_PARAM param;
+    CHECK_SUB(dat_rsp_query(scene.rsp, (DAT_RSP_PARAM_MASK)0x40, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+}
+
+TEST(rsp_query__another_kind_of_object) {
+    const Pair pair = open_sides();
+    DAT_RSP_PARAM param;
+    CHECK_SUB(dat_rsp_query(pair.server->psp, DAT_RSP_FIELD_ALL, &param), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
+}
+
+TEST(rsp_query__no_object__invalid_handle) {
+    DAT_RSP_PARAM param;
+    CHECK_BAD_HANDLES(dat_rsp_query(bad, DAT_RSP_FIELD_ALL, &param));
+}
+
+/* ---- dat_rsp_free ------------------------------------------------------------------------------------------------ */
+
+TEST(rsp_free__gives_the_endpoint_back) {
+    const Scene scene = scene_in(DAT_EP_STATE_RESERVED);
+    CHECK_OK(dat_rsp_free(scene.rsp));
+    CHECK_EQ(state_of(scene.ep), DAT_EP_STATE_UNCONNECTED);
+    pair_connect(&scene.pair);
+    tell(scene.pair.client, scene.pair.server);
+}
+
+TEST(rsp_free__nobody_listens_then) {
+    const Pair pair = open_sides();
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_OK(create(pair.server, qual, pair.server->ep, &rsp));
+    CHECK_OK(dat_rsp_free(rsp));
+    CHECK_OK(request_to(pair.server, pair.client->ep, qual));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+    CHECK_OK(create(pair.server, qual, pair.server->ep, &rsp));
+    CHECK_OK(dat_rsp_free(rsp));
+}
+
+/* The point goes with the request that it generates, so that freeing it then may find nothing; the request stays. */
+TEST(rsp_free__keeps_the_request_that_came) {
+    const Scene scene = scene_in(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+    DAT_RETURN rc = dat_rsp_free(scene.rsp);
+    CHECK(rc == DAT_SUCCESS || DAT_GET_TYPE(rc) == DAT_INVALID_HANDLE);
+    CHECK_OK(dat_cr_accept(scene.cr, DAT_HANDLE_NULL, 0, NULL));
+    EXPECT_EVENT(scene.pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(scene.pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+TEST(rsp_free__another_kind_of_object) {
+    const Pair pair = open_sides();
+    CHECK_SUB(dat_rsp_free(pair.server->psp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
+}
+
+TEST(rsp_free__no_object__invalid_handle) { CHECK_BAD_HANDLES(dat_rsp_free(bad)); }
+
+TEST(rsp_free__twice__invalid_handle) {
+    const Scene scene = scene_in(DAT_EP_STATE_RESERVED);
+    CHECK_OK(dat_rsp_free(scene.rsp));
+    CHECK_SUB(dat_rsp_free(scene.rsp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
+}
