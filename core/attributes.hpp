@@ -44,6 +44,8 @@ struct Access {
     bool remote_atomic = false;  ///< FetchAdd and CompareSwap
     bool local_write = true;     ///< regions only: receives and RDMA reads and atomics of the owner may write to it
     friend bool operator==(const Access&, const Access&) = default;
+
+    bool lets_peers_write() const noexcept { return remote_write || remote_atomic; }
 };
 
 /// Abilities that a device may lack; asked for, never found out by a failing call.
@@ -65,6 +67,7 @@ struct Capabilities {
     bool flush_by_write = true;           ///< the right to write is enough for a flush; else it takes that to read
     bool memory_windows = true;           ///< of the scope Domain
     bool invalidates = true;              ///< windows of the scope Endpoint, and messages that end them
+    bool bounds_windows = true;           ///< peers reach no more than a window shows; else all of its region
     bool bounds_completions = true;       ///< messages for shared receives wait for room in the completion queue
 };
 

@@ -51,8 +51,8 @@ class MemoryWindow {
 public:
     virtual ~MemoryWindow() = default;
 
-    /// Names the memory that the last bind() was asked for, from when that has run. Never 0, and each bind() changes
-    /// it.
+    /// Names the memory that the last bind() was asked for, from when that has run. Never 0, and no key of the last
+    /// hundred binds again.
     virtual std::uint32_t key() const noexcept = 0;
 };
 

@@ -13,20 +13,21 @@ constexpr std::uint32_t key_step = wire::max_regions;  // the upper half of a ke
 
 constexpr Status all_in_use(Code::NoResources, "all region keys are in use");
 
-/// All flags of a region from what its memory is and what its owner allows.
-std::uint32_t region_flags(std::uint32_t memory, Access access) noexcept {
-    const bool local_write = access.local_write && (memory & wire::region_flags::writable_pages) != 0;
-    return memory | (local_write ? wire::region_flags::local_write : 0) |
-           (access.remote_write ? wire::region_flags::remote_write : 0) |
+std::uint32_t remote_flags(Access access) noexcept {
+    return (access.remote_write ? wire::region_flags::remote_write : 0) |
            (access.remote_read ? wire::region_flags::remote_read : 0) |
            (access.remote_atomic ? wire::region_flags::remote_atomic : 0);
 }
 
+/// All flags of a region from what its memory is and what its owner allows.
+std::uint32_t region_flags(std::uint32_t memory, Access access) noexcept {
+    const bool local_write = access.local_write && (memory & wire::region_flags::writable_pages) != 0;
+    return memory | (local_write ? wire::region_flags::local_write : 0) | remote_flags(access);
+}
+
 std::uint32_t window_flags(std::uint32_t region, Access access) noexcept {
     constexpr std::uint32_t of_memory = wire::region_flags::mappable | wire::region_flags::writable_pages;
-    return (region & of_memory) | wire::region_flags::window |
-           (access.remote_write ? wire::region_flags::remote_write : 0) |
-           (access.remote_read ? wire::region_flags::remote_read : 0);
+    return (region & of_memory) | wire::region_flags::window | remote_flags(access);
 }
 
 std::uint64_t rights_of(std::uint32_t domain, std::uint32_t flags) noexcept {
@@ -146,7 +147,7 @@ CompletionCode OwnRegionTable::bind(std::uint32_t key, std::uint32_t domain, std
     const auto region = look_up(table(), binding.region).value_or(RegionView{});
     const bool shows = binding.length != 0;
     const bool fits = window != windows_.end() && window->second.domain == domain &&
-                      (!shows || (region.domain == domain && region.is_usable(binding.access.remote_write) &&
+                      (!shows || (region.domain == domain && region.is_usable(binding.access.lets_peers_write()) &&
                                   region.covers(binding.base, binding.length)));
     if (fits) end(window->second.shown);
     if (!fits || !shows) {

@@ -88,6 +88,8 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
 
 const RegionTable& CompletionQueue::regions() const noexcept { return device_.nic().regions(); }
 
+WindowTable& CompletionQueue::windows() const noexcept { return device_.nic().windows(); }
+
 void CompletionQueue::progress() noexcept {
     const std::lock_guard lock(mutex_);
     drain();

@@ -15,6 +15,7 @@ namespace viaduct::verbs {
 class Device;
 class RegionTable;
 class SharedReceiveQueue;
+class WindowTable;
 
 /// Thread-safe: one lock, taken for each poll, after the mutex of a work queue and before that of a channel.
 ///
@@ -33,6 +34,7 @@ public:
     ibv_cq* get() const noexcept { return hardware_.get(); }
     std::uint64_t context() const noexcept { return context_; }
     const RegionTable& regions() const noexcept;
+    WindowTable& windows() const noexcept;
 
     /// Takes a place for the completion of a request; release() gives it back. QueueFull: the device has no more.
     Status reserve(std::uint32_t places = 1) noexcept {

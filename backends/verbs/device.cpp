@@ -51,8 +51,9 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
                                .pages_on_demand = nic.pages_on_demand(),
                                .keeps_keys = false,
                                .flush_by_write = false,
-                               .memory_windows = false,
-                               .invalidates = false,
+                               .memory_windows = nic.has_windows(IBV_MW_TYPE_1),
+                               .invalidates = nic.has_windows(IBV_MW_TYPE_2),
+                               .bounds_windows = !nic.is_software(),
                                .bounds_completions = false};
     attributes.max_endpoints = std::min(count(limits.max_qp), count(limits.max_cq) / 3);
     attributes.max_queue_depth = std::min(count(limits.max_qp_wr), max_depth);
@@ -103,9 +104,10 @@ Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const bac
     });
 }
 
-Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain&,
-                                                                            WindowScope) noexcept {
-    return Status(Code::Unsupported, "memory windows");
+Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain& domain,
+                                                                            WindowScope scope) noexcept {
+    return create_as<backend::MemoryWindow>(
+        [&] { return MemoryWindow::create(nic_, static_cast<const ProtectionDomain&>(domain), scope); });
 }
 
 Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {

@@ -44,8 +44,10 @@ Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& p
     return send_.post(requests, posted);
 }
 
-Status Endpoint::bind(backend::MemoryWindow&, const backend::BindRequest&) noexcept {
-    return {Code::Unsupported, "memory windows"};
+Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept try {
+    return send_.bind(static_cast<MemoryWindow&>(window), request);
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
 }
 
 Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
@@ -103,6 +105,7 @@ void Endpoint::drop_queue_pair() noexcept {
     if (!queue_pair_) return;
     const std::uint32_t number = queue_pair_->number();
     nic().remove(number);
+    nic().windows().remove_those_of(*queue_pair_->get());
     queue_pair_.reset();
     // What it has completed is taken over while it is still known whose it was.
     for (WorkQueue* queue : {static_cast<WorkQueue*>(&send_), static_cast<WorkQueue*>(&receive_)})
@@ -124,7 +127,8 @@ Status Endpoint::go_live(const rdma_conn_param& peer, std::uint8_t reads_request
     const Translation translation{.silent = attributes_.reliability == Reliability::ReliableDelivery &&
                                             attributes_.refused_write == RefusedWrite::Silent,
                                   .reliable = reliable(),
-                                  .domain = domain_};
+                                  .domain = domain_,
+                                  .invalidated = nic().invalidated_flags()};
     const std::scoped_lock lock(send_.mutex(), receive_.mutex());
     receive_.go_live(queue_pair_->get(), translation, link_.get());
     Status status = receive_.post_kept();

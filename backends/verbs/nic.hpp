@@ -11,6 +11,7 @@
 #include "backends/verbs/interfaces.hpp"
 #include "backends/verbs/owners.hpp"
 #include "backends/verbs/regions.hpp"
+#include "backends/verbs/windows.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::verbs {
@@ -32,7 +33,19 @@ public:
     const HostAddress& host() const noexcept { return host_; }
     bool has_unreliable() const noexcept { return has_unreliable_; }
     bool pages_on_demand() const noexcept { return pages_on_demand_; }
+    /// Soft-RoCE of the Linux kernel, by the vendor that it names.
+    bool is_software() const noexcept { return limits_.vendor_id == 0xffffff; }
+
+    /// Soft-RoCE passes on the kernel's number of the flag, which libibverbs has for something else.
+    unsigned invalidated_flags() const noexcept {
+        return is_software() ? IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK : IBV_WC_WITH_INV;
+    }
+    bool has_windows(ibv_mw_type type) const noexcept {
+        const auto flag = type == IBV_MW_TYPE_1 ? IBV_DEVICE_MEM_WINDOW : IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+        return limits_.max_mw > 0 && (limits_.device_cap_flags & flag) != 0;
+    }
     RegionTable& regions() noexcept { return regions_; }
+    WindowTable& windows() noexcept { return windows_; }
     Agent& agent() noexcept { return *agent_; }
     std::mutex& control() noexcept { return agent_->control(); }
 
@@ -56,6 +69,7 @@ private:
     bool has_unreliable_ = false;
     bool pages_on_demand_ = false;
     RegionTable regions_;
+    WindowTable windows_;
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>> ports_;
     std::unordered_map<std::uint32_t, Endpoint*> endpoints_;
     std::unordered_set<SharedReceiveQueue*> shared_queues_;

@@ -29,6 +29,8 @@ using Owner = std::unique_ptr<T, Destroyer<Destroy>>;
 using ContextOwner = Owner<ibv_context, ibv_close_device>;
 using DomainOwner = Owner<ibv_pd, ibv_dealloc_pd>;
 using RegionOwner = Owner<ibv_mr, ibv_dereg_mr>;
+inline int destroy_window(ibv_mw* window) noexcept { return ibv_dealloc_mw(window); }
+using WindowOwner = Owner<ibv_mw, destroy_window>;
 using CompletionChannelOwner = Owner<ibv_comp_channel, ibv_destroy_comp_channel>;
 using CompletionQueueOwner = Owner<ibv_cq, ibv_destroy_cq>;
 using SharedQueueOwner = Owner<ibv_srq, ibv_destroy_srq>;

@@ -18,13 +18,10 @@ namespace {
 constexpr std::uint32_t refused_key = 0;
 
 /// The hardware grants remote writes and atomics only to those regions that it may write for their owner as well.
-int flags_of(Access access) noexcept {
-    int flags = 0;
-    if (access.local_write || access.remote_write || access.remote_atomic) flags |= IBV_ACCESS_LOCAL_WRITE;
-    if (access.remote_write) flags |= IBV_ACCESS_REMOTE_WRITE;
-    if (access.remote_read) flags |= IBV_ACCESS_REMOTE_READ;
-    if (access.remote_atomic) flags |= IBV_ACCESS_REMOTE_ATOMIC;
-    return flags;
+int flags_of(Access access, const Nic& nic) noexcept {
+    int flags = nic.has_windows(IBV_MW_TYPE_1) || nic.has_windows(IBV_MW_TYPE_2) ? IBV_ACCESS_MW_BIND : 0;
+    if (access.local_write || access.lets_peers_write()) flags |= IBV_ACCESS_LOCAL_WRITE;
+    return flags | remote_flags_of(access);
 }
 
 /// Whether this process may read the whole range, as /proc/self/maps has it. The kernel registers pages that nobody may
@@ -48,20 +45,25 @@ bool is_readable(const void* address, std::uint64_t length) {
 /// Registers memory, without the right to write where that cannot be had: the pages are read-only.
 Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t length, int& flags) {
     RegionOwner region(ibv_reg_mr(domain, address, length, flags));
-    // Files on persistent memory cannot be pinned; devices that page on demand take them all the same.
+    // Files on persistent memory cannot be pinned; devices that page on demand take them all the same, without windows.
     if (region == nullptr && errno == EOPNOTSUPP)
-        region.reset(ibv_reg_mr(domain, address, length, flags | IBV_ACCESS_ON_DEMAND));
+        region.reset(ibv_reg_mr(domain, address, length, (flags & ~IBV_ACCESS_MW_BIND) | IBV_ACCESS_ON_DEMAND));
     if (region != nullptr) return region;
     const int error = errno;
     if (!is_readable(address, length)) return Status(Code::InvalidParameter, "memory that is not mapped", error);
     if (error != EFAULT) return Status::from_errno(error, "ibv_reg_mr");
-    flags &= IBV_ACCESS_REMOTE_READ;
+    flags &= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND;
     region.reset(ibv_reg_mr(domain, address, length, flags));
     if (region == nullptr) return Status::from_errno(errno, "ibv_reg_mr");
     return region;
 }
 
 }  // namespace
+
+int remote_flags_of(Access access) noexcept {
+    return (access.remote_write ? IBV_ACCESS_REMOTE_WRITE : 0) | (access.remote_read ? IBV_ACCESS_REMOTE_READ : 0) |
+           (access.remote_atomic ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+}
 
 std::uint32_t RegionTable::local_key(std::uint32_t key, bool to_write) const noexcept {
     const std::shared_lock lock(mutex_);
@@ -71,14 +73,15 @@ std::uint32_t RegionTable::local_key(std::uint32_t key, bool to_write) const noe
     return to_write && entry.sealed ? refused_key : entry.local_key;
 }
 
-bool RegionTable::may_use(const Sge& piece, bool to_write, const ProtectionDomain& domain) const noexcept {
+bool RegionTable::may_use(std::uint32_t key, const void* address, std::uint64_t length, bool to_write,
+                          const ProtectionDomain& domain) const noexcept {
     const std::shared_lock lock(mutex_);
-    const auto found = entries_.find(piece.key);
+    const auto found = entries_.find(key);
     if (found == entries_.end()) return false;
     const Entry& entry = found->second;
-    const auto address = reinterpret_cast<std::uintptr_t>(piece.address);
-    return entry.domain == &domain && (!to_write || entry.writable) && address >= entry.begin &&
-           address - entry.begin <= entry.length && piece.length <= entry.length - (address - entry.begin);
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    return entry.domain == &domain && (!to_write || entry.writable) && begin >= entry.begin &&
+           begin - entry.begin <= entry.length && length <= entry.length - (begin - entry.begin);
 }
 
 void RegionTable::insert(std::uint32_t key, const Entry& entry) {
@@ -110,7 +113,7 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<Nic> 
                                                            void* address, std::uint64_t length, Access access) {
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     if (length == 0 || begin + length < begin) return Status(Code::InvalidParameter, "range of the region");
-    int flags = flags_of(access);
+    int flags = flags_of(access, *nic);
     auto region = register_pages(domain.get(), address, length, flags);
     if (!region.ok()) return region.status();
     std::unique_ptr<MemoryRegion> made(new MemoryRegion(std::move(nic), std::move(*region)));
@@ -140,7 +143,7 @@ bool MemoryRegion::change_in_place(const ProtectionDomain& domain, int flags) no
 Status MemoryRegion::modify(const backend::ProtectionDomain& domain, Access access) noexcept try {
     const auto& wanted = static_cast<const ProtectionDomain&>(domain);
     const std::uint32_t old_key = key();
-    int flags = flags_of(access);
+    int flags = flags_of(access, *nic_);
     if (!change_in_place(wanted, flags)) {
         auto fresh = register_pages(wanted.get(), region_->addr, region_->length, flags);
         if (!fresh.ok()) return fresh.status();

@@ -16,6 +16,9 @@ namespace viaduct::verbs {
 class Nic;
 class ProtectionDomain;
 
+/// What peers may do, as the hardware has it.
+int remote_flags_of(Access access) noexcept;
+
 /// The regions of a network card that this process has registered. Thread-safe: one lock, shared by those who look. The
 /// data path asks only where keys cannot be given to the hardware as they are.
 class RegionTable {
@@ -35,8 +38,12 @@ public:
     /// The key for a local piece; one that the hardware refuses where the use is not allowed.
     std::uint32_t local_key(std::uint32_t key, bool to_write) const noexcept;
 
-    /// Whether the hardware would accept the piece.
-    bool may_use(const Sge& piece, bool to_write, const ProtectionDomain& domain) const noexcept;
+    /// Whether the hardware would accept the piece, or the range for a window.
+    bool may_use(const Sge& piece, bool to_write, const ProtectionDomain& domain) const noexcept {
+        return may_use(piece.key, piece.address, piece.length, to_write, domain);
+    }
+    bool may_use(std::uint32_t key, const void* address, std::uint64_t length, bool to_write,
+                 const ProtectionDomain& domain) const noexcept;
 
     void insert(std::uint32_t key, const Entry& entry);
     void erase(std::uint32_t key) noexcept;
@@ -78,6 +85,7 @@ public:
     ~MemoryRegion() override;
 
     std::uint32_t key() const noexcept override { return key_of(*region_); }
+    ibv_mr* get() const noexcept { return region_.get(); }
 
     /// Devices that cannot change a region in place register it again: then its key changes, too.
     Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override;

@@ -9,6 +9,7 @@
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
+#include "backends/verbs/windows.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -90,6 +91,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     const bool atomic = request.opcode == Opcode::AtomicWrite;
     if (!reliable_ && !plain && !atomic) return CompletionCode::LocalFormat;
     if (request.with_immediate && !plain) return CompletionCode::LocalFormat;
+    if (request.opcode == Opcode::BindWindow) return CompletionCode::LocalFormat;
     if (request.opcode == Opcode::Flush && !request.sges.empty()) return CompletionCode::LocalFormat;
     const bool fetching = is_fetching_atomic(request.opcode);
     if (fetching && !device_.attributes().capabilities.atomics) return CompletionCode::LocalFormat;
@@ -121,6 +123,21 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     work.wr.rdma.rkey = place.key;
 }
 
+/// Posts a request that has the next slot; `post` tells an errno.
+template <class Post>
+[[gnu::always_inline]] inline Status SendQueue::hand_over(bool signal, Post post) noexcept {
+    if (const Status status = completions().reserve(); !status.ok()) return status;
+    push();
+    if (const int error = post(); error != 0) [[unlikely]] {
+        unpush();
+        completions().release();
+        return error == ENOMEM ? Status(Code::QueueFull, "send queue of the device")
+                               : Status::from_errno(error, "ibv_post_send");
+    }
+    unsignaled_ = signal ? 0 : unsignaled_ + 1;
+    return {};
+}
+
 /// A faulty request becomes a write of nothing: it takes its turn in the hardware and moves no data.
 [[gnu::always_inline]] inline Status SendQueue::post_to_hardware(const SendRequest& request, Slot& slot) noexcept {
     const bool faulty = slot.fault != CompletionCode::Success;
@@ -135,20 +152,17 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     work.opcode = faulty ? IBV_WR_RDMA_WRITE : opcode_of(request);
     work.send_flags = (request.fence || atomic ? IBV_SEND_FENCE : 0) | (atomic && !faulty ? IBV_SEND_INLINE : 0) |
                       (signal ? IBV_SEND_SIGNALED : 0) | (request.solicited && !faulty ? IBV_SEND_SOLICITED : 0);
-    work.imm_data = htonl(request.immediate);
+    if (work.opcode == IBV_WR_SEND_WITH_INV)
+        work.invalidate_rkey = request.remote.key;
+    else
+        work.imm_data = htonl(request.immediate);
     describe_target(faulty ? nothing : request, work);
-    if (const Status status = completions().reserve(); !status.ok()) return status;
-    push();
-    ibv_send_wr* refused = nullptr;
-    if (const int error = ibv_post_send(queue_pair_, &work, &refused); error != 0) [[unlikely]] {
-        unpush();
-        completions().release();
-        return error == ENOMEM ? Status(Code::QueueFull, "send queue of the device")
-                               : Status::from_errno(error, "ibv_post_send");
-    }
-    unsignaled_ = signal ? 0 : unsignaled_ + 1;
-    if (faulty && reliable()) mode_ = Mode::Stalled;  // what follows is flushed when the fault's turn has come
-    return {};
+    const Status status = hand_over(signal, [&] {
+        ibv_send_wr* refused = nullptr;
+        return ibv_post_send(queue_pair_, &work, &refused);
+    });
+    if (faulty && reliable() && status.ok()) mode_ = Mode::Stalled;  // what follows is flushed in the fault's turn
+    return status;
 }
 
 Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
@@ -183,6 +197,66 @@ Status SendQueue::post(const SendRequest& request) noexcept {
     if (mode_ == Mode::Live) return post_to_hardware(request, slot);
     push();
     return {};
+}
+
+CompletionCode SendQueue::check(const MemoryWindow& window, const backend::BindRequest& request) const noexcept {
+    if (&window.domain() != domain_) return CompletionCode::LocalProtection;
+    if (request.length == 0) return CompletionCode::Success;
+    const bool usable = device_.nic().regions().may_use(request.region->key(), request.address, request.length,
+                                                        request.access.lets_peers_write(), *domain_);
+    return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
+}
+
+/// To show nothing a window is closed, and so that this has its turn in the queue, nothing is written.
+Status SendQueue::bind(MemoryWindow& window, const backend::BindRequest& request) {
+    const std::lock_guard lock(mutex());
+    if (!make_room()) return {Code::QueueFull, "send queue"};
+    if (mode_ == Mode::Idle || mode_ == Mode::Broken) {
+        flush_at_once(request.context, CompletedOperation::BindWindow);
+        return {};
+    }
+    const CompletionCode fault = check(window, request);
+    Slot& slot = next_slot();
+    slot = {.queue = this,
+            .shared = nullptr,
+            .context = request.context,
+            .window = 0,
+            .bytes = 0,
+            .fault = fault,
+            .operation = CompletedOperation::BindWindow,
+            .signaled = request.signaled,
+            .in_hardware = mode_ == Mode::Live};
+    if (mode_ != Mode::Live) {
+        push();
+        return {};
+    }
+    if (fault == CompletionCode::Success && request.length != 0) return bind_in_hardware(window, request, slot);
+    SendRequest turn;
+    turn.opcode = Opcode::Flush;
+    turn.fence = request.fence;
+    const Status status = post_to_hardware(turn, slot);
+    if (status.ok() && fault == CompletionCode::Success) window.close();
+    return status;
+}
+
+Status SendQueue::bind_in_hardware(MemoryWindow& window, const backend::BindRequest& request, Slot& slot) {
+    const auto number = window.prepare(*queue_pair_);
+    if (!number.ok()) return number.status();
+    slot.window = number.value();
+    ibv_mw_bind bind{.wr_id = reinterpret_cast<std::uintptr_t>(&slot),
+                     .send_flags = static_cast<unsigned>(IBV_SEND_SIGNALED | (request.fence ? IBV_SEND_FENCE : 0)),
+                     .bind_info = {.mr = static_cast<const MemoryRegion*>(request.region)->get(),
+                                   .addr = reinterpret_cast<std::uintptr_t>(request.address),
+                                   .length = request.length,
+                                   .mw_access_flags = static_cast<unsigned>(remote_flags_of(request.access))}};
+    std::uint32_t key = 0;
+    const Status status =
+        hand_over(true, [&] { return device_.nic().windows().bind(number.value(), queue_pair_, bind, key); });
+    if (status.ok())
+        window.adopt(number.value(), key);
+    else
+        window.discard(number.value());
+    return status;
 }
 
 }  // namespace viaduct::verbs

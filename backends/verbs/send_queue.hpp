@@ -7,6 +7,7 @@
 namespace viaduct::verbs {
 
 class Device;
+class MemoryWindow;
 class Pieces;
 class ProtectionDomain;
 
@@ -17,13 +18,20 @@ public:
 
     Status post(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
 
+    /// Throws std::bad_alloc.
+    Status bind(MemoryWindow& window, const backend::BindRequest& request);
+
     /// Takes the mutex.
     void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
 
 private:
     Status post(const SendRequest& request) noexcept;
     Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept;
+    Status bind_in_hardware(MemoryWindow& window, const backend::BindRequest& request, Slot& slot);
+    template <class Post>
+    Status hand_over(bool signal, Post post) noexcept;
     CompletionCode check(const SendRequest& request, std::uint64_t bytes) const noexcept;
+    CompletionCode check(const MemoryWindow& window, const backend::BindRequest& request) const noexcept;
     static void describe_target(const SendRequest& request, ibv_send_wr& work) noexcept;
     bool reliable() const noexcept { return reliable_; }
     bool wants_signal(const SendRequest& request) noexcept;

@@ -9,6 +9,7 @@
 #include "backends/verbs/agent.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/regions.hpp"
+#include "backends/verbs/windows.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -19,6 +20,7 @@ CompletionCode code_of(const ibv_wc& result) noexcept {
         case IBV_WC_LOC_LEN_ERR: return CompletionCode::LocalLength;
         case IBV_WC_LOC_PROT_ERR:
         case IBV_WC_LOC_QP_OP_ERR:
+        case IBV_WC_MW_BIND_ERR:
         case IBV_WC_LOC_ACCESS_ERR: return CompletionCode::LocalProtection;
         case IBV_WC_WR_FLUSH_ERR: return CompletionCode::Flushed;
         case IBV_WC_REM_ACCESS_ERR: return CompletionCode::RemoteProtection;
@@ -79,6 +81,8 @@ bool WorkQueue::complete(const Slot& slot, const ibv_wc& result, Completion& com
     }
     const CompletionCode code = code_of(slot, result);
     describe(slot, result, code, completion);
+    if (slot.operation == CompletedOperation::BindWindow)
+        completions_.windows().finish(slot.window, code == CompletionCode::Success);
     const bool wanted = slot.signaled || completion.code != CompletionCode::Success;
     retire_first();
     report(result, code);
@@ -146,6 +150,8 @@ void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode 
     if (result.opcode == IBV_WC_RECV_RDMA_WITH_IMM) completion.operation = CompletedOperation::ReceiveRdmaWrite;
     completion.with_immediate = (result.wc_flags & IBV_WC_WITH_IMM) != 0;
     if (completion.with_immediate) completion.immediate = ntohl(result.imm_data);
+    completion.invalidated = (result.wc_flags & translation_.invalidated) != 0;
+    if (completion.invalidated) completion.immediate = result.invalidated_rkey;
 }
 
 /// What stops the queue pair ends the connection, and so does a fault on a reliable one: the agent does that.
@@ -174,6 +180,7 @@ void WorkQueue::flush() noexcept {
     link_ = nullptr;
     while (retired_ != posted_) {
         const Slot& slot = ring_[retired_ & mask_];
+        if (slot.operation == CompletedOperation::BindWindow) completions_.windows().finish(slot.window, false);
         completions_.add({.context = slot.context,
                           .endpoint_context = endpoint_context_,
                           .bytes = 0,

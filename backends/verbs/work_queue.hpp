@@ -25,7 +25,10 @@ struct Slot {
     WorkQueue* queue;            ///< null: the slot is of a shared queue
     SharedReceiveQueue* shared;  ///< that one
     std::uint64_t context;
-    Sge first_piece;  ///< of a receive; of length 0 where it has none
+    union {
+        Sge first_piece{};     ///< of a receive; of length 0 where it has none
+        std::uint64_t window;  ///< of a bind that the hardware has: its number; else 0
+    };
     std::uint32_t bytes;
     CompletionCode fault;
     CompletedOperation operation;
@@ -38,6 +41,7 @@ struct Translation {
     bool silent = false;   ///< of failures at the far end the initiator is told success
     bool reliable = true;  ///< a fault of the consumer's ends the connection, as an error of the hardware does
     const ProtectionDomain* domain = nullptr;
+    unsigned invalidated = IBV_WC_WITH_INV;  ///< how the hardware says that a message has ended a window
 };
 
 struct WorkQueueInit {

@@ -132,6 +132,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: peers reach what is shown, and nothing 
                 CHECK(same(stage.theirs.bytes().subspan(64, 64), stage.mine.bytes().first(64)));
             }
             for (const auto& [offset, length] : {std::pair{56, 8}, {60, 8}, {124, 8}, {128, 8}, {64, 65}}) {
+                if (!near.able().bounds_windows) continue;
                 CAPTURE(offset, length);
                 Stage stage(near, far, scope, {}, memory);
                 const RemoteAddress shown = stage.show();
@@ -189,7 +190,8 @@ TEST_CASE_METHOD(EveryBackend, "windows: every way to write and to flush leads t
                 stage.client().post(flush_of(4, shown, 64, target));
                 CHECK(stage.client().sent().code == CompletionCode::Success);
             }
-            stage.client().post(flush_of(5, shown, 65));
+            const std::uint64_t beyond = near.able().bounds_windows ? 65 : 193;  // of the window, or of the region
+            stage.client().post(flush_of(5, shown, beyond));
             CHECK(stage.client().sent().code == CompletionCode::RemoteProtection);
         }
     }
@@ -297,6 +299,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: many of them show parts of one region")
             CHECK(completion.code == CompletionCode::Success);
         for (std::size_t i = 0; i < 32; ++i)
             CHECK(stage.write({stage.theirs.remote(8 * i).address, windows[i]->key()}) == CompletionCode::Success);
+        if (!near.able().bounds_windows) continue;
         CHECK(stage.write({stage.theirs.remote(8).address, windows[0]->key()}) == CompletionCode::RemoteProtection);
     }
 }
@@ -520,7 +523,8 @@ TEST_CASE_METHOD(EveryBackend,
         const Completion received = stage.server().received();
         CHECK(received.code != CompletionCode::Success);
         CHECK(!received.invalidated);
-        CHECK(stage.client().sent().code != CompletionCode::Success);
+        const CompletionCode told = stage.client().sent().code;
+        if (!backend.by_device) CHECK(told == CompletionCode::RemoteOperation);
         CHECK(stage.client().lost());
         CHECK(stage.server().lost());
     };

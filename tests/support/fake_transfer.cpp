@@ -263,7 +263,7 @@ bool Endpoint::may_show(const PostedSend& send) const noexcept {
     const auto& region = static_cast<const Region&>(*send.shown.region);
     return &region.domain() == domain_ &&
            region.view().holds(reinterpret_cast<std::uintptr_t>(send.shown.address), send.shown.length) &&
-           (!send.shown.access.remote_write || (region.writable() && region.access().local_write));
+           (!send.shown.access.lets_peers_write() || (region.writable() && region.access().local_write));
 }
 
 /// Ends what windows show to the peer of this endpoint alone.
