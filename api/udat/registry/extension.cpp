@@ -34,15 +34,17 @@ DAT_RETURN open_query(DAT_EXTENDED_OP operation, va_list arguments) {
     Provider provider;
     DAT_RETURN result = Registry::instance().open({name, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, false}, provider);
     if (result != DAT_SUCCESS) return result;
-    const auto function = provider.registered->table->handle_extendedop_func;
-    result = function == nullptr ? error(DAT_NOT_IMPLEMENTED) : function(name, operation, arguments);
-    if (result != DAT_SUCCESS) {
-        Registry::instance().close(std::move(provider));
-        return result;
-    }
+    const auto function = provider.table().handle_extendedop_func;
+    if (function == nullptr) return error(DAT_NOT_IMPLEMENTED);
+    std::map<DAT_HANDLE, Provider> query;  // before: an open query must have its place
+    query.emplace(DAT_HANDLE_NULL, std::move(provider));
+    result = function(name, operation, arguments);
+    if (result != DAT_SUCCESS) return result;
     note_provider_of(*handle);
+    auto node = query.extract(query.begin());
+    node.key() = *handle;
     const std::lock_guard lock(queries().mutex);
-    queries().open.insert_or_assign(*handle, std::move(provider));
+    queries().open.insert(std::move(node));
     return DAT_SUCCESS;
 }
 
@@ -51,9 +53,8 @@ DAT_RETURN close_query(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arg
         call<DAT_INVALID_HANDLE_IA>(&DAT_PROVIDER::handle_extendedop_func, handle, operation, arguments);
     if (result != DAT_SUCCESS) return result;
     std::unique_lock lock(queries().mutex);
-    auto query = queries().open.extract(handle);
-    lock.unlock();
-    if (!query.empty()) Registry::instance().close(std::move(query.mapped()));
+    const auto query = queries().open.extract(handle);
+    lock.unlock();  // before the library is unloaded
     return DAT_SUCCESS;
 }
 

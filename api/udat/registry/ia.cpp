@@ -19,21 +19,21 @@ const char* plain_name(const char* name) noexcept {
     return std::string_view(name).starts_with(ro_aware) ? name + ro_aware.size() : name;
 }
 
-DAT_RETURN open_ia(Provider& provider, const char* name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
+DAT_RETURN open_ia(Provider provider, const char* name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
                    DAT_IA_HANDLE* ia) {
-    const DAT_PROVIDER& table = *provider.registered->table;
-    if (table.ia_open_func == nullptr) return error(DAT_NOT_IMPLEMENTED);
+    const auto open = provider.table().ia_open_func;
+    if (open == nullptr) return error(DAT_NOT_IMPLEMENTED);
+    IaTable& table = IaTable::instance();
+    const DAT_IA_HANDLE number = table.reserve(std::move(provider));  // before: an open adapter must get one
     DAT_IA_HANDLE providers_handle = DAT_HANDLE_NULL;
-    const DAT_RETURN result =
-        table.ia_open_func(const_cast<DAT_NAME_PTR>(name), async_evd_min_qlen, async_evd, &providers_handle);
-    if (result != DAT_SUCCESS) return result;
-    try {
-        note_provider_of(providers_handle);
-        *ia = IaTable::instance().insert(providers_handle, provider);
-    } catch (const std::bad_alloc&) {
-        table.ia_close_func(providers_handle, DAT_CLOSE_ABRUPT_FLAG);
-        throw;
+    const DAT_RETURN result = open(const_cast<DAT_NAME_PTR>(name), async_evd_min_qlen, async_evd, &providers_handle);
+    if (result != DAT_SUCCESS) {
+        table.erase(number);
+        return result;
     }
+    note_provider_of(providers_handle);
+    table.set(number, providers_handle);
+    *ia = number;
     return DAT_SUCCESS;
 }
 
@@ -46,24 +46,19 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen
     if (name == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
     if (ia == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
     return guarded([&] {
-        Registry& registry = Registry::instance();
         Provider provider;
-        DAT_RETURN result =
-            registry.open({name, dat_major_version, dat_minor_version, thread_safety != DAT_FALSE}, provider);
+        const DAT_RETURN result = Registry::instance().open(
+            {name, dat_major_version, dat_minor_version, thread_safety != DAT_FALSE}, provider);
         if (result != DAT_SUCCESS) return result;
-        result = open_ia(provider, name, async_evd_min_qlen, async_evd, ia);
-        registry.close(std::move(provider));  // for good where the adapter did not open
-        return result;
+        return open_ia(std::move(provider), name, async_evd_min_qlen, async_evd, ia);
     });
 }
 
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
     const DAT_RETURN result = call_ia(&DAT_PROVIDER::ia_close_func, ia, flags);
     if (result != DAT_SUCCESS) return result;
-    return guarded([ia] {
-        if (auto provider = IaTable::instance().erase(ia)) Registry::instance().close(std::move(*provider));
-        return DAT_RETURN{DAT_SUCCESS};
-    });
+    IaTable::instance().erase(ia);
+    return DAT_SUCCESS;
 }
 
 DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other) {

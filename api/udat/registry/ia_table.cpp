@@ -11,17 +11,21 @@ IaTable& IaTable::instance() {
     return table;
 }
 
-DAT_IA_HANDLE IaTable::insert(DAT_IA_HANDLE providers_handle, Provider provider) {
+DAT_IA_HANDLE IaTable::reserve(Provider provider) {
     const std::lock_guard lock(mutex_);
-    open_.emplace(last_number_ + 1, OpenIa{providers_handle, std::move(provider)});
+    open_.emplace(last_number_ + 1, OpenIa{.provider = std::move(provider)});
     return DAT_UL_TO_IA_HANDLE(++last_number_);
 }
 
-std::optional<Provider> IaTable::erase(DAT_IA_HANDLE number) {
+void IaTable::set(DAT_IA_HANDLE number, DAT_IA_HANDLE providers_handle) noexcept {
     const std::lock_guard lock(mutex_);
-    auto node = open_.extract(DAT_IA_HANDLE_TO_UL(number));
-    if (node.empty()) return std::nullopt;
-    return std::move(node.mapped().provider);
+    open_.find(DAT_IA_HANDLE_TO_UL(number))->second.providers_handle = providers_handle;
+}
+
+void IaTable::erase(DAT_IA_HANDLE number) noexcept {
+    std::unique_lock lock(mutex_);
+    const auto node = open_.extract(DAT_IA_HANDLE_TO_UL(number));
+    lock.unlock();  // before the library is unloaded
 }
 
 DAT_IA_HANDLE IaTable::find(DAT_HANDLE number) const noexcept {
@@ -39,8 +43,8 @@ DAT_IA_HANDLE IaTable::number_of(DAT_IA_HANDLE providers_handle) const noexcept 
 
 DAT_IA_HANDLE IaTable::find_named(std::string_view ia_name) const noexcept {
     const std::shared_lock lock(mutex_);
-    const auto found = std::ranges::find_if(
-        open_, [ia_name](const auto& each) { return each.second.provider.registered->offer.ia_name == ia_name; });
+    const auto found =
+        std::ranges::find_if(open_, [ia_name](const auto& each) { return each.second.provider.ia_name() == ia_name; });
     return found == open_.end() ? DAT_HANDLE_NULL : found->second.providers_handle;
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <shared_mutex>
 
 #include "api/udat/registry/registry.hpp"
@@ -17,10 +16,13 @@ public:
     /// Never destroyed.
     static IaTable& instance();
 
-    DAT_IA_HANDLE insert(DAT_IA_HANDLE providers_handle, Provider provider);
+    /// A number for an adapter that is about to open; until it has, nobody finds anything under it.
+    DAT_IA_HANDLE reserve(Provider provider);
 
-    /// Ends a number. Nothing: there is no such adapter.
-    std::optional<Provider> erase(DAT_IA_HANDLE number);
+    void set(DAT_IA_HANDLE number, DAT_IA_HANDLE providers_handle) noexcept;
+
+    /// Ends a number, and what the adapter held on to.
+    void erase(DAT_IA_HANDLE number) noexcept;
 
     /// The provider's handle, or null.
     DAT_IA_HANDLE find(DAT_HANDLE number) const noexcept;
@@ -33,8 +35,8 @@ public:
 
 private:
     struct OpenIa {
-        DAT_IA_HANDLE providers_handle;
         Provider provider;
+        DAT_IA_HANDLE providers_handle = DAT_HANDLE_NULL;
     };
 
     IaTable() = default;

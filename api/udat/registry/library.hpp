@@ -3,14 +3,17 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "api/udat/registry/conf.hpp"
 
 namespace viaduct::dat {
 
-/// Not thread-safe: the registry loads and unloads under a lock of its own.
 class Library {
 public:
+    /// Held while libraries are loaded and unloaded. One that is may open an adapter of another.
+    static inline std::recursive_mutex loading;
+
     /// Loads the library and tells it of the entry (dat_provider_init). Null where that fails; the log says why.
     static std::shared_ptr<Library> load(const Entry& entry);
 

@@ -11,6 +11,13 @@ const Offer& offer_of_registered(const std::shared_ptr<const Registered>& each) 
 
 }  // namespace
 
+Provider::~Provider() {
+    if (library_ == nullptr) return;
+    const std::lock_guard lock(Library::loading);
+    registered_.reset();  // first: what is in use cannot be removed
+    library_.reset();
+}
+
 Registry& Registry::instance() {
     static auto& registry = *new Registry;
     return registry;
@@ -59,23 +66,15 @@ std::vector<Entry> Registry::entries_for(const std::string& ia_name) const {
 
 DAT_RETURN Registry::open(const Offer& wanted, Provider& provider) {
     const auto entries = entries_for(wanted.ia_name);
-    const std::lock_guard lock(loading_);
+    const std::lock_guard lock(Library::loading);
     for (const Entry& entry : serving(entries, wanted, offer_of_entry)) {
         auto library = load(entry);
         if (library == nullptr) continue;
-        provider = {find(wanted), std::move(library)};
-        if (provider.registered != nullptr) return DAT_SUCCESS;
-        provider = {};
+        provider = Provider(std::move(library), find(wanted));
+        if (provider) return DAT_SUCCESS;
     }
-    provider = {find(wanted), nullptr};  // registered by the program itself
-    if (provider.registered != nullptr) return DAT_SUCCESS;
-    return error(DAT_PROVIDER_NOT_FOUND, lacking_everywhere(entries, wanted));
-}
-
-void Registry::close(Provider provider) {
-    const std::lock_guard lock(loading_);
-    provider.registered.reset();  // a provider in use cannot be removed
-    provider.library.reset();
+    provider = Provider(nullptr, find(wanted));  // registered by the program itself
+    return provider ? DAT_RETURN{DAT_SUCCESS} : error(DAT_PROVIDER_NOT_FOUND, lacking_everywhere(entries, wanted));
 }
 
 std::shared_ptr<Library> Registry::load(const Entry& entry) {

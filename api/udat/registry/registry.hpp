@@ -16,13 +16,30 @@ struct Registered {
     const DAT_PROVIDER* table;
 };
 
-/// What an open adapter holds on to.
-struct Provider {
-    std::shared_ptr<const Registered> registered;
-    std::shared_ptr<Library> library;  ///< null where nobody had to be loaded
+/// What an open adapter holds on to: the last one that goes has the library unloaded. Empty by default.
+class Provider {
+public:
+    Provider() noexcept = default;
+    Provider(std::shared_ptr<Library> library, std::shared_ptr<const Registered> registered) noexcept
+        : library_(std::move(library)), registered_(std::move(registered)) {}
+    Provider(Provider&&) noexcept = default;
+    Provider& operator=(Provider&& other) noexcept {
+        std::swap(library_, other.library_);
+        std::swap(registered_, other.registered_);
+        return *this;
+    }
+    ~Provider();
+
+    explicit operator bool() const noexcept { return registered_ != nullptr; }
+    const DAT_PROVIDER& table() const noexcept { return *registered_->table; }
+    const std::string& ia_name() const noexcept { return registered_->offer.ia_name; }
+
+private:
+    std::shared_ptr<Library> library_;  // null where nobody had to be loaded
+    std::shared_ptr<const Registered> registered_;
 };
 
-/// Thread-safe. Providers are called without a lock that the calls below take, except by one another.
+/// Thread-safe. Providers are called without a lock, but for one while they are loaded and unloaded.
 class Registry {
 public:
     /// Made at the first use, and never destroyed: adapters may be open while the process exits.
@@ -37,9 +54,6 @@ public:
     /// Finds the provider that serves best what is wanted, and loads it if it must. DAT_PROVIDER_NOT_FOUND, with what
     /// is lacking: none does.
     DAT_RETURN open(const Offer& wanted, Provider& provider);
-
-    /// Unloads what nobody uses any more.
-    void close(Provider provider);
 
 private:
     Registry();
