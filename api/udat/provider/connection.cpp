@@ -129,25 +129,39 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
 
 // ---- The end ------------------------------------------------------------------------------------------------------
 
-DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
-    counters.add(DCNT_EP_DISCONNECT);
+void Ep::end_connection() noexcept {
+    endpoint_->disconnect();
+    endpoint_->fail();  // what is posted from now on is flushed
+    const std::lock_guard lock(events_lock_);
+    private_data_size_ = 0;
+    tell_end(DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) {
+    const bool graceful = flags == DAT_CLOSE_GRACEFUL_FLAG;
     switch (state()) {
         case EndpointState::Disconnected: return success;
         case EndpointState::Unconnected:
         case EndpointState::Reserved:
         case EndpointState::TentativePending: return wrong_state();
         case EndpointState::DisconnectPending:
-            if (flags == DAT_CLOSE_GRACEFUL_FLAG) return success;
+            if (graceful) return success;
             break;
+        case EndpointState::Connected:
+            if (!graceful || !requests_outstanding()) break;
+            draining_ = true;
+            drain_.start([this] {
+                if (endpoint_->state() != EndpointState::Connected) return true;
+                if (requests_outstanding()) return false;
+                end_connection();
+                return true;
+            });
+            return success;
         case EndpointState::PassivePending:
-        case EndpointState::ActivePending:
-        case EndpointState::Connected: break;
+        case EndpointState::ActivePending: break;
     }
-    endpoint_->disconnect();
-    endpoint_->fail();  // what is posted from now on is flushed
-    const std::lock_guard lock(events_lock_);
-    private_data_size_ = 0;
-    tell_end(DAT_CONNECTION_EVENT_DISCONNECTED);
+    drain_.stop();
+    end_connection();
     return success;
 }
 
@@ -230,7 +244,7 @@ DAT_RETURN calls::ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return invalid_parameter(DAT_INVALID_ARG2);
-    return endpoint->disconnect(flags);
+    return guarded([&] { return endpoint->disconnect(flags); });
 }
 
 }  // namespace viaduct::dat

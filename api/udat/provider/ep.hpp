@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "api/udat/provider/drain.hpp"
 #include "api/udat/provider/evd.hpp"
 #include "api/udat/provider/object.hpp"
 #include "api/udat/provider/pz.hpp"
@@ -46,6 +47,8 @@ public:
 
     EndpointState state() const noexcept {
         const EndpointState state = endpoint_ == nullptr ? EndpointState::Unconnected : endpoint_->state();
+        if (state == EndpointState::Connected && draining_.load(std::memory_order_acquire))
+            return EndpointState::DisconnectPending;
         return state == EndpointState::Unconnected ? unconnected_as_.load(std::memory_order_acquire) : state;
     }
     DAT_EP_STATE dat_state() const noexcept;
@@ -72,7 +75,8 @@ public:
     };
     DAT_RETURN connect(const Request& request);
     DAT_RETURN accept(Cr& cr, const PrivateData& private_data);
-    DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags) noexcept;
+    /// Gracefully: where requests are outstanding the end is only begun. Throws std::system_error.
+    DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags);
 
     /// To whom the endpoint is connected. Meaningful in the state Connected.
     const Request& remote() const noexcept { return remote_; }
@@ -107,6 +111,8 @@ private:
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void tell(DAT_EVENT_NUMBER number) noexcept;
     void tell_end(DAT_EVENT_NUMBER number) noexcept;
+    void end_connection() noexcept;
+    bool requests_outstanding() noexcept;
 
     Use<Pz> pz_;
     Use<Evd> recv_evd_;
@@ -121,6 +127,9 @@ private:
     /// attempt to connect that failed.
     std::atomic<EndpointState> unconnected_as_{EndpointState::Unconnected};
 
+    /// Connected, but only until the requests that are outstanding are done.
+    std::atomic<bool> draining_{false};
+
     Request remote_;
     sockaddr_storage remote_address_{};
     std::array<std::uint8_t, PrivateData::capacity> private_data_{};  // of the peer's answer; the consumer sees it
@@ -134,7 +143,8 @@ private:
 
     std::shared_ptr<CompletionQueue> own_recv_queue_;  // where the consumer does not want completions
     std::shared_ptr<CompletionQueue> own_request_queue_;
-    std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it
+    std::unique_ptr<Endpoint> endpoint_;  // its observer and queues outlive it
+    Drain drain_;                         // last: it uses the others
 };
 
 }  // namespace viaduct::dat
