@@ -174,6 +174,12 @@ public:
     /// Without effect on an idle endpoint other than the flush. No event of the old connection follows.
     virtual void disconnect() noexcept = 0;
 
+    /// Ends the connection as soon as everything that the send queue has now is completed, which no call waits for: the
+    /// event Disconnected tells of it (it may come during the call), and the peer sees its connection Disconnected.
+    /// What is posted from now on completes as Flushed, after the rest, until disconnect() is called. A connection that
+    /// breaks in the meantime is Lost. Without effect on an endpoint that is not connected.
+    virtual void drain() noexcept = 0;
+
     /// Breaks the endpoint off after an error that the front-end found: as disconnect(), but the peer sees its
     /// connection Lost, and what is posted from now on completes as Flushed until disconnect() is called.
     virtual void fail() noexcept = 0;

@@ -108,6 +108,12 @@ void Endpoint::disconnect() noexcept {
     apply(EndpointTrigger::Reset);
 }
 
+Status Endpoint::drain_and_disconnect() noexcept {
+    if (!apply(EndpointTrigger::Disconnect)) return {Code::InvalidState, "there is no connection to end"};
+    endpoint_->drain();
+    return {};
+}
+
 void Endpoint::fail() noexcept {
     apply(EndpointTrigger::Broken);
     endpoint_->fail();

@@ -69,6 +69,10 @@ public:
     void disconnect() noexcept;
     void fail() noexcept;
 
+    /// Disconnects once everything that was posted to the send queue is completed; does not wait for it. The observer
+    /// gets Disconnected, or Lost where the connection breaks before. InvalidState: not connected.
+    Status drain_and_disconnect() noexcept;
+
     const EndpointAttributes& attributes() const noexcept { return attributes_; }
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
 

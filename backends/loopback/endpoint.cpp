@@ -244,22 +244,32 @@ void Endpoint::fail() noexcept {
     broken_ = true;
 }
 
-void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight) noexcept {
-    end_connection(false, true, in_flight);
+void Endpoint::drain() noexcept {
+    const std::lock_guard lock(ref_->mutex);
+    if (connection_ == nullptr) return;
+    const LeaningLock::Aside queue_lock(send_.completions().lock());
+    send_.drain();
+}
+
+void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose) noexcept {
+    end_connection(on_purpose, true, in_flight);
     broken_ = true;
     observer_.on_connection_event(event);
 }
 
 void Endpoint::request_break() noexcept {
-    if (breaking_.exchange(true)) return;
-    device_.doorbell().ring_self(connection_->number());
+    if (!breaking_.exchange(true)) request_end();
 }
+
+void Endpoint::request_end() noexcept { device_.doorbell().ring_self(connection_->number()); }
 
 bool Endpoint::serve(Connection& connection) noexcept {
     if (connection_.get() != &connection) return false;
+    bool drained = false;
     {
         const LeaningLock::Aside lock(send_.completions().lock());
         send_.progress();
+        drained = send_.has_drained();
     }
     {
         const LeaningLock::Aside lock(receive_.completions().lock());
@@ -267,6 +277,10 @@ bool Endpoint::serve(Connection& connection) noexcept {
     }
     if (is_breaking()) {
         broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
+        return false;
+    }
+    if (drained) {
+        broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed, true);
         return false;
     }
     const std::uint32_t polls = send_.completions().polls() + receive_.completions().polls();

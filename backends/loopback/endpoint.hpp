@@ -28,6 +28,7 @@ public:
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const backend::ConnectParameters& parameters) noexcept override;
     void disconnect() noexcept override;
+    void drain() noexcept override;
     void fail() noexcept override;
 
     // What the work queues use, with the lock of a completion queue held.
@@ -52,6 +53,8 @@ public:
 
     /// After an error that ends the connection the queues stand still until the agent has flushed them.
     void request_break() noexcept;
+    /// The send queue has done what it had to do before the connection may end.
+    void request_end() noexcept;
     bool is_breaking() const noexcept { return breaking_.load(std::memory_order_acquire); }
 
     /// A receive failed: on reliable levels that ends the connection.
@@ -80,7 +83,7 @@ private:
     template <class Change>
     void with_queues_locked(Change change) noexcept;
     void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight) noexcept;
-    void broke(const ConnectionEvent& event, CompletionCode in_flight) noexcept;
+    void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept;
 
     Device& device_;
     EndpointAttributes attributes_;

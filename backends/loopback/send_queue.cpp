@@ -57,7 +57,7 @@ Status SendQueue::post(const SendRequest& request) {
         return {};
     }
     entries_.vacant();  // what needs memory comes before what has effects
-    const bool in_turn = entries_.empty() && !endpoint_.is_breaking();
+    const bool in_turn = entries_.empty() && !draining_ && !endpoint_.is_breaking();
     if (!in_turn || request.sges.size() > 2) {
         enqueue(operation);
         count(1);
@@ -88,7 +88,7 @@ void SendQueue::enqueue(const Operation& operation) {
 void SendQueue::progress() noexcept {
     if (entries_.empty() || connection_ == nullptr) return;
     read_consumed();
-    while (cursor_ < entries_.size() && !endpoint_.is_breaking()) {
+    while (cursor_ < (draining_ ? left_ : entries_.size()) && !endpoint_.is_breaking()) {
         Operation& operation = entries_[cursor_].ready();
         const Outcome outcome = execute(operation);
         if (outcome == Outcome::Blocked) break;
@@ -111,7 +111,14 @@ void SendQueue::retire() noexcept {
         complete(operation, operation.code);
         entries_.pop();
         --cursor_;
+        if (draining_ && --left_ == 0) endpoint_.request_end();
     }
+}
+
+void SendQueue::drain() noexcept {
+    if (std::exchange(draining_, true)) return;
+    left_ = entries_.size();
+    if (left_ == 0) endpoint_.request_end();
 }
 
 void SendQueue::complete(const Operation& operation, CompletionCode code) noexcept {
@@ -135,6 +142,7 @@ void SendQueue::give_up(const Operation& operation, CompletionCode code) noexcep
 
 void SendQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
+    draining_ = false;
     cursor_ = 0;
     next_ = consumed_ = sent_ = credit_ = rung_at_ = 0;
     area_head_ = area_tail_ = area_used_ = 0;

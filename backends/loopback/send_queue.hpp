@@ -28,6 +28,10 @@ public:
 
     void attach(Connection& connection) noexcept;
 
+    /// Executes what waits now and nothing after it; the endpoint is told when that is done.
+    void drain() noexcept;
+    bool has_drained() const noexcept { return draining_ && left_ == 0; }
+
     /// Completes what is left: `in_flight` for what the peer may or may not have received, Flushed for the rest.
     void detach(CompletionCode in_flight) noexcept;
 
@@ -116,6 +120,8 @@ private:
     Connection* connection_ = nullptr;
     Ring<Entry> entries_;
     std::size_t cursor_ = 0;  // the first entry that is not finished and not in flight
+    bool draining_ = false;
+    std::size_t left_ = 0;  // entries to be executed, while draining
 
     // The producer's end of the connection.
     std::uint32_t next_ = 0;      // slots written, in total

@@ -325,6 +325,7 @@ void Endpoint::on_refusal(const ManagerEvent& event) noexcept {
 void Endpoint::on_deadline() noexcept {
     if (state_ == State::Connecting) end_attempt({.kind = Kind::TimedOut});
     if (state_ == State::Accepting) confirm();  // as in accept(): the connection is good without
+    if (drain_) drain_on();
 }
 
 void Endpoint::on_error() noexcept { lose(Kind::Lost); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <new>
 
 #include "backends/verbs/completion_queue.hpp"
@@ -10,6 +11,8 @@
 #include "backends/verbs/shared_receive_queue.hpp"
 
 namespace viaduct::verbs {
+
+using namespace std::chrono_literals;
 
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
@@ -142,6 +145,28 @@ void Endpoint::disconnect() noexcept {
     end_connection(State::Idle);
 }
 
+void Endpoint::drain() noexcept {
+    const std::lock_guard lock(nic().control());
+    if (!is_established() || drain_) return;
+    drain_ = Drain{.end = send_.close()};
+    look_again();
+}
+
+/// Nothing tells when the hardware is done with a queue: the agent's thread looks, less and less often.
+void Endpoint::drain_on() noexcept {
+    if (!drain_->end) drain_->end = send_.close();
+    if (drain_->end && send_.is_retired(*drain_->end))
+        return lose(queue_pair_->has_stopped() ? ConnectionEventKind::Lost : ConnectionEventKind::Disconnected);
+    drain_->pause = std::clamp<Deadline::Clock::duration>(2 * drain_->pause, 1ms, 64ms);
+    look_again();
+}
+
+void Endpoint::look_again() noexcept try {
+    link_->set_deadline(Deadline::after(drain_->pause));
+} catch (const std::bad_alloc&) {
+    lose(ConnectionEventKind::Lost);
+}
+
 void Endpoint::fail() noexcept {
     const std::lock_guard lock(nic().control());
     end_connection(State::Broken);
@@ -152,6 +177,7 @@ void Endpoint::end_connection(State next) noexcept {
     ++epoch_;
     rendezvous_.reset();
     met_.reset();
+    drain_.reset();
     const bool used = is_established();
     const auto mode = next == State::Idle ? WorkQueue::Mode::Idle : WorkQueue::Mode::Broken;
     {

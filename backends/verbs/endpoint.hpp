@@ -34,6 +34,7 @@ public:
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const backend::ConnectParameters& parameters) noexcept override;
     void disconnect() noexcept override;
+    void drain() noexcept override;
     void fail() noexcept override;
 
     /// Answers a request with this endpoint, and waits a moment for the peer to confirm. `link` is moved from only
@@ -55,6 +56,12 @@ public:
 
 private:
     enum class State : std::uint8_t { Idle, Resolving, Seeking, Connecting, Accepting, Connected, Broken };
+
+    /// The connection ends once the send queue is done.
+    struct Drain {
+        std::optional<std::uint32_t> end;  ///< where it is; nothing while the queue is still open
+        Deadline::Clock::duration pause{};
+    };
 
     Endpoint(Device& device, const backend::EndpointInit& init);
     Nic& nic() const noexcept;
@@ -78,6 +85,8 @@ private:
     void on_refusal(const ManagerEvent& event) noexcept;
     void seek_on(bool nobody) noexcept;
     void confirm() noexcept;
+    void drain_on() noexcept;
+    void look_again() noexcept;
     void end_attempt_of_passive() noexcept;
     void lose(ConnectionEventKind kind) noexcept;
     void end_connection(State next) noexcept;
@@ -96,6 +105,7 @@ private:
     std::unique_ptr<Rendezvous> rendezvous_;  // while the partner is looked for
     std::optional<ConnectionEvent> met_;      // to be told when a partner that has called confirms
     State state_ = State::Idle;
+    std::optional<Drain> drain_;
     std::uint64_t epoch_ = 0;  // grows when an attempt or a connection ends
     Address asked_for_;
     bool framed_ = false;  // the request was

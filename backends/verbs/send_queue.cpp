@@ -165,6 +165,32 @@ template <class Post>
     return status;
 }
 
+/// A write of nothing, whose completion says that all before it is done. (Where the peer allows no writes it refuses
+/// that, too, and takes the connection for broken.)
+bool SendQueue::post_marker() noexcept {
+    completions().progress();
+    if (!has_slot()) return false;
+    Slot& slot = next_slot();
+    slot = {.queue = this,
+            .shared = nullptr,
+            .context = 0,
+            .first_piece = {},
+            .bytes = 0,
+            .fault = CompletionCode::Success,
+            .operation = CompletedOperation::RdmaWrite,
+            .signaled = false,
+            .in_hardware = true,
+            .is_marker = true};
+    return post_to_hardware({.opcode = Opcode::RdmaWrite}, slot).ok();
+}
+
+std::optional<std::uint32_t> SendQueue::close() noexcept {
+    const std::lock_guard lock(mutex());
+    if (mode_ == Mode::Live && unsignaled_ != 0 && !post_marker()) return std::nullopt;
+    mode_ = Mode::Stalled;
+    return posted_;
+}
+
 Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     posted = 0;
     const std::lock_guard lock(mutex());

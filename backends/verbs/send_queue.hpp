@@ -2,6 +2,8 @@
 // The send queue of an endpoint.
 #pragma once
 
+#include <optional>
+
 #include "backends/verbs/work_queue.hpp"
 
 namespace viaduct::verbs {
@@ -21,6 +23,10 @@ public:
     /// Throws std::bad_alloc.
     Status bind(MemoryWindow& window, const backend::BindRequest& request);
 
+    /// Gives the hardware nothing more from now on. Tells the position behind its last request, for is_retired();
+    /// nothing where it has no room now for what shall tell of that request's end. Takes the mutex.
+    std::optional<std::uint32_t> close() noexcept;
+
     /// Takes the mutex.
     void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
 
@@ -34,6 +40,7 @@ private:
     CompletionCode check(const MemoryWindow& window, const backend::BindRequest& request) const noexcept;
     static void describe_target(const SendRequest& request, ibv_send_wr& work) noexcept;
     bool reliable() const noexcept { return reliable_; }
+    bool post_marker() noexcept;
     bool wants_signal(const SendRequest& request) noexcept;
     Pieces pieces_of(const SendRequest& request) const noexcept;
 

@@ -68,6 +68,17 @@ bool WorkQueue::collect() noexcept {
     return outstanding() < depth_;
 }
 
+bool WorkQueue::is_retired(std::uint32_t position) noexcept {
+    completions_.progress();
+    const std::lock_guard lock(completions_.mutex());
+    return static_cast<std::int32_t>(retired_ - position) >= 0;
+}
+
+bool WorkQueue::has_slot() noexcept {
+    const std::lock_guard lock(completions_.mutex());
+    return posted_ - retired_ <= mask_;
+}
+
 void WorkQueue::retire_first() noexcept {
     if (ring_[retired_ & mask_].in_hardware) completions_.release();
     ++retired_;
@@ -83,7 +94,7 @@ bool WorkQueue::complete(const Slot& slot, const ibv_wc& result, Completion& com
     describe(slot, result, code, completion);
     if (slot.operation == CompletedOperation::BindWindow)
         completions_.windows().finish(slot.window, code == CompletionCode::Success);
-    const bool wanted = slot.signaled || completion.code != CompletionCode::Success;
+    const bool wanted = !slot.is_marker && (slot.signaled || completion.code != CompletionCode::Success);
     retire_first();
     report(result, code);
     if (!wanted) taken();
@@ -178,9 +189,13 @@ void WorkQueue::flush() noexcept {
     const std::lock_guard lock(completions_.mutex());
     queue_pair_ = nullptr;
     link_ = nullptr;
-    while (retired_ != posted_) {
+    for (; retired_ != posted_; retire_first()) {
         const Slot& slot = ring_[retired_ & mask_];
         if (slot.operation == CompletedOperation::BindWindow) completions_.windows().finish(slot.window, false);
+        if (slot.is_marker) {
+            taken();
+            continue;
+        }
         completions_.add({.context = slot.context,
                           .endpoint_context = endpoint_context_,
                           .bytes = 0,
@@ -190,7 +205,6 @@ void WorkQueue::flush() noexcept {
                           .with_immediate = slot.notifies,
                           .invalidated = false},
                          *this);
-        retire_first();
     }
 }
 

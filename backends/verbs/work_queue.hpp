@@ -35,6 +35,7 @@ struct Slot {
     bool notifies;     ///< an RDMA write with immediate data
     bool signaled;     ///< the consumer wants to know of success
     bool in_hardware;  ///< false: waits in vain behind a fault
+    bool is_marker;    ///< no request of the consumer's, who is told nothing
 };
 
 struct Translation {
@@ -83,12 +84,18 @@ public:
     void complete_shared(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
     void taken() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
 
+    /// Whether every request before that position is completed. Takes the completion queue's lock.
+    bool is_retired(std::uint32_t position) noexcept;
+
     /// Ends what the hardware has not ended; it must have let go of the queue. Takes the completion queue's lock.
     void flush() noexcept;
 
 protected:
     /// False where no request has room.
     bool make_room() noexcept { return outstanding() < depth_ || collect(); }
+
+    /// Whether the next request has a slot; requests that are completed and not polled have none any more.
+    bool has_slot() noexcept;
 
     /// The slot of the next request; push() makes it part of the queue, before the hardware can complete it, and
     /// unpush() takes that back.

@@ -122,6 +122,19 @@ void Endpoint::stop_connecting() noexcept {
 
 void Endpoint::disconnect() noexcept { leave(State::Idle, ConnectionEventKind::Disconnected); }
 
+void Endpoint::drain() noexcept {
+    const std::lock_guard lock(world().mutex);
+    if (state_ != State::Connected || left_to_drain_) return;
+    left_to_drain_ = sends_.size();
+    end_if_drained();
+}
+
+void Endpoint::end_if_drained() noexcept {
+    if (left_to_drain_ != 0) return;
+    peer_->lose(ConnectionEventKind::Disconnected);
+    lose(ConnectionEventKind::Disconnected);
+}
+
 void Endpoint::fail() noexcept { leave(State::Broken, ConnectionEventKind::Lost); }
 
 void Endpoint::leave(State next, ConnectionEventKind to_peer) noexcept {

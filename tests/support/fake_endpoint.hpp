@@ -2,6 +2,8 @@
 // The endpoint of the fake backend: work queues in fake_transfer.cpp, connections in fake_connection.cpp.
 #pragma once
 
+#include <optional>
+
 #include "tests/support/fake_world.hpp"
 
 namespace viaduct::testing::fake {
@@ -26,6 +28,7 @@ public:
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const backend::ConnectParameters& parameters) noexcept override;
     void disconnect() noexcept override;
+    void drain() noexcept override;
     void fail() noexcept override;
 
     // For the world and the requests, with the mutex held.
@@ -78,6 +81,7 @@ private:
     void flush_receives();
     void leave(State next, ConnectionEventKind to_peer) noexcept;
     void lose(ConnectionEventKind kind) noexcept;
+    void end_if_drained() noexcept;
     void stop_connecting() noexcept;
     void meet_peer();
 
@@ -96,6 +100,7 @@ private:
     Endpoint* peer_ = nullptr;
     std::shared_ptr<Attempt> attempt_;
     std::deque<PostedSend> sends_;
+    std::optional<std::size_t> left_to_drain_;  // of them
     std::deque<PostedReceive> receives_;
     std::shared_ptr<Outstanding> outstanding_ = std::make_shared<Outstanding>();
 };

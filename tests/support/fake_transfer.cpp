@@ -134,7 +134,7 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
 
 void Endpoint::run_sends() {
     auto& waiting = world().waiting;
-    while (state_ == State::Connected && !sends_.empty()) {
+    while (state_ == State::Connected && !sends_.empty() && left_to_drain_ != 0) {
         const Outcome outcome = execute(sends_.front());
         if (outcome.waits) {
             if (std::ranges::find(waiting, this) == waiting.end()) waiting.push_back(this);
@@ -143,10 +143,12 @@ void Endpoint::run_sends() {
         std::erase(waiting, this);
         complete_send(sends_.front(), outcome.code);
         sends_.pop_front();
+        if (left_to_drain_) --*left_to_drain_;
         if (outcome.breaks) {
             peer_->lose(ConnectionEventKind::Lost);
             lose(ConnectionEventKind::Lost);
         }
+        end_if_drained();
     }
 }
 
@@ -375,6 +377,7 @@ void Endpoint::flush_sends() {
     std::erase(world().waiting, this);
     for (const PostedSend& send : sends_) complete_send(send, CompletionCode::Flushed);
     sends_.clear();
+    left_to_drain_.reset();
 }
 
 void Endpoint::flush_receives() {

@@ -126,6 +126,7 @@ public:
         return attempt([&] { return inner().connect(parameters); });
     }
     void disconnect() noexcept override { inner().disconnect(); }
+    void drain() noexcept override { inner().drain(); }
     void fail() noexcept override { inner().fail(); }
 };
 
