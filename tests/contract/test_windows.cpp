@@ -197,6 +197,26 @@ TEST_CASE_METHOD(EveryBackend, "windows: every way to write and to flush leads t
     }
 }
 
+TEST_CASE_METHOD(EveryBackend, "windows: let peers do atomics where they are meant to") {
+    if (!near.able().atomics) return;
+    constexpr Access atomics_only{.remote_atomic = true};
+    for (const WindowScope scope : scopes_of(near)) {
+        CAPTURE(static_cast<int>(scope));
+        Stage stage(near, far, scope, {.access = {.remote_write = true, .remote_atomic = true}});
+        const RemoteAddress shown = stage.show(atomics_only);
+        const std::uint64_t before = stage.theirs.load(64);
+        const Sge old = stage.mine.sge(0, 8);
+        stage.client().post(fetch_add_of(1, old, shown, 5));
+        CHECK(stage.client().sent().code == CompletionCode::Success);
+        CHECK(stage.mine.load() == before);
+        CHECK(stage.theirs.load(64) == before + 5);
+        const RemoteAddress other = stage.show(write_only);
+        CHECK(stage.write(other) == CompletionCode::Success);
+        stage.client().post(fetch_add_of(2, old, other, 5));
+        CHECK(stage.client().sent().code == CompletionCode::RemoteProtection);
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "windows: a bind completes as what it is, and counts as a request") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
