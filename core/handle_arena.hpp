@@ -40,8 +40,8 @@ public:
 
     /// Whether the pointer leads into the arena: only then is it, or was it, a handle of ours.
     bool contains(const void* pointer) const noexcept {
-        const std::size_t used = used_.load(std::memory_order_acquire);  // before the base: see take_slot()
-        return offset_of(pointer) < used;
+        std::size_t offset = 0;
+        return contains(pointer, offset);
     }
 
     /// The first word of a live handle, else null.
@@ -64,11 +64,14 @@ private:
 
     constexpr HandleArena() noexcept = default;
 
-    std::size_t offset_of(const void* pointer) const noexcept {
-        return reinterpret_cast<std::uintptr_t>(pointer) - base_.load(std::memory_order_relaxed);
+    bool contains(const void* pointer, std::size_t& offset) const noexcept {
+        const std::size_t used = used_.load(std::memory_order_acquire);  // before the base: see take_slot()
+        offset = reinterpret_cast<std::uintptr_t>(pointer) - base_.load(std::memory_order_relaxed);
+        return offset < used;
     }
     const Slot* slot_of(const void* handle) const noexcept {
-        return contains(handle) && offset_of(handle) % sizeof(Slot) == 0 ? static_cast<const Slot*>(handle) : nullptr;
+        std::size_t offset = 0;
+        return contains(handle, offset) && offset % sizeof(Slot) == 0 ? static_cast<const Slot*>(handle) : nullptr;
     }
     Slot* take_slot();
 

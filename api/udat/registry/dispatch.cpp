@@ -18,7 +18,9 @@ constexpr std::uintptr_t lowest_address = 0x10000;
 
 const DAT_PROVIDER* table_of(DAT_HANDLE handle) noexcept {
     const HandleArena& arena = HandleArena::instance();
-    if (arena.contains(handle)) return static_cast<const DAT_PROVIDER*>(arena.table_of(handle));
+    if (const void* table = arena.table_of(handle)) [[likely]]
+        return static_cast<const DAT_PROVIDER*>(table);
+    if (arena.contains(handle)) return nullptr;
     const auto address = reinterpret_cast<std::uintptr_t>(handle);
     if (!foreign_handles.load(std::memory_order_acquire) || address < lowest_address ||
         address % alignof(DAT_PROVIDER*) != 0)
