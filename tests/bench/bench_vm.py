@@ -199,7 +199,7 @@ def measure_all(build: pathlib.Path, pairs: dict[str, Pair], rounds: int, turns:
 
 
 def measure_in_guest(build: pathlib.Path, rounds: int, turns: int) -> Samples:
-    guest = [ROOT / "tests/vm/run", "-m", 3000, "-e", "VIADUCT_BACKEND=verbs", "--"]
+    guest = [ROOT / "tests/vm/run", "-m", 3000, "-t", 1800, "-e", "VIADUCT_BACKEND=verbs", "--"]
     here = ["python3", __file__, "--in-guest", "--build", build, "--rounds", rounds, "--turns", turns]
     done = subprocess.run(list(map(str, guest + here)), stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
