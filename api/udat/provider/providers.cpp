@@ -30,13 +30,14 @@ std::string device_of(const char* parameters) {
     return text.substr(first, text.find(' ', first) - first);
 }
 
-NamedProvider& make_entry(const char* ia_name, const char* parameters) {
+NamedProvider& make_entry(const DAT_PROVIDER_INFO& info, const char* parameters) {
     const std::lock_guard lock(entries().lock);
-    auto& entry = entries().by_name[ia_name];
+    auto& entry = entries().by_name[info.ia_name];
     if (entry == nullptr) {
-        entry = std::make_unique<NamedProvider>(NamedProvider{.ia_name = ia_name});
+        entry = std::make_unique<NamedProvider>(NamedProvider{.ia_name = info.ia_name});
         entry->table = make_table(entry->ia_name.c_str());
     }
+    entry->thread_safe = info.is_thread_safe == DAT_TRUE;
     entry->device = device_of(parameters);
     return *entry;
 }
@@ -56,7 +57,7 @@ using namespace viaduct::dat;
 extern "C" {
 
 VIADUCT_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* parameters) try {
-    NamedProvider& entry = make_entry(info->ia_name, parameters);
+    NamedProvider& entry = make_entry(*info, parameters);
     (void)dat_registry_add_provider(&entry.table, info);
 } catch (const std::exception&) {
     // The registry does not find the provider then, and says so.

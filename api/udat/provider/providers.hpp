@@ -11,6 +11,7 @@ namespace viaduct::dat {
 struct NamedProvider {
     std::string ia_name;
     std::string device;
+    bool thread_safe;  ///< as the entry says: all of it is, but a registry finds entries again by what they say
     DAT_PROVIDER table;
 };
 
