@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""dapl.py PLACE GROUP SERVER CLIENT LIBRARY CONFIGURATION: runs Debian's own DAT programs (package dapl2-utils), and
+believes them when both ends say that all went well and nothing else.
+
+PLACE is "loopback" or "guest": hosts 2 and 1 of the guest of tests/vm. GROUP is one of those in GROUPS, at the end.
+SERVER and CLIENT tell what an end loads:
+  library    our libdat2.so.2 in the directory LIBRARY, in place of Debian's
+  provider   Debian's libdat2.so.2, which finds our libdaplviaduct.so.2 by a dat.conf of the directory CONFIGURATION
+  stock      Debian's libdat2.so.2 and libdaplofa.so.2, likewise
+Ends with 77, for "skipped", without the programs or, in the guest, without RDMA devices."""
+import contextlib
+import os
+import pathlib
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+
+SKIPPED = 77
+PATIENCE_S = 60  # what takes longer hangs
+PARAMETER_PORT = 15828  # where a server of dtest, dtestx and dtestcm tells clients of itself
+
+
+class Failed(Exception):
+    """A program did not do what it should."""
+
+
+class Place:
+    """Where the two ends are."""
+
+    def __init__(self, name, library, configuration):
+        self.name, self.library, self.configuration = name, library, configuration
+        loopback = name == "loopback"
+        self.backend = "loopback" if loopback else "verbs"
+        self.adapter = "viaduct-lo" if loopback else "adapter"
+        self.address = "127.0.0.1" if loopback else "10.0.0.2"
+
+    def environment(self, host, stack):
+        variables = {**os.environ, "VIADUCT_BACKEND": self.backend}
+        if stack == "library":
+            variables["LD_LIBRARY_PATH"] = self.library
+        if self.name == "guest":
+            maker = "stock" if stack == "stock" else "ours"
+            variables["DAT_OVERRIDE"] = os.path.join(self.configuration, f"{maker}-{host}.conf")
+        elif stack == "provider":  # our library knows its adapter without being told
+            variables["DAT_OVERRIDE"] = os.path.join(self.configuration, "provider-lo.conf")
+        return variables
+
+
+class Program:
+    """A process and what it says."""
+
+    def __init__(self, place, host, stack, command):
+        self.command, self.stack = command, stack
+        self.ends_at = time.monotonic() + PATIENCE_S
+        self.said = ""
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, bufsize=0, env=place.environment(host, stack))
+
+    def describe(self):
+        return f"{' '.join(self.command)} ({self.stack})"
+
+    def listen(self):
+        """Takes in more of its output; false at its end."""
+        ready, _, _ = select.select([self.process.stdout], [], [], max(0, self.ends_at - time.monotonic()))
+        if not ready:
+            raise Failed(f"{self.describe()} hangs")
+        more = os.read(self.process.stdout.fileno(), 65536).decode(errors="replace")
+        self.said += more
+        return bool(more)
+
+    def await_words(self, words, before=0):
+        """Until it has said the words once more than before."""
+        while self.said.count(words) <= before:
+            if not self.listen():
+                raise Failed(f"{self.describe()} does not say '{words}'")
+
+    def await_port(self, port):
+        while not listens(port):
+            if self.process.poll() is not None or time.monotonic() > self.ends_at:
+                raise Failed(f"{self.describe()} does not listen")
+            time.sleep(0.01)  # nothing tells of a port
+
+    def end(self):
+        while self.listen():
+            pass
+        if self.process.wait() != 0:
+            raise Failed(f"{self.describe()} ends with {self.process.returncode}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, failure, *_):
+        self.process.kill()
+        self.process.wait()
+        if failure:
+            print(f"---- {self.describe()}:\n{self.said}")
+
+
+def listens(port):
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]:
+            local, state = line.split()[1], line.split()[3]
+            if state == "0A" and int(local.rpartition(":")[2], 16) == port:
+                return True
+    return False
+
+
+
+# What an end says that is not content.
+COMPLAINTS = re.compile(r"\bERR|[Ee]rror|FAIL|[Ff]ail|[Uu]nexpected|Warning|[Mm]ismatch|[Cc]annot|Skipping|[Ii]nvalid")
+
+
+def check(program, *words):
+    """The program has said the words, and has not complained."""
+    for line in program.said.splitlines():
+        if COMPLAINTS.search(line):
+            raise Failed(f"{program.describe()} says '{line}'")
+    for wanted in words:
+        if wanted not in program.said:
+            raise Failed(f"{program.describe()} does not say '{wanted}'")
+
+
+# ---- dtest and its kin: a server for one client -----------------------------------------------------------------------
+
+VERDICTS = {"dtest": "DAPL Test Complete. PASSED", "dtestx": "immed/atomic test PASSED",
+            "dtestcm": "DAPL Connection Test Complete.", "dtestsrq": "SRQ Test Complete."}
+# The options of each run. The guest is slow: what takes seconds there by default is made smaller.
+LOOPBACK = {
+    "dtest": ("", "-p", "-c", "-w", "-w -p", "-w -c", "-u", "-u -w -b 100000", "-t -w -S 1 -B 100", "-w -b 1 -B 10 -S 3",
+              "-W -B 100", "-W -b 65536 -B 100", "-W -B 10 -a -b 4096", "-W -B 10 -i 1000 -b 4000", "-D -B 100 -b 4096",
+              "-D -p -B 100 -b 65536"),
+    "dtestx": ("-p -b 1000",),
+    "dtestcm": ("", "-w", "-w -c 200 -b 200", "-c 200 -b 20 -m"),
+    "dtestsrq": ("", "-c 8 -B 10 -t 5", "-c 2 -B 100 -b 100 -t 2", "-S 0 -c 4 -B 4"),
+}
+PROVIDER = {"dtest": ("", "-p", "-c", "-w"), "dtestx": ("",), "dtestcm": ("-w",), "dtestsrq": ("",)}
+GUEST = {
+    "dtest": ("-b 4096 -B 100", "-p -b 4096 -B 100", "-c -b 4096 -B 100", "-w -b 4096 -B 100", "-D -b 1000 -B 100"),
+    "dtestx": ("",),
+    "dtestcm": ("-w -c 20 -b 20",),
+    "dtestsrq": ("-S 0 -c 4 -B 10 -t 2", "-c 4 -B 10 -t 2"),
+}
+# With an SRQ dtestsrq waits at last for what libdaplofa makes of a notice of the device that Soft-RoCE does not give.
+GUEST_STOCK = {**GUEST, "dtestsrq": GUEST["dtestsrq"][:1]}
+
+
+def run_pair(place, server_stack, client_stack, name, options):
+    arguments = [name, "-P", place.adapter, *options.split()]
+    with Program(place, 2, server_stack, arguments) as server:
+        if name == "dtestsrq":
+            server.await_words("Accepting...")
+        else:
+            server.await_port(PARAMETER_PORT)
+        with Program(place, 1, client_stack, [*arguments, "-h", place.address]) as client:
+            client.end()
+            server.end()
+    for end in (client, server):
+        check(end, VERDICTS[name])
+
+
+# ---- dapltest: a server for many --------------------------------------------------------------------------------------
+
+# Segments of an operation of several are multiples of 256 bytes: dapltest aligns them, and forgets that with RDMA.
+TRANSACTIONS = (
+    "client SR server SR",
+    "-P client SR 1 server SR 65536",
+    "client SR 4096 2 server SR 4096 2",
+    "-V client SR 1024 3 -f server SR 2048 1 -f",
+    "-V -P client RW 4096 1 server RW 2048 4",
+    "-V client RR 65536 1 server RR 1024 3",
+    "-V -t 4 -w 8 client SR 256 server SR 256",
+    "-V -t 2 -w 4 client RW 4096 1 server RW 2048 4 client SR 1024 4 server SR 4096 2 client SR 1024 3 -f "
+    "server SR 2048 1 -f",
+    "-V -P -t 3 -w 2 client RW 4096 1 server RR 4096 2 client RR 1024 4 server RW 300000 client SR server SR",
+)
+PERFORMANCES = ("-m b -p 1 RW 4096", "-m p -p 10 RW 4096 2", "-m b -p 10 RR 4096", "-m p -p 1 RR 65536 2")
+LOOPBACK_TRANSACTIONS = ("-V -t 8 -w 16 client SR server SR client RW server RR",
+                         "-V client RW 4000000 4 server RR 4000000 4")
+LOOPBACK_PERFORMANCES = ("-m p -p 1 RW 65536", "-m b -p 10 RW 1", "-m b -p 1 RR 1", "-m p -p 10 RR 4096", "RW 1000000 2",
+                         "-i 20000 -m p RW 8")
+ITERATIONS = {"loopback": 200, "guest": 10}
+AT_ONCE = 3  # clients
+PORT = 62000
+
+
+def run_dapltest(place, server_stack, client_stack, runs):
+    common = ["-D", place.adapter, "-n", str(PORT)]
+
+    def client(kind, *options):
+        return Program(place, 1, client_stack, ["dapltest", "-T", kind, "-s", place.address, *common, *options])
+
+    with Program(place, 2, server_stack, ["dapltest", "-T", "S", *common]) as server:
+        server.await_words("Service Point Ready")
+        for run in runs:
+            with client(*run) as one:
+                one.end()
+                check(one, "Stat", "End of Work")
+        with contextlib.ExitStack() as stack:
+            many = [stack.enter_context(client(*runs[0])) for _ in range(AT_ONCE)]
+            for one in many:
+                one.end()
+                check(one, "Stats", "End of Work")
+        with client("Q") as one:
+            one.end()
+            check(one, "End of Work")
+            server.end()
+            check(server, "Test Finished", "Exiting.")
+
+
+LIMIT = 40
+LIMITS = {"ia": "IAs opened", "pz": "PZs created", "cno": "CNOs created", "evd": "EVDs created", "ep": "EPs created",
+          "rsp": "RSPs created", "psp": "PSPs created", "lmr": "LMRs created"}
+# Of several adapters; for the others dapltest gives endpoints of one an event dispatcher of another.
+WIDE_LIMITS = ("ia", "pz", "cno", "evd")
+
+
+def alone(place, _, stack):
+    """Creates LIMIT of each object, posts receives until there is no room, and queries without opening."""
+    common = ["dapltest", "-T", "L", "-D", place.adapter]
+    for width, kinds in ((1, LIMITS), (3, WIDE_LIMITS)):
+        command = [*common, "-w", str(width), "-m", str(LIMIT), *(f"limit_{kind}" for kind in kinds)]
+        with Program(place, 2, stack, command) as program:
+            program.end()
+            check(program, *(f"{LIMITS[kind]}: {LIMIT}\n" for kind in kinds))
+    with Program(place, 2, stack, [*common, "-m", "100000", "limit_rpost"]) as program:
+        program.end()
+        if not re.search(r"post_recv fails: DAT_INSUFFICIENT_RESOURCES.*\n.*posted per EP: [1-9]", program.said):
+            raise Failed(f"{program.describe()} finds no limit")
+    with Program(place, 2, stack, ["dtestx", "-q", "-P", place.adapter]) as program:
+        program.end()
+        check(program, f"Open_Query: {place.adapter}", "DAT_IB_RDMA_READ=TRUE")
+
+
+# ---- The groups -------------------------------------------------------------------------------------------------------
+
+def run_pairs(place, server_stack, client_stack, table):
+    for name, runs in table.items():
+        for options in runs:
+            run_pair(place, server_stack, client_stack, name, options)
+
+
+def kin(place, *stacks):
+    """What is worth another route to the same provider, or the guest's time."""
+    table = PROVIDER if place.name == "loopback" else GUEST_STOCK if "stock" in stacks else GUEST
+    run_pairs(place, *stacks, table)
+
+
+def dapltest(place, server_stack, client_stack):
+    transactions, performances = TRANSACTIONS, PERFORMANCES
+    if place.name == "loopback":
+        transactions, performances = transactions + LOOPBACK_TRANSACTIONS, performances + LOOPBACK_PERFORMANCES
+    common = ("-i", str(ITERATIONS[place.name]))
+    runs = [(kind, *common, *options.split())
+            for kind, all_options in (("T", transactions), ("P", performances)) for options in all_options]
+    run_dapltest(place, server_stack, client_stack, runs)
+
+
+def all_of(name):
+    return lambda place, *stacks: run_pairs(place, *stacks, {name: LOOPBACK[name]})
+
+
+GROUPS = {**{name: all_of(name) for name in LOOPBACK}, "kin": kin, "dapltest": dapltest, "alone": alone}
+
+
+def missing(place):
+    """What is not there to run the tests."""
+    lacking = [program for program in (*VERDICTS, "dapltest") if not shutil.which(program)]
+    if place == "guest" and not (os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband")):
+        lacking.append("RDMA device")
+    return lacking
+
+
+def main():
+    place, group, server_stack, client_stack, library, configuration = sys.argv[1:]
+    if lacking := missing(place):
+        print(f"no {', no '.join(lacking)}")
+        return SKIPPED
+    try:
+        GROUPS[group](Place(place, library, configuration), server_stack, client_stack)
+    except Failed as failure:
+        print(failure)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
