@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""interop.py PROGRAM SERVER_LIBRARY CLIENT_LIBRARY: two hosts with different libraries, which are the directories of
-shared libraries that PROGRAM finds. It runs as the server on host 2 and as the client on host 1.
+"""interop.py PROGRAM SERVER_LIBRARY CLIENT_LIBRARY [SERVER_CONF CLIENT_CONF]: two hosts with different libraries, which
+are the directories of shared libraries that PROGRAM finds, and with a dat.conf each where it wants one. It runs as the
+server on host 2 and as the client on host 1.
 
 For the guest of tests/vm. Ends with 77, for "skipped", where there is no RDMA device."""
 import os
@@ -12,24 +13,25 @@ ADDRESS, PORT = "10.0.0.2", "7230"
 NO_DEVICE = 77
 
 
-def start(program, role, library, **streams):
-    environment = {**os.environ, "LD_LIBRARY_PATH": library, "VIADUCT_BACKEND": "verbs"}
+def start(program, role, library, configuration, **streams):
+    environment = {**os.environ, "LD_LIBRARY_PATH": library, "DAT_OVERRIDE": configuration, "VIADUCT_BACKEND": "verbs"}
     return subprocess.Popen([program, role, ADDRESS, PORT, library], env=environment, text=True, **streams)
 
 
 def main():
-    program, server_library, client_library = sys.argv[1:]
+    program, server_library, client_library, *configurations = sys.argv[1:]
+    server_conf, client_conf = configurations or ("", "")
     if not os.path.isdir("/sys/class/infiniband") or not os.listdir("/sys/class/infiniband"):
         print("no RDMA device")
         return NO_DEVICE
-    with start(program, "server", server_library, stdout=subprocess.PIPE) as server:
+    with start(program, "server", server_library, server_conf, stdout=subprocess.PIPE) as server:
         for line in server.stdout:
             print(line, end="", flush=True)
             if line == "listening\n":
                 break
         else:
             return 1
-        with start(program, "client", client_library) as client:
+        with start(program, "client", client_library, client_conf) as client:
             failed = client.wait() != 0
         if failed:
             server.kill()

@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * One end of a connection, written against dat2/udat.h alone, for ends whose libraries are not the same:
+ *   dat_interop server|client ADDRESS QUALIFIER DIRECTORY
+ * DIRECTORY is where the loaded libdat2 must come from; the interface adapter is called "adapter" in its dat.conf. The
+ * server listens on QUALIFIER, says so on its standard output, and serves one client, which calls ADDRESS. After a
+ * request that is rejected the two are connected, do each kind of operation once from the client and once from the
+ * server, and the client hangs up; of another connection it is the server that hangs up. Every byte is checked where it
+ * arrives.
+ */
+#include <arpa/inet.h>
+#include <dat2/udat.h>
+/* after the header that it needs */
+#include <dat2/dat_ib_extensions.h>
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Where the memory of an end is written from and read by the other, where messages are sent from and received, and
+ * where it is written to by the other and read into. */
+enum { SOURCE = 0, OUTBOX = 1 << 20, INBOX = 2 << 20, TARGET = 3 << 20, MEMORY_BYTES = 4 << 20 };
+enum { MESSAGE_BYTES = 65536, RECEIVES = 2, EVENTS = 16, PATIENCE_S = 60 };
+
+static const char* role;
+
+static void fail(int line, const char* what, long long actual, long long expected) {
+    fprintf(stderr, "%s: line %d: %s is %lld (0x%llx), not %lld\n", role, line, what, actual, actual, expected);
+    exit(1);
+}
+
+#define CHECK_EQ(actual, expected) check_eq(__LINE__, #actual, (long long)(actual), (long long)(expected))
+#define CHECK(condition) CHECK_EQ((condition) ? 1 : 0, 1)
+#define OK(call) CHECK_EQ(call, DAT_SUCCESS)
+
+static void check_eq(int line, const char* what, long long actual, long long expected) {
+    if (actual != expected) fail(line, what, actual, expected);
+}
+
+/* ---- An end ------------------------------------------------------------------------------------------------------ */
+
+/* What each tells the other along with the request and the answer; both are processes of one machine. */
+typedef struct {
+    uint64_t address;
+    uint32_t context;
+    char greeting[20];
+} Introduction;
+
+typedef struct {
+    struct sockaddr_in address;
+    DAT_CONN_QUAL qualifier;
+    DAT_IA_HANDLE ia;
+    DAT_PZ_HANDLE pz;
+    DAT_EVD_HANDLE async_evd, request_evd, receive_evd, connection_evd, cr_evd;
+    DAT_PSP_HANDLE psp; /* of the server */
+    DAT_EP_HANDLE ep;
+    uint8_t* memory;
+    DAT_LMR_HANDLE lmr;
+    DAT_LMR_CONTEXT context;
+    Introduction own, other;
+} End;
+
+static void open_memory(End* end) {
+    const DAT_MEM_PRIV_FLAGS all = (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_ALL_FLAG | (int)DAT_IB_MEM_PRIV_REMOTE_ATOMIC);
+    DAT_REGION_DESCRIPTION region;
+    DAT_RMR_CONTEXT remote = 0;
+    DAT_VLEN size = 0;
+    DAT_VADDR start = 0;
+    end->memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(end->memory != MAP_FAILED);
+    region.for_va = end->memory;
+    OK(dat_lmr_create(end->ia, DAT_MEM_TYPE_VIRTUAL, region, MEMORY_BYTES, end->pz, all, DAT_VA_TYPE_VA, &end->lmr,
+                      &end->context, &remote, &size, &start));
+    CHECK(size >= MEMORY_BYTES && start <= (uintptr_t)end->memory);
+    end->own.address = (uintptr_t)end->memory;
+    end->own.context = remote;
+}
+
+static void open_end(End* end) {
+    char name[] = "adapter";
+    OK(dat_ia_open(name, EVENTS, &end->async_evd, &end->ia));
+    OK(dat_pz_create(end->ia, &end->pz));
+    OK(dat_evd_create(end->ia, EVENTS, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &end->request_evd));
+    OK(dat_evd_create(end->ia, EVENTS, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &end->receive_evd));
+    OK(dat_evd_create(end->ia, EVENTS, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &end->connection_evd));
+    OK(dat_evd_create(end->ia, EVENTS, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &end->cr_evd));
+    open_memory(end);
+    snprintf(end->own.greeting, sizeof end->own.greeting, "I am the %s", role);
+}
+
+static void close_end(End* end) {
+    OK(dat_lmr_free(end->lmr));
+    OK(dat_evd_free(end->cr_evd));
+    OK(dat_evd_free(end->connection_evd));
+    OK(dat_evd_free(end->receive_evd));
+    OK(dat_evd_free(end->request_evd));
+    OK(dat_pz_free(end->pz));
+    OK(dat_ia_close(end->ia, DAT_CLOSE_GRACEFUL_FLAG));
+    OK(munmap(end->memory, MEMORY_BYTES));
+}
+
+static DAT_EVENT await(DAT_EVD_HANDLE evd) {
+    DAT_EVENT event;
+    DAT_COUNT more = 0;
+    OK(dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more));
+    return event;
+}
+
+/* ---- Connecting and disconnecting -------------------------------------------------------------------------------- */
+
+static size_t inbox(size_t slot) { return INBOX + slot * MESSAGE_BYTES; }
+
+static DAT_LMR_TRIPLET place(const End* end, size_t at, size_t length) {
+    DAT_LMR_TRIPLET triplet = {.virtual_address = (uintptr_t)(end->memory + at), .segment_length = length};
+    triplet.lmr_context = end->context;
+    return triplet;
+}
+
+static DAT_DTO_COOKIE cookie_of(uint64_t number) {
+    DAT_DTO_COOKIE cookie = {.as_64 = number};
+    return cookie;
+}
+
+static void post_receive(End* end, size_t slot) {
+    DAT_LMR_TRIPLET triplet = place(end, inbox(slot), MESSAGE_BYTES);
+    OK(dat_ep_post_recv(end->ep, 1, &triplet, cookie_of(slot), DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+static void create_ep(End* end) {
+    DAT_EP_ATTR attributes = {.service_type = DAT_SERVICE_TYPE_RC,
+                              .max_recv_dtos = RECEIVES,
+                              .max_request_dtos = EVENTS,
+                              .max_recv_iov = 1,
+                              .max_request_iov = 2,
+                              .max_rdma_read_in = 4,
+                              .max_rdma_read_out = 4};
+    OK(dat_ep_create(end->ia, end->pz, end->receive_evd, end->request_evd, end->connection_evd, &attributes, &end->ep));
+}
+
+static DAT_CONNECTION_EVENT_DATA await_connection_event(End* end, DAT_EVENT_NUMBER expected) {
+    DAT_EVENT event = await(end->connection_evd);
+    CHECK_EQ(event.event_number, expected);
+    CHECK(event.event_data.connect_event_data.ep_handle == end->ep);
+    return event.event_data.connect_event_data;
+}
+
+/* The connection manager fills up with zeros. */
+static void check_data(const void* data, DAT_COUNT size, const char* text) {
+    size_t length = strlen(text);
+    CHECK((size_t)size >= length && memcmp(data, text, length) == 0);
+    for (size_t i = length; i < (size_t)size; ++i) CHECK_EQ(((const uint8_t*)data)[i], 0);
+}
+
+static void meet(End* end, const void* data, DAT_COUNT size, const char* greeting) {
+    CHECK((size_t)size >= sizeof end->other);
+    memcpy(&end->other, data, sizeof end->other);
+    CHECK_EQ(strcmp(end->other.greeting, greeting), 0);
+}
+
+static void connect_ep(End* end, void* data, size_t size) {
+    OK(dat_ep_connect(end->ep, (DAT_IA_ADDRESS_PTR)&end->address, end->qualifier, DAT_TIMEOUT_INFINITE, (DAT_COUNT)size,
+                      data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+}
+
+static DAT_CR_HANDLE next_request(End* end, DAT_CR_PARAM* param) {
+    DAT_EVENT event = await(end->cr_evd);
+    DAT_CR_ARRIVAL_EVENT_DATA* arrival = &event.event_data.cr_arrival_event_data;
+    CHECK_EQ(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+    CHECK(arrival->sp_handle.psp_handle == end->psp);
+    CHECK(arrival->conn_qual == end->qualifier);
+    OK(dat_cr_query(arrival->cr_handle, DAT_CR_FIELD_ALL, param));
+    return arrival->cr_handle;
+}
+
+static void call_in_vain(End* end) {
+    char plea[] = "reject me";
+    create_ep(end);
+    connect_ep(end, plea, strlen(plea));
+    DAT_CONNECTION_EVENT_DATA event = await_connection_event(end, DAT_CONNECTION_EVENT_PEER_REJECTED);
+    check_data(event.private_data, event.private_data_size, "not now");
+    OK(dat_ep_free(end->ep));
+}
+
+static void reject(End* end) {
+    const char refusal[] = "not now";
+    DAT_CR_PARAM param;
+    DAT_CR_HANDLE cr = next_request(end, &param);
+    check_data(param.private_data, param.private_data_size, "reject me");
+    OK(dat_cr_reject(cr, (DAT_COUNT)strlen(refusal), (DAT_PVOID)(uintptr_t)refusal));
+}
+
+static void prepare(End* end) {
+    create_ep(end);
+    for (size_t slot = 0; slot < RECEIVES; ++slot) post_receive(end, slot);
+}
+
+static void call(End* end) {
+    prepare(end);
+    connect_ep(end, &end->own, sizeof end->own);
+    DAT_CONNECTION_EVENT_DATA event = await_connection_event(end, DAT_CONNECTION_EVENT_ESTABLISHED);
+    meet(end, event.private_data, event.private_data_size, "I am the server");
+}
+
+static void answer(End* end) {
+    DAT_CR_PARAM param;
+    DAT_CR_HANDLE cr = next_request(end, &param);
+    meet(end, param.private_data, param.private_data_size, "I am the client");
+    prepare(end);
+    OK(dat_cr_accept(cr, end->ep, sizeof end->own, &end->own));
+    await_connection_event(end, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+/* The receives that are left come back flushed. */
+static void part(End* end) {
+    for (int i = 0; i < RECEIVES; ++i) {
+        DAT_EVENT event = await(end->receive_evd);
+        CHECK_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
+    }
+    OK(dat_ep_free(end->ep));
+    memset(end->memory, 0, MEMORY_BYTES);
+}
+
+static void hang_up(End* end, DAT_CLOSE_FLAGS how) {
+    OK(dat_ep_disconnect(end->ep, how));
+    await_connection_event(end, DAT_CONNECTION_EVENT_DISCONNECTED);
+    part(end);
+}
+
+static void hang_up_after_the_other(End* end) {
+    await_connection_event(end, DAT_CONNECTION_EVENT_DISCONNECTED);
+    part(end);
+}
+
+/* ---- Work -------------------------------------------------------------------------------------------------------- */
+
+static uint8_t pattern(size_t seed, size_t i) { return (uint8_t)(seed * 37 + i * 7 + i / 253 + 1); }
+
+static void fill(End* end, size_t at, size_t length, unsigned seed) {
+    for (size_t i = 0; i < length; ++i) end->memory[at + i] = pattern(seed, i);
+}
+
+/* The place has the pattern, and the bytes around it are zeros, as they were; afterwards all are. */
+static void check_and_clear(End* end, size_t at, size_t length, unsigned seed) {
+    enum { MARGIN = 64 };
+    size_t before = at >= TARGET + MARGIN ? MARGIN : 0;
+    for (size_t i = 0; i < length; ++i) CHECK_EQ(end->memory[at + i], pattern(seed, i));
+    memset(end->memory + at, 0, length);
+    for (size_t i = at - before; i < at + length + MARGIN && i < MEMORY_BYTES; ++i) CHECK_EQ(end->memory[i], 0);
+}
+
+enum { REQUEST_COOKIE = 0x1234567 };
+
+static void check_done(const End* end, const DAT_DTO_COMPLETION_EVENT_DATA* done, uint64_t cookie, size_t length) {
+    CHECK_EQ(done->status, DAT_DTO_SUCCESS);
+    CHECK(done->ep_handle == end->ep);
+    CHECK_EQ(done->user_cookie.as_64, cookie);
+    CHECK_EQ(done->transfered_length, length);
+}
+
+static void await_done(End* end, size_t length) {
+    DAT_EVENT event = await(end->request_evd);
+    CHECK_EQ(event.event_number, DAT_DTO_COMPLETION_EVENT);
+    check_done(end, &event.event_data.dto_completion_event_data, REQUEST_COOKIE, length);
+}
+
+static DAT_IB_EXTENSION_EVENT_DATA await_extension(End* end, DAT_EVD_HANDLE evd, DAT_IB_EXT_TYPE type,
+                                                   DAT_EVENT* event) {
+    DAT_IB_EXTENSION_EVENT_DATA data;
+    *event = await(evd);
+    CHECK_EQ(event->event_number, DAT_IB_DTO_EVENT);
+    memcpy(&data, event->event_extension_data, sizeof data);
+    CHECK_EQ(data.type, type);
+    CHECK(event->event_data.dto_completion_event_data.ep_handle == end->ep);
+    return data;
+}
+
+static void send_pattern(End* end, size_t length, unsigned seed) {
+    DAT_LMR_TRIPLET triplet = place(end, OUTBOX, length);
+    fill(end, OUTBOX, length, seed);
+    OK(dat_ep_post_send(end->ep, 1, &triplet, cookie_of(REQUEST_COOKIE), DAT_COMPLETION_DEFAULT_FLAG));
+    await_done(end, length);
+}
+
+/* The inbox of a receive that is done is used again. */
+static void receive(End* end, size_t length, unsigned seed) {
+    DAT_EVENT event = await(end->receive_evd);
+    DAT_DTO_COMPLETION_EVENT_DATA* done = &event.event_data.dto_completion_event_data;
+    CHECK_EQ(event.event_number, DAT_DTO_COMPLETION_EVENT);
+    CHECK(done->user_cookie.as_64 < RECEIVES);
+    check_done(end, done, done->user_cookie.as_64, length);
+    check_and_clear(end, inbox(done->user_cookie.as_64), length, seed);
+    post_receive(end, done->user_cookie.as_64);
+}
+
+/* A word between both: what was done before it is in the other's memory when it arrives. */
+enum { WORD_BYTES = 4, WORD_SEED = 99 };
+static void say_done(End* end) { send_pattern(end, WORD_BYTES, WORD_SEED); }
+static void hear_done(End* end) { receive(end, WORD_BYTES, WORD_SEED); }
+
+static DAT_RMR_TRIPLET remote_place(const End* end, size_t at, size_t length) {
+    DAT_RMR_TRIPLET triplet = {.virtual_address = end->other.address + at, .segment_length = length};
+    triplet.rmr_context = end->other.context;
+    return triplet;
+}
+
+/* ---- The operations, as the one that begins them and the one at the other end ------------------------------------ */
+
+static const size_t sizes[] = {1, 8, 64, 1000, 4096, MESSAGE_BYTES};
+enum { SIZES = sizeof sizes / sizeof sizes[0], IMMEDIATE = 0x12345678 };
+
+static void begin_send(End* end) {
+    for (unsigned i = 0; i < SIZES; ++i) {
+        send_pattern(end, sizes[i], i);
+        hear_done(end);
+    }
+}
+
+static void end_send(End* end) {
+    for (unsigned i = 0; i < SIZES; ++i) {
+        receive(end, sizes[i], i);
+        say_done(end);
+    }
+}
+
+static const size_t places[][2] = {{0, 1}, {4096 + 3, 1000}, {65536, 500000}}; /* offset in the target, and length */
+enum { PLACES = sizeof places / sizeof places[0] };
+
+/* Written in two pieces, if there is enough for two. */
+static void write_pattern(End* end, DAT_RMR_TRIPLET to, unsigned seed, DAT_COMPLETION_FLAGS flags) {
+    size_t length = to.segment_length, half = length / 2;
+    DAT_LMR_TRIPLET from[2] = {place(end, SOURCE, half), place(end, SOURCE + half, length - half)};
+    fill(end, SOURCE, length, seed);
+    OK(dat_ep_post_rdma_write(end->ep, half ? 2 : 1, half ? from : from + 1, cookie_of(REQUEST_COOKIE), &to, flags));
+}
+
+static void begin_write(End* end) {
+    for (unsigned i = 0; i < PLACES; ++i) {
+        write_pattern(end, remote_place(end, TARGET + places[i][0], places[i][1]), i, DAT_COMPLETION_DEFAULT_FLAG);
+        await_done(end, places[i][1]);
+        say_done(end);
+        hear_done(end);
+    }
+}
+
+static void end_write(End* end) {
+    for (unsigned i = 0; i < PLACES; ++i) {
+        hear_done(end);
+        check_and_clear(end, TARGET + places[i][0], places[i][1], i);
+        say_done(end);
+    }
+}
+
+/* The word after it is the next that is heard of. */
+static void begin_suppressed_write(End* end) {
+    write_pattern(end, remote_place(end, TARGET + 777, 3333), 50, DAT_COMPLETION_SUPPRESS_FLAG);
+    say_done(end);
+    hear_done(end);
+}
+
+static void end_suppressed_write(End* end) {
+    hear_done(end);
+    check_and_clear(end, TARGET + 777, 3333, 50);
+    say_done(end);
+}
+
+static void begin_write_with_immediate(End* end) {
+    DAT_LMR_TRIPLET from = place(end, SOURCE, 3000);
+    DAT_RMR_TRIPLET to = remote_place(end, TARGET + 5000, 3000);
+    DAT_EVENT event;
+    fill(end, SOURCE, 3000, 20);
+    OK(dat_ib_post_rdma_write_immed(end->ep, 1, &from, cookie_of(REQUEST_COOKIE), &to, IMMEDIATE,
+                                    DAT_COMPLETION_DEFAULT_FLAG));
+    await_extension(end, end->request_evd, DAT_IB_RDMA_WRITE_IMMED, &event);
+    check_done(end, &event.event_data.dto_completion_event_data, REQUEST_COOKIE, 3000);
+    hear_done(end);
+}
+
+static void end_write_with_immediate(End* end) {
+    DAT_EVENT event;
+    DAT_IB_EXTENSION_EVENT_DATA data = await_extension(end, end->receive_evd, DAT_IB_RDMA_WRITE_IMMED_DATA, &event);
+    DAT_DTO_COMPLETION_EVENT_DATA* done = &event.event_data.dto_completion_event_data;
+    CHECK_EQ(data.val.immed.data, IMMEDIATE);
+    CHECK(done->user_cookie.as_64 < RECEIVES);
+    check_done(end, done, done->user_cookie.as_64, 3000);
+    post_receive(end, done->user_cookie.as_64);
+    check_and_clear(end, TARGET + 5000, 3000, 20);
+    say_done(end);
+}
+
+static void begin_read(End* end) {
+    DAT_LMR_TRIPLET to = place(end, TARGET + 77, 500000);
+    DAT_RMR_TRIPLET from = remote_place(end, SOURCE, 500000);
+    hear_done(end);
+    OK(dat_ep_post_rdma_read(end->ep, 1, &to, cookie_of(REQUEST_COOKIE), &from, DAT_COMPLETION_DEFAULT_FLAG));
+    await_done(end, 500000);
+    check_and_clear(end, TARGET + 77, 500000, 30);
+    say_done(end);
+}
+
+static void end_read(End* end) {
+    fill(end, SOURCE, 500000, 30);
+    say_done(end);
+    hear_done(end);
+}
+
+static uint64_t* word_at(const End* end, size_t at) { return (uint64_t*)(void*)(end->memory + at); }
+
+static void await_atomic(End* end, DAT_IB_EXT_TYPE type, uint64_t before) {
+    DAT_EVENT event;
+    await_extension(end, end->request_evd, type, &event);
+    check_done(end, &event.event_data.dto_completion_event_data, REQUEST_COOKIE, sizeof before);
+    CHECK_EQ(*word_at(end, SOURCE), before);
+}
+
+enum { FIRST = 1000000007, ADDED = 999, SWAPPED = 5 };
+
+/* Added to, then swapped, then compared in vain. */
+static void begin_atomics(End* end) {
+    DAT_LMR_TRIPLET result = place(end, SOURCE, sizeof(uint64_t));
+    DAT_RMR_TRIPLET word = remote_place(end, TARGET + 8192, sizeof(uint64_t));
+    hear_done(end);
+    OK(dat_ib_post_fetch_and_add(end->ep, ADDED, &result, cookie_of(REQUEST_COOKIE), &word,
+                                 DAT_COMPLETION_DEFAULT_FLAG));
+    await_atomic(end, DAT_IB_FETCH_AND_ADD, FIRST);
+    OK(dat_ib_post_cmp_and_swap(end->ep, FIRST + ADDED, SWAPPED, &result, cookie_of(REQUEST_COOKIE), &word,
+                                DAT_COMPLETION_DEFAULT_FLAG));
+    await_atomic(end, DAT_IB_CMP_AND_SWAP, FIRST + ADDED);
+    OK(dat_ib_post_cmp_and_swap(end->ep, FIRST, 0, &result, cookie_of(REQUEST_COOKIE), &word,
+                                DAT_COMPLETION_DEFAULT_FLAG));
+    await_atomic(end, DAT_IB_CMP_AND_SWAP, SWAPPED);
+    say_done(end);
+}
+
+static void end_atomics(End* end) {
+    *word_at(end, TARGET + 8192) = FIRST;
+    say_done(end);
+    hear_done(end);
+    CHECK_EQ(*word_at(end, TARGET + 8192), SWAPPED);
+    *word_at(end, TARGET + 8192) = 0;
+}
+
+/* The other binds a window to a part of its target, if its library can, and tells its context; without, that is 0. */
+enum { WINDOW_AT = TARGET + 20000, WINDOW_BYTES = 4000 };
+
+static void begin_write_to_window(End* end) {
+    DAT_EVENT event = await(end->receive_evd);
+    DAT_DTO_COMPLETION_EVENT_DATA* done = &event.event_data.dto_completion_event_data;
+    DAT_RMR_TRIPLET window = remote_place(end, WINDOW_AT, WINDOW_BYTES);
+    check_done(end, done, done->user_cookie.as_64, sizeof window.rmr_context);
+    memcpy(&window.rmr_context, end->memory + inbox(done->user_cookie.as_64), sizeof window.rmr_context);
+    memset(end->memory + inbox(done->user_cookie.as_64), 0, sizeof window.rmr_context);
+    post_receive(end, done->user_cookie.as_64);
+    if (window.rmr_context != 0) {
+        write_pattern(end, window, 60, DAT_COMPLETION_DEFAULT_FLAG);
+        await_done(end, WINDOW_BYTES);
+    }
+    say_done(end);
+}
+
+static DAT_RMR_CONTEXT bind_window(End* end, DAT_RMR_HANDLE rmr) {
+    DAT_LMR_TRIPLET target = place(end, WINDOW_AT, WINDOW_BYTES);
+    DAT_RMR_COOKIE cookie = {.as_64 = REQUEST_COOKIE};
+    DAT_RMR_CONTEXT context = 0;
+    OK(dat_rmr_bind(rmr, end->lmr, &target, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA, end->ep, cookie,
+                    DAT_COMPLETION_DEFAULT_FLAG, &context));
+    DAT_EVENT event = await(end->request_evd);
+    DAT_RMR_BIND_COMPLETION_EVENT_DATA* bound = &event.event_data.rmr_completion_event_data;
+    CHECK_EQ(event.event_number, DAT_RMR_BIND_COMPLETION_EVENT);
+    CHECK_EQ(bound->status, DAT_RMR_BIND_SUCCESS);
+    CHECK(bound->rmr_handle == rmr && bound->user_cookie.as_64 == REQUEST_COOKIE);
+    CHECK(context != 0);
+    return context;
+}
+
+static void end_write_to_window(End* end) {
+    DAT_LMR_TRIPLET message = place(end, OUTBOX, sizeof(DAT_RMR_CONTEXT));
+    DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
+    DAT_RMR_CONTEXT context = 0;
+    if (dat_rmr_create(end->pz, &rmr) == DAT_SUCCESS) context = bind_window(end, rmr);
+    memcpy(end->memory + OUTBOX, &context, sizeof context);
+    OK(dat_ep_post_send(end->ep, 1, &message, cookie_of(REQUEST_COOKIE), DAT_COMPLETION_DEFAULT_FLAG));
+    await_done(end, sizeof context);
+    hear_done(end);
+    if (context == 0) return;
+    printf("%s: was written to through a window\n", role);
+    check_and_clear(end, WINDOW_AT, WINDOW_BYTES, 60);
+    OK(dat_rmr_free(rmr));
+}
+
+static const struct {
+    const char* name;
+    void (*begin)(End* end), (*end)(End* end);
+} operations[] = {
+    {"send", begin_send, end_send},
+    {"write", begin_write, end_write},
+    {"suppressed write", begin_suppressed_write, end_suppressed_write},
+    {"write with immediate", begin_write_with_immediate, end_write_with_immediate},
+    {"read", begin_read, end_read},
+    {"atomics", begin_atomics, end_atomics},
+    {"write to a window", begin_write_to_window, end_write_to_window},
+};
+enum { OPERATIONS = sizeof operations / sizeof operations[0] };
+
+/* ---- The roles --------------------------------------------------------------------------------------------------- */
+
+static void run_client(End* end) {
+    open_end(end);
+    call_in_vain(end);
+    call(end);
+    for (size_t i = 0; i < OPERATIONS; ++i) {
+        operations[i].begin(end);
+        operations[i].end(end);
+        printf("%s: both ways\n", operations[i].name);
+    }
+    hang_up(end, DAT_CLOSE_GRACEFUL_FLAG);
+    call(end);
+    begin_send(end);
+    hang_up_after_the_other(end);
+    close_end(end);
+}
+
+static void run_server(End* end) {
+    open_end(end);
+    OK(dat_psp_create(end->ia, end->qualifier, end->cr_evd, DAT_PSP_CONSUMER_FLAG, &end->psp));
+    puts("listening");
+    fflush(stdout);
+    reject(end);
+    answer(end);
+    for (size_t i = 0; i < OPERATIONS; ++i) {
+        operations[i].end(end);
+        operations[i].begin(end);
+    }
+    hang_up_after_the_other(end);
+    answer(end);
+    end_send(end);
+    hang_up(end, DAT_CLOSE_ABRUPT_FLAG);
+    OK(dat_psp_free(end->psp));
+    close_end(end);
+}
+
+/* The libdat2 in use must lie in the directory. */
+static void check_library(const char* directory) {
+    Dl_info info;
+    CHECK(dladdr((void*)(uintptr_t)dat_ia_openv, &info) != 0);
+    char *found = realpath(info.dli_fname, NULL), *wanted = realpath(directory, NULL);
+    CHECK(found != NULL && wanted != NULL);
+    printf("%s: %s\n", role, found);
+    *strrchr(found, '/') = '\0';
+    CHECK_EQ(strcmp(found, wanted), 0);
+    free(found);
+    free(wanted);
+}
+
+int main(int argc, char** argv) {
+    if (argc != 5) {
+        fprintf(stderr, "usage: %s server|client ADDRESS QUALIFIER DIRECTORY\n", argv[0]);
+        return 2;
+    }
+    End end = {.address = {.sin_family = AF_INET}, .qualifier = strtoul(argv[3], NULL, 10)};
+    role = argv[1];
+    alarm(PATIENCE_S);
+    CHECK(inet_pton(AF_INET, argv[2], &end.address.sin_addr) == 1);
+    check_library(argv[4]);
+    if (strcmp(role, "server") == 0)
+        run_server(&end);
+    else
+        run_client(&end);
+    return 0;
+}
