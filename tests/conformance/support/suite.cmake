@@ -80,3 +80,18 @@ function(conformance_table)
   conformance_test(table ${Python3_EXECUTABLE} ${suite_support}/check_table.py ${suite_page}
                    $<TARGET_FILE_DIR:conformance_${suite_name}_abi> ${CMAKE_CURRENT_SOURCE_DIR}/documented.txt)
 endfunction()
+
+# conformance_oracle(OPTIONS...): on the RDMA devices of the guest of tests/vm, each program beside one that is linked
+# with the stock library; oracle.txt of the suite tells where they differ.
+function(conformance_oracle)
+  if(NOT (PROJECT_NAME STREQUAL Viaduct AND VIADUCT_VERBS AND CMAKE_BUILD_TYPE STREQUAL Release))
+    return()
+  endif()
+  include(ExternalProject)
+  ExternalProject_Add(conformance_${suite_name}_stock SOURCE_DIR ${CMAKE_CURRENT_SOURCE_DIR} BINARY_DIR stock
+                      CMAKE_ARGS -DCMAKE_BUILD_TYPE=Release BUILD_ALWAYS ON INSTALL_COMMAND ""
+                      LOG_CONFIGURE ON LOG_BUILD ON LOG_OUTPUT_ON_FAILURE ON)
+  add_test(NAME oracle.${suite_name} COMMAND ${Python3_EXECUTABLE} ${suite_support}/oracle.py
+           ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/stock ${CMAKE_CURRENT_BINARY_DIR} ${ARGN})
+  set_tests_properties(oracle.${suite_name} PROPERTIES LABELS oracle TIMEOUT 600 SKIP_RETURN_CODE 77 PROCESSORS 2)
+endfunction()

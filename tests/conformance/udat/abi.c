@@ -3,6 +3,8 @@
  * this program exists is the test. abi_test.py compares whole headers with those of stock libdapl where it is
  * installed.
  */
+#include <netinet/in.h> /* the stock extension header takes it for granted */
+
 #include "conformance.h"
 
 #include <netinet/in.h>
