@@ -61,7 +61,7 @@ using PostRdma = decltype(dat2::dat2_ep_post_rdma_write);
 
 DAT_RETURN post_rdma(PostRdma* post, DAT_EP_HANDLE ep, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* local_iov,
                      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer, DAT_COMPLETION_FLAGS flags) noexcept {
-    if (remote_buffer == nullptr) return pass(post, ep, num_segments, nullptr, cookie, nullptr, flags);
+    if (remote_buffer == nullptr) return bad_argument(5);
     const auto remote = triplet_in_2(*remote_buffer);
     return with_segments(num_segments, local_iov, post_arguments, [&](dat2::DAT_LMR_TRIPLET* local) {
         return pass(post, ep, num_segments, local, cookie, &remote, flags);
@@ -87,15 +87,16 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HA
 
 DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
     if ((mask & ~DAT_EP_FIELD_ALL) != 0) return bad_argument(2);
+    if (param == nullptr) return bad_argument(3);
     dat2::DAT_EP_PARAM translated{};
-    const DAT_RETURN result = pass(dat2::dat2_ep_query, ep, mask_in_2(mask), param != nullptr ? &translated : nullptr);
+    const DAT_RETURN result = pass(dat2::dat2_ep_query, ep, mask_in_2(mask), &translated);
     if (result == DAT_SUCCESS) *param = param_of(translated);
     return result;
 }
 
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
     if ((mask & ~DAT_EP_FIELD_ALL) != 0) return bad_argument(2);
-    if (param == nullptr) return pass(dat2::dat2_ep_modify, ep, mask_in_2(mask), nullptr);
+    if (param == nullptr) return bad_argument(3);
     constexpr DAT_EP_PARAM_MASK lengths = DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE | DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE;
     if ((mask & lengths) != 0 && !fits(param->ep_attr)) return bad_argument(3);
     const auto translated = param_in_2(*param);
@@ -143,12 +144,15 @@ DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT num_segments, DAT_LMR
 }
 
 DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
-    const DAT_RETURN result = pass(dat2::dat2_srq_query, srq, mask, param);
-    if (result == DAT_SUCCESS && (mask & DAT_SRQ_FIELD_SRQ_STATE) != 0) {
-        const bool operational = same<dat2::DAT_SRQ_STATE>(param->srq_state) == dat2::DAT_SRQ_STATE_OPERATIONAL;
-        param->srq_state = operational ? DAT_SRQ_STATE_OPERATIONAL : DAT_SRQ_STATE_ERROR;
-    }
-    return result;
+    if (param == nullptr) return bad_argument(3);
+    dat2::DAT_SRQ_PARAM from{};
+    const DAT_RETURN result = pass(dat2::dat2_srq_query, srq, mask, &from);
+    if (result != DAT_SUCCESS) return result;
+    DAT_SRQ_PARAM& to = *param;
+    SRQ_PARAM_MEMBERS(COPY)
+    const bool operational = from.srq_state == dat2::DAT_SRQ_STATE_OPERATIONAL;
+    to.srq_state = operational ? DAT_SRQ_STATE_OPERATIONAL : DAT_SRQ_STATE_ERROR;
+    return DAT_SUCCESS;
 }
 
 DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr) { return pass(dat2::dat2_cr_reject, cr, 0, nullptr); }

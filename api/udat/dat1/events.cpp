@@ -36,22 +36,23 @@ void tell(DAT_EVENT& to, const dat2::DAT_EVENT& from) noexcept {
 
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
                         DAT_COUNT* nmore) {
+    if (event == nullptr) return bad_argument(4);
     dat2::DAT_EVENT found;
-    const DAT_RETURN result =
-        pass(dat2::dat2_evd_wait, evd, timeout, threshold, event != nullptr ? &found : nullptr, nmore);
+    const DAT_RETURN result = pass(dat2::dat2_evd_wait, evd, timeout, threshold, &found, nmore);
     if (result == DAT_SUCCESS) tell(*event, found);
     return result;
 }
 
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
+    if (event == nullptr) return bad_argument(2);
     dat2::DAT_EVENT found;
-    const DAT_RETURN result = pass(dat2::dat2_evd_dequeue, evd, event != nullptr ? &found : nullptr);
+    const DAT_RETURN result = pass(dat2::dat2_evd_dequeue, evd, &found);
     if (result == DAT_SUCCESS) tell(*event, found);
     return result;
 }
 
 DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
-    if (event == nullptr) return pass(dat2::dat2_evd_post_se, evd, nullptr);
+    if (event == nullptr) return bad_argument(2);
     const DAT_EVENT& from = *event;
     dat2::DAT_EVENT to{};
     COPY(event_number)
@@ -62,9 +63,9 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
 
 DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
     if ((mask & ~DAT_CNO_FIELD_ALL) != 0) return bad_argument(2);
+    if (param == nullptr) return bad_argument(3);
     dat2::DAT_CNO_PARAM found{};
-    const DAT_RETURN result =
-        pass(dat2::dat2_cno_query, cno, dat2::DAT_CNO_FIELD_ALL, param != nullptr ? &found : nullptr);
+    const DAT_RETURN result = pass(dat2::dat2_cno_query, cno, dat2::DAT_CNO_FIELD_ALL, &found);
     if (result != DAT_SUCCESS) return result;
     const bool has_agent = found.proxy_type == dat2::DAT_PROXY_TYPE_AGENT;
     param->ia_handle = found.ia_handle;

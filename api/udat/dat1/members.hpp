@@ -44,3 +44,7 @@
 
 #define RMR_PARAM_MEMBERS(_) \
     _(ia_handle) _(pz_handle) _(mem_priv) _(rmr_context)
+
+#define SRQ_PARAM_MEMBERS(_) \
+    _(ia_handle) _(pz_handle) _(max_recv_dtos) _(max_recv_iov) _(low_watermark) \
+    _(available_dto_count) _(outstanding_dto_count)

@@ -70,8 +70,9 @@ DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr) {
 DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
     if ((mask & ~DAT_LMR_FIELD_ALL) != 0) return bad_argument(2);
     const auto mask_in_2 = static_cast<dat2::DAT_LMR_PARAM_MASK>(with_gap(mask, DAT_LMR_FIELD_LMR_CONTEXT, 1));
+    if (param == nullptr) return bad_argument(3);
     dat2::DAT_LMR_PARAM from{};
-    const DAT_RETURN result = pass(dat2::dat2_lmr_query, lmr, mask_in_2, param != nullptr ? &from : nullptr);
+    const DAT_RETURN result = pass(dat2::dat2_lmr_query, lmr, mask_in_2, &from);
     if (result != DAT_SUCCESS) return result;
     DAT_LMR_PARAM& to = *param;
     LMR_PARAM_MEMBERS(COPY)
@@ -92,8 +93,9 @@ DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segm
 
 DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
     if ((mask & ~DAT_RMR_FIELD_ALL) != 0) return bad_argument(2);
+    if (param == nullptr) return bad_argument(3);
     dat2::DAT_RMR_PARAM from{};
-    const DAT_RETURN result = pass(dat2::dat2_rmr_query, rmr, mask, param != nullptr ? &from : nullptr);
+    const DAT_RETURN result = pass(dat2::dat2_rmr_query, rmr, mask, &from);
     if (result != DAT_SUCCESS) return result;
     DAT_RMR_PARAM& to = *param;
     RMR_PARAM_MEMBERS(COPY)

@@ -37,14 +37,15 @@ DAT_RETURN pass(dat2::DAT_RETURN (*call)(To...), auto... arguments) noexcept {
 
 template <class To, class From>
 void copy_member(To& to, const From& from) noexcept {
-    if constexpr (std::is_array_v<To>) {
-        static_assert(sizeof(To) == sizeof(From));
-        // The matrix of streams is const in the consumer's structure, which is there to be filled.
-        std::memcpy(const_cast<void*>(static_cast<const void*>(&to)), &from, sizeof to);
-    } else if constexpr (std::is_integral_v<To>) {
+    if constexpr (std::is_integral_v<To>) {
         to = static_cast<To>(from);
-    } else {
+    } else if constexpr (std::is_pointer_v<To>) {
         to = same<To>(from);
+    } else {
+        static_assert(sizeof(To) == sizeof(From));
+        // Byte by byte, since a program may have put anything into an enumeration; and some of the consumer's members
+        // are const although its structure is there to be filled.
+        std::memcpy(const_cast<void*>(static_cast<const void*>(&to)), &from, sizeof to);
     }
 }
 

@@ -146,6 +146,7 @@ TEST(ep_query) {
     CHECK_EQ(fake()->arguments[1], 0x7FFFFFFB); /* all but the communicator */
     FAILS(ep_query, dat_ep_query(OBJECT, DAT_EP_FIELD_ALL, &param));
     CHECK_SUB(dat_ep_query(OBJECT, DAT_EP_FIELD_SRQ_HANDLE << 1, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(dat_ep_query(OBJECT, DAT_EP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
 TEST(ep_modify) {
@@ -161,6 +162,7 @@ TEST(ep_modify) {
     CHECK_SUB(dat_ep_modify(OBJECT, DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, &given), DAT_INVALID_PARAMETER,
               DAT_INVALID_ARG3);
     CHECK_SUB(dat_ep_modify(OBJECT, 0x80000000, &given), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(dat_ep_modify(OBJECT, DAT_EP_FIELD_PZ_HANDLE, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
 TEST(ep_get_status) {
@@ -191,6 +193,7 @@ TEST(srq_query) {
     CHECK_OK(dat_srq_query(OBJECT, DAT_SRQ_FIELD_ALL, &found));
     CHECK_EQ(found.srq_state, DAT_SRQ_STATE_ERROR);
     FAILS(srq_query, dat_srq_query(OBJECT, DAT_SRQ_FIELD_ALL, &found));
+    CHECK_SUB(dat_srq_query(OBJECT, DAT_SRQ_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
 /* ---- Memory and notification ------------------------------------------------------------------------------------- */
@@ -207,6 +210,7 @@ TEST(lmr_query) {
     CHECK_EQ((uint32_t)fake()->arguments[1], 0x80);
     FAILS(lmr_query, dat_lmr_query(OBJECT, DAT_LMR_FIELD_ALL, &found));
     CHECK_SUB(dat_lmr_query(OBJECT, 0x400, &found), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(dat_lmr_query(OBJECT, DAT_LMR_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
 TEST(rmr_query) {
@@ -219,6 +223,7 @@ TEST(rmr_query) {
     CHECK_EQ((uint32_t)fake()->arguments[1], 0x1F);
     FAILS(rmr_query, dat_rmr_query(OBJECT, DAT_RMR_FIELD_ALL, &found));
     CHECK_SUB(dat_rmr_query(OBJECT, 0x20, &found), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(dat_rmr_query(OBJECT, DAT_RMR_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
 TEST(cno_query) {
@@ -235,4 +240,5 @@ TEST(cno_query) {
     CHECK(found.agent.instance_data == NULL && found.agent.proxy_agent_func == NULL);
     FAILS(cno_query, dat_cno_query(OBJECT, DAT_CNO_FIELD_ALL, &found));
     CHECK_SUB(dat_cno_query(OBJECT, 0x4, &found), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(dat_cno_query(OBJECT, DAT_CNO_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }

@@ -59,7 +59,8 @@ TEST(ep_post_rdma_write) {
            WORD(OBJECT), 1);
     CHECK_EQ(fake()->arguments[3], cookie.as_64);
     CHECK_EQ((uint32_t)fake()->arguments[5], DAT_COMPLETION_BARRIER_FENCE_FLAG);
-    FAILS(ep_post_rdma_write, dat_ep_post_rdma_write(OBJECT, 1, segments, cookie, NULL, DAT_COMPLETION_DEFAULT_FLAG));
+    CHECK_SUB(dat_ep_post_rdma_write(OBJECT, 1, segments, cookie, NULL, DAT_COMPLETION_DEFAULT_FLAG),
+              DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 }
 
 TEST(ep_post_rdma_read) {
@@ -70,7 +71,8 @@ TEST(ep_post_rdma_read) {
            1);
     CHECK_EQ(fake()->arguments[3], cookie.as_64);
     CHECK_EQ((uint32_t)fake()->arguments[5], DAT_COMPLETION_BARRIER_FENCE_FLAG);
-    FAILS(ep_post_rdma_read, dat_ep_post_rdma_read(OBJECT, 1, segments, cookie, NULL, DAT_COMPLETION_DEFAULT_FLAG));
+    CHECK_SUB(dat_ep_post_rdma_read(OBJECT, 1, segments, cookie, NULL, DAT_COMPLETION_DEFAULT_FLAG),
+              DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 }
 
 static void check_bad_segments(DAT_COUNT count, DAT_LMR_TRIPLET *iov, DAT_RETURN_SUBTYPE argument) {
