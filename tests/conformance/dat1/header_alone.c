@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The headers of DAT 1.2 compile alone, twice, as C11 and as C++17; and a program that uses the macros of
- * <dat/udat_redirection.h>.
+ * HEADER compiles alone, twice, as C11 and as C++17; and beside it a program that uses the macros of
+ * <dat/udat_redirection.h>, as providers and some programs did.
  */
-#include <dat/udat.h>
+#include HEADER
 
 /* the second time it must add nothing */
-#include <dat/udat.h>
+#include HEADER
 
-#include <dat/dat_platform_specific.h>
 #include <dat/dat_registry.h>
-#include <dat/dat_vendor_specific.h>
 
 extern DAT_EP_POST_SEND_FUNC use_of_the_header;
 DAT_EP_POST_SEND_FUNC use_of_the_header = DAT_EP_POST_SEND;
