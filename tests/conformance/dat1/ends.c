@@ -25,19 +25,23 @@ DAT_EVD_HANDLE new_evd(DAT_IA_HANDLE ia, DAT_EVD_FLAGS flags) {
     return evd;
 }
 
+DAT_EP_ATTR ep_attributes(void) {
+    return (DAT_EP_ATTR){.service_type = DAT_SERVICE_TYPE_RC,
+                         .max_message_size = AREA,
+                         .max_rdma_size = AREA,
+                         .max_recv_dtos = DTOS,
+                         .max_request_dtos = DTOS,
+                         .max_recv_iov = 2,
+                         .max_request_iov = 2,
+                         .max_rdma_read_in = 2,
+                         .max_rdma_read_out = 2,
+                         .srq_soft_hw = DAT_HW_DEFAULT,
+                         .max_rdma_read_iov = 1,
+                         .max_rdma_write_iov = 2};
+}
+
 static void open_end(const Ends *ends, End *end) {
-    DAT_EP_ATTR attributes = {.service_type = DAT_SERVICE_TYPE_RC,
-                              .max_message_size = AREA,
-                              .max_rdma_size = AREA,
-                              .max_recv_dtos = DTOS,
-                              .max_request_dtos = DTOS,
-                              .max_recv_iov = 2,
-                              .max_request_iov = 2,
-                              .max_rdma_read_in = 2,
-                              .max_rdma_read_out = 2,
-                              .srq_soft_hw = DAT_HW_DEFAULT,
-                              .max_rdma_read_iov = 1,
-                              .max_rdma_write_iov = 2};
+    const DAT_EP_ATTR attributes = ep_attributes();
     end->dto_evd = new_evd(ends->ia, (DAT_EVD_FLAGS)(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG));
     end->connect_evd = new_evd(ends->ia, DAT_EVD_CONNECTION_FLAG);
     CHECK_OK(dat_ep_create(ends->ia, ends->pz, end->dto_evd, end->dto_evd, end->connect_evd, &attributes, &end->ep));

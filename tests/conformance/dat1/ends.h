@@ -35,6 +35,9 @@ DAT_NAME_PTR test_ia(void);
 DAT_IA_HANDLE open_ia(DAT_EVD_HANDLE *async_evd);
 DAT_EVD_HANDLE new_evd(DAT_IA_HANDLE ia, DAT_EVD_FLAGS flags);
 
+/* What the endpoints are made with. */
+DAT_EP_ATTR ep_attributes(void);
+
 /* Everything, with the service point and memory that peers may read and write; not connected yet. */
 Ends *open_ends(void);
 

@@ -228,6 +228,7 @@ TEST(cno_agent) {
 
 TEST(srq) {
     Ends *ends = open_ends();
+    const DAT_EP_ATTR of_ep = ep_attributes();
     DAT_SRQ_ATTR attributes = {.max_recv_dtos = DTOS, .max_recv_iov = 2, .low_watermark = DAT_SRQ_LW_DEFAULT};
     DAT_LMR_TRIPLET buffer = piece(ends, 0, AREA);
     DAT_SRQ_PARAM param;
@@ -241,7 +242,7 @@ TEST(srq) {
     CHECK(param.max_recv_dtos >= DTOS);
     CHECK_OK(dat_srq_post_recv(srq, 1, &buffer, cookie_of(1)));
     CHECK_OK(dat_ep_create_with_srq(ends->ia, ends->pz, ends->client.dto_evd, ends->client.dto_evd,
-                                    ends->client.connect_evd, srq, NULL, &ep));
+                                    ends->client.connect_evd, srq, &of_ep, &ep));
     CHECK_RC(dat_srq_free(srq), DAT_INVALID_STATE);
     CHECK_OK(dat_ep_free(ep));
     CHECK_OK(dat_srq_free(srq));
