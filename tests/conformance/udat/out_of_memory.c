@@ -174,6 +174,7 @@ TEST(lmr_create) {
 
 TEST(rmr_create) {
     open_zone();
+    CHECK_OK(dat_rmr_free(new_rmr(pz)));
     allocates((Sweep){.call = make_rmr, .undo = unmake_rmr});
     close_zone();
 }
