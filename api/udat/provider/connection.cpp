@@ -17,7 +17,8 @@ void Ep::tell(DAT_EVENT_NUMBER number) noexcept {
     event.event_number = number;
     auto& data = event.event_data.connect_event_data;
     data.ep_handle = handle();
-    data.private_data_size = private_data_size_;
+    const bool answer = number == DAT_CONNECTION_EVENT_ESTABLISHED || number == DAT_CONNECTION_EVENT_PEER_REJECTED;
+    data.private_data_size = answer ? private_data_size_.load() : 0;
     data.private_data = data.private_data_size == 0 ? nullptr : private_data_.data();
     if (connect_evd_) connect_evd_->post(event);
 }
@@ -129,39 +130,27 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
 
 // ---- The end ------------------------------------------------------------------------------------------------------
 
-void Ep::end_connection() noexcept {
-    endpoint_->disconnect();
-    endpoint_->fail();  // what is posted from now on is flushed
-    const std::lock_guard lock(events_lock_);
-    private_data_size_ = 0;
-    tell_end(DAT_CONNECTION_EVENT_DISCONNECTED);
-}
-
-DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) {
-    const bool graceful = flags == DAT_CLOSE_GRACEFUL_FLAG;
+DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
+    counters.add(DCNT_EP_DISCONNECT);
     switch (state()) {
         case EndpointState::Disconnected: return success;
         case EndpointState::Unconnected:
         case EndpointState::Reserved:
         case EndpointState::TentativePending: return wrong_state();
         case EndpointState::DisconnectPending:
-            if (graceful) return success;
+            if (flags == DAT_CLOSE_GRACEFUL_FLAG) return success;
             break;
         case EndpointState::Connected:
-            if (!graceful || !requests_outstanding()) break;
-            draining_ = true;
-            drain_.start([this] {
-                if (endpoint_->state() != EndpointState::Connected) return true;
-                if (requests_outstanding()) return false;
-                end_connection();
-                return true;
-            });
-            return success;
+            // Once what was posted is done, an event tells the end.
+            if (flags == DAT_CLOSE_GRACEFUL_FLAG && endpoint_->drain_and_disconnect().ok()) return success;
+            break;
         case EndpointState::PassivePending:
         case EndpointState::ActivePending: break;
     }
-    drain_.stop();
-    end_connection();
+    endpoint_->disconnect();
+    endpoint_->fail();  // what is posted from now on is flushed
+    const std::lock_guard lock(events_lock_);
+    tell_end(DAT_CONNECTION_EVENT_DISCONNECTED);
     return success;
 }
 
@@ -244,7 +233,7 @@ DAT_RETURN calls::ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return invalid_parameter(DAT_INVALID_ARG2);
-    return guarded([&] { return endpoint->disconnect(flags); });
+    return endpoint->disconnect(flags);
 }
 
 }  // namespace viaduct::dat

@@ -174,8 +174,6 @@ DAT_RETURN Ep::reset() noexcept {
     const EndpointState present = state();
     if (present != EndpointState::Unconnected && present != EndpointState::Disconnected) return wrong_state();
     if (present == EndpointState::Unconnected) return success;  // receives stay posted
-    drain_.stop();
-    draining_ = false;
     endpoint_->disconnect();
     unconnected_as_ = EndpointState::Unconnected;
     private_data_size_ = 0;

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <optional>
 
-#include "api/udat/provider/drain.hpp"
 #include "api/udat/provider/evd.hpp"
 #include "api/udat/provider/object.hpp"
 #include "api/udat/provider/pz.hpp"
@@ -47,8 +46,6 @@ public:
 
     EndpointState state() const noexcept {
         const EndpointState state = endpoint_ == nullptr ? EndpointState::Unconnected : endpoint_->state();
-        if (state == EndpointState::Connected && draining_.load(std::memory_order_acquire))
-            return EndpointState::DisconnectPending;
         return state == EndpointState::Unconnected ? unconnected_as_.load(std::memory_order_acquire) : state;
     }
     DAT_EP_STATE dat_state() const noexcept;
@@ -75,8 +72,7 @@ public:
     };
     DAT_RETURN connect(const Request& request);
     DAT_RETURN accept(Cr& cr, const PrivateData& private_data);
-    /// Gracefully: where requests are outstanding the end is only begun. Throws std::system_error.
-    DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags);
+    DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags) noexcept;
 
     /// To whom the endpoint is connected. Meaningful in the state Connected.
     const Request& remote() const noexcept { return remote_; }
@@ -111,8 +107,6 @@ private:
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void tell(DAT_EVENT_NUMBER number) noexcept;
     void tell_end(DAT_EVENT_NUMBER number) noexcept;
-    void end_connection() noexcept;
-    bool requests_outstanding() noexcept;
 
     Use<Pz> pz_;
     Use<Evd> recv_evd_;
@@ -127,9 +121,6 @@ private:
     /// attempt to connect that failed.
     std::atomic<EndpointState> unconnected_as_{EndpointState::Unconnected};
 
-    /// Connected, but only until the requests that are outstanding are done.
-    std::atomic<bool> draining_{false};
-
     Request remote_;
     sockaddr_storage remote_address_{};
     std::array<std::uint8_t, PrivateData::capacity> private_data_{};  // of the peer's answer; the consumer sees it
@@ -143,8 +134,7 @@ private:
 
     std::shared_ptr<CompletionQueue> own_recv_queue_;  // where the consumer does not want completions
     std::shared_ptr<CompletionQueue> own_request_queue_;
-    std::unique_ptr<Endpoint> endpoint_;  // its observer and queues outlive it
-    Drain drain_;                         // last: it uses the others
+    std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it
 };
 
 }  // namespace viaduct::dat

@@ -149,11 +149,6 @@ std::size_t Evd::collect() noexcept {
     return count_.load(std::memory_order_acquire);
 }
 
-void Evd::gather() noexcept {
-    const std::lock_guard taking(taking_);
-    (void)collect();
-}
-
 /// Takes the oldest event where at least `threshold` wait, and counts the others.
 bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
     const std::lock_guard taking(taking_);

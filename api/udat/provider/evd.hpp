@@ -70,9 +70,6 @@ public:
     /// As post(), but a full queue is the caller's to report.
     bool try_post(const DAT_EVENT& event) noexcept;
 
-    /// Moves completions to the events, as far as there is room, so that their queue knows what is still outstanding.
-    void gather() noexcept;
-
     /// A completion found no room.
     void report_overflow() noexcept;
 

@@ -61,7 +61,7 @@ DAT_RETURN Ep::check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argume
 DAT_RETURN Ep::check_posting() noexcept {
     if (endpoint_ == nullptr) return wrong_state();
     if (endpoint_->state() == EndpointState::Connected) [[likely]]
-        return draining_.load(std::memory_order_relaxed) ? wrong_state() : success;
+        return success;
     settle();
     return endpoint_->state() == EndpointState::Disconnected ? success : wrong_state();
 }
@@ -136,15 +136,6 @@ DAT_RETURN Ep::bind(MemoryWindow& window, backend::BindRequest request, DAT_COMP
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     discard(own_request_queue_);
     return to_return(endpoint_->bind(window, request));
-}
-
-/// Completions that nobody has taken yet would count as outstanding.
-bool Ep::requests_outstanding() noexcept {
-    if (request_evd_)
-        request_evd_->gather();
-    else
-        discard(own_request_queue_);
-    return !idle(QueueKind::Send);
 }
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
