@@ -120,7 +120,7 @@ TEST(ep_disconnect__comes_after_completions_on_one_evd) {
     Side *probe = new_side(NULL);
     probe->ia = open_ia(NULL);
     if (!provider_attributes(probe->ia).evd_stream_merging_supported[2][3]) skip("DTO and connection events apart");
-    const Pair pair = connected_pair((Options){.one_evd = true});
+    const Pair pair = connected_pair_here((Options){.one_evd = true});
     for (DAT_UINT64 i = 0; i < 4; ++i) {
         CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = i}));
         CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = 64, .cookie = i}));
