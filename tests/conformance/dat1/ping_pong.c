@@ -8,6 +8,7 @@
  * told the other where its memory is by the private data of the connection.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <dat/udat.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -197,12 +198,18 @@ static void remember_peer(DAT_PVOID data, DAT_COUNT size) {
     memcpy(&there, data, sizeof there);
 }
 
+static void tell_address(void) {
+    DAT_IA_ATTR attributes;
+    CALL(dat_ia_query(ia, &async_evd, DAT_IA_FIELD_IA_ADDRESS_PTR, &attributes, DAT_PROVIDER_FIELD_NONE, NULL));
+    printf("listening at %s\n", inet_ntoa(((struct sockaddr_in *)attributes.ia_address_ptr)->sin_addr));
+    fflush(stdout);
+}
+
 static void serve(void) {
     DAT_EVENT event;
     DAT_CR_PARAM request;
     CALL(dat_psp_create(ia, qualifier, cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
-    printf("listening\n");
-    fflush(stdout);
+    tell_address();
     event = wait_for(cr_evd, DAT_CONNECTION_REQUEST_EVENT);
     if (event.event_data.cr_arrival_event_data.sp_handle.psp_handle != psp) give_up("another service point", 0);
     CALL(dat_cr_query(event.event_data.cr_arrival_event_data.cr_handle, DAT_CR_FIELD_ALL, &request));
