@@ -31,10 +31,10 @@ DAT_EP_PARAM param_of(const dat2::DAT_EP_PARAM& from) noexcept {
     return to;
 }
 
+/// Without the state, which no program can change.
 dat2::DAT_EP_PARAM param_in_2(const DAT_EP_PARAM& from) noexcept {
     dat2::DAT_EP_PARAM to{};
     EP_PARAM_MEMBERS(COPY)
-    to.ep_state = same<dat2::DAT_EP_STATE>(from.ep_state);
     to.ep_attr = attributes<dat2::DAT_EP_ATTR>(from.ep_attr);
     return to;
 }

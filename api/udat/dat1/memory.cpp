@@ -19,6 +19,11 @@ DAT_LMR_HANDLE Regions::find(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context) {
     return found != regions_.end() ? found->second : DAT_HANDLE_NULL;
 }
 
+void Regions::forget(DAT_IA_HANDLE ia) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(regions_, [ia](const auto& entry) { return entry.first.first == ia; });
+}
+
 Regions& regions() {
     static Regions& all = *new Regions;
     return all;

@@ -27,14 +27,8 @@ public:
         return result;
     }
 
-    /// Closes an adapter in the same way, with all regions that it still has.
-    template <class Close>
-    DAT_RETURN remove_all(DAT_IA_HANDLE ia, Close&& close) {
-        const std::lock_guard lock(mutex_);
-        const DAT_RETURN result = close();
-        if (result == DAT_SUCCESS) std::erase_if(regions_, [ia](const auto& entry) { return entry.first.first == ia; });
-        return result;
-    }
+    /// What an adapter that is closed has left.
+    void forget(DAT_IA_HANDLE ia);
 
 private:
     std::mutex mutex_;

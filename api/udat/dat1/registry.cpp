@@ -58,7 +58,9 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen
 }
 
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
-    return regions().remove_all(ia, [&] { return pass(dat2::dat2_ia_close, ia, flags); });
+    const DAT_RETURN result = pass(dat2::dat2_ia_close, ia, flags);
+    if (result == DAT_SUCCESS) regions().forget(ia);
+    return result;
 }
 
 DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR* ia_attr,
