@@ -304,7 +304,7 @@ void Endpoint::on_response(const ManagerEvent& event) noexcept try {
 }
 
 void Endpoint::on_refusal(const ManagerEvent& event) noexcept {
-    const Greeting greeting = decode(event.private_data);
+    const Greeting greeting = decode_refusal(event.private_data);
     const bool no_port = event.type == RDMA_CM_EVENT_REJECTED && event.status == no_such_service;
     const bool answered = event.type == RDMA_CM_EVENT_REJECTED && event.status == consumer_refused;
     // Whoever refuses a framed request says so in a frame; a process that ends with the request says nothing.

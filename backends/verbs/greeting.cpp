@@ -10,6 +10,9 @@ namespace {
 constexpr std::array<std::uint8_t, 3> magic{0xF1, 0x56, 0x44};
 constexpr std::uint8_t version = 1;
 
+/// DAT 2.0, of version 2.0 of a provider. Stock librpma refuses without.
+constexpr std::array<std::uint8_t, 4> bare_refusal{2, 0, 2, 0};
+
 /// Reliability in the lowest two bits, then one bit each.
 constexpr std::uint8_t breaks_bit = 4;
 constexpr std::uint8_t silent_bit = 8;
@@ -106,7 +109,9 @@ std::optional<EncodedGreeting> EncodedGreeting::encode(const Greeting& greeting)
     const auto service = greeting.local_service.span();
     const std::size_t capacity = asks(greeting.kind) ? request_capacity : answer_capacity;
     if (!greeting.framed) {
-        if (data.size() > capacity) return std::nullopt;
+        const bool refuses = greeting.kind == Greeting::Kind::Reject;
+        if (data.size() + (refuses ? bare_refusal.size() : 0) > capacity) return std::nullopt;
+        if (refuses) encoded.append(bare_refusal);
         encoded.append(data);
         return encoded;
     }
@@ -136,6 +141,12 @@ Greeting decode(std::span<const std::uint8_t> bytes) noexcept {
     greeting.local_service = Service(bytes.subspan(header_size, bytes[5]));
     greeting.private_data = PrivateData(bytes.subspan(header_size + bytes[5], bytes[18]));
     return greeting;
+}
+
+Greeting decode_refusal(std::span<const std::uint8_t> bytes) noexcept {
+    const std::size_t told = bare_refusal.size();
+    const bool bare = bytes.size() >= told && std::ranges::equal(bytes.first(told), bare_refusal);
+    return decode(bare ? bytes.subspan(told) : bytes);
 }
 
 }  // namespace viaduct::verbs

@@ -10,7 +10,8 @@
 //    5  1  n                                             m  the consumer's data
 //    6  4  maximum transfer size
 //
-// A request has room for 56 bytes in all.
+// A request has room for 56 bytes in all. Only a bare refusal has four bytes before the data: a version, by which DAT
+// providers know it from those that the kernel sends for a process that ends.
 #pragma once
 
 #include <array>
@@ -85,5 +86,8 @@ private:
 /// Bytes that are no header are a consumer's data. InfiniBand pads them with zeros up to what a message holds: framed
 /// ones say their length, of bare ones the padding is part.
 Greeting decode(std::span<const std::uint8_t> bytes) noexcept;
+
+/// The same of a refusal.
+Greeting decode_refusal(std::span<const std::uint8_t> bytes) noexcept;
 
 }  // namespace viaduct::verbs
