@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The InfiniBand extension: immediate data, atomics, and queries without opening.
+#include <arpa/inet.h>
+
 #include "api/udat/provider/counters.hpp"
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/ia.hpp"
@@ -13,10 +15,10 @@ DAT_RETURN write_with_immediate(Ep& ep, va_list arguments) noexcept {
     const auto* iov = va_arg(arguments, DAT_LMR_TRIPLET*);
     const auto cookie = va_arg(arguments, DAT_DTO_COOKIE);
     const auto* remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
-    const auto immediate = va_arg(arguments, DAT_UINT32);
+    const auto immediate = va_arg(arguments, DAT_UINT32);  // on the wire in the order of this host, as others have it
     const auto flags = static_cast<DAT_COMPLETION_FLAGS>(va_arg(arguments, int));  // promoted
     return ep.post_rdma(
-        {.context = cookie.as_64, .opcode = Opcode::RdmaWrite, .with_immediate = true, .immediate = immediate},
+        {.context = cookie.as_64, .opcode = Opcode::RdmaWrite, .with_immediate = true, .immediate = htonl(immediate)},
         segments, iov, remote, flags);
 }
 

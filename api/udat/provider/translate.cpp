@@ -62,7 +62,7 @@ void write_extension(const Completion& completion, DAT_EVENT& event) noexcept {
     static_assert(sizeof(data) <= sizeof(event.event_extension_data));
     data.type = to_extension(event.event_data.dto_completion_event_data.operation);
     data.status = static_cast<DAT_IB_STATUS>(event.event_data.dto_completion_event_data.status);
-    data.val.immed.data = completion.immediate;
+    data.val.immed.data = ntohl(completion.immediate);  // see write_with_immediate()
     event.event_number = static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT);
     std::memcpy(event.event_extension_data, &data, sizeof(data));
 }
