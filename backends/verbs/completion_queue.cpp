@@ -33,7 +33,6 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
     const auto size = static_cast<int>(std::min(init.capacity, first_size));
     queue->hardware_.reset(ibv_create_cq(device.nic().context(), size, queue.get(), channel, 0));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_cq");
-    queue->size_ = static_cast<std::uint32_t>(queue->hardware_->cqe);
     if (queue->channel_ != nullptr) queue->channel_->attach();
     return queue;
 }
@@ -101,15 +100,22 @@ Status CompletionQueue::grow(std::uint32_t places) noexcept {
     drain();
     notify();
     const std::uint32_t wanted = reserved_.load();
-    if (wanted <= size_) return {};
+    const auto size = static_cast<std::uint32_t>(hardware_->cqe);
     const std::uint32_t limit = device_.attributes().max_completions;
-    const std::uint32_t size = std::min(std::max(2 * size_.load(), wanted), limit);
-    if (wanted <= limit && ibv_resize_cq(hardware_.get(), static_cast<int>(size)) == 0) {
-        size_ = static_cast<std::uint32_t>(hardware_->cqe);
-        return {};
-    }
-    release(places);
-    return {Code::QueueFull, "completion queue of the device"};
+    const int next_size = static_cast<int>(std::min(std::max(2 * size, wanted), limit));
+    Status status;
+    if (wanted > size && (wanted > limit || ibv_resize_cq(hardware_.get(), next_size) != 0))
+        status = {Code::QueueFull, "completion queue of the device"};
+    else if (!kept_.reserve(wanted))
+        status = {Code::NoResources, "out of memory"};
+    count_places();
+    if (!status.ok()) release(places);
+    return status;
+}
+
+void CompletionQueue::count_places() noexcept {
+    const auto size = static_cast<std::size_t>(hardware_->cqe);
+    places_.store(static_cast<std::uint32_t>(std::min(size, kept_.room())), std::memory_order_relaxed);
 }
 
 std::size_t CompletionQueue::take_kept(std::span<Completion> out) noexcept {
@@ -119,8 +125,9 @@ std::size_t CompletionQueue::take_kept(std::span<Completion> out) noexcept {
         out[taken++] = entry.completion;
         if (entry.queue != nullptr) entry.queue->taken();
         if (entry.completion.code != CompletionCode::Success) --failures_;
-        kept_.pop_front();
+        kept_.pop();
     }
+    count_places();
     return taken;
 }
 
@@ -141,18 +148,24 @@ std::size_t CompletionQueue::fetch(std::span<Completion> out) noexcept {
     return taken;
 }
 
+/// Stops where there is no memory: the rest stays in its places.
 void CompletionQueue::drain() noexcept {
     std::array<ibv_wc, batch> results;
-    int count = 0;
-    while ((count = ibv_poll_cq(hardware_.get(), batch, results.data())) > 0)
+    while (kept_.reserve(1)) {
+        const auto room = static_cast<int>(std::min(batch, kept_.room()));
+        const int count = ibv_poll_cq(hardware_.get(), room, results.data());
         for (int i = 0; i < count; ++i)
             if (Entry entry; interpret(results[static_cast<std::size_t>(i)], entry.completion, entry.queue))
                 keep(entry);
+        if (count < room) break;
+    }
 }
 
+/// There is room.
 void CompletionQueue::keep(const Entry& entry) noexcept {
-    kept_.push_back(entry);
+    kept_.push(entry);
     if (entry.completion.code != CompletionCode::Success) ++failures_;
+    count_places();
 }
 
 /// Tells the completion and the queue whose place it takes, if any. False: the consumer is not to know.
@@ -168,7 +181,8 @@ bool CompletionQueue::interpret(const ibv_wc& result, Completion& completion, Wo
 }
 
 void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexcept {
-    if (kept_.size() >= capacity_) {
+    const std::size_t under_way = reserved_.load(std::memory_order_relaxed);
+    if (kept_.size() >= capacity_ || !kept_.reserve(under_way + 1)) {
         queue.taken();
         device_.report({.kind = AsyncEventKind::CompletionQueueOverrun,
                         .endpoint_context = completion.endpoint_context,
@@ -220,8 +234,9 @@ void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& sha
 
 void CompletionQueue::forget(const WorkQueue& queue) noexcept {
     const std::lock_guard lock(mutex_);
-    for (Entry& entry : kept_)
+    kept_.for_each([&](Entry& entry) {
         if (entry.queue == &queue) entry.queue = nullptr;
+    });
 }
 
 }  // namespace viaduct::verbs

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <unordered_map>
 
 #include "backends/verbs/channel.hpp"
+#include "backends/verbs/fifo.hpp"
 #include "backends/verbs/work_queue.hpp"
 
 namespace viaduct::verbs {
@@ -20,7 +20,8 @@ class WindowTable;
 /// Thread-safe: one lock, taken for each poll, after the mutex of a work queue and before that of a channel.
 ///
 /// The queue of the hardware never overruns: every request reserves a place in it first, and it grows as far as the
-/// device allows. The capacity that the consumer asked for bounds only what is completed without the hardware.
+/// device allows. There is memory for all that completes there, too, so that it can be taken over at any time. The
+/// capacity that the consumer asked for bounds only what is completed without the hardware.
 class CompletionQueue final : public backend::CompletionQueue {
 public:
     static Result<std::unique_ptr<CompletionQueue>> create(Device& device, const backend::CompletionQueueInit& init);
@@ -37,8 +38,9 @@ public:
     WindowTable& windows() const noexcept;
 
     /// Takes a place for the completion of a request; release() gives it back. QueueFull: the device has no more.
+    /// NoResources: there is no memory for more.
     Status reserve(std::uint32_t places = 1) noexcept {
-        if (reserved_.fetch_add(places, std::memory_order_relaxed) + places <= size_.load(std::memory_order_relaxed))
+        if (reserved_.fetch_add(places, std::memory_order_relaxed) + places <= places_.load(std::memory_order_relaxed))
             return {};
         return grow(places);
     }
@@ -83,6 +85,7 @@ private:
     Status grow(std::uint32_t places) noexcept;
     void drain() noexcept;
     void keep(const Entry& entry) noexcept;
+    void count_places() noexcept;
     void notify() noexcept;
     std::size_t take_kept(std::span<Completion> out) noexcept;
     std::size_t fetch(std::span<Completion> out) noexcept;
@@ -92,12 +95,12 @@ private:
     const std::uint64_t context_;
     Channel* const channel_;
     std::atomic<Armed> armed_{Armed::No};
-    std::atomic<std::uint32_t> size_{0};      // of the hardware's queue
-    std::atomic<std::uint32_t> reserved_{0};  // of it
+    std::atomic<std::uint32_t> places_{0};    // in the hardware's queue, as far as there is memory to take them over
+    std::atomic<std::uint32_t> reserved_{0};  // of those
     SpinLock mutex_;                          // guards what follows
     CompletionQueueOwner hardware_;
     std::uint32_t capacity_;
-    std::deque<Entry> kept_;
+    Fifo<Entry> kept_;
     std::size_t failures_ = 0;  // of those
     std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_;
     std::unordered_map<const SharedReceiveQueue*, Share> shares_;

@@ -189,9 +189,10 @@ void WorkQueue::flush() noexcept {
     const std::lock_guard lock(completions_.mutex());
     queue_pair_ = nullptr;
     link_ = nullptr;
-    for (; retired_ != posted_; retire_first()) {
+    while (retired_ != posted_) {
         const Slot& slot = ring_[retired_ & mask_];
         if (slot.operation == CompletedOperation::BindWindow) completions_.windows().finish(slot.window, false);
+        retire_first();  // what is added takes its place
         if (slot.is_marker) {
             taken();
             continue;
