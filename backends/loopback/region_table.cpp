@@ -82,16 +82,13 @@ void OwnRegionTable::remove(std::uint32_t key) noexcept {
 
 std::uint32_t OwnRegionTable::take_key() noexcept {
     if (used_ < wire::max_regions) return used_++ | key_step;
-    if (free_.empty()) return 0;
-    const std::uint32_t key = free_.front();
-    free_.pop_front();
-    return key;
+    return free_begin_ != free_end_ ? free_[free_begin_++ % wire::max_regions] : 0;
 }
 
 void OwnRegionTable::give_back(std::uint32_t key) noexcept {
     std::uint32_t next = key + key_step;
     if (next < key_step) next += key_step;  // 0 would make entry 0 look free
-    free_.push_back(next);
+    free_[free_end_++ % wire::max_regions] = next;
 }
 
 void OwnRegionTable::publish(std::uint32_t key, const Row& row) noexcept {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -162,7 +161,10 @@ private:
     UniqueFd memory_;
     Mapping mapping_;
     std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();  // guards what follows
-    std::deque<std::uint32_t> free_;  // keys to give out next, oldest first so that stale ones stay stale for long
+    // Keys to give out next, a ring of all that there can be; oldest first so that stale ones stay stale for long.
+    std::unique_ptr<std::uint32_t[]> free_ = std::make_unique_for_overwrite<std::uint32_t[]>(wire::max_regions);
+    std::uint32_t free_begin_ = 0;
+    std::uint32_t free_end_ = 0;
     std::uint32_t used_ = 0;
     std::unordered_map<std::uint32_t, BackingFile> files_;
     std::unordered_map<std::uint32_t, Window> windows_;
