@@ -42,7 +42,8 @@ bool is_readable(const void* address, std::uint64_t length) {
     return covered >= wanted + length;
 }
 
-/// Registers memory, without the right to write where that cannot be had: the pages are read-only.
+/// Registers memory, without the right to write where that cannot be had: the pages are read-only. Such memory has no
+/// windows, because the kernel wants to write to what may have them.
 Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t length, int& flags) {
     RegionOwner region(ibv_reg_mr(domain, address, length, flags));
     // Files on persistent memory cannot be pinned; devices that page on demand take them all the same, without windows.
@@ -52,7 +53,7 @@ Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t 
     const int error = errno;
     if (!is_readable(address, length)) return Status(Code::InvalidParameter, "memory that is not mapped", error);
     if (error != EFAULT) return Status::from_errno(error, "ibv_reg_mr");
-    flags &= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND;
+    flags &= IBV_ACCESS_REMOTE_READ;
     region.reset(ibv_reg_mr(domain, address, length, flags));
     if (region == nullptr) return Status::from_errno(errno, "ibv_reg_mr");
     return region;
