@@ -14,7 +14,7 @@
 namespace viaduct::verbs {
 namespace {
 
-constexpr SendRequest nothing;
+constexpr SendRequest nothing{};
 
 CompletedOperation operation_of(Opcode opcode) noexcept {
     switch (opcode) {
