@@ -106,7 +106,7 @@ def main():
         parser.add_argument(name, type=pathlib.Path)
     parser.add_argument("--conf", type=pathlib.Path)
     parser.add_argument("programs", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     if not os.path.isdir("/sys/class/infiniband") or not os.listdir("/sys/class/infiniband"):
         print("no RDMA device")
         return NO_DEVICE
