@@ -200,7 +200,7 @@ void Cno::close() noexcept {
         news_.set(true);
     }
     end_thread(agent_thread_);
-    while (waiters_ != 0) {
+    while (waiters_ != 0 || consumers_ != 0) {
         {
             const std::lock_guard lock(lock_);
             news_.set(true);

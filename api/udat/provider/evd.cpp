@@ -183,8 +183,8 @@ public:
     }
     ~Waiting() {
         if (!admitted_) return;
-        evd_.waiting_ = false;
         if (evd_.feeds_cno()) (void)evd_.take_notice();
+        evd_.waiting_ = false;  // from here on it may be gone
     }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;

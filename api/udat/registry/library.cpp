@@ -3,6 +3,10 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
+#include <string>
+#include <system_error>
+
 #include "core/log.hpp"
 
 namespace viaduct::dat {
@@ -13,10 +17,20 @@ Function function_of(void* library, const char* name) noexcept {
     return reinterpret_cast<Function>(dlsym(library, name));
 }
 
+/// A library that is named without a directory is looked for beside this one first, whatever path the program has.
+void* open_library(const std::string& name) {
+    Dl_info own{};
+    if (name.find('/') == std::string::npos && dladdr(reinterpret_cast<void*>(&open_library), &own) != 0) {
+        const auto beside = std::filesystem::path(own.dli_fname).parent_path() / name;
+        if (std::error_code error; std::filesystem::exists(beside, error)) return dlopen(beside.c_str(), RTLD_NOW);
+    }
+    return dlopen(name.c_str(), RTLD_NOW);
+}
+
 }  // namespace
 
 std::shared_ptr<Library> Library::load(const Entry& entry) {
-    void* const library = dlopen(entry.library.c_str(), RTLD_NOW);
+    void* const library = open_library(entry.library);
     if (library == nullptr) {
         log(LogLevel::Warning, "the provider of %s does not load: %s", entry.offer.ia_name.c_str(), dlerror());
         return nullptr;

@@ -239,7 +239,7 @@ TEST(fetch_and_add__from_two_processes) {
     begin(&task, there.client, add_many, NULL, 0);
     add_many(here.client, NULL);
     finish(&task);
-    CHECK_EQ(*(DAT_UINT64 *)(void *)(here.server->memory + RECV_AT), 400);
+    CHECK_EQ(__atomic_load_n((DAT_UINT64 *)(void *)(here.server->memory + RECV_AT), __ATOMIC_ACQUIRE), 400);
 }
 
 TEST(fetch_and_add__memory_without_the_privilege) {
