@@ -212,13 +212,12 @@ static void answer(End* end) {
     await_connection_event(end, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* The receives that are left come back flushed. */
+/* The receives that are left come back flushed, but with the stock library on Soft-RoCE not always. */
 static void part(End* end) {
-    for (int i = 0; i < RECEIVES; ++i) {
-        DAT_EVENT event = await(end->receive_evd);
-        CHECK_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
-    }
+    DAT_EVENT event;
     OK(dat_ep_free(end->ep));
+    while (dat_evd_dequeue(end->receive_evd, &event) == DAT_SUCCESS)
+        CHECK_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
     memset(end->memory, 0, MEMORY_BYTES);
 }
 
