@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that the pages point at things that exist, and that docs/thread-safety.md has a row for each call of vipl.h and
-librpma.h, there also by a pattern such as `rpma_log_*`."""
+"""Checks that the pages point at things that exist, and that docs/thread-safety.md has a row for each call of vipl.h,
+dat2/*.h and librpma.h, also by a pattern such as `rpma_log_*`."""
 
 import fnmatch
 import pathlib
@@ -28,18 +28,27 @@ def vipl_gaps(table: str) -> set[str]:
     return set(declared) ^ set(rows)
 
 
-def rpma_gaps(table: str) -> set[str]:
-    header = (ROOT / "api/rpma/include/librpma.h").read_text()
-    declared = set(re.findall(r"^(?:int|const char\*) (rpma_\w+)\(", header, re.MULTILINE))
-    cells = re.findall(r"^\| (`rpma_[^|]*)\|", table, re.MULTILINE)
-    patterns = re.findall(r"`(rpma_[\w*]+)`", " ".join(cells))
+def pattern_gaps(table: str, prefix: str, declared: set[str]) -> set[str]:
+    """Of rows that name several calls, also by patterns."""
+    cells = re.findall(rf"^\| (`{prefix}_[^|]*)\|", table, re.MULTILINE)
+    patterns = re.findall(rf"`({prefix}_[\w*]+)`", " ".join(cells))
     idle = {pattern for pattern in patterns if not fnmatch.filter(declared, pattern)}
     return idle | {name for name in declared if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)}
 
 
+def rpma_gaps(table: str) -> set[str]:
+    header = (ROOT / "api/rpma/include/librpma.h").read_text()
+    return pattern_gaps(table, "rpma", set(re.findall(r"^(?:int|const char\*) (rpma_\w+)\(", header, re.MULTILINE)))
+
+
+def dat_gaps(table: str) -> set[str]:
+    headers = "".join(header.read_text() for header in sorted((ROOT / "api/udat/include/dat2").glob("*.h")))
+    return pattern_gaps(table, "dat", set(re.findall(r"^DAT_RETURN DAT_API (dat_\w+)\(", headers, re.MULTILINE)))
+
+
 def thread_safety_gaps() -> list[str]:
     table = (ROOT / "docs/thread-safety.md").read_text()
-    gaps = vipl_gaps(table) | rpma_gaps(table)
+    gaps = vipl_gaps(table) | rpma_gaps(table) | dat_gaps(table)
     return [f"docs/thread-safety.md: rows and calls differ: {sorted(gaps)}"] if gaps else []
 
 
