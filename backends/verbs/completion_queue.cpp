@@ -33,6 +33,8 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
     const auto size = static_cast<int>(std::min(init.capacity, first_size));
     queue->hardware_.reset(ibv_create_cq(device.nic().context(), size, queue.get(), channel, 0));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_cq");
+    if (!queue->kept_.reserve(static_cast<std::size_t>(size))) return Status(Code::NoResources, "out of memory");
+    queue->count_places();
     if (queue->channel_ != nullptr) queue->channel_->attach();
     return queue;
 }
