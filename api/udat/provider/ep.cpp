@@ -38,6 +38,14 @@ Evd::Notification notification_of(DAT_COMPLETION_FLAGS flags) noexcept {
     return Evd::Notification::Threshold;
 }
 
+/// For an endpoint whose requests may ask that nobody is woken.
+std::unique_ptr<Tickets> tickets_for(Evd* evd, DAT_COMPLETION_FLAGS flags) {
+    if (evd == nullptr || (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) == 0) return nullptr;
+    auto tickets = std::make_unique<Tickets>();
+    evd->expect_tickets();
+    return tickets;
+}
+
 }  // namespace
 
 // ---- What it is made of -------------------------------------------------------------------------------------------
@@ -125,10 +133,14 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
         if (!endpoint.ok()) return to_return(endpoint.status(), DAT_RESOURCE_TEP);
         made = std::move(*endpoint);
     }
+    auto recv_tickets = tickets_for(parts.recv_evd, parts.attr.recv_completion_flags);
+    auto request_tickets = tickets_for(parts.request_evd, parts.attr.request_completion_flags);
     if (parts.recv_evd != nullptr) (void)parts.recv_evd->agree(notification_of(parts.attr.recv_completion_flags));
     if (parts.request_evd != nullptr)
         (void)parts.request_evd->agree(notification_of(parts.attr.request_completion_flags));
     endpoint_ = std::move(made);
+    recv_tickets_ = std::move(recv_tickets);
+    request_tickets_ = std::move(request_tickets);
     pz_ = Use<Pz>(parts.pz);
     recv_evd_ = Use<Evd>(parts.recv_evd);
     request_evd_ = Use<Evd>(parts.request_evd);
@@ -145,7 +157,9 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
         endpoint_ != nullptr && parts.pz == pz_.get() && parts.recv_evd == recv_evd_.get() &&
         parts.request_evd == request_evd_.get() && parts.srq == srq_.get() &&
         parts.attr.max_recv_dtos == attr_.max_recv_dtos && parts.attr.max_request_dtos == attr_.max_request_dtos &&
-        parts.attr.max_recv_iov == attr_.max_recv_iov && parts.attr.max_request_iov == attr_.max_request_iov;
+        parts.attr.max_recv_iov == attr_.max_recv_iov && parts.attr.max_request_iov == attr_.max_request_iov &&
+        parts.attr.recv_completion_flags == attr_.recv_completion_flags &&
+        parts.attr.request_completion_flags == attr_.request_completion_flags;
     if (!same_queues) {
         // What was posted would be lost.
         if (!idle(QueueKind::Receive)) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);

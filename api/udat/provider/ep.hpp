@@ -12,6 +12,7 @@
 #include "api/udat/provider/object.hpp"
 #include "api/udat/provider/pz.hpp"
 #include "api/udat/provider/srq.hpp"
+#include "api/udat/provider/tickets.hpp"
 #include "core/endpoint.hpp"
 
 namespace viaduct::dat {
@@ -93,6 +94,9 @@ public:
                             DAT_COMPLETION_FLAGS flags) noexcept;
     DAT_RETURN bind(MemoryWindow& window, backend::BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept;
 
+    /// Puts the cookie of its request into a completion. True: it is to wake nobody.
+    bool redeem_ticket(Completion& completion) noexcept;
+
     bool provider_made() const noexcept { return provider_made_; }
 
 private:
@@ -102,7 +106,7 @@ private:
     DAT_RETURN rebuild(const EpParts& parts);
     DAT_RETURN check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept;
     DAT_RETURN check_posting() noexcept;
-    DAT_RETURN hand_over(const SendRequest& request, std::uint64_t bytes) noexcept;
+    DAT_RETURN hand_over(SendRequest& request, std::uint64_t bytes, DAT_COMPLETION_FLAGS flags) noexcept;
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void tell(DAT_EVENT_NUMBER number) noexcept;
@@ -131,6 +135,9 @@ private:
     std::optional<DAT_EVENT_NUMBER> ended_meanwhile_;
     bool connected_ = false;  // and the consumer told so
     bool told_end_ = true;    // of the present connection
+
+    std::unique_ptr<Tickets> recv_tickets_;  // where completions may be such as wake nobody
+    std::unique_ptr<Tickets> request_tickets_;
 
     std::shared_ptr<CompletionQueue> own_recv_queue_;  // where the consumer does not want completions
     std::shared_ptr<CompletionQueue> own_request_queue_;

@@ -43,6 +43,12 @@ bool fails_connection(DAT_EVENT_NUMBER number) noexcept {
     }
 }
 
+/// Gives a completion the cookie of its request back. True: it is to wake nobody.
+bool redeem_ticket(Completion& completion) noexcept {
+    Ep* ep = resolve<Ep>(reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context));
+    return ep != nullptr && ep->redeem_ticket(completion);
+}
+
 }  // namespace
 
 Evd::Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
@@ -81,9 +87,9 @@ bool Evd::agree(Notification wanted) noexcept {
 bool Evd::try_post(const DAT_EVENT& event) noexcept {
     const std::lock_guard lock(lock_);
     if (events_.full()) return false;
-    DAT_EVENT& slot = events_.push();
-    slot = event;
-    slot.evd_handle = handle();
+    DAT_EVENT posted = event;
+    posted.evd_handle = handle();
+    events_.push(posted, false);
     count_.store(events_.size(), std::memory_order_release);
     news_.set(true);
     if (cno_ && notifies()) cno_->trigger(handle());
@@ -100,10 +106,11 @@ void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW,
 
 // ---- Events go ----------------------------------------------------------------------------------------------------
 
-bool Evd::take_completion(DAT_EVENT& event) noexcept {
+bool Evd::take_completion(DAT_EVENT& event, bool& quiet) noexcept {
     if (completions_ == nullptr) return false;
     Completion completion;
     while (completions_->poll({&completion, 1}) == 1) {
+        quiet = has_tickets_ && redeem_ticket(completion);
         if (!write_event(completion, event)) continue;
         event.evd_handle = handle();
         return true;
@@ -124,19 +131,20 @@ bool Evd::take_posted(DAT_EVENT& event, bool even_endings) noexcept {
 
 /// The oldest event. `taking_` is held.
 bool Evd::take(DAT_EVENT& event) noexcept {
-    if (!take_posted(event, false) && !take_completion(event) && !take_posted(event, true)) return false;
+    bool quiet = false;
+    if (!take_posted(event, false) && !take_completion(event, quiet) && !take_posted(event, true)) return false;
     if (fails_connection(event.event_number))
         if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
     return true;
 }
 
 /// Puts a completion behind the events that wait, but before the end of the connection that it belongs to.
-bool Evd::keep_completion(const DAT_EVENT& event) noexcept {
+bool Evd::keep_completion(const DAT_EVENT& event, bool quiet) noexcept {
     const std::lock_guard lock(lock_);
     if (events_.full()) return false;
-    events_.push() = event;
+    events_.push(event, quiet);
     for (std::size_t i = events_.size() - 1; i > 0 && ends_connection(events_.at(i - 1).event_number); --i)
-        std::swap(events_.at(i), events_.at(i - 1));
+        events_.swap(i, i - 1);
     count_.store(events_.size(), std::memory_order_release);
     return true;
 }
@@ -144,17 +152,23 @@ bool Evd::keep_completion(const DAT_EVENT& event) noexcept {
 /// Moves completions to the events while there is room. Returns how many events wait.
 std::size_t Evd::collect() noexcept {
     DAT_EVENT event;
-    while (count_.load(std::memory_order_acquire) < capacity_ && take_completion(event))
-        if (!keep_completion(event)) report_overflow();
+    bool quiet = false;
+    while (count_.load(std::memory_order_acquire) < capacity_ && take_completion(event, quiet))
+        if (!keep_completion(event, quiet)) report_overflow();
     return count_.load(std::memory_order_acquire);
 }
 
-/// Takes the oldest event where at least `threshold` wait, and counts the others.
+bool Evd::has_news() const noexcept {
+    const std::lock_guard lock(lock_);
+    return events_.has_news();
+}
+
+/// Takes the oldest event where at least `threshold` wait, one of them such as wakes, and counts the others.
 bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
     const std::lock_guard taking(taking_);
-    if (threshold > 1) {
+    if (threshold > 1 || has_tickets_) {
         nmore = static_cast<DAT_COUNT>(collect());
-        if (static_cast<std::size_t>(nmore) < threshold) return false;
+        if (static_cast<std::size_t>(nmore) < threshold || !has_news()) return false;
     }
     if (!take(event)) return false;
     nmore = static_cast<DAT_COUNT>(collect());
@@ -238,6 +252,7 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
     Waiting waiter(*this);
     if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
     counters.add(DCNT_EVD_WAIT);
+    nmore = 0;
     bool taken = false;
     wait_until(waiter, deadline, [&] {
         taken = farewell_ == success && has(threshold, event, nmore);
@@ -245,7 +260,6 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
     });
     if (taken) return success;
     if (const DAT_RETURN farewell = farewell_; farewell != success) return farewell;
-    if (threshold == 1) nmore = 0;
     return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
 }
 
@@ -276,7 +290,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     if (completions_ != nullptr)
         if (const Status status = completions_->resize(static_cast<std::uint32_t>(qlen)); !status.ok())
             return to_return(status, DAT_RESOURCE_TEVD);
-    for (; events_.size() != 0; events_.pop()) ring.push() = events_.front();
+    ring.take_over(events_);
     events_ = std::move(ring);
     capacity_ = wanted;
     return success;
@@ -314,7 +328,10 @@ bool Evd::take_notice() noexcept {
     if (completions_ == nullptr) return false;
     const bool came = completions_->channel().take_event().ok();
     (void)watch_completions();
-    return came;
+    if (!came || !has_tickets_) return came;
+    const std::lock_guard taking(taking_);
+    (void)collect();
+    return has_news();
 }
 
 DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexcept {

@@ -26,20 +26,40 @@ public:
     std::size_t size() const noexcept { return size_; }
     std::size_t capacity() const noexcept { return slots_.size(); }
     bool full() const noexcept { return size_ == slots_.size(); }
-    const DAT_EVENT& front() const noexcept { return slots_[first_]; }
-    DAT_EVENT& at(std::size_t index) noexcept { return slots_[(first_ + index) % slots_.size()]; }
+    const DAT_EVENT& front() const noexcept { return slots_[first_].event; }
+    const DAT_EVENT& at(std::size_t index) const noexcept { return slots_[(first_ + index) % slots_.size()].event; }
 
-    /// The slot behind the last event, which becomes the last. The ring is not full.
-    DAT_EVENT& push() noexcept { return at(size_++); }
+    /// Whether any event is there of which those who wait are to know.
+    bool has_news() const noexcept { return quiet_ != size_ || full(); }
+
+    /// Appends an event, which may be one that wakes nobody. The ring is not full.
+    void push(const DAT_EVENT& event, bool quiet) noexcept {
+        slot(size_++) = {event, quiet};
+        quiet_ += quiet ? 1 : 0;
+    }
     void pop() noexcept {
+        quiet_ -= slots_[first_].quiet ? 1 : 0;
         first_ = (first_ + 1) % slots_.size();
         --size_;
     }
+    void swap(std::size_t a, std::size_t b) noexcept { std::swap(slot(a), slot(b)); }
+
+    /// Takes all events of another ring, which fit.
+    void take_over(EventRing& other) noexcept {
+        for (; other.size_ != 0; other.pop()) push(other.front(), other.slots_[other.first_].quiet);
+    }
 
 private:
-    std::vector<DAT_EVENT> slots_;
+    struct Slot {
+        DAT_EVENT event;
+        bool quiet;
+    };
+    Slot& slot(std::size_t index) noexcept { return slots_[(first_ + index) % slots_.size()]; }
+
+    std::vector<Slot> slots_;
     std::size_t first_ = 0;
     std::size_t size_ = 0;
+    std::size_t quiet_ = 0;  // events that wake nobody
 };
 
 class Evd final : public Object {
@@ -63,6 +83,9 @@ public:
 
     /// Adopts the way of notification of an endpoint. False where another one is in force.
     bool agree(Notification wanted) noexcept;
+
+    /// Some completions will wake nobody: the endpoint has tickets.
+    void expect_tickets() noexcept { has_tickets_ = true; }
 
     /// Adds an event, whose evd_handle is filled in. False where there was no room: then the asynchronous dispatcher of
     /// the IA has been told. Never waits, takes no lock of the core: observers may call it.
@@ -102,8 +125,9 @@ private:
 
     bool take(DAT_EVENT& event) noexcept;
     bool take_posted(DAT_EVENT& event, bool even_endings) noexcept;
-    bool take_completion(DAT_EVENT& event) noexcept;
-    bool keep_completion(const DAT_EVENT& event) noexcept;
+    bool take_completion(DAT_EVENT& event, bool& quiet) noexcept;
+    bool keep_completion(const DAT_EVENT& event, bool quiet) noexcept;
+    bool has_news() const noexcept;
     std::size_t collect() noexcept;
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
     Status arm() noexcept;
@@ -115,6 +139,7 @@ private:
     std::atomic<std::size_t> capacity_;
     std::shared_ptr<CompletionQueue> completions_;
     std::atomic<Notification> notification_{Notification::Unset};
+    std::atomic<bool> has_tickets_{false};
     std::atomic<bool> enabled_{true};
     std::atomic<bool> waitable_{true};
     std::atomic<bool> waiting_{false};

@@ -48,6 +48,15 @@ RemoteAddress place_of(const DAT_RMR_TRIPLET& triplet) noexcept {
     return {.address = triplet.virtual_address, .key = triplet.rmr_context};
 }
 
+/// Puts the number of a ticket into the place of the cookie, where there are tickets. False: out of memory.
+bool take_ticket(Tickets* tickets, std::uint64_t& context, DAT_COMPLETION_FLAGS flags) noexcept try {
+    if (tickets != nullptr)
+        context = tickets->issue({.cookie = context, .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
 }  // namespace
 
 DAT_RETURN Ep::check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept {
@@ -66,13 +75,26 @@ DAT_RETURN Ep::check_posting() noexcept {
     return endpoint_->state() == EndpointState::Disconnected ? success : wrong_state();
 }
 
-DAT_RETURN Ep::hand_over(const SendRequest& request, std::uint64_t bytes) noexcept {
+DAT_RETURN Ep::hand_over(SendRequest& request, std::uint64_t bytes, DAT_COMPLETION_FLAGS flags) noexcept {
     discard(own_request_queue_);
-    if (const Status status = endpoint_->post_send(request); !status.ok()) return to_return(status);
+    if (!take_ticket(request_tickets_.get(), request.context, flags))
+        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+    if (const Status status = endpoint_->post_send(request); !status.ok()) {
+        if (request_tickets_ != nullptr) request_tickets_->withdraw();
+        return to_return(status);
+    }
     const CountedAs counted = counted_as(request);
     counters.add(counted.requests);
     if (counted.bytes >= 0) counters.add(counted.bytes, bytes);
     return success;
+}
+
+bool Ep::redeem_ticket(Completion& completion) noexcept {
+    Tickets* tickets = completion.queue() == QueueKind::Send ? request_tickets_.get() : recv_tickets_.get();
+    if (tickets == nullptr || completion.operation == CompletedOperation::BindWindow) return false;
+    const Ticket ticket = tickets->redeem(completion.context);
+    completion.context = ticket.cookie;
+    return ticket.quiet;
 }
 
 DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
@@ -87,7 +109,7 @@ DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPL
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
-    return hand_over(request, pieces.bytes());
+    return hand_over(request, pieces.bytes(), flags);
 }
 
 DAT_RETURN Ep::post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
@@ -110,7 +132,7 @@ DAT_RETURN Ep::post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
-    return hand_over(request, pieces.bytes());
+    return hand_over(request, pieces.bytes(), flags);
 }
 
 DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
@@ -123,8 +145,13 @@ DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT
     if (endpoint_->state() == EndpointState::Unconnected) settle();
     const Segments pieces(iov, segments);
     discard(own_recv_queue_);
-    if (const Status status = endpoint_->post_receive({.context = cookie.as_64, .sges = pieces.span()}); !status.ok())
+    ReceiveRequest request{.context = cookie.as_64, .sges = pieces.span()};
+    if (!take_ticket(recv_tickets_.get(), request.context, flags))
+        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+    if (const Status status = endpoint_->post_receive(request); !status.ok()) {
+        if (recv_tickets_ != nullptr) recv_tickets_->withdraw();
         return to_return(status);
+    }
     counters.add(DCNT_EP_POST_RECV);
     counters.add(DCNT_EP_POST_RECV_DATA, pieces.bytes());
     return success;
