@@ -453,8 +453,9 @@ typedef enum dat_ib_collective_reduce_data_op {
 #define dat_ib_collective_gatherv(handle, send_buffer, send_size, recv_buffers, recv_sizes, displs, root, context, \
                                   flags)                                                                           \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_GATHERV_OP, (DAT_PVOID)(send_buffer),   \
-                     (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffers), (DAT_COUNT*)(recv_sizes), (DAT_COUNT*)(displs), \
-                     (DAT_IB_COLLECTIVE_RANK)(root), (DAT_CONTEXT)(context), (DAT_COMPLETION_FLAGS)(flags))
+                     (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffers), (DAT_COUNT*)(recv_sizes),                  \
+                     (DAT_COUNT*)(displs), (DAT_IB_COLLECTIVE_RANK)(root), (DAT_CONTEXT)(context),                 \
+                     (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_allgather(handle, send_buffer, send_size, recv_buffer, recv_size, context, flags)            \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_ALLGATHER_OP, (DAT_PVOID)(send_buffer),     \
                      (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size), (DAT_CONTEXT)(context), \
