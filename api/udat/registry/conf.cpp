@@ -16,23 +16,27 @@ constexpr const char* default_path = "/etc/dat.conf";
 
 constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r'; }
 
-/// Takes a field from the front of the text. Nothing: it has no more, or only a comment.
-Result<std::optional<std::string>> take_field(std::string_view& text) {
+/// Goes to the next field. False: there is none, or only a comment.
+bool find_field(std::string_view& text) noexcept {
     while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-    if (text.empty() || text.front() == '#') return std::optional<std::string>();
+    return !text.empty() && text.front() != '#';
+}
+
+/// Takes a field from the front of the text.
+Result<std::string> take_field(std::string_view& text) {
     const bool quoted = text.front() == '"';
     if (quoted) text.remove_prefix(1);
     std::string field;
     for (; !text.empty(); text.remove_prefix(1)) {
         if (quoted ? text.front() == '"' : is_blank(text.front())) {
             text.remove_prefix(1);
-            return std::optional(std::move(field));
+            return field;
         }
         if (quoted && text.front() == '\\' && text.size() > 1) text.remove_prefix(1);
         field += text.front();
     }
     if (quoted) return Status(Code::InvalidParameter, "a quotation mark is missing");
-    return std::optional(std::move(field));
+    return field;
 }
 
 bool read_number(std::string_view text, DAT_UINT32& number) noexcept {
@@ -89,19 +93,18 @@ Result<Entry> entry_of(std::array<std::string, fields>& line) {
 
 Result<Entry> parse_line(std::string_view line) {
     std::array<std::string, fields> values;
-    for (int i = 0;; ++i) {
+    std::size_t count = 0;
+    for (; find_field(line); ++count) {
+        if (count == fields) return Status(Code::InvalidParameter, "a line has eight fields, there are more");
         auto field = take_field(line);
         if (!field.ok()) return field.status();
-        if (!*field) {
-            if (i == fields) return entry_of(values);
-            if (i != 0) return Status(Code::InvalidParameter, "a line has eight fields, fields are missing");
-            Entry nothing;
-            nothing.applies = false;
-            return nothing;
-        }
-        if (i == fields) return Status(Code::InvalidParameter, "a line has eight fields, there are more");
-        values.at(static_cast<std::size_t>(i)) = std::move(**field);
+        values.at(count) = std::move(*field);
     }
+    if (count == fields) return entry_of(values);
+    if (count != 0) return Status(Code::InvalidParameter, "a line has eight fields, fields are missing");
+    Entry nothing;
+    nothing.applies = false;
+    return nothing;
 }
 
 std::vector<Entry> read_conf() {
