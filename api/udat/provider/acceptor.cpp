@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/acceptor.hpp"
 
-#include <sys/epoll.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
-
 #include "api/udat/provider/service_point.hpp"
+#include "api/udat/provider/watch.hpp"
 #include "core/thread.hpp"
 
 namespace viaduct::dat {
-namespace {
-
-/// May be repeated, after a start that failed on its way.
-void watch(int epoll, int fd) {
-    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST)
-        throw std::system_error(errno, std::generic_category());
-}
-
-}  // namespace
 
 Acceptor::~Acceptor() {
     if (thread_.joinable()) {

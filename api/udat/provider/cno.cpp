@@ -2,28 +2,19 @@
 #include "api/udat/provider/cno.hpp"
 
 #include <poll.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 
 #include "api/udat/provider/evd.hpp"
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
+#include "api/udat/provider/watch.hpp"
 #include "core/thread.hpp"
 
 namespace viaduct::dat {
 namespace {
-
-void watch(int epoll, int fd) {
-    if (fd < 0) return;
-    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST)
-        throw std::system_error(errno, std::generic_category());
-}
 
 /// A thread that is counted as long as this lives.
 struct Counted {
@@ -57,7 +48,8 @@ int Cno::make_fd() {
         }
         if (news < 0) throw std::system_error(errno, std::generic_category());
         watch(made, news);
-        for (const Evd* evd : members_) watch(made, evd->completion_fd());
+        for (const Evd* evd : members_)
+            if (evd->completion_fd() >= 0) watch(made, evd->completion_fd());
     } catch (...) {
         ::close(made);
         throw;
@@ -82,7 +74,7 @@ void Cno::attach(Evd& evd) {
         const std::lock_guard lock(lock_);
         triggers_.reserve(members_.capacity() + 1);
     }
-    if (epoll_ >= 0) watch(epoll_, evd.completion_fd());
+    if (epoll_ >= 0 && evd.completion_fd() >= 0) watch(epoll_, evd.completion_fd());
     members_.push_back(&evd);
 }
 
@@ -154,7 +146,7 @@ DAT_RETURN Cno::await(const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
 // ---- The proxy agent ----------------------------------------------------------------------------------------------
 
 void Cno::run_agent() noexcept {
-    while (!agent_stops_) {
+    while (!agent_stops_ && !closing_) {
         DAT_HANDLE evd = DAT_HANDLE_NULL;
         const DAT_RETURN result = await(Deadline::never(), evd);
         if (agent_stops_ || (result != success && DAT_GET_TYPE(result) != DAT_INTERRUPTED_CALL)) return;
@@ -164,7 +156,6 @@ void Cno::run_agent() noexcept {
             agent = agent_;
         }
         if (result == success && agent.proxy_agent_func != nullptr) agent.proxy_agent_func(agent.instance_data, evd);
-        if (closing_) return;
     }
 }
 

@@ -13,16 +13,12 @@ constexpr int recv_flags =
     DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 constexpr int request_flags = recv_flags | DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
-DAT_COUNT to_count(std::uint32_t value) noexcept {
-    return static_cast<DAT_COUNT>(std::min<std::uint32_t>(value, std::numeric_limits<DAT_COUNT>::max()));
-}
-
 /// Whether a device with these limits can do what is asked for. Sizes of messages and RDMA are told, not enforced.
 bool within(const DAT_EP_ATTR& attr, const DeviceAttributes& device) noexcept {
     const auto in = [](DAT_COUNT value, std::uint32_t limit) {
         return value >= 0 && static_cast<std::uint32_t>(value) <= limit;
     };
-    const std::uint32_t pieces = std::min<std::uint32_t>(device.max_sges, max_segments);
+    const std::uint32_t pieces = most_segments(device);
     return attr.service_type == DAT_SERVICE_TYPE_RC && attr.qos == DAT_QOS_BEST_EFFORT &&
            attr.max_message_size <= device.max_transfer_bytes && attr.max_rdma_size <= device.max_transfer_bytes &&
            in(attr.max_recv_dtos, device.max_queue_depth) && in(attr.max_request_dtos, device.max_queue_depth) &&
@@ -199,9 +195,7 @@ DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
     if (wants(DAT_EP_FIELD_IA_HANDLE)) param.ia_handle = ia().number();
     if (wants(DAT_EP_FIELD_EP_STATE)) param.ep_state = dat_state();
     if (wants(DAT_EP_FIELD_COMM)) param.comm = comm_;
-    if (wants(DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR))
-        param.local_ia_address_ptr =
-            reinterpret_cast<DAT_IA_ADDRESS_PTR>(const_cast<sockaddr_storage*>(&ia().address()));
+    if (wants(DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR)) param.local_ia_address_ptr = ia().address();
     if (wants(DAT_EP_FIELD_LOCAL_PORT_QUAL)) param.local_port_qual = 0;
     if (wants(DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR))
         param.remote_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&remote_address_);

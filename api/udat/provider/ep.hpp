@@ -18,6 +18,7 @@
 namespace viaduct::dat {
 
 class Cr;
+class Segments;
 
 /// What an endpoint is made of and can be changed while it is not connected.
 struct EpParts {
@@ -106,7 +107,7 @@ private:
     DAT_RETURN rebuild(const EpParts& parts);
     DAT_RETURN check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept;
     DAT_RETURN check_posting() noexcept;
-    DAT_RETURN hand_over(SendRequest& request, std::uint64_t bytes, DAT_COMPLETION_FLAGS flags) noexcept;
+    DAT_RETURN hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept;
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void tell(DAT_EVENT_NUMBER number) noexcept;

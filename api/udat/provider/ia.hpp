@@ -36,7 +36,7 @@ public:
 
     const DAT_PROVIDER& provider() const noexcept { return provider_; }
     const std::shared_ptr<Device>& device() const noexcept { return device_; }
-    const sockaddr_storage& address() const noexcept { return address_; }
+    DAT_IA_ADDRESS_PTR address() noexcept { return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address_); }
     DAT_EVD_HANDLE async_evd() const noexcept { return async_evd_ ? async_evd_.handle() : DAT_EVD_OUT_OF_SCOPE; }
     Acceptor& acceptor() noexcept { return acceptor_; }
 

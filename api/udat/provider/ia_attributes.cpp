@@ -7,16 +7,13 @@
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/providers.hpp"
 #include "api/udat/provider/segments.hpp"
+#include "api/udat/provider/translate.hpp"
 
 namespace viaduct::dat {
 namespace {
 
 constexpr DAT_UINT32 version_major = 0;
 constexpr DAT_UINT32 version_minor = 1;
-
-DAT_COUNT to_count(std::uint64_t value) noexcept {
-    return static_cast<DAT_COUNT>(std::min<std::uint64_t>(value, std::numeric_limits<DAT_COUNT>::max()));
-}
 
 void write_name(char (&out)[DAT_NAME_MAX_LENGTH], const char* name) noexcept {
     std::memset(out, 0, sizeof(out));
@@ -29,11 +26,11 @@ const char* to_text(bool able) noexcept { return able ? "TRUE" : "FALSE"; }
 
 void Ia::query_attributes(DAT_IA_ATTR& attributes) noexcept {
     const DeviceAttributes& device = device_->attributes();
-    const DAT_COUNT pieces = std::min(to_count(device.max_sges), max_segments);
+    const DAT_COUNT pieces = to_count(most_segments(device));
     std::memset(static_cast<void*>(&attributes), 0, sizeof(attributes));
     write_name(attributes.adapter_name, provider_.device_name);
     write_name(attributes.vendor_name, "Viaduct");
-    attributes.ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address_);
+    attributes.ia_address_ptr = address();
     attributes.max_eps = to_count(device.max_endpoints);
     attributes.max_dto_per_ep = to_count(device.max_queue_depth);
     attributes.max_rdma_read_per_ep_in = rdma_reads_per_ep;

@@ -2,17 +2,23 @@
 // The pieces of a request, as the core has them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
 
 #include "api/udat/provider/api.hpp"
+#include "core/attributes.hpp"
 #include "core/work.hpp"
 
 namespace viaduct::dat {
 
 /// How many pieces a request may have, whatever the device could do.
 inline constexpr DAT_COUNT max_segments = 64;
+
+inline std::uint32_t most_segments(const DeviceAttributes& device) noexcept {
+    return std::min<std::uint32_t>(device.max_sges, max_segments);
+}
 
 /// At most `max_segments` of them. Of a segment without length the other fields mean nothing: it is left out.
 class Segments {

@@ -49,7 +49,7 @@ void ServicePoint::report(std::unique_ptr<Cr> cr) {
     event.event_number = DAT_CONNECTION_REQUEST_EVENT;
     auto& data = event.event_data.cr_arrival_event_data;
     data.sp_handle = sp_handle();
-    data.local_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(const_cast<sockaddr_storage*>(&ia().address()));
+    data.local_ia_address_ptr = ia().address();
     data.conn_qual = conn_qual_;
     data.cr_handle = ia().adopt(std::move(cr));
     data.truncate_flag = DAT_FALSE;

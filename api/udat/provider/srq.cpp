@@ -75,7 +75,7 @@ DAT_RETURN calls::srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* a
             attr->low_watermark > attr->max_recv_dtos)
             return invalid_parameter(DAT_INVALID_ARG3);
         if (static_cast<std::uint32_t>(attr->max_recv_dtos) > limits.max_queue_depth ||
-            static_cast<std::uint32_t>(attr->max_recv_iov) > std::min<std::uint32_t>(limits.max_sges, max_segments))
+            static_cast<std::uint32_t>(attr->max_recv_iov) > most_segments(limits))
             return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
         std::unique_ptr<Srq> created;
         if (const DAT_RETURN result = Srq::create(*zone, *attr, created); result != success) return result;

@@ -75,7 +75,11 @@ DAT_RETURN Ep::check_posting() noexcept {
     return endpoint_->state() == EndpointState::Disconnected ? success : wrong_state();
 }
 
-DAT_RETURN Ep::hand_over(SendRequest& request, std::uint64_t bytes, DAT_COMPLETION_FLAGS flags) noexcept {
+DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept {
+    request.sges = pieces.span();
+    request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
+    request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
+    request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
     discard(own_request_queue_);
     if (!take_ticket(request_tickets_.get(), request.context, flags))
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
@@ -85,7 +89,7 @@ DAT_RETURN Ep::hand_over(SendRequest& request, std::uint64_t bytes, DAT_COMPLETI
     }
     const CountedAs counted = counted_as(request);
     counters.add(counted.requests);
-    if (counted.bytes >= 0) counters.add(counted.bytes, bytes);
+    if (counted.bytes >= 0) counters.add(counted.bytes, pieces.bytes());
     return success;
 }
 
@@ -105,11 +109,7 @@ DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPL
         if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG5); result != success) return result;
     if (const DAT_RETURN result = check_posting(); result != success) return result;
     const Segments pieces(iov, segments);
-    request.sges = pieces.span();
-    request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
-    request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
-    request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
-    return hand_over(request, pieces.bytes(), flags);
+    return hand_over(request, pieces, flags);
 }
 
 DAT_RETURN Ep::post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
@@ -127,12 +127,8 @@ DAT_RETURN Ep::post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_
     } else if (pieces.bytes() > remote->segment_length) {
         return error(DAT_LENGTH_ERROR);
     }
-    request.sges = pieces.span();
     request.remote = place_of(*remote);
-    request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
-    request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
-    request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
-    return hand_over(request, pieces.bytes(), flags);
+    return hand_over(request, pieces, flags);
 }
 
 DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,

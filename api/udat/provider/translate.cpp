@@ -4,8 +4,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "api/udat/provider/rmr.hpp"
 
@@ -99,6 +101,10 @@ bool write_event(const Completion& completion, DAT_EVENT& event) noexcept {
     if (data.operation >= DAT_DTO_EXTENSION_BASE) [[unlikely]]
         write_extension(completion, event);
     return true;
+}
+
+DAT_COUNT to_count(std::uint64_t value) noexcept {
+    return static_cast<DAT_COUNT>(std::min<std::uint64_t>(value, std::numeric_limits<DAT_COUNT>::max()));
 }
 
 Deadline deadline_after(DAT_TIMEOUT timeout) noexcept {

@@ -20,6 +20,9 @@ bool write_event(const Completion& completion, DAT_EVENT& event) noexcept;
 
 Deadline deadline_after(DAT_TIMEOUT timeout) noexcept;
 
+/// As much of a number as a count can hold.
+DAT_COUNT to_count(std::uint64_t value) noexcept;
+
 DAT_EVENT_NUMBER to_event_number(const ConnectionEvent& event) noexcept;
 
 /// `provider_made`: whether the provider made the endpoint for a service point.
