@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the extension modules share: how they raise, and how they wait.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+namespace viaduct::python {
+
+namespace py = pybind11;
+
+/// A time-out in seconds, as Python has them; none: for ever.
+using Seconds = std::optional<double>;
+
+/// For functions that may block: they run without the GIL.
+using WithoutGil = py::call_guard<py::gil_scoped_release>;
+
+/// Throws the exception that the Python module of an API ("viaduct.vipl") makes of a failed call: its function
+/// `_error(call, code)`. Needs the GIL.
+[[noreturn]] inline void raise_error(const char* module, const char* call, long code) {
+    const py::object error = py::module_::import(module).attr("_error")(call, code);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    throw py::error_already_set();
+}
+
+/// Waits so that Ctrl-C ends it: calls `attempt(std::chrono::milliseconds)` until it returns true, in slices of at most
+/// 100 ms, without the GIL, and lets Python's signal handlers run in between. What a handler raises ends the wait.
+/// False: the time-out has passed, and the last attempt began no earlier. Needs the GIL. What `attempt` throws must not
+/// be an exception of Python.
+template <class Attempt>
+bool wait_in_slices(Seconds timeout, Attempt attempt) {
+    using Clock = std::chrono::steady_clock;
+    using std::chrono::milliseconds;
+    constexpr milliseconds slice{100};
+    constexpr double longest = 1e9;  // seconds: longer ones do not fit the clock
+    const auto start = Clock::now();
+    const auto whole = std::chrono::duration<double>(std::clamp(timeout.value_or(longest), 0.0, longest));
+    while (true) {
+        const auto left = std::chrono::ceil<milliseconds>(whole - (Clock::now() - start));
+        const bool last = left <= slice;
+        bool done = false;
+        {
+            const py::gil_scoped_release unlocked;
+            done = attempt(std::clamp(left, milliseconds{0}, slice));
+        }
+        if (done) return true;
+        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+        if (last) return false;
+    }
+}
+
+}  // namespace viaduct::python

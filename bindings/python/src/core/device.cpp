@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Devices, protection domains, regions and windows.
+#include <pybind11/stl.h>
+
+#include "objects.hpp"
+
+namespace viaduct::python {
+namespace {
+
+Access access_of(bool remote_write, bool remote_read, bool remote_atomic, bool local_write) noexcept {
+    return {.remote_write = remote_write,
+            .remote_read = remote_read,
+            .remote_atomic = remote_atomic,
+            .local_write = local_write};
+}
+
+py::dict to_python(const Capabilities& capabilities) {
+    py::dict result;
+#define VIADUCT_ABILITY(name) result[#name] = capabilities.name
+    VIADUCT_ABILITY(unreliable);
+    VIADUCT_ABILITY(atomic_write);
+    VIADUCT_ABILITY(atomics);
+    VIADUCT_ABILITY(peer_to_peer);
+    VIADUCT_ABILITY(shared_receive_queues);
+    VIADUCT_ABILITY(resizes_shared_receives);
+    VIADUCT_ABILITY(shares_services);
+    VIADUCT_ABILITY(own_user_only);
+    VIADUCT_ABILITY(tells_loss);
+    VIADUCT_ABILITY(tells_target);
+    VIADUCT_ABILITY(survives_bad_receives);
+    VIADUCT_ABILITY(unreliable_waits);
+    VIADUCT_ABILITY(pages_on_demand);
+    VIADUCT_ABILITY(keeps_keys);
+    VIADUCT_ABILITY(flush_by_write);
+    VIADUCT_ABILITY(memory_windows);
+    VIADUCT_ABILITY(invalidates);
+    VIADUCT_ABILITY(bounds_windows);
+    VIADUCT_ABILITY(bounds_completions);
+#undef VIADUCT_ABILITY
+    return result;
+}
+
+py::dict limits(const DeviceAttributes& attributes) {
+    using namespace py::literals;
+    return py::dict(
+        "max_endpoints"_a = attributes.max_endpoints, "max_queue_depth"_a = attributes.max_queue_depth,
+        "default_queue_depth"_a = attributes.default_queue_depth, "max_sges"_a = attributes.max_sges,
+        "max_completion_queues"_a = attributes.max_completion_queues, "max_completions"_a = attributes.max_completions,
+        "max_regions"_a = attributes.max_regions, "max_region_bytes"_a = attributes.max_region_bytes,
+        "max_protection_domains"_a = attributes.max_protection_domains,
+        "max_transfer_bytes"_a = attributes.max_transfer_bytes, "native_mtu_bytes"_a = attributes.native_mtu_bytes,
+        "max_private_data_bytes"_a = attributes.max_private_data_bytes,
+        "max_service_bytes"_a = attributes.max_service_bytes);
+}
+
+std::uint32_t number_of(const std::optional<std::string>& name) {
+    return name ? take_value("Device", Device::find(*name)) : take_value("Device", Device::default_number());
+}
+
+/// (kind, endpoint, completion queue, shared receive queue), or None.
+py::object next_async_event(DeviceObject& device) {
+    const auto event = device.events.try_take();
+    if (!event) return py::none();
+    return py::make_tuple(static_cast<int>(event->kind), event->endpoint_context, event->completion_queue_context,
+                          event->shared_receive_queue_context);
+}
+
+void bind_device(py::module_& module) {
+    py::class_<DeviceObject, std::shared_ptr<DeviceObject>>(module, "Device")
+        .def(py::init([](const std::optional<std::string>& name) {
+                 return std::make_shared<DeviceObject>(number_of(name));
+             }),
+             py::arg("name"))
+        .def_property_readonly("name", [](const DeviceObject& self) { return self.device->attributes().name; })
+        .def_property_readonly(
+            "host", [](const DeviceObject& self) { return python::to_python(self.device->attributes().host); })
+        .def_property_readonly("limits", [](const DeviceObject& self) { return limits(self.device->attributes()); })
+        .def_property_readonly(
+            "capabilities", [](const DeviceObject& self) { return to_python(self.device->attributes().capabilities); })
+        .def("next_async_event", &next_async_event)
+        .def_property_readonly("fd", [](DeviceObject& self) { return self.events.fd(); });
+    module.def("devices", [] {
+        const auto* provider = take_value("devices", provider_in_force());
+        std::vector<std::string> names;
+        for (std::uint32_t i = 0; i < provider->device_count(); ++i)
+            names.push_back(DeviceObject(i).device->attributes().name);
+        return names;
+    });
+    module.def("backend", [] { return std::string(take_value("backend", provider_in_force())->name()); });
+}
+
+void bind_region(py::module_& module) {
+    py::class_<RegionObject>(module, "MemoryRegion")
+        .def(py::init([](std::shared_ptr<DomainObject> domain, std::uintptr_t address, std::uint64_t length,
+                         bool remote_write, bool remote_read, bool remote_atomic, bool local_write) {
+                 auto region =
+                     take_value("MemoryRegion",
+                                MemoryRegion::create(domain->domain, reinterpret_cast<void*>(address), length,
+                                                     access_of(remote_write, remote_read, remote_atomic, local_write)));
+                 return std::unique_ptr<RegionObject>(new RegionObject{std::move(domain), std::move(region)});
+             }),
+             py::arg("domain"), py::arg("address"), py::arg("length"), py::arg("remote_write"), py::arg("remote_read"),
+             py::arg("remote_atomic"), py::arg("local_write"))
+        .def_property_readonly("key", [](const RegionObject& self) { return self.region->key(); })
+        .def("modify", [](RegionObject& self, const std::shared_ptr<DomainObject>& domain, bool remote_write,
+                          bool remote_read, bool remote_atomic, bool local_write) {
+            check("MemoryRegion.modify", self.region->modify(domain->domain, access_of(remote_write, remote_read,
+                                                                                       remote_atomic, local_write)));
+            self.domain = domain;
+        });
+}
+
+}  // namespace
+
+void bind_devices(py::module_& module) {
+    bind_device(module);
+    py::class_<DomainObject, std::shared_ptr<DomainObject>>(module, "ProtectionDomain")
+        .def(py::init([](std::shared_ptr<DeviceObject> device) {
+                 auto domain = take_value("ProtectionDomain", ProtectionDomain::create(device->device));
+                 return std::shared_ptr<DomainObject>(new DomainObject{std::move(device), std::move(domain)});
+             }),
+             py::arg("device"));
+    bind_region(module);
+    py::class_<WindowObject>(module, "MemoryWindow")
+        .def(py::init([](std::shared_ptr<DomainObject> domain, bool of_endpoint) {
+                 const auto scope = of_endpoint ? WindowScope::Endpoint : WindowScope::Domain;
+                 auto window = take_value("MemoryWindow", MemoryWindow::create(domain->domain, scope));
+                 return std::unique_ptr<WindowObject>(new WindowObject{std::move(domain), std::move(window)});
+             }),
+             py::arg("domain"), py::arg("of_endpoint"))
+        .def_property_readonly("key", [](const WindowObject& self) { return self.window->key(); });
+}
+
+}  // namespace viaduct::python

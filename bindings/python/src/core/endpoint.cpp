@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints, listeners, requests to connect and what becomes of them.
+#include <pybind11/stl.h>
+
+#include "objects.hpp"
+
+namespace viaduct::python {
+namespace {
+
+using Greeting = backend::Greeting;
+using PrivateBytes = const py::bytes&;
+
+/// (kind, reason, the peer's host, the peer's service, private data), or None.
+py::object next_event(EndpointObject& self) {
+    const auto event = self.events.try_take();
+    if (!event) return py::none();
+    return py::make_tuple(static_cast<int>(event->kind), static_cast<int>(event->reason),
+                          to_python(event->remote_address.host), to_python(event->remote_address.service),
+                          to_python(event->private_data));
+}
+
+std::unique_ptr<EndpointObject> create(
+    const std::shared_ptr<DomainObject>& domain, const std::shared_ptr<QueueObject>& send_queue,
+    const std::shared_ptr<QueueObject>& receive_queue, const std::shared_ptr<SharedReceivesObject>& shared_receives,
+    std::optional<std::uint32_t> send_depth, std::optional<std::uint32_t> receive_depth, std::uint64_t context,
+    int reliability, bool breaks_unready, bool silent_refusals, std::uint32_t max_transfer_bytes, bool remote_write,
+    bool remote_read, bool remote_atomic) {
+    const EndpointAttributes attributes{
+        .reliability = static_cast<Reliability>(reliability),
+        .receiver_not_ready = breaks_unready ? ReceiverNotReady::Break : ReceiverNotReady::Wait,
+        .refused_write = silent_refusals ? RefusedWrite::Silent : RefusedWrite::Reported,
+        .max_transfer_bytes = max_transfer_bytes,
+        .access = {.remote_write = remote_write, .remote_read = remote_read, .remote_atomic = remote_atomic}};
+    return std::make_unique<EndpointObject>(
+        domain, EndpointConfig{.attributes = attributes,
+                               .domain = domain->domain,
+                               .send_queue = send_queue->queue,
+                               .receive_queue = receive_queue->queue,
+                               .shared_receives = shared_receives == nullptr ? nullptr : shared_receives->queue,
+                               .send_depth = send_depth.value_or(default_depth),
+                               .receive_depth = receive_depth.value_or(default_depth),
+                               .context = context});
+}
+
+void connect(EndpointObject& self, const py::bytes& host, const py::bytes& service, PrivateBytes private_data,
+             Seconds timeout, bool peer_to_peer, bool bare) {
+    using Model = backend::ConnectParameters::Model;
+    backend::ConnectParameters parameters;
+    parameters.model = peer_to_peer ? Model::PeerToPeer : Model::ClientServer;
+    parameters.local.host = self.domain->device->device->attributes().host;
+    parameters.remote = {bytes_of<HostAddress>(host, "the host"),
+                         bytes_of<Bytes<Address::max_service>>(service, "the service")};
+    if (peer_to_peer) parameters.local.service = parameters.remote.service;
+    parameters.private_data = bytes_of<PrivateData>(private_data, "the private data");
+    parameters.deadline = deadline_after(timeout);
+    parameters.greeting = bare ? Greeting::Bare : Greeting::Full;
+    Status status;
+    {
+        const py::gil_scoped_release unlocked;
+        status = self.endpoint->connect(parameters);
+    }
+    check("Endpoint.connect", status);
+}
+
+void accept(EndpointObject& self, RequestObject& request, PrivateBytes private_data) {
+    const auto data = bytes_of<PrivateData>(private_data, "the private data");
+    Status status;
+    {
+        const py::gil_scoped_release unlocked;
+        status = self.endpoint->accept(*request.request, data);
+    }
+    check("Endpoint.accept", status);
+}
+
+void disconnect(EndpointObject& self) noexcept {
+    self.endpoint->disconnect();
+    self.events.discard_if([](const ConnectionEvent&) { return true; });
+}
+
+void bind_requests(py::module_& module) {
+    py::class_<RequestObject>(module, "ConnectionRequest")
+        .def_property_readonly("host",
+                               [](const RequestObject& self) { return to_python(self.request->remote_address().host); })
+        .def_property_readonly(
+            "service", [](const RequestObject& self) { return to_python(self.request->remote_address().service); })
+        .def_property_readonly("private_data",
+                               [](const RequestObject& self) { return to_python(self.request->private_data()); })
+        .def(
+            "reject",
+            [](RequestObject& self, PrivateBytes private_data) {
+                check("ConnectionRequest.reject",
+                      self.request->reject(bytes_of<PrivateData>(private_data, "the private data")));
+            },
+            py::arg("private_data"));
+    py::class_<ListenerObject>(module, "Listener")
+        .def(py::init([](std::shared_ptr<DeviceObject> device, const py::bytes& service, bool exclusive) {
+                 const Address local{device->device->attributes().host,
+                                     bytes_of<Bytes<Address::max_service>>(service, "the service")};
+                 auto listener = take_value(
+                     "Listener",
+                     device->device->listen(local, exclusive ? backend::Sharing::Exclusive : backend::Sharing::Shared));
+                 return std::unique_ptr<ListenerObject>(new ListenerObject{std::move(device), std::move(listener)});
+             }),
+             py::arg("device"), py::arg("service"), py::arg("exclusive"))
+        .def_property_readonly("fd", [](const ListenerObject& self) { return self.listener->fd(); })
+        .def("next_request", [](ListenerObject& self) -> std::unique_ptr<RequestObject> {
+            auto request = self.listener->next_request();
+            if (request.status().code() == Code::WouldBlock) return nullptr;
+            return std::unique_ptr<RequestObject>(
+                new RequestObject{self.device, take_value("Listener.next_request", std::move(request))});
+        });
+}
+
+}  // namespace
+
+void bind_endpoints(py::module_& module) {
+    bind_requests(module);
+    py::class_<EndpointObject> endpoint(module, "Endpoint");
+    endpoint
+        .def(py::init(&create), py::arg("domain"), py::arg("send_queue"), py::arg("receive_queue"),
+             py::arg("shared_receives"), py::arg("send_depth"), py::arg("receive_depth"), py::arg("context"),
+             py::arg("reliability"), py::arg("breaks_unready"), py::arg("silent_refusals"),
+             py::arg("max_transfer_bytes"), py::arg("remote_write"), py::arg("remote_read"), py::arg("remote_atomic"))
+        .def_property_readonly("state",
+                               [](const EndpointObject& self) { return static_cast<int>(self.endpoint->state()); })
+        .def(
+            "outstanding",
+            [](const EndpointObject& self, bool receives) {
+                return self.endpoint->outstanding(receives ? QueueKind::Receive : QueueKind::Send);
+            },
+            py::arg("receives"))
+        .def("connect", &connect, py::arg("host"), py::arg("service"), py::arg("private_data"), py::arg("timeout"),
+             py::arg("peer_to_peer"), py::arg("bare"))
+        .def("accept", &accept, py::arg("request"), py::arg("private_data"))
+        .def("disconnect", &disconnect, WithoutGil())
+        .def(
+            "fail", [](EndpointObject& self) { self.endpoint->fail(); }, WithoutGil())
+        .def(
+            "drain_and_disconnect",
+            [](EndpointObject& self) { check("Endpoint.drain_and_disconnect", self.endpoint->drain_and_disconnect()); })
+        .def("next_event", &next_event)
+        .def_property_readonly("fd", [](EndpointObject& self) { return self.events.fd(); });
+    bind_posting(endpoint);
+}
+
+}  // namespace viaduct::python

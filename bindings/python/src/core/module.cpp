@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// viaduct._core: the core's objects, thin; viaduct/core.py makes of them what users see.
+#include <poll.h>
+#include <pybind11/stl.h>
+
+#include "core/host_names.hpp"
+#include "core/shareable_memory.hpp"
+#include "objects.hpp"
+
+namespace viaduct::python {
+
+void raise_status(const char* call, const Status& status) {
+    const py::object error =
+        py::module_::import("viaduct.core")
+            .attr("_error")(call, static_cast<int>(status.code()), status.where(), status.sys_errno());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    throw py::error_already_set();
+}
+
+Deadline deadline_after(Seconds timeout) noexcept {
+    return timeout ? Deadline::after(std::chrono::duration<double>(*timeout)) : Deadline::never();
+}
+
+bool wait_readable(int fd, Seconds timeout) {
+    return wait_in_slices(timeout, [fd](std::chrono::milliseconds slice) {
+        pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+        return ::poll(&waiter, 1, static_cast<int>(slice.count())) > 0;
+    });
+}
+
+namespace {
+
+/// The bytes of any object with a contiguous buffer, which stays where it is while this lives.
+class PinnedBytes {
+public:
+    explicit PinnedBytes(const py::object& object) {
+        if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_WRITABLE) == 0) return;
+        PyErr_Clear();
+        if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
+    }
+    ~PinnedBytes() { PyBuffer_Release(&buffer_); }
+    PinnedBytes(const PinnedBytes&) = delete;
+    PinnedBytes& operator=(const PinnedBytes&) = delete;
+
+    std::uintptr_t address() const noexcept { return reinterpret_cast<std::uintptr_t>(buffer_.buf); }
+    py::buffer_info info() const {
+        return {static_cast<std::uint8_t*>(buffer_.buf), buffer_.len, buffer_.readonly != 0};
+    }
+
+private:
+    Py_buffer buffer_{};
+};
+
+/// (address, memoryview) of a buffer that stays where it is as long as the memoryview or a part of it.
+py::tuple pin(const py::object& buffer) {
+    auto pinned = std::make_unique<PinnedBytes>(buffer);
+    const auto address = pinned->address();
+    return py::make_tuple(address, py::memoryview(py::cast(std::move(pinned))));
+}
+
+py::memoryview alloc(std::size_t size) {
+    if (size == 0) throw py::value_error("memory of 0 bytes");
+    auto memory = ShareableMemory::allocate(size);
+    if (!memory.ok()) throw std::bad_alloc();
+    return py::memoryview(py::cast(std::move(*memory)));
+}
+
+void bind_memory(py::module_& module) {
+    py::class_<PinnedBytes>(module, "_PinnedBytes", py::buffer_protocol()).def_buffer(&PinnedBytes::info);
+    py::class_<ShareableMemory>(module, "_ShareableMemory", py::buffer_protocol())
+        .def_buffer([](const ShareableMemory& memory) {
+            return py::buffer_info(static_cast<std::uint8_t*>(memory.data()), static_cast<py::ssize_t>(memory.size()));
+        });
+    module.def("pin", &pin, py::arg("buffer"));
+    module.def("alloc", &alloc, py::arg("size"));
+}
+
+std::vector<py::bytes> resolve(const std::string& name) {
+    std::vector<HostAddress> found;
+    {
+        const py::gil_scoped_release unlocked;
+        found = resolve_host(name);
+    }
+    std::vector<py::bytes> addresses;
+    for (const auto& address : found)
+        if (!address.empty()) addresses.push_back(to_python(address));
+    return addresses;
+}
+
+}  // namespace
+}  // namespace viaduct::python
+
+PYBIND11_MODULE(_core, module) {
+    using namespace viaduct::python;
+    bind_memory(module);
+    bind_devices(module);
+    bind_work(module);
+    bind_endpoints(module);
+    module.def("resolve_host", &resolve, py::arg("name"));
+    module.def("wait_readable", &wait_readable, py::arg("fd"), py::arg("timeout"));
+}

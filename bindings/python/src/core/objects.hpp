@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The objects of viaduct._core. Each holds what it was made from, so that Python may drop them in any order.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common.hpp"
+#include "core/endpoint.hpp"
+#include "core/event_channel.hpp"
+
+namespace viaduct::python {
+
+/// Throws what viaduct.core makes of a failure. `call`: the method.
+[[noreturn]] void raise_status(const char* call, const Status& status);
+
+inline void check(const char* call, const Status& status) {
+    if (!status.ok()) raise_status(call, status);
+}
+
+template <class T>
+T take_value(const char* call, Result<T> result) {
+    if (!result.ok()) raise_status(call, result.status());
+    return std::move(*result);
+}
+
+Deadline deadline_after(Seconds timeout) noexcept;
+
+/// Waits in slices until the descriptor is readable. False: the time-out has passed.
+bool wait_readable(int fd, Seconds timeout);
+
+/// A string of bytes that fits; else ValueError.
+template <class Bytes>
+Bytes bytes_of(const py::bytes& value, const char* what) {
+    const std::string_view bytes = value;
+    if (bytes.size() > Bytes::capacity) throw py::value_error(std::string(what) + " is too long");
+    return Bytes({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+}
+
+template <std::size_t Capacity>
+py::bytes to_python(const Bytes<Capacity>& bytes) {
+    return {reinterpret_cast<const char*>(bytes.span().data()), bytes.size()};
+}
+
+/// An open device and its asynchronous events, of which the first thousand that nobody took are kept.
+class DeviceObject final : private DeviceObserver {
+public:
+    explicit DeviceObject(std::uint32_t number) : device(take_value("Device", Device::open(number, *this))) {}
+
+    EventChannel<AsyncEvent> events{1000};
+    std::shared_ptr<Device> device;
+
+private:
+    void on_async_event(const AsyncEvent& event) noexcept override { events.push(event); }
+};
+
+struct DomainObject {
+    std::shared_ptr<DeviceObject> device;
+    std::shared_ptr<ProtectionDomain> domain;
+};
+
+struct RegionObject {
+    std::shared_ptr<DomainObject> domain;
+    std::unique_ptr<MemoryRegion> region;
+};
+
+struct WindowObject {
+    std::shared_ptr<DomainObject> domain;
+    std::unique_ptr<MemoryWindow> window;
+};
+
+struct QueueObject {
+    std::shared_ptr<DeviceObject> device;
+    std::shared_ptr<CompletionQueue> queue;
+};
+
+struct SharedReceivesObject {
+    std::shared_ptr<DomainObject> domain;
+    std::shared_ptr<SharedReceiveQueue> queue;
+};
+
+/// An endpoint and its connection events.
+class EndpointObject final : private EndpointObserver {
+public:
+    EndpointObject(std::shared_ptr<DomainObject> domain, EndpointConfig config)
+        : domain(std::move(domain)),
+          endpoint((config.observer = this, take_value("Endpoint", Endpoint::create(config)))) {}
+
+    EventChannel<ConnectionEvent> events{16};  // a connection has two at most; sixteen, then, is eight connections
+    std::shared_ptr<DomainObject> domain;
+    std::unique_ptr<Endpoint> endpoint;
+
+private:
+    void on_connection_event(const ConnectionEvent& event) noexcept override { events.push(event); }
+};
+
+struct ListenerObject {
+    std::shared_ptr<DeviceObject> device;
+    std::unique_ptr<backend::Listener> listener;
+};
+
+struct RequestObject {
+    std::shared_ptr<DeviceObject> device;
+    std::unique_ptr<backend::ConnectionRequest> request;
+};
+
+void bind_devices(py::module_& module);
+void bind_endpoints(py::module_& module);
+void bind_work(py::module_& module);
+
+/// The calls of endpoints that post.
+void bind_posting(py::class_<EndpointObject>& endpoint);
+
+}  // namespace viaduct::python

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Objects that are closed in the right order, whoever closes them."""
+from __future__ import annotations
+
+import atexit
+import threading
+import types
+import typing
+import weakref
+
+_lock = threading.RLock()  # guards the tree of resources: who is closed, and who has which children
+_roots: weakref.WeakSet[Resource] = weakref.WeakSet()
+
+Self = typing.TypeVar("Self", bound="Resource")
+
+
+class Resource:
+    """Something that has to be given back. It keeps its parents, from which it was made; closing one closes it first.
+
+    Thread-safe: of several threads that close it, one does.
+    """
+
+    _closed = True  # until __init__ has run
+
+    def __init__(self, *parents: Resource) -> None:
+        self._parents = parents
+        self._children: dict[int, weakref.ref[Resource]] = {}  # oldest first
+        with _lock:
+            for parent in parents:
+                if parent._closed:
+                    raise ValueError(f"the {type(parent).__name__} is closed")
+            for parent in parents:
+                parent._children[id(self)] = weakref.ref(self)
+            if not parents:
+                _roots.add(self)
+            self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed: its own calls fail then."""
+        return self._closed
+
+    def close(self) -> None:
+        """Closes it, and before it all that was made from it, the newest first. Closing twice does nothing."""
+        with _lock:
+            if self._closed:
+                return
+            children = [reference() for reference in reversed(self._children.values())]
+        for child in children:
+            if child is not None:
+                child.close()
+        with _lock:
+            if self._closed:
+                return
+            self._released()
+        self._release()
+
+    def _release(self) -> None:
+        """Gives the resource back, whatever state it is in. For subclasses."""
+
+    def _released(self) -> None:
+        """Notes that the resource was given back."""
+        with _lock:
+            self._closed = True
+            for parent in self._parents:
+                parent._children.pop(id(self), None)
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: types.TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__}{' (closed)' if self._closed else ''}>"
+
+
+@atexit.register
+def _close_all() -> None:
+    """Closes what is left while the interpreter is still whole."""
+    for root in list(_roots):
+        root.close()

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waiting for descriptors in asyncio."""
+from __future__ import annotations
+
+import asyncio
+import collections
+import typing
+import weakref
+
+T = typing.TypeVar("T")
+
+_waiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, list[asyncio.Future[None]]]]
+_waiters = weakref.WeakKeyDictionary()
+
+
+def _wake(loop: asyncio.AbstractEventLoop, fd: int) -> None:
+    loop.remove_reader(fd)
+    for future in _waiters[loop].pop(fd, []):
+        if not future.done():
+            future.set_result(None)
+
+
+async def readable(fd: int) -> None:
+    """Waits until a descriptor is readable. Several tasks may wait for the same one: all of them wake."""
+    loop = asyncio.get_running_loop()
+    waiters = _waiters.setdefault(loop, collections.defaultdict(list))
+    future = loop.create_future()
+    if not waiters[fd]:
+        loop.add_reader(fd, _wake, loop, fd)
+    waiters[fd].append(future)
+    try:
+        await future
+    finally:
+        if future in waiters.get(fd, ()):  # cancelled
+            waiters[fd].remove(future)
+            if not waiters[fd]:
+                del waiters[fd]
+                loop.remove_reader(fd)
+
+
+async def until(fd: int, attempt: typing.Callable[[], T | None], timeout: float | None = None) -> T | None:
+    """Calls attempt(), and again whenever the descriptor is readable, until it returns something else than None.
+    None: the time-out (seconds; None: for ever) has passed."""
+    async def repeat() -> T:
+        while (result := attempt()) is None:
+            await readable(fd)
+        return result
+    try:
+        return await asyncio.wait_for(repeat(), timeout)
+    except asyncio.TimeoutError:
+        return attempt()

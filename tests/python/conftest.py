@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Notes which calls of the raw modules the tests make."""
+import importlib
+import types
+
+import pytest
+
+
+def functions_of(module):
+    return [name for name, value in vars(module).items()
+            if isinstance(value, types.BuiltinFunctionType) and not name.startswith("__")]
+
+
+class Calls:
+    """Counts what is called in the raw module of an API."""
+
+    def __init__(self, api):
+        self.module = importlib.import_module(f"viaduct._{api}")
+        self.names = functions_of(self.module)
+        self.called = set()
+        for name in self.names:
+            setattr(self.module, name, self.noting(name, getattr(self.module, name)))
+
+    def noting(self, name, function):
+        def call(*arguments, **options):
+            self.called.add(name)
+            return function(*arguments, **options)
+        return call
+
+    def uncalled(self):
+        return sorted(set(self.names) - self.called)
+
+
+_calls = {}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def watched():
+    """Every raw module that is there, watched from the first test on."""
+    for api in ("vipl", "dat", "rpma"):
+        try:
+            _calls[api] = Calls(api)
+        except ModuleNotFoundError:
+            continue
+    return _calls
+
+
+@pytest.fixture
+def uncalled(watched):
+    """uncalled("vipl"): the calls of the API that no test of this run has made."""
+    return lambda api: watched[api].uncalled()

@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""viaduct.core: the model, between two ends in one process."""
+import array
+import asyncio
+import gc
+import itertools
+import mmap
+import os
+import pickle
+import select
+import signal
+import threading
+
+import numpy
+import pytest
+import viaduct
+from viaduct import core
+
+TIMEOUT = 20  # seconds; only for what would hang
+
+
+@pytest.fixture
+def device():
+    with core.Device() as opened:
+        yield opened
+
+
+_services = itertools.count()
+
+
+def free_service():
+    """One that no other process of the tests uses, for a while."""
+    return 1024 + (os.getpid() * 64 + next(_services)) % 60000
+
+
+def connected(device, client=None, server=None):
+    """Two endpoints of the device, connected with each other."""
+    service = free_service()
+    client = client or device.endpoint()
+    server = server or device.endpoint()
+    with device.listen(service) as listener:
+        client.start_connect(device.host, service, timeout=TIMEOUT)
+        listener.accept(server, timeout=TIMEOUT)
+        assert client.next_event(TIMEOUT).kind == core.ConnectionEventKind.ESTABLISHED
+    return client, server
+
+
+@pytest.fixture
+def pair(device):
+    return connected(device)
+
+
+def needs(device, ability):
+    if not device.capabilities[ability]:
+        pytest.skip(f"the device has not the ability {ability}")
+
+
+def test_devices_have_names_and_limits(device):
+    assert device.name in core.devices()
+    assert core.backend() in ("loopback", "verbs")
+    assert device.limits["max_queue_depth"] > 0
+    assert len(device.host) in (4, 16)
+    with core.Device(device.name) as same:
+        assert same.host == device.host
+
+
+def test_unknown_device_is_refused():
+    with pytest.raises(core.Error) as raised:
+        core.Device("no such device")
+    assert raised.value.code == core.Code.INVALID_PARAMETER
+    assert raised.value.call == "Device"
+    assert raised.value.name == "INVALID_PARAMETER"
+
+
+def test_errors_are_of_one_family_and_can_be_pickled():
+    error = core._error("Endpoint.connect", core.Code.TIMED_OUT)
+    for kind in (core.TimeoutError, core.Error, viaduct.TimeoutError, viaduct.Error, TimeoutError):
+        assert isinstance(error, kind)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.call, copy.code, str(copy)) == (error.call, error.code, str(error))
+
+
+def test_messages_arrive_in_order(device, pair):
+    client, server = pair
+    inbox = device.register(256)
+    for index in range(4):
+        server.post_receive(inbox[64 * index:64 * (index + 1)], context=index)
+    with device.register(b"zero one two three") as words:
+        for first, last in ((0, 4), (5, 8), (9, 12), (13, 18)):
+            client.post_send(words[first:last])
+        for _ in range(4):
+            client.wait_send(TIMEOUT)
+    got = [server.wait_receive(TIMEOUT) for _ in range(4)]
+    assert [completion.context for completion in got] == [0, 1, 2, 3]
+    assert [bytes(inbox.view[64 * c.context:][:c.nbytes]) for c in got] == [b"zero", b"one", b"two", b"three"]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: bytearray(4096), lambda: memoryview(bytearray(4096)), lambda: mmap.mmap(-1, 4096),
+    lambda: array.array("d", bytes(4096)), lambda: numpy.zeros((8, 64)), lambda: numpy.zeros(256, dtype="complex128"),
+    lambda: viaduct.alloc(4096)])
+def test_any_buffer_is_registered_without_a_copy(device, pair, make):
+    buffer = make()
+    client, server = pair
+    with device.register(buffer) as target, device.register(b"12345678") as source:
+        client.post_write(source[:], target.remote + 8)
+        client.wait_send(TIMEOUT)
+        assert bytes(memoryview(buffer).cast("B")[8:16] if not isinstance(buffer, numpy.ndarray)
+                     else buffer.tobytes()[8:16]) == b"12345678"
+
+
+def test_registered_memory_is_pinned(device):
+    memory = bytearray(64)
+    region = device.register(memory)
+    with pytest.raises(BufferError):
+        memory.append(0)
+    region.close()
+    memory.append(0)
+
+
+def test_parts_of_a_view_outlive_the_region(device):
+    memory = bytearray(b"whole")
+    region = device.register(memory)
+    part = region.view[1:3]
+    region.close()
+    assert bytes(part) == b"ho"
+    with pytest.raises(BufferError):
+        memory.clear()
+
+
+def test_what_cannot_be_registered(device):
+    for wrong, kind in (("text", TypeError), (object(), TypeError), (numpy.zeros((8, 8))[:, 1], (ValueError, BufferError)),
+                        (bytearray(), core.Error), (0, ValueError)):
+        with pytest.raises(kind):
+            device.register(wrong)
+    with pytest.raises(ValueError):
+        device.register(bytearray(8))[::2]
+
+
+def test_rdma_moves_what_it_is_told(device, pair):
+    client, _ = pair
+    table = device.register(bytearray(range(64)))
+    local = device.register(64)
+    client.post_read(local[8:16], table.remote + 16, context=7)
+    completion = client.wait_send(TIMEOUT)
+    assert (completion.context, completion.operation) == (7, core.Operation.RDMA_READ)
+    assert bytes(local.view[8:16]) == bytes(range(16, 24))
+    client.post_write([local[8:12], local[12:16]], table.remote)
+    client.wait_send(TIMEOUT)
+    assert bytes(table.view[:8]) == bytes(range(16, 24))
+    client.post_flush(table.remote, 8)
+    assert client.wait_send(TIMEOUT).operation == core.Operation.FLUSH
+    client.post_atomic_write(local[8:16], table.remote + 8)
+    client.wait_send(TIMEOUT)
+    assert bytes(table.view[8:16]) == bytes(range(16, 24))
+
+
+def test_immediate_data_come_along(device, pair):
+    client, server = pair
+    inbox = device.register(64)
+    server.post_receive(inbox[:])
+    server.post_receive(inbox[:])
+    client.post_send(immediate=0xfeedf00d, solicited=True)
+    assert server.wait_receive(TIMEOUT).immediate == 0xfeedf00d
+    client.post_write((), inbox.remote, immediate=5)
+    assert server.wait_receive(TIMEOUT).operation == core.Operation.RECEIVE_RDMA_WRITE
+
+
+def test_atomics(device, pair):
+    needs(device, "atomics")
+    client, _ = pair
+    word, old = device.register(8), device.register(8)
+    client.post_fetch_add(old[:], word.remote, 40)
+    client.wait_send(TIMEOUT)
+    client.post_compare_swap(old[:], word.remote, 40, 42)
+    client.wait_send(TIMEOUT)
+    assert [int.from_bytes(region.view, "little") for region in (old, word)] == [40, 42]
+
+
+def test_windows_show_parts(device, pair):
+    needs(device, "memory_windows")
+    client, server = pair
+    region = device.register(bytearray(b"shown and hidden"))
+    with device.window() as window:
+        shown = server.bind(window, region, slice(0, 5), core.Access.REMOTE_READ)
+        server.wait_send(TIMEOUT)
+        into = device.register(5)
+        client.post_read(into[:], core.Remote(shown.address, window.key))
+        client.wait_send(TIMEOUT)
+        assert bytes(into.view) == b"shown"
+        server.bind(window)
+        server.wait_send(TIMEOUT)
+
+
+def test_shared_receives_and_async_events(device):
+    needs(device, "shared_receive_queues")
+    shared = device.shared_receive_queue(8, context=11)
+    inbox = device.register(64)
+    client, server = connected(device, server=device.endpoint(shared_receives=shared))
+    shared.post_receive(inbox[:32])
+    shared.arm_limit(1)
+    client.post_send(inbox[32:40])
+    assert server.wait_receive(TIMEOUT).nbytes == 8
+    event = device.next_async_event(TIMEOUT)
+    assert event.kind == core.AsyncEventKind.SHARED_RECEIVE_QUEUE_LIMIT
+    assert event.shared_receive_queue_context == 11
+    assert shared.outstanding == 0
+    with pytest.raises(core.Error):
+        shared.resize(0)
+    with pytest.raises(core.Error):
+        server.post_receive(inbox[:])
+
+
+def test_refused_and_unheard_requests(device):
+    service = free_service()
+    endpoint = device.endpoint()
+    with pytest.raises(core.Error) as raised:
+        endpoint.connect(device.host, service, timeout=TIMEOUT)
+    assert raised.value.code == core.Code.NO_LISTENER
+    with device.listen(service) as listener:
+        endpoint.start_connect(device.host, service, private_data=b"please", timeout=TIMEOUT)
+        with listener.next_request(TIMEOUT) as request:
+            assert request.private_data[:6] == b"please"
+            request.reject(b"no")
+        event = endpoint.next_event(TIMEOUT)
+        assert (event.kind, event.private_data[:2]) == (core.ConnectionEventKind.REJECTED, b"no")
+        assert endpoint.state == core.State.UNCONNECTED
+        with pytest.raises(TimeoutError):
+            listener.next_request(0)
+    with pytest.raises(core.Error):
+        core.resolve("no.such.host.invalid")
+    with pytest.raises(ValueError):
+        endpoint.connect(device.host, b"x" * 100)
+    with pytest.raises(OverflowError):
+        endpoint.connect(device.host, 1 << 16)
+
+
+def test_ends_of_connections_are_told(device, pair):
+    client, server = pair
+    client.drain_and_disconnect()
+    assert server.next_event(TIMEOUT).kind == core.ConnectionEventKind.DISCONNECTED
+    assert client.next_event(TIMEOUT).kind == core.ConnectionEventKind.DISCONNECTED
+    for endpoint in pair:
+        endpoint.disconnect()
+    again = connected(device, client, server)
+    again[0].fail()
+    kind = again[1].next_event(TIMEOUT).kind
+    assert kind == (core.ConnectionEventKind.LOST if device.capabilities["tells_loss"] else kind)
+
+
+def test_failed_requests_raise(device, pair):
+    client, _ = pair
+    region = device.register(8)
+    client.post_write(region[:], core.Remote(region.remote.address, region.key ^ 0x5a5a))
+    with pytest.raises(core.RequestError) as raised:
+        client.wait_send(TIMEOUT)
+    assert raised.value.code == core.CompletionCode.REMOTE_PROTECTION
+    assert not raised.value.completion.ok
+
+
+def test_queues_say_when_they_are_full(device):
+    endpoint = device.endpoint(receive_depth=2)
+    region = device.register(8)
+    endpoint.post_receive(region[:])
+    endpoint.post_receive(region[:])
+    with pytest.raises(core.Error) as raised:
+        endpoint.post_receive(region[:])
+    assert raised.value.code == core.Code.QUEUE_FULL
+    assert endpoint.outstanding(receives=True) == 2
+
+
+def test_regions_change_their_rights(device, pair):
+    needs(device, "keeps_keys")
+    client, _ = pair
+    region, local = device.register(8), device.register(8)
+    region.modify(core.Access.REMOTE_WRITE)
+    client.post_read(local[:], region.remote)
+    with pytest.raises(core.RequestError):
+        client.wait_send(TIMEOUT)
+
+
+def test_descriptors_become_readable(device, pair):
+    client, server = pair
+    region = device.register(16)
+    server.post_receive(region[:8])
+    server.receive_queue.arm()
+    assert not select.select([server.receive_queue], [], [], 0)[0]
+    client.post_send(region[8:])
+    assert select.select([server.receive_queue], [], [], TIMEOUT)[0]
+    assert server.receive_queue.take_event()
+    assert len(server.receive_queue.poll()) == 1
+    server.receive_queue.resize(16)
+
+
+def test_time_outs_are_time_outs(device):
+    queue = device.completion_queue()
+    with pytest.raises(TimeoutError):
+        queue.wait(timeout=0.01)
+    assert device.endpoint().next_event(timeout=0.01) is None
+    assert device.next_async_event() is None
+
+
+def test_asyncio(device):
+    async def serve(listener, endpoint, inbox):
+        await listener.accept_async(endpoint, timeout=TIMEOUT)
+        completion = await endpoint.wait_receive_async(TIMEOUT)
+        endpoint.post_send(inbox[:completion.nbytes])
+        await endpoint.wait_send_async(TIMEOUT)
+
+    async def ask(service, endpoint, answer):
+        await endpoint.connect_async(device.host, service, timeout=TIMEOUT)
+        endpoint.post_receive(answer[:16])
+        endpoint.post_send(answer[16:21])
+        return (await endpoint.wait_receive_async(TIMEOUT)).nbytes
+
+    async def both():
+        service = free_service()
+        inbox, answer = device.register(16), device.register(bytearray(16) + b"hello")
+        server = device.endpoint()
+        server.post_receive(inbox[:])
+        with device.listen(service) as listener:
+            results = await asyncio.gather(serve(listener, server, inbox), ask(service, device.endpoint(), answer))
+        with pytest.raises(TimeoutError):
+            await server.wait_receive_async(0.01)
+        return results[1], bytes(answer.view[:5])
+
+    assert asyncio.run(both()) == (5, b"hello")
+
+
+def test_a_signal_ends_a_wait(device):
+    queue = device.completion_queue()
+    timer = threading.Timer(0.2, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        queue.wait(timeout=TIMEOUT)
+    timer.join()
+
+
+def test_parents_close_their_children_first(device):
+    order = []
+
+    class Noting(core.MemoryRegion):
+        def _release(self):
+            super()._release()
+            order.append(len(order))
+            assert not self.domain.closed
+
+    domain = core.ProtectionDomain(device)
+    regions = [Noting(domain, 8) for _ in range(3)]
+    domain.close()
+    assert len(order) == 3 and all(region.closed for region in regions)
+    with pytest.raises(ValueError):
+        regions[0].key
+    with pytest.raises(ValueError):
+        core.MemoryRegion(domain, 8)
+    domain.close()
+
+
+def test_garbage_is_closed(device):
+    memory = bytearray(8)
+    region = device.register(memory)
+    del region
+    gc.collect()
+    memory.append(0)
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def mappings():
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        return sum(1 for _ in maps)
+
+
+CYCLES = 200 if os.environ.get("VIADUCT_BACKEND") == "verbs" else 10000
+
+
+def test_cycles_leak_nothing(device):
+    server = device.endpoint()
+    service = free_service()
+
+    def cycle(listener):
+        client = device.endpoint()
+        region = device.register(64)
+        client.start_connect(device.host, service, timeout=TIMEOUT)
+        listener.accept(server, timeout=TIMEOUT).close()
+        client.next_event(TIMEOUT)
+        client.close()
+        region.close()
+        server.disconnect()
+
+    with device.listen(service) as listener:
+        for _ in range(20):
+            cycle(listener)
+        gc.collect()
+        before = descriptors(), mappings(), len(gc.get_objects()), len(device.domain._children)
+        for _ in range(CYCLES):
+            cycle(listener)
+        gc.collect()
+        after = descriptors(), mappings(), len(gc.get_objects()), len(device.domain._children)
+    assert after[0] == before[0]
+    assert after[1] <= before[1] + 8  # the allocator's arenas come and go
+    assert after[2] <= before[2] + 100
+    assert after[3] == before[3]
+
+
+def test_eight_threads(device):
+    failures = []
+
+    def work(number):
+        try:
+            for _ in range(5 if CYCLES < 1000 else 40):
+                client, server = connected(device)
+                region = device.register(bytearray(16))
+                region.view[8:] = number.to_bytes(8, "little")
+                server.post_receive(region[:8])
+                client.post_send(region[8:])
+                assert server.wait_receive(TIMEOUT).nbytes == 8
+                assert bytes(region.view[:8]) == number.to_bytes(8, "little")
+                client.close()
+                server.close()
+                region.close()
+        except BaseException as error:  # reported by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
