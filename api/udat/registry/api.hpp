@@ -10,25 +10,4 @@
 extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other);
 #pragma GCC visibility pop
 
-#include <exception>
-#include <new>
-
-namespace viaduct::dat {
-
-constexpr DAT_RETURN error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype = DAT_NO_SUBTYPE) noexcept {
-    return DAT_CLASS_ERROR | static_cast<DAT_RETURN>(type) | static_cast<DAT_RETURN>(subtype);
-}
-
-/// Runs the body of an entry point that allocates.
-template <class Body>
-DAT_RETURN guarded(Body&& body) noexcept {
-    try {
-        return body();
-    } catch (const std::bad_alloc&) {
-        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-    } catch (const std::exception&) {
-        return error(DAT_INTERNAL_ERROR);
-    }
-}
-
-}  // namespace viaduct::dat
+#include "api/udat/result.hpp"

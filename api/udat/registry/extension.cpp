@@ -25,12 +25,12 @@ Queries& queries() {
 /// Its arguments are the adapter's name and where its handle goes; the provider takes the name in place of a handle.
 DAT_RETURN open_query(DAT_EXTENDED_OP operation, va_list arguments) {
     char* const name = va_arg(arguments, char*);
-    if (name == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+    if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
     va_list further;
     va_copy(further, arguments);
     const DAT_HANDLE* const handle = va_arg(further, DAT_HANDLE*);
     va_end(further);
-    if (handle == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+    if (handle == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
     Provider provider;
     DAT_RETURN result = Registry::instance().open({name, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, false}, provider);
     if (result != DAT_SUCCESS) return result;

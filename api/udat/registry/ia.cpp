@@ -43,8 +43,8 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen
                         DAT_IA_HANDLE* ia, DAT_UINT32 dat_major_version, DAT_UINT32 dat_minor_version,
                         DAT_BOOLEAN thread_safety) {
     const char* const name = ia_name == nullptr ? nullptr : plain_name(ia_name);
-    if (name == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
-    if (ia == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+    if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
+    if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
     return guarded([&] {
         Provider provider;
         const DAT_RETURN result = Registry::instance().open(
@@ -71,28 +71,28 @@ DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other) {
 }
 
 DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
-    if (provider == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
-    if (info == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    if (provider == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
+    if (info == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
     return guarded([&] { return Registry::instance().add(provider, *info); });
 }
 
 DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
-    if (provider == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
-    if (info == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    if (provider == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
+    if (info == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
     return guarded([&] { return Registry::instance().remove(*info); });
 }
 
 DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entries_returned,
                                        DAT_PROVIDER_INFO* dat_provider_list[]) {
-    if (entries_returned == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    if (entries_returned == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
     return guarded([&] {
         const auto offers = Registry::instance().offers();
         *entries_returned = static_cast<DAT_COUNT>(offers.size());
-        if (max_to_return < 1) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
-        if (dat_provider_list == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+        if (max_to_return < 1) return invalid_parameter(DAT_INVALID_ARG1);
+        if (dat_provider_list == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
         const DAT_COUNT count = std::min(max_to_return, *entries_returned);
         if (std::find(dat_provider_list, dat_provider_list + count, nullptr) != dat_provider_list + count)
-            return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+            return invalid_parameter(DAT_INVALID_ARG3);
         for (DAT_COUNT i = 0; i < count; ++i) *dat_provider_list[i] = info_of(offers[static_cast<std::size_t>(i)]);
         *entries_returned = count;
         return DAT_RETURN{DAT_SUCCESS};

@@ -22,9 +22,9 @@ std::optional<bool> opinion(const char* name, const char* other_name) noexcept {
 
 DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR name, const DAT_NAME_PTR other_name,
                                           DAT_HA_RELATIONSHIP* relationship) {
-    if (name == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
-    if (other_name == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-    if (relationship == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+    if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
+    if (other_name == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    if (relationship == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
     const auto one = opinion(name, other_name);
     const auto other = opinion(other_name, name);
     if (!one && !other)

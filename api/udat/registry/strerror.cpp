@@ -176,11 +176,11 @@ const char* name_of_subtype(DAT_RETURN result) noexcept {
 }  // namespace
 
 DAT_RETURN dat_strerror(DAT_RETURN result, const char** major_message, const char** minor_message) {
-    if (major_message == nullptr) return error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    if (major_message == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
     const char* const type = name_of_type(result);
     const char* const subtype = name_of_subtype(result);
     *major_message = type != nullptr ? type : "unknown error";
     if (minor_message != nullptr) *minor_message = subtype != nullptr ? subtype : "unknown minor error";
     const bool known = type != nullptr && subtype != nullptr;
-    return known ? DAT_RETURN{DAT_SUCCESS} : error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+    return known ? DAT_RETURN{DAT_SUCCESS} : invalid_parameter(DAT_INVALID_ARG1);
 }
