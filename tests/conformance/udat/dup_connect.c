@@ -148,7 +148,7 @@ TEST(ep_dup_connect__events_come_to_its_own_evd) {
 
 /* ---- Private data ------------------------------------------------------------------------------------------------ */
 
-static void check_private_data(DAT_COUNT size, const uint8_t *data, const Pair *pair) {
+static DAT_CR_PARAM check_private_data(DAT_COUNT size, const uint8_t *data, const Pair *pair) {
     DAT_EP_HANDLE ep = new_ep(pair->client, (Options){0});
     DAT_CR_PARAM param;
     Request request = usual;
@@ -159,6 +159,7 @@ static void check_private_data(DAT_COUNT size, const uint8_t *data, const Pair *
     CHECK_OK(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param));
     CHECK(on_loopback() ? param.private_data_size == size : param.private_data_size >= size);
     CHECK(size == 0 || memcmp(param.private_data, data, (size_t)size) == 0);
+    return param;
 }
 
 static void make_data(uint8_t data[MAX_PDATA]) {
@@ -175,6 +176,20 @@ TEST(ep_dup_connect__private_data) {
 TEST(ep_dup_connect__no_private_data) {
     const Pair pair = connected_pair_here((Options){0});
     check_private_data(0, NULL, &pair);
+}
+
+/* The remote end is that of the duplicated endpoint; what is told to it is not. */
+TEST(ep_dup_connect__without_the_private_data_of_the_other) {
+    uint8_t data[MAX_PDATA];
+    const Pair pair = open_pair_here((Options){0});
+    make_data(data);
+    CHECK_OK(connect_to(pair.client, pair.server, data, 16));
+    take_request(pair.server);
+    CHECK_OK(accept_request(pair.server, NULL, 0));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    const DAT_CR_PARAM param = check_private_data(0, NULL, &pair);
+    for (DAT_COUNT i = 0; i < param.private_data_size; ++i) CHECK_EQ(((uint8_t *)param.private_data)[i], 0);
 }
 
 TEST(ep_dup_connect__the_most_private_data) {
