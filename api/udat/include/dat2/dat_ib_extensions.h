@@ -204,7 +204,7 @@ typedef struct dat_ib_extension_event_data {
 #define dat_ib_post_send_ud(ep, segments, local, ah, cookie, flags)                                            \
     dat_extension_op((DAT_EP_HANDLE)(ep), DAT_IB_UD_SEND_OP, (DAT_COUNT)(segments), (DAT_LMR_TRIPLET*)(local), \
                      (DAT_IB_ADDR_HANDLE*)(ah), (cookie), (DAT_COMPLETION_FLAGS)(flags))
-#define dat_ib_ud_cm_free(ep, cm) dat_extension_op((DAT_EP_HANDLE)(ep), DAT_IB_UD_CM_FREE_OP, (DAT_CONTEXT)(cm))
+#define dat_ib_ud_cm_free(ep, cm) dat_extension_op((DAT_EP_HANDLE)(ep), DAT_IB_UD_CM_FREE_OP, (cm))
 #define dat_ib_ud_ah_free(ep, ah) dat_extension_op((DAT_EP_HANDLE)(ep), DAT_IB_UD_AH_FREE_OP, (DAT_IB_ADDR_HANDLE*)(ah))
 
 /* ---- Attributes of an adapter that need not be opened for the question ------------------------------------------- */
@@ -429,79 +429,76 @@ typedef enum dat_ib_collective_reduce_data_op {
 #define dat_ib_collective_create_group(members, group_size, self, group_id, group_info, evd, pz, context)            \
     dat_extension_op((DAT_EVD_HANDLE)(evd), DAT_IB_COLLECTIVE_CREATE_GROUP_OP, (DAT_IB_COLLECTIVE_MEMBER*)(members), \
                      (DAT_COUNT)(group_size), (DAT_IB_COLLECTIVE_RANK)(self), (DAT_IB_COLLECTIVE_ID)(group_id),      \
-                     (DAT_IB_COLLECTIVE_GROUP*)(group_info), (DAT_PZ_HANDLE)(pz), (DAT_CONTEXT)(context))
+                     (DAT_IB_COLLECTIVE_GROUP*)(group_info), (DAT_PZ_HANDLE)(pz), (context))
 #define dat_ib_collective_free_group(handle) \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_FREE_GROUP_OP)
 #define dat_ib_collective_set_clock(handle, clock_value, context)                                                   \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_SET_CLOCK_OP, (DAT_UINT64)(clock_value), \
-                     (DAT_CONTEXT)(context))
+                     (context))
 #define dat_ib_collective_read_clock(handle, clock_value) \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_READ_CLOCK_OP, (DAT_UINT64*)(clock_value))
 #define dat_ib_collective_scatter(handle, send_buffer, send_size, recv_buffer, recv_size, root, context, flags)  \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_SCATTER_OP, (DAT_PVOID)(send_buffer), \
                      (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size),                   \
-                     (DAT_IB_COLLECTIVE_RANK)(root), (DAT_CONTEXT)(context), (DAT_COMPLETION_FLAGS)(flags))
+                     (DAT_IB_COLLECTIVE_RANK)(root), (context), (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_scatterv(handle, send_buffer, send_sizes, displs, recv_buffer, recv_size, root, context,     \
                                    flags)                                                                              \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_SCATTERV_OP, (DAT_PVOID)(send_buffer),      \
                      (DAT_COUNT*)(send_sizes), (DAT_COUNT*)(displs), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size), \
-                     (DAT_IB_COLLECTIVE_RANK)(root), (DAT_CONTEXT)(context), (DAT_COMPLETION_FLAGS)(flags))
+                     (DAT_IB_COLLECTIVE_RANK)(root), (context), (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_gather(handle, send_buffer, send_size, recv_buffer, recv_size, root, context, flags)  \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_GATHER_OP, (DAT_PVOID)(send_buffer), \
                      (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size),                  \
-                     (DAT_IB_COLLECTIVE_RANK)(root), (DAT_CONTEXT)(context), (DAT_COMPLETION_FLAGS)(flags))
+                     (DAT_IB_COLLECTIVE_RANK)(root), (context), (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_gatherv(handle, send_buffer, send_size, recv_buffers, recv_sizes, displs, root, context, \
                                   flags)                                                                           \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_GATHERV_OP, (DAT_PVOID)(send_buffer),   \
                      (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffers), (DAT_COUNT*)(recv_sizes),                  \
-                     (DAT_COUNT*)(displs), (DAT_IB_COLLECTIVE_RANK)(root), (DAT_CONTEXT)(context),                 \
-                     (DAT_COMPLETION_FLAGS)(flags))
-#define dat_ib_collective_allgather(handle, send_buffer, send_size, recv_buffer, recv_size, context, flags)            \
-    dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_ALLGATHER_OP, (DAT_PVOID)(send_buffer),     \
-                     (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size), (DAT_CONTEXT)(context), \
+                     (DAT_COUNT*)(displs), (DAT_IB_COLLECTIVE_RANK)(root), (context), (DAT_COMPLETION_FLAGS)(flags))
+#define dat_ib_collective_allgather(handle, send_buffer, send_size, recv_buffer, recv_size, context, flags)        \
+    dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_ALLGATHER_OP, (DAT_PVOID)(send_buffer), \
+                     (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size), (context),          \
                      (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_allgatherv(handle, send_buffer, send_size, recv_buffer, recv_sizes, displs, context, flags)  \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_ALLGATHERV_OP, (DAT_PVOID)(send_buffer),    \
                      (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT*)(recv_sizes), (DAT_COUNT*)(displs), \
-                     (DAT_CONTEXT)(context), (DAT_COMPLETION_FLAGS)(flags))
-#define dat_ib_collective_alltoall(handle, send_buffer, send_size, recv_buffer, recv_size, context, flags)             \
-    dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_ALLTOALL_OP, (DAT_PVOID)(send_buffer),      \
-                     (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size), (DAT_CONTEXT)(context), \
+                     (context), (DAT_COMPLETION_FLAGS)(flags))
+#define dat_ib_collective_alltoall(handle, send_buffer, send_size, recv_buffer, recv_size, context, flags)        \
+    dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_ALLTOALL_OP, (DAT_PVOID)(send_buffer), \
+                     (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size), (context),         \
                      (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_alltoallv(handle, send_buffer, send_sizes, send_displs, recv_buffer, recv_sizes,         \
                                     recv_displs, context, flags)                                                   \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_ALLTOALLV_OP, (DAT_PVOID)(send_buffer), \
                      (DAT_COUNT*)(send_sizes), (DAT_COUNT*)(send_displs), (DAT_PVOID)(recv_buffer),                \
-                     (DAT_COUNT*)(recv_sizes), (DAT_COUNT*)(recv_displs), (DAT_CONTEXT)(context),                  \
-                     (DAT_COMPLETION_FLAGS)(flags))
+                     (DAT_COUNT*)(recv_sizes), (DAT_COUNT*)(recv_displs), (context), (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_reduce(handle, send_buffer, send_size, recv_buffer, recv_size, op, type, root, context, \
                                  flags)                                                                           \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_REDUCE_OP, (DAT_PVOID)(send_buffer),   \
                      (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size),                    \
                      (DAT_IB_COLLECTIVE_REDUCE_DATA_OP)(op), (DAT_IB_COLLECTIVE_DATA_TYPE)(type),                 \
-                     (DAT_IB_COLLECTIVE_RANK)(root), (DAT_CONTEXT)(context), (DAT_COMPLETION_FLAGS)(flags))
+                     (DAT_IB_COLLECTIVE_RANK)(root), (context), (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_allreduce(handle, send_buffer, send_size, recv_buffer, recv_size, op, type, context, flags) \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_ALLREDUCE_OP, (DAT_PVOID)(send_buffer),    \
                      (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size),                        \
-                     (DAT_IB_COLLECTIVE_REDUCE_DATA_OP)(op), (DAT_IB_COLLECTIVE_DATA_TYPE)(type),                     \
-                     (DAT_CONTEXT)(context), (DAT_COMPLETION_FLAGS)(flags))
+                     (DAT_IB_COLLECTIVE_REDUCE_DATA_OP)(op), (DAT_IB_COLLECTIVE_DATA_TYPE)(type), (context),          \
+                     (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_reduce_scatter(handle, send_buffer, send_size, recv_buffer, recv_sizes, op, type, context, \
                                          flags)                                                                      \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_REDUCE_SCATTER_OP,                        \
                      (DAT_PVOID)(send_buffer), (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer),                     \
                      (DAT_COUNT*)(recv_sizes), (DAT_IB_COLLECTIVE_REDUCE_DATA_OP)(op),                               \
-                     (DAT_IB_COLLECTIVE_DATA_TYPE)(type), (DAT_CONTEXT)(context), (DAT_COMPLETION_FLAGS)(flags))
+                     (DAT_IB_COLLECTIVE_DATA_TYPE)(type), (context), (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_scan(handle, send_buffer, send_size, recv_buffer, recv_size, op, type, context, flags) \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_SCAN_OP, (DAT_PVOID)(send_buffer),    \
                      (DAT_COUNT)(send_size), (DAT_PVOID)(recv_buffer), (DAT_COUNT)(recv_size),                   \
-                     (DAT_IB_COLLECTIVE_REDUCE_DATA_OP)(op), (DAT_IB_COLLECTIVE_DATA_TYPE)(type),                \
-                     (DAT_CONTEXT)(context), (DAT_COMPLETION_FLAGS)(flags))
+                     (DAT_IB_COLLECTIVE_REDUCE_DATA_OP)(op), (DAT_IB_COLLECTIVE_DATA_TYPE)(type), (context),     \
+                     (DAT_COMPLETION_FLAGS)(flags))
 #define dat_ib_collective_broadcast(handle, buf, size, root, context, flags)                               \
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_BROADCAST_OP, (DAT_PVOID)(buf), \
-                     (DAT_COUNT)(size), (DAT_IB_COLLECTIVE_RANK)(root), (DAT_CONTEXT)(context),            \
-                     (DAT_COMPLETION_FLAGS)(flags))
-#define dat_ib_collective_barrier(handle, context, flags)                                                      \
-    dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_BARRIER_OP, (DAT_CONTEXT)(context), \
+                     (DAT_COUNT)(size), (DAT_IB_COLLECTIVE_RANK)(root), (context), (DAT_COMPLETION_FLAGS)(flags))
+#define dat_ib_collective_barrier(handle, context, flags)                                         \
+    dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_BARRIER_OP, (context), \
                      (DAT_COMPLETION_FLAGS)(flags))
 
 /* ---- Words ------------------------------------------------------------------------------------------------------- */
