@@ -130,8 +130,7 @@ Counted counters_of(DAT_HANDLE handle) noexcept {
 
 /// Calls `use` with the number and the value of one counter, or, where the number is that of all, of each.
 template <class Use>
-DAT_RETURN for_each(DAT_HANDLE handle, int wanted, bool reset, Use use) noexcept {
-    const Counted counted = counters_of(handle);
+DAT_RETURN for_each(const Counted& counted, int wanted, bool reset, Use use) noexcept {
     if (counted.values.empty()) return error(DAT_INVALID_HANDLE);
     const int count = static_cast<int>(counted.values.size());
     if (wanted < 0 || wanted > count) return invalid_parameter(DAT_INVALID_ARG2);
@@ -147,12 +146,13 @@ DAT_RETURN for_each(DAT_HANDLE handle, int wanted, bool reset, Use use) noexcept
 }  // namespace
 
 DAT_RETURN query_counters(DAT_HANDLE handle, int wanted, DAT_UINT64* values, bool reset) noexcept {
-    if (values == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-    return for_each(handle, wanted, reset, [&](int i, const char*, DAT_UINT64 value) { values[i] = value; });
+    const Counted counted = counters_of(handle);
+    if (!counted.values.empty() && values == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    return for_each(counted, wanted, reset, [&](int i, const char*, DAT_UINT64 value) { values[i] = value; });
 }
 
 DAT_RETURN print_counters(DAT_HANDLE handle, int wanted, bool reset) noexcept {
-    return for_each(handle, wanted, reset, [](int, const char* name, DAT_UINT64 value) {
+    return for_each(counters_of(handle), wanted, reset, [](int, const char* name, DAT_UINT64 value) {
         std::printf(" %d: %s = %llu\n", getpid(), name, static_cast<unsigned long long>(value));
     });
 }

@@ -8,16 +8,6 @@
 
 #include <dat2/dat_ib_extensions.h>
 
-/* Whether the IA names the extension among its attributes, and not to say that it lacks it. */
-static bool announces(DAT_IA_HANDLE ia, const char *name) {
-    DAT_PROVIDER_ATTR attributes = provider_attributes(ia);
-    for (DAT_COUNT i = 0; i < attributes.num_provider_specific_attr; ++i) {
-        const DAT_NAMED_ATTR *attribute = &attributes.provider_specific_attr[i];
-        if (strcmp(attribute->name, name) == 0) return strcmp(attribute->value, "FALSE") != 0;
-    }
-    return false;
-}
-
 static void need(const Side *side, const char *name) {
     if (ia_attributes(side->ia).extension_supported != DAT_EXTENSION_IB) skip("the IA has no extension for InfiniBand");
     if (!announces(side->ia, name)) skip("the IA does not announce the extension");

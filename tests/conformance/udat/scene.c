@@ -115,6 +115,15 @@ DAT_PROVIDER_ATTR provider_attributes(DAT_IA_HANDLE ia) {
     return answer.attributes;
 }
 
+bool announces(DAT_IA_HANDLE ia, const char *name) {
+    DAT_PROVIDER_ATTR attributes = provider_attributes(ia);
+    for (DAT_COUNT i = 0; i < attributes.num_provider_specific_attr; ++i) {
+        const DAT_NAMED_ATTR *attribute = &attributes.provider_specific_attr[i];
+        if (strcmp(attribute->name, name) == 0) return strcmp(attribute->value, "FALSE") != 0;
+    }
+    return false;
+}
+
 DAT_QOS unsupported_qos(DAT_IA_HANDLE ia) {
     const DAT_QOS supported = provider_attributes(ia).dat_qos_supported;
     const DAT_QOS known[] = {DAT_QOS_PREMIUM, DAT_QOS_ECONOMY, DAT_QOS_LOW_LATENCY, DAT_QOS_HIGH_THROUGHPUT};

@@ -34,6 +34,9 @@ DAT_RETURN_SUBTYPE subtype_of(DAT_EP_STATE state);
 DAT_IA_ATTR ia_attributes(DAT_IA_HANDLE ia);
 DAT_PROVIDER_ATTR provider_attributes(DAT_IA_HANDLE ia);
 
+/* Whether the IA names an extension among its attributes, and not to say that it lacks it. */
+bool announces(DAT_IA_HANDLE ia, const char *name);
+
 /* A quality of service that the provider does not have, or else the case is skipped. */
 DAT_QOS unsupported_qos(DAT_IA_HANDLE ia);
 
