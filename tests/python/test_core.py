@@ -373,7 +373,7 @@ def mappings():
         return sum(1 for _ in maps)
 
 
-CYCLES = 200 if os.environ.get("VIADUCT_BACKEND") == "verbs" else 10000
+CYCLES = 20 if os.environ.get("VIADUCT_BACKEND") == "verbs" else 10000
 
 
 def test_cycles_leak_nothing(device):
@@ -410,7 +410,7 @@ def test_eight_threads(device):
 
     def work(number):
         try:
-            for _ in range(5 if CYCLES < 1000 else 40):
+            for _ in range(2 if CYCLES < 1000 else 40):
                 client, server = connected(device)
                 region = device.register(bytearray(16))
                 region.view[8:] = number.to_bytes(8, "little")
