@@ -59,6 +59,7 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
     if (!opened.ok()) return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
     created->device_ = std::move(*opened);
     created->address_ = to_sockaddr(created->device_->attributes().host, 0);
+    created->name_attributes();
     if (wanted == AsyncEvd::Made) {
         std::unique_ptr<Evd> evd;
         if (const DAT_RETURN result = Evd::create(*created, async_qlen, nullptr, DAT_EVD_ASYNC_FLAG, evd);

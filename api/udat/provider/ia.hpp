@@ -75,6 +75,7 @@ private:
 
     Ia(const DAT_PROVIDER& provider, const std::string& device_name);
     void count(DAT_HANDLE_TYPE type, bool created) noexcept;
+    void name_attributes();
     void on_async_event(const AsyncEvent& event) noexcept override;
     void destroy_children(DAT_HANDLE_TYPE type) noexcept;
 
@@ -83,7 +84,7 @@ private:
     sockaddr_storage address_{};
     const std::string device_name_;
     std::string mtu_text_;
-    std::vector<DAT_NAMED_ATTR> named_attributes_;
+    std::vector<DAT_NAMED_ATTR> named_attributes_;  // consumers keep pointers to them
     Use<Evd> async_evd_;
 
     mutable std::mutex children_lock_;  // guards what follows

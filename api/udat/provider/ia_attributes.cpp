@@ -61,25 +61,27 @@ void Ia::query_attributes(DAT_IA_ATTR& attributes) noexcept {
     attributes.extension_version = DAT_IB_EXTENSION_VERSION;
 }
 
+void Ia::name_attributes() {
+    const DeviceAttributes& device = device_->attributes();
+    mtu_text_ = std::to_string(std::min<std::uint32_t>(device.native_mtu_bytes, 4096));
+    named_attributes_ = {
+        {"DAT_IB_PROVIDER_NAME", "viaduct"},
+        {"DAT_IB_DEVICE_NAME", device.name.c_str()},
+        {"DAT_IB_CONNECTIVITY_MODE", "DIRECT"},
+        {"DAT_IB_RDMA_READ", "TRUE"},
+        {"DAT_IB_TRANSPORT_MTU", mtu_text_.c_str()},
+        {"DAT_IB_PORT_STATUS", "PORT_ACTIVE"},
+        {"DAT_IB_PORT_NUMBER", "1"},
+        {"DAT_EXTENSION_INTERFACE", "TRUE"},
+        {DAT_IB_ATTR_FETCH_AND_ADD, to_text(device.capabilities.atomics)},
+        {DAT_IB_ATTR_CMP_AND_SWAP, to_text(device.capabilities.atomics)},
+        {DAT_IB_ATTR_IMMED_DATA, "TRUE"},
+        {DAT_IB_ATTR_COUNTERS, "TRUE"},
+    };
+}
+
 DAT_RETURN Ia::query_provider(DAT_PROVIDER_ATTR& attributes) {
     const DeviceAttributes& device = device_->attributes();
-    if (named_attributes_.empty()) {
-        mtu_text_ = std::to_string(std::min<std::uint32_t>(device.native_mtu_bytes, 4096));
-        named_attributes_ = {
-            {"DAT_IB_PROVIDER_NAME", "viaduct"},
-            {"DAT_IB_DEVICE_NAME", device.name.c_str()},
-            {"DAT_IB_CONNECTIVITY_MODE", "DIRECT"},
-            {"DAT_IB_RDMA_READ", "TRUE"},
-            {"DAT_IB_TRANSPORT_MTU", mtu_text_.c_str()},
-            {"DAT_IB_PORT_STATUS", "PORT_ACTIVE"},
-            {"DAT_IB_PORT_NUMBER", "1"},
-            {"DAT_EXTENSION_INTERFACE", "TRUE"},
-            {DAT_IB_ATTR_FETCH_AND_ADD, to_text(device.capabilities.atomics)},
-            {DAT_IB_ATTR_CMP_AND_SWAP, to_text(device.capabilities.atomics)},
-            {DAT_IB_ATTR_IMMED_DATA, "TRUE"},
-            {DAT_IB_ATTR_COUNTERS, "TRUE"},
-        };
-    }
     std::memset(static_cast<void*>(&attributes), 0, sizeof(attributes));
     write_name(attributes.provider_name, provider_.device_name);
     attributes.provider_version_major = version_major;

@@ -78,6 +78,25 @@ TEST(threads__one_ia) {
     CHECK_OK(dat_ia_close(shared_ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+static void *ask_shared_ia(void *unused) {
+    (void)unused;
+    DAT_PROVIDER_ATTR attributes;
+    CHECK_OK(dat_ia_query(shared_ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attributes));
+    for (DAT_COUNT i = 0; i < attributes.num_provider_specific_attr; ++i)
+        CHECK(attributes.provider_specific_attr[i].name[0] != '\0');
+    return NULL;
+}
+
+TEST(threads__attributes_of_one_ia) {
+    char unused[THREADS];
+    need_thread_safety();
+    for (unsigned i = 0; i < rounds(); ++i) {
+        shared_ia = open_ia(NULL);
+        run_all(ask_shared_ia, unused, 1);
+        CHECK_OK(dat_ia_close(shared_ia, DAT_CLOSE_GRACEFUL_FLAG));
+    }
+}
+
 /* Half of the threads post events and the others wait: each event comes to exactly one of them. */
 static DAT_EVD_HANDLE shared_evd;
 static _Atomic unsigned taken;
