@@ -48,6 +48,12 @@ std::unique_ptr<Tickets> tickets_for(Evd* evd, DAT_COMPLETION_FLAGS flags) {
 
 Ep::Ep(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
 
+/// The consumer may free it as soon as it hears of its end: whoever told that, or is told, is let go first.
+Ep::~Ep() {
+    { const std::lock_guard lock(events_lock_); }
+    ia().await_takers();
+}
+
 DAT_EP_ATTR Ep::default_attributes(const DeviceAttributes& device) noexcept {
     const DAT_COUNT depth = to_count(std::min<std::uint32_t>(device.default_queue_depth, 256));
     const DAT_COUNT pieces = to_count(std::min<std::uint32_t>(device.max_sges, 4));

@@ -38,6 +38,8 @@ public:
     /// DAT_INVALID_PARAMETER (argument `attr_argument`): an attribute is beyond what the IA can do.
     static DAT_RETURN create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, std::unique_ptr<Ep>& ep);
 
+    ~Ep() override;
+
     /// Made for a request to a service point; the consumer has yet to configure it.
     static std::unique_ptr<Ep> create_for_request(Ia& ia);
 

@@ -104,6 +104,9 @@ public:
 
     void close() noexcept override;
 
+    /// Waits until no thread that takes an event looks at an object whose handle had ended before.
+    void await_takers() noexcept { const std::lock_guard taking(taking_); }
+
     DAT_RETURN resize(DAT_COUNT qlen);
     void set_waitable(bool waitable) noexcept;
     void set_enabled(bool enabled) noexcept;

@@ -63,6 +63,15 @@ public:
         return nullptr;
     }
 
+    /// Waits until no thread that takes an event, of whichever dispatcher, looks at an object whose handle had ended
+    /// before: events name endpoints and windows, which are looked up as they are taken.
+    void await_takers() noexcept {
+        (void)find<Evd>([](Evd& evd) {
+            evd.await_takers();
+            return false;
+        });
+    }
+
     /// Whether anything is left but the dispatcher that was made with the IA.
     bool in_use() const noexcept;
 

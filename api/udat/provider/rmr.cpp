@@ -36,6 +36,9 @@ bool allows(const Lmr& lmr, int privileges) noexcept {
 Rmr::Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window)
     : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), scope_(scope), window_(std::move(window)) {}
 
+/// Whoever takes the completion of a bind is let go first.
+Rmr::~Rmr() { ia().await_takers(); }
+
 DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
                      DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context) {
     {

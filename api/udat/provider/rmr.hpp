@@ -25,6 +25,7 @@ public:
     };
 
     Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window);
+    ~Rmr() override;
 
     const Pz& pz() const noexcept { return *pz_; }
 

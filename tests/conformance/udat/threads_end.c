@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Objects that end, in one thread, while others are at what they told last. A sanitizer sees more of it.
+ */
+#include "scene.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+static unsigned rounds(void) { return on_loopback() ? 60 : 5; }
+
+static pthread_t started(void *(*function)(void *), void *argument) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, function, argument) == 0);
+    return thread;
+}
+
+static void joined(pthread_t thread) { CHECK(pthread_join(thread, NULL) == 0); }
+
+/* A thread that takes events of an EVD until it is told to stop. */
+typedef struct {
+    DAT_EVD_HANDLE evd;
+    _Atomic unsigned taken;
+    _Atomic bool stop;
+    pthread_t thread;
+} Taker;
+
+static void *take_events(void *argument) {
+    Taker *taker = argument;
+    DAT_EVENT event;
+    while (!taker->stop) {
+        if (dat_evd_dequeue(taker->evd, &event) == DAT_SUCCESS) {
+            ++taker->taken;
+        } else {
+            sched_yield();
+        }
+    }
+    return NULL;
+}
+
+static void taker_start(Taker *taker) { taker->thread = started(take_events, taker); }
+
+static void taker_stop(Taker *taker) {
+    taker->stop = true;
+    joined(taker->thread);
+}
+
+/* ---- Endpoints and windows --------------------------------------------------------------------------------------- */
+
+TEST(ends__endpoints_whose_failure_is_taken) {
+    const Pair pair = open_pair_here((Options){0});
+    Taker taker = {.evd = pair.client->evds[CONN]};
+    const DAT_CONN_QUAL qual = unused_qual();
+    taker_start(&taker);
+    for (unsigned i = 0; i < rounds(); ++i) {
+        DAT_EP_HANDLE ep = new_ep(pair.client, (Options){0});
+        CHECK_OK(request_to(pair.client, ep, qual));
+        for (unsigned turn = 0; turn < i % 4; ++turn) sched_yield();
+        CHECK_OK(dat_ep_free(ep));
+    }
+    taker_stop(&taker);
+    side_close(pair.server);
+    side_close(pair.client);
+}
+
+/* Completions that may wake nobody are looked at as they are taken. */
+TEST(ends__endpoints_whose_completions_are_taken) {
+    const Options options = {.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG,
+                             .recv_flags = DAT_COMPLETION_UNSIGNALLED_FLAG};
+    Side *side = new_side(NULL);
+    side_open(side, options);
+    Taker taker = {.evd = side->evds[RECV]};
+    const DAT_CONN_QUAL qual = unused_qual();
+    taker_start(&taker);
+    for (unsigned i = 0; i < rounds(); ++i) {
+        DAT_EP_HANDLE ep = side->ep;
+        for (int n = 0; n < 4; ++n) CHECK_OK(post(side, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8}));
+        CHECK_OK(request_to(side, ep, qual));
+        DAT_EVENT event = next_event(side, CONN); /* the receives are flushed by then */
+        CHECK(event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED);
+        side->ep = new_ep(side, options);
+        CHECK_OK(dat_ep_free(ep));
+    }
+    taker_stop(&taker);
+    side_close(side);
+}
+
+TEST(ends__windows_whose_binds_are_taken) {
+    const Pair pair = connected_pair_here((Options){0});
+    Taker taker = {.evd = pair.server->evds[REQUEST]};
+    const DAT_RMR_COOKIE cookie = {.as_64 = 3};
+    taker_start(&taker);
+    for (unsigned i = 0; i < rounds(); ++i) {
+        DAT_LMR_TRIPLET part = piece(pair.server, 0, 64);
+        DAT_RMR_CONTEXT context;
+        DAT_RMR_HANDLE rmr = new_rmr(pair.server->pz);
+        CHECK_OK(dat_rmr_bind(rmr, pair.server->lmr, &part, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, pair.server->ep,
+                              cookie, DAT_COMPLETION_DEFAULT_FLAG, &context));
+        while (i % 2 == 0 && taker.taken <= i) sched_yield();
+        CHECK_OK(dat_rmr_free(rmr));
+        while (taker.taken <= i) sched_yield();
+    }
+    taker_stop(&taker);
+    pair_close(&pair);
+}
+
+/* ---- Connections ------------------------------------------------------------------------------------------------- */
+
+static void *hang_up(void *ep) {
+    CHECK_OK(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+    return NULL;
+}
+
+/* The thread that hears of the end may free the endpoint before the call that made the end has returned. */
+TEST(ends__endpoints_by_who_hears_of_the_end_first) {
+    const Pair pair = open_pair_here((Options){0});
+    for (unsigned i = 0; i < rounds(); ++i) {
+        DAT_EP_HANDLE client = new_ep(pair.client, (Options){0});
+        DAT_EP_HANDLE server = new_ep(pair.server, (Options){0});
+        CHECK_OK(request_to(pair.client, client, pair.server->qual));
+        CHECK_OK(dat_cr_accept(request_on(pair.server->evds[CR]), server, 0, NULL));
+        EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+        EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+        pthread_t thread = started(hang_up, client);
+        EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+        CHECK_OK(dat_ep_free(client));
+        joined(thread);
+        EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+        CHECK_OK(dat_ep_free(server));
+    }
+    side_close(pair.server);
+    side_close(pair.client);
+}
