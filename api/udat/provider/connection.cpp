@@ -107,6 +107,12 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     const Status status = endpoint_->accept(cr.request(), private_data);
     const std::lock_guard lock(events_lock_);
     accepting_ = false;
+    if (status.code() == Code::InvalidState || status.code() == Code::InvalidParameter) {
+        unconnected_as_ = before;
+        told_end_ = true;
+        return to_return(status);
+    }
+    cr.let_go();  // before the consumer is told
     if (status.ok()) {
         connected_ = true;
         remote_ = {.host = cr.request().remote_address().host,
@@ -116,11 +122,6 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
         tell(DAT_CONNECTION_EVENT_ESTABLISHED);
         if (ended_meanwhile_) tell_end(*ended_meanwhile_);
         return success;
-    }
-    if (status.code() == Code::InvalidState || status.code() == Code::InvalidParameter) {
-        unconnected_as_ = before;
-        told_end_ = true;
-        return to_return(status);
     }
     // The peer has given up, or the way to it is broken.
     unconnected_as_ = EndpointState::Disconnected;

@@ -9,10 +9,9 @@
 
 namespace viaduct::dat {
 
-Cr::Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request, Ep* ep)
+Cr::Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request)
     : Object(ia, ia.provider(), handle_type),
       request_(std::move(request)),
-      ep_(ep),
       remote_port_(port_of(request_->remote_address().service)) {
     remote_ = to_sockaddr(request_->remote_address().host, static_cast<std::uint16_t>(remote_port_));
     const auto bytes = request_->private_data().span();

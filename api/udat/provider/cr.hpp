@@ -14,8 +14,13 @@ class Cr final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_CR;
 
-    /// `ep`: the only one that may accept the request; null: the consumer brings one.
-    Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request, Ep* ep);
+    Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request);
+
+    /// The only endpoint that may accept the request. Null, and before: the consumer brings one.
+    void reserve(Ep* ep) noexcept { ep_ = Use<Ep>(ep); }
+
+    /// The request has got its answer: the consumer may free the endpoint.
+    void let_go() noexcept { ep_ = {}; }
 
     backend::ConnectionRequest& request() noexcept { return *request_; }
     Ep* ep() const noexcept { return ep_.get(); }

@@ -44,21 +44,30 @@ void ServicePoint::on_request() noexcept {
     }
 }
 
-void ServicePoint::report(std::unique_ptr<Cr> cr) {
+void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
     DAT_EVENT event{};
     event.event_number = DAT_CONNECTION_REQUEST_EVENT;
     auto& data = event.event_data.cr_arrival_event_data;
     data.sp_handle = sp_handle();
     data.local_ia_address_ptr = ia().address();
     data.conn_qual = conn_qual_;
-    data.cr_handle = ia().adopt(std::move(cr));
+    data.cr_handle = cr;
     data.truncate_flag = DAT_FALSE;
     if (evd_->post(event)) return;
-    if (const auto unheard = claim<Cr>(data.cr_handle); unheard != nullptr) (void)unheard->release()->reject({});
+    if (const auto unheard = claim<Cr>(cr); unheard != nullptr) (void)unheard->release()->reject({});
 }
 
 void ServicePoint::receive(std::unique_ptr<backend::ConnectionRequest> request) noexcept try {
-    report(std::make_unique<Cr>(ia(), std::move(request), provide_endpoint()));
+    auto made = std::make_unique<Cr>(ia(), std::move(request));
+    Cr& cr = *made;
+    const DAT_CR_HANDLE handle = ia().adopt(std::move(made));
+    try {
+        cr.reserve(provide_endpoint());  // last of what may fail: the endpoint would have to be given back
+    } catch (...) {
+        (void)claim<Cr>(handle);
+        throw;
+    }
+    report(handle);
     on_reported();
 } catch (const std::exception&) {
     // A request that is dropped unanswered runs into its deadline.
@@ -92,10 +101,11 @@ DAT_RETURN Psp::create(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags
 Ep* Psp::provide_endpoint() { return flags_ == DAT_PSP_PROVIDER_FLAG ? make_endpoint() : nullptr; }
 
 DAT_RETURN Rsp::create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_HANDLE& handle) {
-    std::unique_ptr<Rsp> created(new Rsp(ia, qual, ep, evd));
+    std::unique_ptr<Rsp> created(new Rsp(ia, qual, handle_of(ep), evd));
     if (const DAT_RETURN result = created->listen(port_of(qual)); result != success) return result;
     if (ep != nullptr && (ep->state() != EndpointState::Unconnected || !ep->follow(EndpointTrigger::Reserve)))
         return ep->wrong_state();
+    created->ep_ = Use<Ep>(ep);
     handle = launch(std::move(created));
     return success;
 }
@@ -106,9 +116,9 @@ Rsp::~Rsp() {
 }
 
 Ep* Rsp::provide_endpoint() {
-    if (!ep_) return make_endpoint();
+    if (ep_handle_ == DAT_HANDLE_NULL) return make_endpoint();
     (void)ep_->follow(EndpointTrigger::RequestArrived);
-    return ep_.get();
+    return std::exchange(ep_, {}).get();  // who answers may free it before this service point ends
 }
 
 void Rsp::on_reported() noexcept { (void)claim<Rsp>(handle()); }

@@ -49,7 +49,7 @@ private:
     virtual DAT_SP_HANDLE sp_handle() const noexcept = 0;
     /// Called after each request that was reported; may end the service point.
     virtual void on_reported() noexcept {}
-    void report(std::unique_ptr<Cr> cr);
+    void report(DAT_CR_HANDLE cr) noexcept;
 
     const DAT_CONN_QUAL conn_qual_;
     Use<Evd> evd_;
@@ -81,15 +81,17 @@ public:
     /// `ep`: null where the provider is to make one for the request.
     static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_HANDLE& handle);
     ~Rsp() override;
-    DAT_EP_HANDLE ep() const noexcept { return ep_.handle(); }
+    DAT_EP_HANDLE ep() const noexcept { return ep_handle_; }
 
 private:
-    Rsp(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd) : ServicePoint(ia, handle_type, qual, evd), ep_(ep) {}
+    Rsp(Ia& ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, Evd& evd)
+        : ServicePoint(ia, handle_type, qual, evd), ep_handle_(ep) {}
     Ep* provide_endpoint() override;
     DAT_SP_HANDLE sp_handle() const noexcept override { return {.rsp_handle = DAT_HANDLE_NULL}; }
     void on_reported() noexcept override;
 
-    Use<Ep> ep_;
+    const DAT_EP_HANDLE ep_handle_;
+    Use<Ep> ep_;  // until the request has it
 };
 
 class Csp final : public ServicePoint {

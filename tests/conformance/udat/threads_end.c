@@ -130,3 +130,30 @@ TEST(ends__endpoints_by_who_hears_of_the_end_first) {
     side_close(pair.server);
     side_close(pair.client);
 }
+
+static void *accept_by_its_endpoint(void *cr) {
+    CHECK_OK(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL));
+    return NULL;
+}
+
+/* A reserved service point ends with its request, and its endpoint as soon as the consumer likes. */
+TEST(ends__endpoints_of_reserved_service_points) {
+    const Pair pair = open_pair_here((Options){0});
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp;
+    for (unsigned i = 0; i < rounds(); ++i) {
+        DAT_EP_HANDLE client = new_ep(pair.client, (Options){0});
+        DAT_EP_HANDLE server = new_ep(pair.server, (Options){0});
+        CHECK_OK(dat_rsp_create(pair.server->ia, qual, server, pair.server->evds[CR], &rsp));
+        CHECK_OK(request_to(pair.client, client, qual));
+        pthread_t thread = started(accept_by_its_endpoint, request_on(pair.server->evds[CR]));
+        EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+        CHECK_OK(dat_ep_free(server));
+        joined(thread);
+        EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+        EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+        CHECK_OK(dat_ep_free(client));
+    }
+    side_close(pair.server);
+    side_close(pair.client);
+}
