@@ -27,6 +27,13 @@ public:
     /// After this the service point is not called any more. To be called for each that was added.
     void remove(ServicePoint& point) noexcept;
 
+    /// Calls a function while no service point is called, or ends.
+    template <class Function>
+    auto hold(Function function) {
+        const std::lock_guard lock(lock_);
+        return function();
+    }
+
 private:
     void run() noexcept;
     void start();

@@ -95,12 +95,14 @@ DAT_RETURN calls::cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL handoff) {
         const Cr* request = resolve<Cr>(cr);
         if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
         Ia& ia = request->ia();
-        Psp* target = ia.find<Psp>([&](const Psp& psp) { return psp.conn_qual() == handoff; });
-        if (target == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-        const auto handed = claim<Cr>(cr);
-        if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-        target->receive(handed->release());
-        return success;
+        return ia.acceptor().hold([&] {
+            Psp* target = ia.find<Psp>([&](const Psp& psp) { return psp.conn_qual() == handoff; });
+            if (target == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+            const auto handed = claim<Cr>(cr);
+            if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+            target->receive(handed->release());
+            return success;
+        });
     });
 }
 

@@ -157,3 +157,46 @@ TEST(ends__endpoints_of_reserved_service_points) {
     side_close(pair.server);
     side_close(pair.client);
 }
+
+/* ---- Service points ---------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const Side *side;
+    DAT_CONN_QUAL qual;
+    _Atomic bool stop;
+} Passing;
+
+static void *come_and_go(void *argument) {
+    Passing *passing = argument;
+    DAT_PSP_HANDLE psp;
+    while (!passing->stop) {
+        CHECK_OK(
+            dat_psp_create(passing->side->ia, passing->qual, passing->side->evds[CR], DAT_PSP_CONSUMER_FLAG, &psp));
+        CHECK_OK(dat_psp_free(psp));
+    }
+    return NULL;
+}
+
+TEST(ends__service_points_that_requests_are_handed_to) {
+    const Pair pair = open_pair_here((Options){0});
+    Passing passing = {.side = pair.server, .qual = unused_qual()};
+    pthread_t thread = started(come_and_go, &passing);
+    for (unsigned i = 0; i < rounds(); ++i) {
+        DAT_EP_HANDLE ep = new_ep(pair.client, (Options){0});
+        CHECK_OK(request_to(pair.client, ep, pair.server->qual));
+        DAT_CR_HANDLE cr = request_on(pair.server->evds[CR]);
+        DAT_RETURN rc = dat_cr_handoff(cr, passing.qual);
+        if (rc == DAT_SUCCESS) {
+            cr = request_on(pair.server->evds[CR]);
+        } else {
+            CHECK_RC(rc, DAT_INVALID_PARAMETER);
+        }
+        CHECK_OK(dat_cr_reject(cr, 0, NULL));
+        EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+        CHECK_OK(dat_ep_free(ep));
+    }
+    passing.stop = true;
+    joined(thread);
+    side_close(pair.server);
+    side_close(pair.client);
+}
