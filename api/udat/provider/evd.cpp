@@ -248,9 +248,9 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
         return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_SOLICITED);
     if (threshold > 1 && notification_ == Notification::Every)
         return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_NOTIFY);
-    if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);
     Waiting waiter(*this);
     if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
+    if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);  // looked at last: or it is dismissed
     counters.add(DCNT_EVD_WAIT);
     nmore = 0;
     bool taken = false;

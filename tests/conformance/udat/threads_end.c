@@ -200,3 +200,39 @@ TEST(ends__service_points_that_requests_are_handed_to) {
     side_close(pair.server);
     side_close(pair.client);
 }
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    DAT_EVD_HANDLE evd;
+    _Atomic unsigned returned;
+    _Atomic bool stop;
+} Waiting;
+
+static void *wait_again_and_again(void *argument) {
+    Waiting *waiting = argument;
+    DAT_EVENT event;
+    DAT_COUNT more;
+    for (; !waiting->stop; ++waiting->returned)
+        CHECK_SUB(dat_evd_wait(waiting->evd, DAT_TIMEOUT_INFINITE, 1, &event, &more), DAT_INVALID_STATE,
+                  DAT_INVALID_STATE_EVD_UNWAITABLE);
+    return NULL;
+}
+
+/* Whoever begins to wait as the EVD is made unwaitable comes back as well. */
+TEST(ends__waiting_as_it_begins) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    Waiting waiting = {.evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG)};
+    pthread_t thread = started(wait_again_and_again, &waiting);
+    for (unsigned i = 0; i < rounds(); ++i) {
+        for (unsigned turn = 0; turn < i % 4; ++turn) sched_yield();
+        CHECK_OK(dat_evd_set_unwaitable(waiting.evd));
+        const unsigned before = waiting.returned;
+        while (waiting.returned == before) sched_yield();
+        waiting.stop = i + 1 == rounds();
+        CHECK(waiting.stop || dat_evd_clear_unwaitable(waiting.evd) == DAT_SUCCESS);
+    }
+    joined(thread);
+    CHECK_OK(dat_evd_free(waiting.evd));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
