@@ -30,7 +30,7 @@ void Ep::tell_end(DAT_EVENT_NUMBER number) noexcept {
     if (!was_connected && number == DAT_CONNECTION_EVENT_BROKEN) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
     tell(number);
     // The receives that the endpoint had taken from a shared queue have all been completed.
-    if (was_connected && srq_) ia().report(DAT_ASYNC_ERROR_EP_BROKEN, *this, DAT_EP_OTHER_ERROR);
+    if (was_connected && srq_) ia().report(DAT_ASYNC_ERROR_EP_BROKEN, handle(), DAT_EP_OTHER_ERROR);
 }
 
 void Ep::on_connection_event(const ConnectionEvent& event) noexcept {

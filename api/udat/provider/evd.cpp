@@ -58,6 +58,7 @@ Evd::Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
       events_(static_cast<std::size_t>(qlen)) {}
 
 Evd::~Evd() {
+    if (takes(DAT_EVD_ASYNC_FLAG)) Ia::await_reporters();
     if (cno_) cno_->detach(*this);
 }
 
@@ -102,7 +103,7 @@ bool Evd::post(const DAT_EVENT& event) noexcept {
     return false;
 }
 
-void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW, *this, DAT_EVD_OVERFLOW_ERROR); }
+void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW, handle(), DAT_EVD_OVERFLOW_ERROR); }
 
 // ---- Events go ----------------------------------------------------------------------------------------------------
 

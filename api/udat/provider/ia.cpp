@@ -14,6 +14,12 @@ extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ot
 namespace viaduct::dat {
 namespace {
 
+/// Held by who looks up a dispatcher of asynchronous events, which may end meanwhile with an IA of its own.
+std::mutex& reporting() noexcept {
+    static std::mutex mutex;
+    return mutex;
+}
+
 bool is_set(const char* variable) noexcept {
     const char* value = std::getenv(variable);
     return value != nullptr && *value != '\0';
@@ -67,7 +73,7 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
             return result;
         shared = resolve<Evd>(created->adopt(std::move(evd)));
     }
-    created->async_evd_ = Use<Evd>(shared);
+    if (shared != nullptr) created->use_async_evd(*shared);
     ia = std::move(created);
     return success;
 }
@@ -105,13 +111,13 @@ bool Ia::in_use() const noexcept {
     const std::lock_guard lock(children_lock_);
     std::size_t left = 0;
     for (const auto& objects : children_) left += objects.size();
-    const bool own_evd = async_evd_ && &async_evd_->ia() == this;
+    const bool own_evd = children_[DAT_HANDLE_TYPE_EVD].contains(resolve<Evd>(async_evd_));
     return left != (own_evd ? 1u : 0u);
 }
 
 /// Children may go while this runs: each is taken by its handle.
 void Ia::destroy_children(DAT_HANDLE_TYPE type) noexcept {
-    if (type == DAT_HANDLE_TYPE_EVD) async_evd_ = {};
+    if (type == DAT_HANDLE_TYPE_EVD) release_async_evd();
     while (true) {
         std::unique_ptr<Object> child;
         {
@@ -127,12 +133,32 @@ void Ia::destroy_children(DAT_HANDLE_TYPE type) noexcept {
     }
 }
 
-void Ia::report(DAT_EVENT_NUMBER number, const Object& about, DAT_COUNT reason) noexcept {
-    Evd* evd = async_evd_.get();
-    if (evd == nullptr || &about == evd) return;
+// ---- Asynchronous events ------------------------------------------------------------------------------------------
+
+DAT_EVD_HANDLE Ia::async_evd() const noexcept {
+    return resolve<Evd>(async_evd_) == nullptr ? DAT_EVD_OUT_OF_SCOPE : async_evd_;
+}
+
+void Ia::use_async_evd(Evd& evd) noexcept {
+    async_evd_ = evd.handle();
+    evd.users.add();
+}
+
+void Ia::release_async_evd() noexcept {
+    const std::lock_guard lock(reporting());
+    if (Evd* evd = resolve<Evd>(async_evd_)) evd->users.remove();
+    async_evd_ = DAT_HANDLE_NULL;
+}
+
+void Ia::await_reporters() noexcept { const std::lock_guard lock(reporting()); }
+
+void Ia::report(DAT_EVENT_NUMBER number, DAT_HANDLE about, DAT_COUNT reason) noexcept {
+    const std::lock_guard lock(reporting());
+    Evd* evd = resolve<Evd>(async_evd_);
+    if (evd == nullptr || about == async_evd_) return;
     DAT_EVENT event{};
     event.event_number = number;
-    event.event_data.asynch_error_event_data.dat_handle = about.handle();
+    event.event_data.asynch_error_event_data.dat_handle = about;
     event.event_data.asynch_error_event_data.reason = reason;
     (void)evd->try_post(event);
 }
@@ -145,7 +171,7 @@ void Ia::on_async_event(const AsyncEvent& event) noexcept {
             return;
         case AsyncEventKind::SharedReceiveQueueLimit:
             if (const Object* srq = resolve_any(reinterpret_cast<DAT_HANDLE>(event.shared_receive_queue_context)))
-                report(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, *srq, DAT_SRQ_LOW_WATERMARK_EVENT);
+                report(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq->handle(), DAT_SRQ_LOW_WATERMARK_EVENT);
             return;
         // What the peer's faults do to this side is told by the end of the connection.
         case AsyncEventKind::ReceiveQueueEmpty:

@@ -37,11 +37,14 @@ public:
     const DAT_PROVIDER& provider() const noexcept { return provider_; }
     const std::shared_ptr<Device>& device() const noexcept { return device_; }
     DAT_IA_ADDRESS_PTR address() noexcept { return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address_); }
-    DAT_EVD_HANDLE async_evd() const noexcept { return async_evd_ ? async_evd_.handle() : DAT_EVD_OUT_OF_SCOPE; }
+    DAT_EVD_HANDLE async_evd() const noexcept;
     Acceptor& acceptor() noexcept { return acceptor_; }
 
     /// Reports on the asynchronous dispatcher, if there is one.
-    void report(DAT_EVENT_NUMBER number, const Object& about, DAT_COUNT reason) noexcept;
+    void report(DAT_EVENT_NUMBER number, DAT_HANDLE about, DAT_COUNT reason) noexcept;
+
+    /// Waits until no IA reports on a dispatcher whose handle had ended before.
+    static void await_reporters() noexcept;
 
     /// Takes the ownership of a new object. Throws std::bad_alloc.
     template <class T>
@@ -84,6 +87,8 @@ private:
 
     Ia(const DAT_PROVIDER& provider, const std::string& device_name);
     void count(DAT_HANDLE_TYPE type, bool created) noexcept;
+    void use_async_evd(Evd& evd) noexcept;
+    void release_async_evd() noexcept;
     void name_attributes();
     void on_async_event(const AsyncEvent& event) noexcept override;
     void destroy_children(DAT_HANDLE_TYPE type) noexcept;
@@ -94,7 +99,7 @@ private:
     const std::string device_name_;
     std::string mtu_text_;
     std::vector<DAT_NAMED_ATTR> named_attributes_;  // consumers keep pointers to them
-    Use<Evd> async_evd_;
+    DAT_EVD_HANDLE async_evd_ = DAT_HANDLE_NULL;    // may be another IA's, and end with that one
 
     mutable std::mutex children_lock_;  // guards what follows
     std::array<std::unordered_set<Object*>, types> children_;

@@ -120,6 +120,21 @@ TEST(ia_close__keeps_an_evd_of_the_consumer) {
     CHECK_OK(close_gracefully(first));
 }
 
+/* The EVD that was made with an IA goes with it, whoever else uses it. */
+TEST(ia_close__ends_the_evd_that_another_instance_uses) {
+    DAT_EVD_HANDLE evd;
+    DAT_EVD_HANDLE told = DAT_HANDLE_NULL;
+    DAT_EVENT event;
+    DAT_IA_HANDLE first = open_ia(&evd);
+    DAT_IA_HANDLE second = DAT_HANDLE_NULL;
+    CHECK_OK(dat_ia_open(test_ia(), EVD_QLEN, &evd, &second));
+    CHECK_OK(close_gracefully(first));
+    CHECK_RC(dat_evd_dequeue(evd, &event), DAT_INVALID_HANDLE);
+    CHECK_OK(dat_ia_query(second, &told, 0, NULL, 0, NULL));
+    CHECK(told == DAT_EVD_OUT_OF_SCOPE);
+    CHECK_OK(close_gracefully(second));
+}
+
 TEST(ia_close__abrupt_ends_waiting_on_evds) {
     DAT_IA_HANDLE ia = open_ia(NULL);
     Waiter dto = {.evd = new_evd(ia, DAT_EVD_DTO_FLAG)};
