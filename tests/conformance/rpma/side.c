@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Sides for the conformance programs: making them, running functions where they live, and connecting them.
+ * Sides for the conformance programs: making and connecting them.
  */
 #include "side.h"
 
@@ -8,12 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-
-enum { MAX_SIDES = 8, FIRST_PORT = 20000, PORT_BLOCKS = 4000 };
-
-/* A side has the same address in the case and in its process; its contents are copied after every call. */
-static Side sides[MAX_SIDES];
-static int side_count;
 
 const char *test_address(void) {
     const char *address = getenv("CONFORMANCE_ADDRESS");
@@ -49,62 +43,14 @@ bool readable(int fd, int timeout_ms) {
     return count == 1 && (polled.revents & POLLIN) != 0;
 }
 
-/* Cases that run at the same time have process ids that are close to each other. */
+/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
+
 Side *new_side(Peer *process) {
-    CHECK(side_count < MAX_SIDES);
-    Side *side = &sides[side_count];
-    uint16_t port = (uint16_t)(FIRST_PORT + getpid() % PORT_BLOCKS * MAX_SIDES + side_count++);
-    memset(side, 0, sizeof *side);
-    side->process = process;
+    uint16_t port;
+    Side *side = blank_side(process, &port);
     snprintf(side->port, sizeof side->port, "%u", (unsigned)port);
     return side;
 }
-
-/* ---- Running functions where a side lives ------------------------------------------------------------------------ */
-
-struct SideMessage {
-    Side *side;
-    SideFunction function;
-    Side contents;
-    max_align_t argument[];
-};
-
-static void run_message(void *bytes) {
-    struct SideMessage *message = bytes;
-    message->function(message->side, message->argument);
-    message->contents = *message->side;
-}
-
-void begin(Task *task, Side *side, SideFunction function, void *argument, size_t size) {
-    CHECK(side->process != NULL);
-    *task = (Task){side, argument, size, calloc(1, sizeof *task->message + size)};
-    CHECK(task->message != NULL);
-    task->message->side = side;
-    task->message->function = function;
-    if (size > 0) memcpy(task->message->argument, argument, size);
-    begin_on_peer(side->process, run_message, task->message, sizeof *task->message + size);
-}
-
-void finish(Task *task) {
-    Peer *process = task->side->process;
-    finish_on_peer(process, task->message, sizeof *task->message + task->size);
-    *task->side = task->message->contents;
-    task->side->process = process;
-    if (task->size > 0) memcpy(task->argument, task->message->argument, task->size);
-    free(task->message);
-}
-
-void at(Side *side, SideFunction function, void *argument, size_t size) {
-    if (side->process == NULL) {
-        function(side, argument);
-        return;
-    }
-    Task task;
-    begin(&task, side, function, argument, size);
-    finish(&task);
-}
-
-/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 typedef struct {
     Side *other;

@@ -7,6 +7,7 @@
 #ifndef SIDE_H
 #define SIDE_H
 
+#include "../support/sides.h"
 #include "conformance.h"
 
 enum {
@@ -32,7 +33,7 @@ typedef struct {
     char file[64];             /* the memory is a shared mapping of this file; default anonymous memory */
 } Options;
 
-typedef struct Side {
+struct Side {
     Peer *process; /* where it lives; NULL is the process of the case */
     char port[8];
     struct rpma_peer *peer;
@@ -45,7 +46,7 @@ typedef struct Side {
     struct rpma_mr_local *mr;
     uint8_t descriptor[MR_DESCRIPTOR_BYTES]; /* of mr */
     struct rpma_mr_remote *target;           /* the memory of the other side */
-} Side;
+};
 
 typedef struct {
     Side *client, *server;
@@ -94,23 +95,6 @@ Pair connected_pair_of(Options client, Options server);
 void pair_hang_up(const Pair *pair);
 
 void pair_close(const Pair *pair);
-
-/* ---- Running functions where a side lives ------------------------------------------------------------------------ */
-
-typedef void (*SideFunction)(Side *side, void *argument);
-
-void at(Side *side, SideFunction function, void *argument, size_t size);
-
-/* The same in two steps, for a side in a helper process. */
-typedef struct {
-    Side *side;
-    void *argument;
-    size_t size;
-    struct SideMessage *message;
-} Task;
-
-void begin(Task *task, Side *side, SideFunction function, void *argument, size_t size);
-void finish(Task *task);
 
 /* ---- Connecting, step by step ------------------------------------------------------------------------------------ */
 
@@ -200,10 +184,5 @@ Pair pair_with_full_queue(void);
 
 /* A connection that its client has disconnected, and both sides know. */
 Pair closed_pair(void);
-
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
-
-void fill(Side *side, size_t offset, size_t length, unsigned seed);
-bool filled(Side *side, size_t offset, size_t length, unsigned seed);
 
 #endif

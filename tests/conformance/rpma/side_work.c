@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Sides for the conformance programs: work, completions and memory.
+ * Sides for the conformance programs: work and completions.
  */
 #include "side.h"
 
@@ -142,38 +142,4 @@ Pair closed_pair(void) {
     Pair pair = connected_pair((Options){0});
     pair_hang_up(&pair);
     return pair;
-}
-
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
-
-typedef struct {
-    size_t offset, length;
-    unsigned seed;
-    bool same;
-} Pattern;
-
-static uint8_t pattern_byte(size_t i, unsigned seed) { return (uint8_t)(i * 7 + i / 251 + seed * 31 + 1); }
-
-static void do_fill(Side *side, void *argument) {
-    const Pattern *pattern = argument;
-    uint8_t *bytes = side->memory + pattern->offset;
-    for (size_t i = 0; i < pattern->length; ++i) bytes[i] = pattern_byte(i, pattern->seed);
-}
-
-static void do_compare(Side *side, void *argument) {
-    Pattern *pattern = argument;
-    const uint8_t *bytes = side->memory + pattern->offset;
-    pattern->same = true;
-    for (size_t i = 0; i < pattern->length; ++i) pattern->same &= bytes[i] == pattern_byte(i, pattern->seed);
-}
-
-void fill(Side *side, size_t offset, size_t length, unsigned seed) {
-    Pattern pattern = {offset, length, seed, false};
-    at(side, do_fill, &pattern, sizeof pattern);
-}
-
-bool filled(Side *side, size_t offset, size_t length, unsigned seed) {
-    Pattern pattern = {offset, length, seed, false};
-    at(side, do_compare, &pattern, sizeof pattern);
-    return pattern.same;
 }

@@ -40,6 +40,7 @@ endfunction()
 function(conformance_support)
   add_library(conformance_${suite_name}_support OBJECT ${suite_support}/harness.c ${ARGN})
   conformance_compile(conformance_${suite_name}_support)
+  target_include_directories(conformance_${suite_name}_support PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}) # for sides.c
 endfunction()
 
 # conformance_program(NAME SOURCES...): an executable NAME, whose target has a longer name of its own.

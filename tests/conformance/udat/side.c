@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Sides for the conformance programs: making them, running functions where they live, and connecting them.
+ * Sides for the conformance programs: making and connecting them.
  */
 #include "side.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-
-enum { MAX_SIDES = 8, FIRST_QUAL = 20000, QUAL_BLOCKS = 4000 };
-
-/* A side has the same address in the case and in its process; its contents are copied after every call. */
-static Side sides[MAX_SIDES];
-static int side_count;
 
 /* ---- The environment --------------------------------------------------------------------------------------------- */
 
@@ -129,61 +123,14 @@ DAT_EP_STATE state_of(DAT_EP_HANDLE ep) {
     return state;
 }
 
-/* ---- Running functions where a side lives ------------------------------------------------------------------------ */
+/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
-struct SideMessage {
-    Side *side;
-    SideFunction function;
-    Side contents;
-    max_align_t argument[];
-};
-
-static void run_message(void *bytes) {
-    struct SideMessage *message = bytes;
-    message->function(message->side, message->argument);
-    message->contents = *message->side;
-}
-
-/* Cases that run at the same time have process ids that are close to each other. */
 Side *new_side(Peer *process) {
-    CHECK(side_count < MAX_SIDES);
-    Side *side = &sides[side_count];
-    memset(side, 0, sizeof *side);
-    side->process = process;
-    side->qual = (DAT_CONN_QUAL)(FIRST_QUAL + getpid() % QUAL_BLOCKS * MAX_SIDES + side_count++);
+    uint16_t port;
+    Side *side = blank_side(process, &port);
+    side->qual = port;
     return side;
 }
-
-void begin(Task *task, Side *side, SideFunction function, void *argument, size_t size) {
-    CHECK(side->process != NULL);
-    *task = (Task){side, argument, size, calloc(1, sizeof *task->message + size)};
-    CHECK(task->message != NULL);
-    task->message->side = side;
-    task->message->function = function;
-    if (size > 0) memcpy(task->message->argument, argument, size);
-    begin_on_peer(side->process, run_message, task->message, sizeof *task->message + size);
-}
-
-void finish(Task *task) {
-    Peer *process = task->side->process;
-    finish_on_peer(process, task->message, sizeof *task->message + task->size);
-    *task->side = task->message->contents;
-    task->side->process = process;
-    if (task->size > 0) memcpy(task->argument, task->message->argument, task->size);
-    free(task->message);
-}
-
-void at(Side *side, SideFunction function, void *argument, size_t size) {
-    if (side->process == NULL) {
-        function(side, argument);
-        return;
-    }
-    Task task;
-    begin(&task, side, function, argument, size);
-    finish(&task);
-}
-
-/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 typedef struct {
     Side *other;

@@ -7,6 +7,7 @@
 #ifndef SIDE_H
 #define SIDE_H
 
+#include "../support/sides.h"
 #include "conformance.h"
 
 #include <sys/socket.h>
@@ -43,7 +44,7 @@ typedef struct {
     DAT_VADDR address;
 } Target;
 
-typedef struct Side {
+struct Side {
     Peer *process; /* where it lives; NULL is the process of the case */
     DAT_CONN_QUAL qual;
     struct sockaddr_storage address; /* of its IA */
@@ -62,7 +63,7 @@ typedef struct Side {
     Target target;               /* the memory of the other side */
     DAT_COUNT private_data_size; /* what came with the last request or connection event */
     uint8_t private_data[MAX_PDATA];
-} Side;
+};
 
 typedef struct {
     Side *client, *server;
@@ -130,23 +131,6 @@ void pair_hang_up(const Pair *pair, DAT_CLOSE_FLAGS flags);
 /* Hangs up, throws away what is left on the EVDs, and closes both. */
 void pair_close(const Pair *pair);
 
-/* ---- Running functions where a side lives ------------------------------------------------------------------------ */
-
-typedef void (*SideFunction)(Side *side, void *argument);
-
-void at(Side *side, SideFunction function, void *argument, size_t size);
-
-/* The same in two steps, for a side in a helper process. */
-typedef struct {
-    Side *side;
-    void *argument;
-    size_t size;
-    struct SideMessage *message;
-} Task;
-
-void begin(Task *task, Side *side, SideFunction function, void *argument, size_t size);
-void finish(Task *task);
-
 /* ---- Connecting, step by step ------------------------------------------------------------------------------------ */
 
 void listen_at(Side *server); /* dat_psp_create, consumer's endpoints */
@@ -207,10 +191,5 @@ DAT_RMR_TRIPLET target_piece(const Side *side, size_t offset, DAT_SEG_LENGTH len
 
 /* A message of no bytes: what `from` wrote before is in the memory of `to` afterwards. */
 void tell(Side *from, Side *to);
-
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
-
-void fill(Side *side, size_t offset, size_t length, unsigned seed);
-bool filled(Side *side, size_t offset, size_t length, unsigned seed);
 
 #endif

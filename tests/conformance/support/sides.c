@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Compiled for each suite that has sides, with its side.h.
+ */
+#include "sides.h"
+
+#include "side.h"
+
+#include <stdlib.h>
+
+enum { MAX_SIDES = 8, FIRST_PORT = 20000, PORT_BLOCKS = 4000 };
+
+/* A side has the same address in the case and in its process; its contents are copied after every call. */
+static Side sides[MAX_SIDES];
+static int side_count;
+
+/* Cases that run at the same time have process ids that are close to each other. */
+Side *blank_side(Peer *process, uint16_t *port) {
+    CHECK(side_count < MAX_SIDES);
+    Side *side = &sides[side_count];
+    *port = (uint16_t)(FIRST_PORT + getpid() % PORT_BLOCKS * MAX_SIDES + side_count++);
+    memset(side, 0, sizeof *side);
+    side->process = process;
+    return side;
+}
+
+/* ---- Running functions where a side lives ------------------------------------------------------------------------ */
+
+struct SideMessage {
+    Side *side;
+    SideFunction function;
+    Side contents;
+    max_align_t argument[];
+};
+
+static void run_message(void *bytes) {
+    struct SideMessage *message = bytes;
+    message->function(message->side, message->argument);
+    message->contents = *message->side;
+}
+
+void begin(Task *task, Side *side, SideFunction function, void *argument, size_t size) {
+    CHECK(side->process != NULL);
+    *task = (Task){side, argument, size, calloc(1, sizeof *task->message + size)};
+    CHECK(task->message != NULL);
+    task->message->side = side;
+    task->message->function = function;
+    if (size > 0) memcpy(task->message->argument, argument, size);
+    begin_on_peer(side->process, run_message, task->message, sizeof *task->message + size);
+}
+
+void finish(Task *task) {
+    Peer *process = task->side->process;
+    finish_on_peer(process, task->message, sizeof *task->message + task->size);
+    *task->side = task->message->contents;
+    task->side->process = process;
+    if (task->size > 0) memcpy(task->argument, task->message->argument, task->size);
+    free(task->message);
+}
+
+void at(Side *side, SideFunction function, void *argument, size_t size) {
+    if (side->process == NULL) {
+        function(side, argument);
+        return;
+    }
+    Task task;
+    begin(&task, side, function, argument, size);
+    finish(&task);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    size_t offset, length;
+    unsigned seed;
+    bool same;
+} Pattern;
+
+static uint8_t pattern_byte(size_t i, unsigned seed) { return (uint8_t)(i * 7 + i / 251 + seed * 31 + 1); }
+
+static void do_fill(Side *side, void *argument) {
+    const Pattern *pattern = argument;
+    uint8_t *bytes = side->memory + pattern->offset;
+    for (size_t i = 0; i < pattern->length; ++i) bytes[i] = pattern_byte(i, pattern->seed);
+}
+
+static void do_compare(Side *side, void *argument) {
+    Pattern *pattern = argument;
+    const uint8_t *bytes = side->memory + pattern->offset;
+    pattern->same = true;
+    for (size_t i = 0; i < pattern->length; ++i) pattern->same &= bytes[i] == pattern_byte(i, pattern->seed);
+}
+
+void fill(Side *side, size_t offset, size_t length, unsigned seed) {
+    Pattern pattern = {offset, length, seed, false};
+    at(side, do_fill, &pattern, sizeof pattern);
+}
+
+bool filled(Side *side, size_t offset, size_t length, unsigned seed) {
+    Pattern pattern = {offset, length, seed, false};
+    at(side, do_compare, &pattern, sizeof pattern);
+    return pattern.same;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the sides of connections have in common, whatever the API: one lives in the case's own process or in a helper
+ * process, and functions run where it lives.
+ *
+ * A suite that has sides defines struct Side in its side.h, with the members `process` and `memory`.
+ */
+#ifndef SIDES_H
+#define SIDES_H
+
+#include "harness.h"
+
+#include <stdbool.h>
+
+typedef struct Side Side;
+
+/* A side without contents, and a port that no other case uses. */
+Side *blank_side(Peer *process, uint16_t *port);
+
+/* Runs a function where the side lives; the argument is copied there and back, and the side's contents back. */
+typedef void (*SideFunction)(Side *side, void *argument);
+
+void at(Side *side, SideFunction function, void *argument, size_t size);
+
+/* The same in two steps, for a side in a helper process. */
+typedef struct {
+    Side *side;
+    void *argument;
+    size_t size;
+    struct SideMessage *message;
+} Task;
+
+void begin(Task *task, Side *side, SideFunction function, void *argument, size_t size);
+void finish(Task *task);
+
+/* Fills a part of the side's memory with a pattern, and looks whether it is there. */
+void fill(Side *side, size_t offset, size_t length, unsigned seed);
+bool filled(Side *side, size_t offset, size_t length, unsigned seed);
+
+#endif
