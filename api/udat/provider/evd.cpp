@@ -112,7 +112,7 @@ bool Evd::take_completion(DAT_EVENT& event, bool& quiet) noexcept {
     Completion completion;
     while (completions_->poll({&completion, 1}) == 1) {
         quiet = has_tickets_ && redeem_ticket(completion);
-        if (!write_event(completion, event)) continue;
+        if (!write_event(completion, event, quiet)) continue;
         event.evd_handle = handle();
         return true;
     }

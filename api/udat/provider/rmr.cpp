@@ -43,7 +43,9 @@ DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAG
                      DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context) {
     {
         const std::lock_guard lock(binds_lock_);
-        binds_.push_back({.cookie = cookie, .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0});
+        binds_.push_back({.cookie = cookie,
+                          .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0,
+                          .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
     }
     const DAT_RETURN result = ep.bind(*window_,
                                       {.context = reinterpret_cast<std::uint64_t>(handle()),

@@ -22,6 +22,7 @@ public:
     struct Bind {
         DAT_RMR_COOKIE cookie{};
         bool suppressed = false;  ///< tell of it only where it fails
+        bool quiet = false;       ///< DAT_COMPLETION_UNSIGNALLED_FLAG: it is to wake nobody
     };
 
     Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window);

@@ -70,11 +70,12 @@ void write_extension(const Completion& completion, DAT_EVENT& event) noexcept {
 }
 
 /// False where the bind is not to be reported.
-bool write_bind(const Completion& completion, DAT_EVENT& event) noexcept {
+bool write_bind(const Completion& completion, DAT_EVENT& event, bool& quiet) noexcept {
     const auto handle = reinterpret_cast<DAT_RMR_HANDLE>(completion.context);
     Rmr* rmr = resolve<Rmr>(handle);
     const Rmr::Bind bind = rmr == nullptr ? Rmr::Bind{} : rmr->finish_bind();
     if (bind.suppressed && completion.code == CompletionCode::Success) return false;
+    quiet = bind.quiet;
     event.event_number = DAT_RMR_BIND_COMPLETION_EVENT;
     auto& data = event.event_data.rmr_completion_event_data;
     data.rmr_handle = handle;
@@ -88,8 +89,8 @@ constexpr std::uint16_t first_port_above = 65535 - ports_above;
 
 }  // namespace
 
-bool write_event(const Completion& completion, DAT_EVENT& event) noexcept {
-    if (completion.operation == CompletedOperation::BindWindow) return write_bind(completion, event);
+bool write_event(const Completion& completion, DAT_EVENT& event, bool& quiet) noexcept {
+    if (completion.operation == CompletedOperation::BindWindow) return write_bind(completion, event, quiet);
     event.event_number = DAT_DTO_COMPLETION_EVENT;
     auto& data = event.event_data.dto_completion_event_data;
     data.ep_handle = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);

@@ -15,8 +15,9 @@
 
 namespace viaduct::dat {
 
-/// Fills an event with a finished request. False where it is not to be reported.
-bool write_event(const Completion& completion, DAT_EVENT& event) noexcept;
+/// Fills an event with a finished request. False where it is not to be reported. `quiet` is set where it is a bind that
+/// is to wake nobody.
+bool write_event(const Completion& completion, DAT_EVENT& event, bool& quiet) noexcept;
 
 Deadline deadline_after(DAT_TIMEOUT timeout) noexcept;
 

@@ -2,6 +2,7 @@
  * dat_rmr_bind at work: completions, use by the peer, binding again, and the end of a binding.
  */
 #include "side.h"
+#include "waiter.h"
 
 #pragma weak dat_rmr_create_for_ep
 
@@ -230,6 +231,25 @@ TEST(rmr_bind__unsignalled) {
     CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 2}));
     EXPECT_EVENT(pair.server, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
     EXPECT_DONE(pair.server, 2);
+    at(pair.server, do_free, &window.rmr, sizeof window.rmr);
+    pair_close(&pair);
+}
+
+/* A thread waits; it is to sleep until the write that is behind the bind. */
+TEST(rmr_bind__unsignalled_wakes_nobody) {
+    Pair pair = connected_pair_here((Options){.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    Window window = {
+        .at = RECV_AT, .length = 1000, .privileges = REMOTE, .flags = DAT_COMPLETION_UNSIGNALLED_FLAG, .cookie = 3};
+    Waiter waiter = {.evd = pair.server->evds[REQUEST]};
+    waiter_start(&waiter);
+    at(pair.server, do_bind, &window, sizeof window);
+    CHECK_OK(window.rc);
+    CHECK(still_waiting(&waiter));
+    CHECK_OK(post(pair.server, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 4}));
+    waiter_join(&waiter);
+    CHECK_OK(waiter.rc);
+    CHECK_EQ(waiter.event.event_number, DAT_RMR_BIND_COMPLETION_EVENT);
+    EXPECT_DONE(pair.server, 4);
     at(pair.server, do_free, &window.rmr, sizeof window.rmr);
     pair_close(&pair);
 }
