@@ -398,10 +398,15 @@ DAT_RETURN calls::ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLE
     return success;
 }
 
-// Receives that connections take from a shared queue are not told apart by endpoint: these two have nothing to count.
+// Receives that connections take from a shared queue are not told apart by endpoint.
 
-DAT_RETURN calls::ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT*, DAT_COUNT*) {
-    return resolve<Ep>(ep) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_EP) : error(DAT_MODEL_NOT_SUPPORTED);
+DAT_RETURN calls::ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT* allocated, DAT_COUNT* span) {
+    const Ep* endpoint = resolve<Ep>(ep);
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    if (allocated != nullptr)
+        *allocated = endpoint->srq() != nullptr ? DAT_VALUE_UNKNOWN : endpoint->outstanding(QueueKind::Receive);
+    if (span != nullptr) *span = DAT_VALUE_UNKNOWN;
+    return success;
 }
 
 DAT_RETURN calls::ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT hard) {

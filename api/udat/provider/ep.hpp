@@ -63,7 +63,10 @@ public:
     Pz* pz() const noexcept { return pz_.get(); }
     Srq* srq() const noexcept { return srq_.get(); }
     DAT_RETURN reset() noexcept;
-    bool idle(QueueKind queue) const noexcept { return endpoint_ == nullptr || endpoint_->outstanding(queue) == 0; }
+    DAT_COUNT outstanding(QueueKind queue) const noexcept {
+        return endpoint_ == nullptr ? 0 : static_cast<DAT_COUNT>(endpoint_->outstanding(queue));
+    }
+    bool idle(QueueKind queue) const noexcept { return outstanding(queue) == 0; }
 
     // Connections: api/udat/provider/connection.cpp
 

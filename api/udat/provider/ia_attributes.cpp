@@ -108,7 +108,7 @@ DAT_RETURN Ia::query_provider(DAT_PROVIDER_ATTR& attributes) {
     attributes.srq_watermarks_supported = 1;  // the low one
     attributes.srq_ep_pz_difference_supported = DAT_FALSE;
     attributes.srq_info_supported = 1;
-    attributes.ep_recv_info_supported = 0;
+    attributes.ep_recv_info_supported = 1;  // the number of receives, without their span
     attributes.lmr_sync_req = DAT_FALSE;
     attributes.dto_async_return_guaranteed = DAT_TRUE;
     attributes.rdma_write_for_rdma_read_req = DAT_FALSE;
