@@ -69,8 +69,10 @@ DAT_RETURN calls::cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT privat
             result != success)
             return result;
         if (brings_one && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
+        Ia& ia = request->ia();
         if (const DAT_RETURN result = endpoint->accept(*request, data); result != success) return result;
         (void)claim<Cr>(cr);
+        ia.note(DCNT_IA_SP_CR_ACCEPTED);
         return success;
     });
 }
@@ -86,6 +88,7 @@ DAT_RETURN calls::cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const
             return result;
         const auto rejected = claim<Cr>(cr);
         if (rejected == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+        rejected->ia().note(DCNT_IA_SP_CR_REJECTED);
         return to_return(rejected->release()->reject(data));
     });
 }

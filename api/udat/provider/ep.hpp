@@ -103,6 +103,9 @@ public:
     /// Puts the cookie of its request into a completion. True: it is to wake nobody.
     bool redeem_ticket(Completion& completion) noexcept;
 
+    /// Counts a receive that is taken.
+    void count_receive(const Completion& completion) noexcept;
+
     bool provider_made() const noexcept { return provider_made_; }
 
 private:

@@ -43,10 +43,15 @@ bool fails_connection(DAT_EVENT_NUMBER number) noexcept {
     }
 }
 
-/// Gives a completion the cookie of its request back. True: it is to wake nobody.
-bool redeem_ticket(Completion& completion) noexcept {
+/// Tells its endpoint of a completion that is taken, which gets the cookie of its request back where the endpoint has
+/// tickets. True: it is to wake nobody.
+bool settle_with_endpoint(Completion& completion, bool has_tickets) noexcept {
+    const bool received = completion.queue() == QueueKind::Receive;
+    if (!received && !has_tickets) return false;
     Ep* ep = resolve<Ep>(reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context));
-    return ep != nullptr && ep->redeem_ticket(completion);
+    if (ep == nullptr) return false;
+    if (received) ep->count_receive(completion);
+    return has_tickets && ep->redeem_ticket(completion);
 }
 
 }  // namespace
@@ -111,7 +116,7 @@ bool Evd::take_completion(DAT_EVENT& event, bool& quiet) noexcept {
     if (completions_ == nullptr) return false;
     Completion completion;
     while (completions_->poll({&completion, 1}) == 1) {
-        quiet = has_tickets_ && redeem_ticket(completion);
+        quiet = settle_with_endpoint(completion, has_tickets_);
         if (!write_event(completion, event, quiet)) continue;
         event.evd_handle = handle();
         return true;

@@ -29,7 +29,13 @@ public:
                            AsyncEvd wanted, Evd* shared, std::unique_ptr<Ia>& ia);
     ~Ia() override;
 
-    Counters<DCNT_IA_ALL_COUNTERS> counters;  ///< changed with the lock of the children
+    Counters<DCNT_IA_ALL_COUNTERS> counters;  ///< changed by note(), or with the lock of the children
+
+    /// Counts something that happened to the IA.
+    void note(int counter) noexcept {
+        const std::lock_guard lock(children_lock_);
+        counters.add(counter);
+    }
 
     /// What consumers have for a handle: the number that the registry gave the IA.
     DAT_IA_HANDLE number() const noexcept;

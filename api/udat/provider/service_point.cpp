@@ -186,8 +186,10 @@ DAT_RETURN calls::psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL* qual, DAT_EVD_
             const DAT_CONN_QUAL candidate = first + (start + i) % count;
             const DAT_RETURN result = Psp::create(*owner, candidate, *dispatcher, flags, *psp);
             if (DAT_GET_TYPE(result) == DAT_CONN_QUAL_IN_USE) continue;
-            if (result == success) *qual = candidate;
-            return result;
+            if (result != success) return result;
+            *qual = candidate;
+            owner->note(DCNT_IA_PSP_CREATE_ANY);
+            return success;
         }
         return error(DAT_CONN_QUAL_UNAVAILABLE);
     });

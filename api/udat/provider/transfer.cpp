@@ -30,6 +30,14 @@ CountedAs counted_as(const SendRequest& request) noexcept {
     }
 }
 
+/// The counters of an endpoint that a finished receive belongs to.
+CountedAs counted_as(const Completion& completion) noexcept {
+    if (completion.operation == CompletedOperation::ReceiveRdmaWrite)
+        return {DCNT_EP_RECV_RDMA_IMM, DCNT_EP_RECV_RDMA_IMM_DATA};
+    return completion.with_immediate ? CountedAs{DCNT_EP_RECV_IMM, DCNT_EP_RECV_IMM_DATA}
+                                     : CountedAs{DCNT_EP_RECV, DCNT_EP_RECV_DATA};
+}
+
 /// Completions that nobody wants make room for others.
 void discard(const std::shared_ptr<CompletionQueue>& queue) noexcept {
     if (queue == nullptr) return;
@@ -99,6 +107,13 @@ bool Ep::redeem_ticket(Completion& completion) noexcept {
     const Ticket ticket = tickets->redeem(completion.context);
     completion.context = ticket.cookie;
     return ticket.quiet;
+}
+
+void Ep::count_receive(const Completion& completion) noexcept {
+    if (completion.code != CompletionCode::Success) return;
+    const CountedAs counted = counted_as(completion);
+    counters.add(counted.requests);
+    counters.add(counted.bytes, completion.bytes);
 }
 
 DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,

@@ -314,6 +314,38 @@ TEST(counters__of_an_endpoint) {
     CHECK_EQ(counter(pair.client->ep, DCNT_EP_POST_SEND, 0), sends + 3);
     CHECK_EQ(counter(pair.client->ep, DCNT_EP_POST_SEND_DATA, 0), bytes + 300);
     CHECK_EQ(counter(pair.client->ep, DCNT_EP_CONNECT, 0), 1);
+    CHECK_EQ(counter(pair.server->ep, DCNT_EP_RECV, 0), 3);
+    CHECK_EQ(counter(pair.server->ep, DCNT_EP_RECV_DATA, 0), 300);
+    pair_close(&pair);
+}
+
+/* Receives that a write with immediate data took are not those of messages. */
+TEST(counters__of_immediate_data) {
+    const Pair pair = counted();
+    need(pair.client, DAT_IB_ATTR_IMMED_DATA);
+    check_immediate(&pair, 100, 7);
+    CHECK_EQ(counter(pair.client->ep, DCNT_EP_POST_WRITE_IMM, 0), 1);
+    CHECK_EQ(counter(pair.client->ep, DCNT_EP_POST_WRITE_IMM_DATA, 0), 100);
+    CHECK_EQ(counter(pair.server->ep, DCNT_EP_RECV, 0), 0);
+    CHECK_EQ(counter(pair.server->ep, DCNT_EP_RECV_RDMA_IMM, 0), 1);
+    CHECK_EQ(counter(pair.server->ep, DCNT_EP_RECV_RDMA_IMM_DATA, 0), 100);
+    pair_close(&pair);
+}
+
+TEST(counters__of_requests) {
+    const Pair pair = counted();
+    const DAT_UINT64 arrived = counter(pair.server->ia, DCNT_IA_SP_CR, 0);
+    const DAT_UINT64 accepted = counter(pair.server->ia, DCNT_IA_SP_CR_ACCEPTED, 0);
+    const DAT_UINT64 rejected = counter(pair.server->ia, DCNT_IA_SP_CR_REJECTED, 0);
+    DAT_EP_HANDLE ep = new_ep(pair.client, (Options){0});
+    CHECK_OK(request_to(pair.client, ep, pair.server->qual));
+    CHECK_OK(dat_cr_reject(request_on(pair.server->evds[CR]), 0, NULL));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+    CHECK_OK(dat_ep_free(ep));
+    CHECK_EQ(accepted, 1); /* of the pair */
+    CHECK_EQ(counter(pair.server->ia, DCNT_IA_SP_CR_ACCEPTED, 0), accepted);
+    CHECK_EQ(counter(pair.server->ia, DCNT_IA_SP_CR_REJECTED, 0), rejected + 1);
+    CHECK_EQ(counter(pair.server->ia, DCNT_IA_SP_CR, 0), arrived + 1);
     pair_close(&pair);
 }
 
