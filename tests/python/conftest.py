@@ -5,6 +5,8 @@ import types
 
 import pytest
 
+pytest_plugins = ["viaduct.pytest_plugin"]
+
 
 def functions_of(module):
     return [name for name, value in vars(module).items()

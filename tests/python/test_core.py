@@ -3,7 +3,6 @@
 import array
 import asyncio
 import gc
-import itertools
 import mmap
 import os
 import pickle
@@ -15,39 +14,9 @@ import numpy
 import pytest
 import viaduct
 from viaduct import core
+from viaduct.pytest_plugin import PATIENCE, connected
 
-TIMEOUT = 20  # seconds; only for what would hang
-
-
-@pytest.fixture
-def device():
-    with core.Device() as opened:
-        yield opened
-
-
-_services = itertools.count()
-
-
-def free_service():
-    """One that no other process of the tests uses, for a while."""
-    return 1024 + (os.getpid() * 64 + next(_services)) % 60000
-
-
-def connected(device, client=None, server=None):
-    """Two endpoints of the device, connected with each other."""
-    service = free_service()
-    client = client or device.endpoint()
-    server = server or device.endpoint()
-    with device.listen(service) as listener:
-        client.start_connect(device.host, service, timeout=TIMEOUT)
-        listener.accept(server, timeout=TIMEOUT)
-        assert client.next_event(TIMEOUT).kind == core.ConnectionEventKind.ESTABLISHED
-    return client, server
-
-
-@pytest.fixture
-def pair(device):
-    return connected(device)
+TIMEOUT = PATIENCE  # only for what would hang
 
 
 def needs(device, ability):
@@ -211,7 +180,7 @@ def test_shared_receives_and_async_events(device):
         server.post_receive(inbox[:])
 
 
-def test_refused_and_unheard_requests(device):
+def test_refused_and_unheard_requests(device, free_service):
     service = free_service()
     endpoint = device.endpoint()
     with pytest.raises(core.Error) as raised:
@@ -300,7 +269,7 @@ def test_time_outs_are_time_outs(device):
     assert device.next_async_event() is None
 
 
-def test_asyncio(device):
+def test_asyncio(device, free_service):
     async def serve(listener, endpoint, inbox):
         await listener.accept_async(endpoint, timeout=TIMEOUT)
         completion = await endpoint.wait_receive_async(TIMEOUT)
@@ -376,7 +345,7 @@ def mappings():
 CYCLES = 20 if os.environ.get("VIADUCT_BACKEND") == "verbs" else 10000
 
 
-def test_cycles_leak_nothing(device):
+def test_cycles_leak_nothing(device, free_service):
     server = device.endpoint()
     service = free_service()
 

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""viaduct.pytest_plugin: what users' tests get, and what a failure of the other process looks like."""
+import pytest
+from viaduct import core
+
+pytest_plugins = ["pytester"]
+
+PEERS = """
+    import signal, os
+    import pytest
+    from viaduct import core
+
+    def double(link):
+        link.send(2 * link.recv())
+        return "done"
+
+    def fail(link):
+        raise LookupError("what the peer has to say")
+
+    def wait_for_ever(link):
+        link.recv()
+
+    def die(link):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def return_early(link):
+        return os.environ.get("VIADUCT_BACKEND")
+
+    def echo(device, endpoint):
+        memory = device.register(64)
+        endpoint.post_receive(memory[:])
+        received = endpoint.wait_receive(20)
+        endpoint.post_send(memory[:received.nbytes])
+        endpoint.wait_send(20)
+        return device.name
+
+    def fail_connected(device, endpoint):
+        raise LookupError("what the connected peer has to say")
+"""
+
+
+@pytest.fixture
+def run(pytester, backend):
+    """Runs a user's file of tests, with these peers, as a user does."""
+    def run_tests(tests, *options):
+        pytester.makepyfile(peers=PEERS)
+        pytester.makepyfile(test_user="from peers import *\n" + tests)
+        return pytester.runpytest_subprocess("-p", "viaduct.pytest_plugin", "-p", "no:cacheprovider", *options)
+    return run_tests
+
+
+def test_pair_is_connected(pair):
+    assert pair.client.state == pair.server.state == core.State.CONNECTED
+
+
+def test_services_are_different(free_service):
+    assert len({free_service() for _ in range(10)}) == 10
+
+
+def test_users_tests_pass(run):
+    done = run("""
+def test_pair(device, pair):
+    memory = device.register(bytearray(b"hello") + bytearray(5))
+    pair.server.post_receive(memory[5:])
+    pair.client.post_send(memory[:5])
+    assert pair.server.wait_receive(20).nbytes == 5
+
+def test_peer(peer_process):
+    peer = peer_process(double)
+    peer.send(21)
+    assert peer.receive() == 42
+    assert peer.result() == "done"
+
+def test_remote_pair(device, remote_pair):
+    endpoint, peer = remote_pair(echo)
+    memory = device.register(bytearray(b"to and fro"))
+    endpoint.post_receive(memory[:])
+    endpoint.post_send(memory[:])
+    assert endpoint.wait_receive(20).nbytes == 10
+    endpoint.disconnect()
+    assert peer.result() == device.name
+
+def test_killed_peer(peer_process):
+    peer = peer_process(wait_for_ever)
+    peer.kill()
+    with pytest.raises(ProcessLookupError):
+        os.kill(peer.pid, 0)
+""")
+    done.assert_outcomes(passed=4)
+
+
+def test_failures_of_peers_are_shown(run):
+    done = run("""
+def test_waits_in_vain(peer_process):
+    peer = peer_process(fail)
+    peer.receive()
+
+def test_does_not_look(peer_process):
+    peer_process(fail)
+
+def test_fails_first(peer_process):
+    peer_process(wait_for_ever)
+    assert 1 + 1 == 3
+
+def test_dead(peer_process):
+    peer_process(die).result()
+
+def test_early(peer_process):
+    peer_process(return_early).receive()
+
+def test_connected(device, remote_pair):
+    endpoint, peer = remote_pair(fail_connected)
+    endpoint.post_receive(device.register(8)[:])
+    endpoint.wait_receive(20)
+
+def test_nobody_is_left():
+    import multiprocessing
+    assert not multiprocessing.active_children()
+""")
+    done.assert_outcomes(passed=2, failed=5, errors=1)
+    done.stdout.re_match_lines_random([
+        r"E .*PeerFailed: Traceback.*", r".*LookupError: what the peer has to say", r".*KeyboardInterrupt",
+        r".*ERROR at teardown of test_does_not_look.*", r"E .*the process ended with SIGKILL",
+        r".*has returned instead.*", r"E .*FLUSHED.*", r".*LookupError: what the connected peer has to say",
+        r"-+ peer process \d+ -+"])
+
+
+def test_backend_is_chosen(run, backend, pytester):
+    tests = """
+def test_backend(backend, peer_process):
+    assert backend == os.environ["VIADUCT_BACKEND"] == peer_process(return_early).result()
+"""
+    run(tests, f"--viaduct-backend={backend}").assert_outcomes(passed=1)
+    pytester.makeini(f"[pytest]\nviaduct_backend = {backend}")
+    run(tests).assert_outcomes(passed=1)
+
+
+def test_without_devices_tests_are_skipped(run, backend, pytester):
+    pytester.makeconftest("from viaduct import core\ncore.devices = lambda: []")
+    done = run("def test_any(pair): pass", "-rs")
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines([f"*the backend {backend} finds no device*"])
