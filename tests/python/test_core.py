@@ -269,6 +269,18 @@ def test_time_outs_are_time_outs(device):
     assert device.next_async_event() is None
 
 
+def test_descriptors_may_be_readable_for_nothing():
+    results = iter([None, None, "something"])
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, b"x")
+        assert core._next(lambda: next(results), reader, TIMEOUT) == "something"
+        assert core._next(lambda: None, reader, 0.01) is None
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 def test_asyncio(device, free_service):
     async def serve(listener, endpoint, inbox):
         await listener.accept_async(endpoint, timeout=TIMEOUT)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import enum
 import os
+import time
 import typing
 
 from viaduct import _core, _waiting, errors
@@ -326,10 +327,12 @@ class Device(_Held):
 
 
 def _next(take: typing.Callable[[], typing.Any], fd: int, timeout: float | None) -> typing.Any:
-    """What take() gives, waiting for it; None where nothing came in time."""
-    result = take()
-    if result is None and timeout != 0 and _core.wait_readable(fd, timeout):
-        result = take()
+    """What take() gives, waiting for it; None where nothing came in time. The descriptor may be readable for nothing."""
+    end = None if timeout is None else time.monotonic() + timeout
+    while (result := take()) is None:
+        left = None if end is None else max(end - time.monotonic(), 0)
+        if left == 0 or not _core.wait_readable(fd, left):
+            return take()
     return result
 
 
