@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The scripts in bindings/python/examples, run as users run them."""
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+
+import pytest
+import viaduct
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/examples"
+BUILD = pathlib.Path(os.environ.get("BUILD", pathlib.Path(viaduct.__file__).parents[3]))
+SLOW = os.environ.get("VIADUCT_BACKEND") == "verbs"
+
+
+def run(*command, **environment):
+    done = subprocess.run([sys.executable, *map(str, command)], env={**os.environ, **environment}, timeout=120, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_every_example_is_run():
+    tested = pathlib.Path(__file__).read_text(encoding="utf-8")
+    assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in tested] == []
+
+
+def test_echo_server(backend, free_service):
+    clients, messages = (4, 5) if SLOW else (32, 20)
+    output = run(EXAMPLES / "echo_server.py", "--service", free_service(), "--clients", clients, "--messages", messages)
+    assert output.startswith(f"{clients} clients sent {messages} messages each, and all came back")
+
+
+def test_echo_server_in_two_processes(device, free_service):
+    service = str(free_service())
+    listen = [sys.executable, EXAMPLES / "echo_server.py", "--service", service, "--listen"]
+    with subprocess.Popen(listen, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout.readline() == f"listening, service {service}\n"
+            host = ".".join(map(str, device.host))
+            output = run(EXAMPLES / "echo_server.py", "--service", service, "--host", host, "--clients", 2)
+            assert output.startswith("2 clients sent 100 messages each, and all came back")
+        finally:
+            server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 0
+
+
+def test_kill_peer(backend, free_service):
+    output = run(EXAMPLES / "kill_peer.py", "--service", free_service(), "--rounds", 2, "--messages", 20, "--bound", 20)
+    assert output.splitlines()[-1].startswith("nothing is left behind")
+
+
+def test_latency_plot(backend, tmp_path):
+    pytest.importorskip("matplotlib")
+    png = tmp_path / "latency.png"
+    output = run(EXAMPLES / "latency_plot.py", png, "--vi-perf", BUILD / "tools/vi-perf", "--sizes", "8,4K",
+                 "--duration", 0.02, "--backends", backend)
+    assert [line.split()[:2] for line in output.splitlines()] == [[api, backend] for api in ("core", "vipl", "dat", "rpma")]
+    header = png.read_bytes()[:24]
+    assert header[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", header[16:]) == (1200, 750)
+
+
+def test_test_of_a_c_program(backend):
+    output = run("-m", "pytest", "-p", "viaduct.pytest_plugin", "-p", "no:cacheprovider", EXAMPLES / "test_c_program.py",
+                 HELLO=str(BUILD / "tests/readme/readme_hello"))
+    assert " 4 passed in " in output
