@@ -1,17 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: run.sh HELLO      the server must print what the client sends, and both must end well
+# usage: run.sh COMMAND...     the server must print what the client sends, and both must end well
 set -eu
-hello=$1
 received=$(mktemp)
 trap 'rm -f "$received"' EXIT
 
-"$hello" >"$received" &
+"$@" >"$received" &
 server=$!
 
 # Until the server waits, the client is told that nobody does.
 attempts=0
-until "$hello" "over the valley"; do
+until "$@" "over the valley"; do
     attempts=$((attempts + 1))
     if [ $attempts -eq 200 ]; then
         kill $server
