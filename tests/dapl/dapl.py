@@ -20,7 +20,7 @@ import sys
 import time
 
 SKIPPED = 77
-PATIENCE_S = 60  # what takes longer hangs
+PATIENCE_S = 200  # what takes longer hangs
 PARAMETER_PORT = 15828  # where a server of dtest, dtestx and dtestcm tells clients of itself
 
 
@@ -157,7 +157,7 @@ GUEST_STOCK = {**GUEST, "dtestsrq": GUEST["dtestsrq"][:1], "dtestcm": ()}
 
 # dtest and dtestx name the server's address before the server listens there: a client may be refused for its haste.
 TOO_EARLY = "0x4003"  # DAT_CONNECTION_EVENT_NON_PEER_REJECTED
-ATTEMPTS = 5
+ATTEMPTS = 30
 
 
 def run_pair(place, server_stack, client_stack, name, options):
@@ -201,7 +201,7 @@ TRANSACTIONS = (
 )
 PERFORMANCES = ("-m b -p 1 RW 4096", "-m p -p 10 RW 4096 2", "-m b -p 10 RR 4096", "-m p -p 1 RR 65536 2")
 LOOPBACK_TRANSACTIONS = ("-V -t 8 -w 16 client SR server SR client RW server RR",
-                         "-V client RW 4000000 4 server RR 4000000 4")
+                         "-V -i 20 client RW 4000000 4 server RR 4000000 4")
 LOOPBACK_PERFORMANCES = ("-m p -p 1 RW 65536", "-m b -p 10 RW 1", "-m b -p 1 RR 1", "-m p -p 10 RR 4096", "RW 1000000 2",
                          "-i 20000 -m p RW 8")
 ITERATIONS = {"loopback": 200, "guest": 10}
