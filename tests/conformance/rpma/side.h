@@ -23,7 +23,7 @@ enum {
 
 #define ALL_USAGES 0xff
 
-/* Members that are 0 keep the default. */
+/* Members that are 0 keep the default; slow machines have patience and a longer time-out. */
 typedef struct {
     uint32_t cq_size, rcq_size, sq_size, rq_size;
     int timeout_ms;

@@ -15,12 +15,13 @@
 
 enum { GUARD_S = UNDER_SANITIZER ? 60 : 20, SKIPPED = 77, MAX_PEERS = 4, MAX_WHY = 400 };
 
-/* On slow machines, for instance emulated ones, CONFORMANCE_PATIENCE says how many times longer the guard waits. */
-static unsigned guard_s(void) {
-    const char *patience = getenv("CONFORMANCE_PATIENCE");
-    const int factor = patience != NULL ? atoi(patience) : 1;
-    return GUARD_S * (unsigned)(factor > 0 ? factor : 1);
+unsigned patience(void) {
+    const char *text = getenv("CONFORMANCE_PATIENCE");
+    const int factor = text != NULL ? atoi(text) : 1;
+    return factor > 0 ? (unsigned)factor : 1;
 }
+
+static unsigned guard_s(void) { return GUARD_S * patience(); }
 
 static TestCase *cases;
 static int report_fd = -1; /* the runner reads here why a case failed */

@@ -26,8 +26,11 @@
 #define UNDER_SANITIZER 0
 #endif
 
+/* How many times longer to wait for what is to come: CONFORMANCE_PATIENCE, which slow machines have, or 1. */
+unsigned patience(void);
+
 /* Milliseconds, for waits that an event ends and for waits that nothing ends. No test depends on their exact length. */
-#define LONG_MS 15000UL
+#define LONG_MS (15000UL * patience())
 #define SHORT_MS 60UL
 
 /* ---- Cases and checks -------------------------------------------------------------------------------------------- */

@@ -19,11 +19,7 @@ bool on_loopback(void) {
     return backend != NULL ? strcmp(backend, "loopback") == 0 : strcmp(test_ia(), "viaduct-lo") == 0;
 }
 
-DAT_TIMEOUT long_us(void) {
-    const char *patience = getenv("CONFORMANCE_PATIENCE");
-    const int factor = patience != NULL ? atoi(patience) : 1;
-    return (DAT_TIMEOUT)(LONG_MS * 1000) * (DAT_TIMEOUT)(factor > 0 ? factor : 1);
-}
+DAT_TIMEOUT long_us(void) { return (DAT_TIMEOUT)(LONG_MS * 1000); }
 
 /* ---- Single objects ---------------------------------------------------------------------------------------------- */
 
