@@ -195,8 +195,9 @@ public:
     virtual const EndpointAttributes& remote_attributes() const noexcept = 0;
     virtual const PrivateData& private_data() const noexcept = 0;  ///< a bare one may have zeros behind it
 
-    /// Connects an idle endpoint; no event tells of success. TimedOut: the peer has given up. InvalidState: the
-    /// endpoint is not idle, and the request may be tried again with another.
+    /// Connects an idle endpoint. The event Established, which says nothing of the peer here, tells of success before
+    /// this returns, and before any event that the peer may cause as it learns of the connection. TimedOut: the peer
+    /// has given up. InvalidState: the endpoint is not idle, and the request may be tried again with another.
     virtual Status accept(Endpoint& endpoint, const PrivateData& private_data) noexcept = 0;
 
     /// Refuses; Ok also when the peer has given up.

@@ -98,8 +98,7 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
 Status Endpoint::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
     if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, "accept with an endpoint that is not idle"};
     const Status status = request.accept(*endpoint_, private_data);
-    // Where the connection broke in the meantime the endpoint is Disconnected already, and Established changes nothing.
-    apply(status.ok() ? EndpointTrigger::Established : EndpointTrigger::Refused);
+    if (!status.ok()) apply(EndpointTrigger::Refused);
     return status;
 }
 

@@ -27,9 +27,9 @@ struct ConnectionEvent {
     ConnectionEventKind kind = ConnectionEventKind::Established;
     /// Conflict: InvalidReliability, InvalidTransferSize or InvalidQos. Rejected: Ok or NoListener.
     Code reason = Code::Ok;
-    EndpointAttributes remote{};  ///< Established, Conflict
-    Address remote_address{};     ///< Established
-    PrivateData private_data{};   ///< Established, Rejected; a bare one may have zeros behind it
+    EndpointAttributes remote{};  ///< Established, unless it was accepted here; Conflict
+    Address remote_address{};     ///< Established, likewise
+    PrivateData private_data{};   ///< Established, likewise, and Rejected; a bare one may have zeros behind it
 };
 
 enum class AsyncEventKind : std::uint8_t {

@@ -119,9 +119,6 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
 }
 
 int Conn::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
-    // No event tells of success, and the connection may end again before accept() returns.
-    established_ = true;
-    events_.push(RPMA_CONN_ESTABLISHED);
     const Status status = endpoint_->accept(request, private_data);
     return status.ok() ? 0 : failed(status);
 }
@@ -140,7 +137,7 @@ void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
     const bool established = event.kind == ConnectionEventKind::Established;
     const bool lost = event.kind == ConnectionEventKind::Lost;  // disconnecting is still to come
     if (established) {
-        private_data_ = event.private_data;
+        if (!private_data_known_) private_data_ = event.private_data;
         established_ = true;
     }
     if (!established && !lost && ended_.exchange(true)) return;

@@ -185,10 +185,7 @@ VIP_RETURN Vi::accept(backend::ConnectionRequest& request) noexcept {
         if (!status.ok()) return to_return(status);
     }
     if (endpoint_->state() != EndpointState::Unconnected) return VIP_INVALID_STATE;
-    loss_due_ = true;  // the connection may be lost again before accept() returns
-    const Status status = endpoint_->accept(request, {});
-    if (!status.ok()) loss_due_ = false;
-    return to_return(status);
+    return to_return(endpoint_->accept(request, {}));
 }
 
 void Vi::disconnect() noexcept {

@@ -173,7 +173,7 @@ void Connector::look_at_guests() {
             event.reason = status.code();
             return finish(event);
         }
-        if (partner.accept_locked(own, parameters_.private_data).ok()) return finish(event);
+        if (partner.accept_locked(own, parameters_.private_data, event).ok()) return stop();
     }
 }
 
@@ -196,7 +196,7 @@ void Connector::finish(const ConnectionEvent& event) noexcept {
     Endpoint* const own = owner_->endpoint;
     if (own != nullptr && event.kind != ConnectionEventKind::Established) own->withdraw();  // before the offer goes
     stop();
-    if (own != nullptr) own->connector_finished(event);
+    if (own != nullptr) own->connecting_finished(event);
 }
 
 void Connector::abandon() noexcept {

@@ -212,7 +212,7 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
     device_.doorbell().ring_self(connection_->number());
 }
 
-void Endpoint::connector_finished(const ConnectionEvent& event) noexcept {
+void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
     connector_.reset();
     observer_.on_connection_event(event);
 }

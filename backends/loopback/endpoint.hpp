@@ -76,8 +76,8 @@ public:
     /// Begins to use an open connection.
     void establish(std::shared_ptr<Connection> connection) noexcept;
 
-    /// The connector is done, with that event for the observer.
-    void connector_finished(const ConnectionEvent& event) noexcept;
+    /// Whoever connected is done, with that event for the observer.
+    void connecting_finished(const ConnectionEvent& event) noexcept;
 
 private:
     template <class Change>

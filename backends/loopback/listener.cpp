@@ -46,12 +46,13 @@ Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData&
     auto& own = static_cast<Endpoint&>(endpoint);
     const std::lock_guard lock(own.ref()->mutex);
     if (!own.is_idle()) return {Code::InvalidState, "accept with an endpoint that is not idle"};
-    return accept_locked(own, private_data);
+    return accept_locked(own, private_data, {.kind = ConnectionEventKind::Established});
 } catch (const std::exception&) {
     return {Code::NoResources, "out of memory"};
 }
 
-Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data) {
+Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data,
+                                        const ConnectionEvent& established) {
     if (connection_ == nullptr) return {Code::TimedOut, "the request was answered already"};
     if (const Status status = Connection::assign(connection_, endpoint.ref()); !status.ok()) return status;
     const HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
@@ -65,8 +66,10 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
         return {Code::TimedOut, "the requester has given up"};
     }
     // From here on the connection stands; should the requester die now, its hang-up tells.
-    connection_->send(message, device_.descriptors());
-    endpoint.establish(std::move(connection_));
+    const std::shared_ptr<Connection> connection = std::move(connection_);
+    endpoint.establish(connection);
+    endpoint.connecting_finished(established);
+    connection->send(message, device_.descriptors());
     return {};
 }
 

@@ -26,8 +26,9 @@ public:
 
     const Bytes<Address::max_host>& remote_host_asked_for() const noexcept { return handshake_.remote_host; }
 
-    /// accept() for an endpoint whose mutex is held, idle or (peer-to-peer) connecting.
-    Status accept_locked(class Endpoint& endpoint, const PrivateData& private_data);
+    /// accept() for an endpoint whose mutex is held, idle or (peer-to-peer) connecting, with the event for its
+    /// observer.
+    Status accept_locked(class Endpoint& endpoint, const PrivateData& private_data, const ConnectionEvent& established);
 
     /// Refuses a peer-to-peer partner because of its attributes, telling it one's own.
     void conflict(const EndpointAttributes& own) noexcept;

@@ -146,9 +146,8 @@ Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link
     if (const Status status = answer(link, request.parameters, mine); !status.ok()) return status;
     const std::uint64_t epoch = epoch_;
     confirmed_.wait_for(lock, confirmation, [&] { return epoch_ != epoch || state_ != State::Accepting; });
-    if (epoch_ != epoch && state_ != State::Broken) return {Code::TimedOut, "the peer has given up"};
-    if (epoch_ == epoch) state_ = State::Connected;
-    return {};
+    if (epoch_ == epoch && state_ == State::Accepting) confirm();
+    return confirmed_epoch_ == epoch ? Status() : Status(Code::TimedOut, "the peer has given up");
 }
 
 /// Accepts a request; the peer has to confirm it.
@@ -240,10 +239,10 @@ void Endpoint::meet(ManagerEvent& request, const Greeting& greeting) noexcept tr
 /// What the accepting side sends will find the peer ready.
 void Endpoint::confirm() noexcept {
     state_ = State::Connected;
+    confirmed_epoch_ = epoch_;
     confirmed_.notify_all();
-    if (!met_) return;
     link_->set_deadline(Deadline::never());
-    tell(*std::exchange(met_, std::nullopt));
+    tell(std::exchange(met_, std::nullopt).value_or(ConnectionEvent{.kind = Kind::Established}));
 }
 
 void Endpoint::on_event(ManagerEvent& event) noexcept {
@@ -361,7 +360,7 @@ void Endpoint::end_attempt_of_passive() noexcept {
 
 void Endpoint::lose(ConnectionEventKind kind) noexcept {
     if (!is_established()) return;
-    if (met_) confirm();  // it was connected for a moment
+    if (state_ == State::Accepting) confirm();  // it was connected for a moment
     end_connection(State::Broken);
     tell({.kind = kind});
 }

@@ -106,7 +106,8 @@ private:
     std::optional<ConnectionEvent> met_;      // to be told when a partner that has called confirms
     State state_ = State::Idle;
     std::optional<Drain> drain_;
-    std::uint64_t epoch_ = 0;  // grows when an attempt or a connection ends
+    std::uint64_t epoch_ = 0;                       // grows when an attempt or a connection ends
+    std::optional<std::uint64_t> confirmed_epoch_;  // that of the last accepted connection which stood
     Address asked_for_;
     bool framed_ = false;  // the request was
     std::condition_variable confirmed_;

@@ -6,6 +6,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,7 +44,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: both sides learn each other's addres
     CHECK(compatible(request->remote_attributes(), client.endpoint->attributes()).ok());
     CHECK(request->remote_attributes().access == client.endpoint->attributes().access);
     CHECK(request->private_data() == private_data_of("hello"));
-    must(server.endpoint->accept(*request, private_data_of("welcome")));
+    accept(server, *request, private_data_of("welcome"));
     CHECK(server.endpoint->state() == EndpointState::Connected);
 
     const auto event = client.event();
@@ -178,6 +179,22 @@ TEST_CASE_METHOD(EveryBackend, "connection: a refusal leaves the client idle, it
     CHECK(buffer.load() == 99);
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: the accepting side is told before its peer can do anything about it") {
+    Connection first(near, far);
+    const auto listener = far.listen("service");
+    Port client(near);
+    Port server(far);
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    const auto request = next_request(*listener);
+    auto accepted = std::async(std::launch::async, [&] { return server.endpoint->accept(*request, {}); });
+    CHECK(client.event().kind == Kind::Established);
+    first.client.endpoint->disconnect();
+    CHECK(first.server.event().kind == Kind::Disconnected);
+    const auto event = server.events.try_take();
+    CHECK((event && event->kind == Kind::Established));
+    must(accepted.get());
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: a silent server makes the client time out") {
     const auto listener = far.listen("service");
     Port client(near);
@@ -238,7 +255,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: an accept with an endpoint that is n
     must(client.endpoint->connect(parameters_for(near, far.address("service"))));
     const auto request = next_request(*listener);
     CHECK(busy.server.endpoint->accept(*request, {}).code() == Code::InvalidState);
-    must(server.endpoint->accept(*request, {}));
+    accept(server, *request);
     CHECK(client.event().kind == Kind::Established);
     CHECK(busy.client.quiet());
 }

@@ -343,7 +343,7 @@ TEST_CASE_METHOD(EveryBackend, "transfer size: an endpoint without a limit fits 
             must(client.endpoint->connect(parameters_for(near, far.address("service"))));
             const auto request = next_request(*listener);
             CHECK(request->remote_attributes().max_transfer_bytes == client_limit);
-            must(server.endpoint->accept(*request, {}));
+            accept(server, *request);
             const auto event = client.event();
             REQUIRE(event.kind == Kind::Established);
             CHECK(event.remote.max_transfer_bytes == server_limit);

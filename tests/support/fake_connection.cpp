@@ -201,6 +201,7 @@ Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_d
     if (attempt_->client == nullptr) return {Code::TimedOut, "the peer has given up"};
     Endpoint& active = *attempt_->client;
     Endpoint::join(active, passive);
+    passive.tell({.kind = ConnectionEventKind::Established});
     active.tell({.kind = ConnectionEventKind::Established,
                  .remote = passive.attributes(),
                  .remote_address = local_,

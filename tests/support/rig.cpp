@@ -294,9 +294,14 @@ void connect_to(Port& port, const Address& remote, const Where& where) {
     require(port.event(where).kind == ConnectionEventKind::Established, "the connection was not established", where);
 }
 
+void accept(Port& port, backend::ConnectionRequest& request, const PrivateData& private_data, const Where& where) {
+    must(port.endpoint->accept(request, private_data), where);
+    const auto event = port.events.try_take();
+    require(event && event->kind == ConnectionEventKind::Established, "no event tells of the connection", where);
+}
+
 void accept_on(Port& port, backend::Listener& listener, const Where& where) {
-    const auto request = next_request(listener, where);
-    must(port.endpoint->accept(*request, {}), where);
+    accept(port, *next_request(listener, where), {}, where);
 }
 
 void join(Port& client, Port& server, const Where& where) {

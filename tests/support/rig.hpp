@@ -169,8 +169,10 @@ PrivateData private_data_of(std::string_view text);
 /// Rejected, by an event.
 Code attempt(Port& port, const ConnectParameters& parameters, const Where& where = Where::current());
 
-/// The two ends of a connection, each of which waits until it stands. Only the client gets an event.
+/// The two ends of a connection, each of which waits until it stands and takes the event.
 void connect_to(Port& port, const Address& remote, const Where& where = Where::current());
+void accept(Port& port, backend::ConnectionRequest& request, const PrivateData& private_data = {},
+            const Where& where = Where::current());
 void accept_on(Port& port, backend::Listener& listener, const Where& where = Where::current());
 
 /// Connects two endpoints of this process.

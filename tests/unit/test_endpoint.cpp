@@ -95,7 +95,7 @@ TEST_CASE("endpoint: calls that the state does not allow") {
     CHECK(pair.client.endpoint->state() == EndpointState::Connected);
 
     Port fourth(pair.node);
-    must(fourth.endpoint->accept(*request, {}));
+    accept(fourth, *request);
     CHECK(third.event().kind == ConnectionEventKind::Established);
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("endpoint: a backend that fails to connect or accept leaves it idle") 
     provider.plan.fail_call(1, {Code::NoResources, "injected"});
     CHECK(server.endpoint->accept(*request, {}).code() == Code::NoResources);
     CHECK(server.endpoint->state() == EndpointState::Unconnected);
-    must(server.endpoint->accept(*request, {}));
+    accept(server, *request);
     CHECK(client.event().kind == ConnectionEventKind::Established);
 }
 

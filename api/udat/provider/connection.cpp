@@ -46,11 +46,8 @@ void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
         tell(number);
         return;
     }
-    if (!connected_ && !accepting_) unconnected_as_ = EndpointState::Disconnected;
-    if (accepting_)
-        ended_meanwhile_ = number;
-    else
-        tell_end(number);
+    if (!connected_) unconnected_as_ = EndpointState::Disconnected;
+    tell_end(number);
 }
 
 void Ep::settle() noexcept {
@@ -59,20 +56,23 @@ void Ep::settle() noexcept {
     unconnected_as_ = EndpointState::Unconnected;
 }
 
+/// A connection begins, by which side ever.
+void Ep::begin(const Request& remote, const sockaddr_storage& address) noexcept {
+    remote_ = remote;
+    remote_address_ = address;
+    const std::lock_guard lock(events_lock_);
+    told_end_ = false;
+    connected_ = false;
+    private_data_size_ = 0;
+}
+
 // ---- The active side ----------------------------------------------------------------------------------------------
 
 DAT_RETURN Ep::connect(const Request& request) {
     counters.add(DCNT_EP_CONNECT);
     if (state() != EndpointState::Unconnected) return wrong_state();
     if (endpoint_ == nullptr || !connect_evd_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
-    remote_ = request;
-    remote_address_ = to_sockaddr(request.host, request.port);
-    {
-        const std::lock_guard lock(events_lock_);
-        told_end_ = false;
-        connected_ = false;
-        private_data_size_ = 0;
-    }
+    begin(request, to_sockaddr(request.host, request.port));
     const Status status = endpoint_->connect({.local = {.host = ia().device()->attributes().host, .service = {}},
                                               .remote = {.host = request.host, .service = service_of(request.port)},
                                               .private_data = request.private_data,
@@ -95,33 +95,23 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     if (endpoint_ == nullptr || !connect_evd_) return invalid_handle(DAT_INVALID_HANDLE_EP);
     const EndpointState before = state();
     if (before != EndpointState::Unconnected && before != EndpointState::TentativePending) return wrong_state();
-    {
-        const std::lock_guard lock(events_lock_);
-        accepting_ = true;
-        ended_meanwhile_.reset();
-        told_end_ = false;
-        connected_ = false;
-        private_data_size_ = 0;
-    }
+    // Who hears of the connection may free the endpoint, which then waits for the end of this.
+    const std::lock_guard accepting(accept_lock_);
+    Ep* const reserved = cr.ep();
+    cr.let_go();
+    begin({.host = cr.request().remote_address().host,
+           .port = static_cast<std::uint16_t>(cr.remote_port()),
+           .qual = cr.remote_port()},
+          cr.remote());
     unconnected_as_ = EndpointState::Unconnected;
     const Status status = endpoint_->accept(cr.request(), private_data);
+    if (status.ok()) return success;
     const std::lock_guard lock(events_lock_);
-    accepting_ = false;
     if (status.code() == Code::InvalidState || status.code() == Code::InvalidParameter) {
+        cr.reserve(reserved);
         unconnected_as_ = before;
         told_end_ = true;
         return to_return(status);
-    }
-    cr.let_go();  // before the consumer is told
-    if (status.ok()) {
-        connected_ = true;
-        remote_ = {.host = cr.request().remote_address().host,
-                   .port = static_cast<std::uint16_t>(cr.remote_port()),
-                   .qual = cr.remote_port()};
-        remote_address_ = cr.remote();
-        tell(DAT_CONNECTION_EVENT_ESTABLISHED);
-        if (ended_meanwhile_) tell_end(*ended_meanwhile_);
-        return success;
     }
     // The peer has given up, or the way to it is broken.
     unconnected_as_ = EndpointState::Disconnected;

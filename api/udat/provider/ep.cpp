@@ -50,6 +50,7 @@ Ep::Ep(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
 
 /// The consumer may free it as soon as it hears of its end: whoever told that, or is told, is let go first.
 Ep::~Ep() {
+    { const std::lock_guard accepting(accept_lock_); }
     { const std::lock_guard lock(events_lock_); }
     ia().await_takers();
 }

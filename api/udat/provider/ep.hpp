@@ -118,6 +118,7 @@ private:
     DAT_RETURN hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept;
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
+    void begin(const Request& remote, const sockaddr_storage& address) noexcept;
     void tell(DAT_EVENT_NUMBER number) noexcept;
     void tell_end(DAT_EVENT_NUMBER number) noexcept;
 
@@ -139,9 +140,8 @@ private:
     std::array<std::uint8_t, PrivateData::capacity> private_data_{};  // of the peer's answer; the consumer sees it
     std::atomic<DAT_COUNT> private_data_size_{0};
 
+    std::mutex accept_lock_;  // held while a request is accepted; before events_lock_
     std::mutex events_lock_;  // guards what follows
-    bool accepting_ = false;  // events wait until the consumer is told of the connection
-    std::optional<DAT_EVENT_NUMBER> ended_meanwhile_;
     bool connected_ = false;  // and the consumer told so
     bool told_end_ = true;    // of the present connection
 

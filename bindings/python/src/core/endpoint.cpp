@@ -70,6 +70,8 @@ void accept(EndpointObject& self, RequestObject& request, PrivateBytes private_d
         status = self.endpoint->accept(*request.request, data);
     }
     check("Endpoint.accept", status);
+    // The call itself has told of the connection.
+    self.events.discard_if([](const ConnectionEvent& event) { return event.kind == ConnectionEventKind::Established; });
 }
 
 void disconnect(EndpointObject& self) noexcept {
