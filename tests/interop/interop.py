@@ -32,11 +32,12 @@ def main():
         else:
             return 1
         with start(program, "client", client_library, client_conf) as client:
-            failed = client.wait() != 0
-        if failed:
+            client.wait()
+        if client.returncode != 0:
             server.kill()
-        failed = server.wait() != 0 or failed
-    return int(failed)
+        server.wait()
+    print(f"the client ends with {client.returncode}, the server with {server.returncode}")
+    return int((client.returncode, server.returncode) != (0, 0))
 
 
 if __name__ == "__main__":
