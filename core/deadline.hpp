@@ -45,4 +45,13 @@ private:
     Clock::time_point point_;
 };
 
+/// Waits on a condition variable until `ready` or the deadline has passed.
+template <class Condition, class Lock, class Ready>
+void await_condition(Condition& condition, Lock& lock, const Deadline& deadline, Ready ready) {
+    if (deadline.infinite())
+        condition.wait(lock, ready);
+    else
+        condition.wait_until(lock, deadline.point(), ready);
+}
+
 }  // namespace viaduct

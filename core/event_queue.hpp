@@ -27,11 +27,7 @@ public:
     /// The oldest event, or nothing once the deadline has passed or the queue is closed and empty.
     std::optional<Event> wait(const Deadline& deadline) {
         std::unique_lock lock(mutex_);
-        const auto has_news = [this] { return closed_ || !events_.empty(); };
-        if (deadline.infinite())
-            ready_.wait(lock, has_news);
-        else
-            ready_.wait_until(lock, deadline.point(), has_news);
+        await_condition(ready_, lock, deadline, [this] { return closed_ || !events_.empty(); });
         if (events_.empty()) return std::nullopt;
         Event event = std::move(events_.front());
         events_.pop_front();

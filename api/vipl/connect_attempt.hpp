@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/backend.hpp"
+#include "core/interruption.hpp"
 
 namespace viaduct::vipl {
 
@@ -55,11 +56,17 @@ public:
         return take(model);
     }
 
-    /// The same, waiting for the outcome; the request has its own deadline.
+    /// The same, waiting for the outcome; the request has its own deadline. WouldBlock: the wait was interrupted.
     Result<ConnectionEvent> wait(Model model) {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [this] { return phase_ != Phase::Pending; });
-        return take(model);
+        const auto settled = [this] { return phase_ != Phase::Pending; };
+        while (true) {
+            await_condition(changed_, lock, next_look(Deadline::never()), settled);
+            if (settled()) return take(model);
+            lock.unlock();
+            if (interrupted()) return Status(Code::WouldBlock, "wait for the outcome of a connection request");
+            lock.lock();
+        }
     }
 
 private:

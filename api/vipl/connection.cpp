@@ -6,6 +6,7 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "api/vipl/vi.hpp"
+#include "core/interruption.hpp"
 
 using namespace viaduct;
 using namespace viaduct::vipl;
@@ -20,7 +21,7 @@ bool read_local_address(const Nic& nic, const VIP_NET_ADDRESS& from, Address& to
 }
 
 /// Waits for a request for the service. It is announced only while a call waits: clients are to learn at once that
-/// nobody does (guide, section 6.7).
+/// nobody does (guide, section 6.7). WouldBlock: the wait was interrupted.
 Result<std::unique_ptr<backend::ConnectionRequest>> wait_for_request(Nic& nic, const Address& local,
                                                                      const Deadline& deadline) {
     auto listener = nic.device()->listen(local);
@@ -29,8 +30,9 @@ Result<std::unique_ptr<backend::ConnectionRequest>> wait_for_request(Nic& nic, c
         auto request = (*listener)->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
         if (deadline.passed()) return Status(Code::TimedOut, "wait for a connection request");
+        if (interrupted()) return request;
         pollfd news{.fd = (*listener)->fd(), .events = POLLIN, .revents = 0};
-        ::poll(&news, 1, deadline.poll_timeout_ms());
+        ::poll(&news, 1, next_look(deadline).poll_timeout_ms());
     }
 }
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How waits of one thread are told to end.
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "core/interruption.hpp"
+
+using viaduct::Deadline;
+using viaduct::interrupted;
+using viaduct::InterruptionScope;
+using viaduct::next_look;
+
+namespace {
+
+bool same(void* context) noexcept { return *static_cast<bool*>(context); }
+
+}  // namespace
+
+TEST_CASE("interruption: outside a scope nothing is asked, and waits sleep until their deadline") {
+    CHECK_FALSE(interrupted());
+    CHECK(next_look(Deadline::never()).infinite());
+    const Deadline deadline = Deadline::after(std::chrono::hours(1));
+    CHECK(next_look(deadline).point() == deadline.point());
+}
+
+TEST_CASE("interruption: a scope is asked, and until when a wait may sleep is bounded by it") {
+    bool end = false;
+    const InterruptionScope scope(same, &end);
+    CHECK_FALSE(interrupted());
+    end = true;
+    CHECK(interrupted());
+    CHECK(next_look(Deadline::never()) < Deadline::after(std::chrono::hours(1)));
+    CHECK(next_look(Deadline::now()).passed());
+}
+
+TEST_CASE("interruption: scopes nest") {
+    bool outer = true;
+    bool inner = false;
+    const InterruptionScope around(same, &outer);
+    {
+        const InterruptionScope within(same, &inner);
+        CHECK_FALSE(interrupted());
+    }
+    CHECK(interrupted());
+}
+
+TEST_CASE("interruption: a scope is its thread's alone") {
+    bool end = true;
+    const InterruptionScope scope(same, &end);
+    bool elsewhere = true;
+    std::thread([&] { elsewhere = interrupted(); }).join();
+    CHECK_FALSE(elsewhere);
+}
