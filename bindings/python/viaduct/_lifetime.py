@@ -21,6 +21,7 @@ class Resource:
     """
 
     _closed = True  # until __init__ has run
+    _abandoned = False  # nothing refers to it any more but what was made from it
 
     def __init__(self, *parents: Resource) -> None:
         self._parents = parents
@@ -54,6 +55,13 @@ class Resource:
                 return
             self._released()
         self._release()
+        self._close_abandoned()
+
+    def _close_abandoned(self) -> None:
+        """Closes the parents that only waited for this."""
+        for parent in self._parents:
+            if parent._abandoned and not parent._children:
+                parent.close()
 
     def _release(self) -> None:
         """Gives the resource back, whatever state it is in. For subclasses."""
@@ -73,7 +81,12 @@ class Resource:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        # The garbage collector takes back parents and children that refer to each other in any order. Those whose
+        # children are not to be found any more are closed with the last of these.
+        with _lock:
+            self._abandoned = not self._closed and any(child() is None for child in self._children.values())
+        if not self._abandoned:
+            self.close()
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__}{' (closed)' if self._closed else ''}>"
