@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that make and end connections (guide, section 3.3).
+#include <pybind11/stl.h>
+
+#include "core/interruption.hpp"
+#include "handlers.hpp"
+
+namespace viaduct::python {
+namespace {
+
+/// Ends a wait where a signal handler of Python raises, or where `stop`, an event of Python's threading, is set.
+class Watch {
+public:
+    explicit Watch(py::object stop) : stop_(std::move(stop)) {}
+
+    /// The result of a call that waits. VIP_NOT_DONE: the wait has ended early, and nothing was raised.
+    template <class Call>
+    VIP_RETURN over(Call call) {
+        VIP_RETURN code = VIP_SUCCESS;
+        {
+            const py::gil_scoped_release unlocked;
+            const InterruptionScope scope(&Watch::look, this);
+            code = call();
+        }
+        return code;
+    }
+
+private:
+    static bool look(void* self) noexcept {
+        const Entrance::Visit visit;
+        return visit && (PyErr_CheckSignals() != 0 || static_cast<Watch*>(self)->stopped());
+    }
+
+    bool stopped() noexcept {
+        if (stop_.is_none()) return false;
+        PyObject* const answer = PyObject_CallMethod(stop_.ptr(), "is_set", nullptr);
+        const bool set = answer == nullptr || PyObject_IsTrue(answer) != 0;
+        Py_XDECREF(answer);
+        return set;
+    }
+
+    const py::object stop_;
+};
+
+/// Raises what ended a wait, or the reason of its failure.
+void check_wait(const char* name, VIP_RETURN code) {
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+    check(name, code);
+}
+
+py::tuple connect_wait(Handle nic, NetAddress* local, Seconds timeout, py::object stop) {
+    VIP_NIC_ATTRIBUTES limits{};
+    VipQueryNic(to_pointer(nic), &limits);  // where this fails, the wait does
+    NetAddress remote(limits.NicAddressLen, limits.MaxDiscriminatorLen);
+    VIP_VI_ATTRIBUTES attributes{};
+    VIP_CONN_HANDLE connection = nullptr;
+    const VIP_ULONG milliseconds = to_milliseconds(timeout);
+    check_wait("VipConnectWait", Watch(std::move(stop)).over([&] {
+        return VipConnectWait(to_pointer(nic), get(local), milliseconds, remote.get(), &attributes, &connection);
+    }));
+    return py::make_tuple(remote, attributes, to_handle(connection));
+}
+
+void connect_accept(Handle connection, Handle vi) {
+    call_unlocked("VipConnectAccept", [&] { return VipConnectAccept(to_pointer(connection), to_pointer(vi)); });
+}
+
+void connect_reject(Handle connection) {
+    call_unlocked("VipConnectReject", [&] { return VipConnectReject(to_pointer(connection)); });
+}
+
+VIP_VI_ATTRIBUTES connect_request(Handle vi, NetAddress* local, NetAddress* remote, Seconds timeout, py::object stop) {
+    VIP_VI_ATTRIBUTES attributes{};
+    const VIP_ULONG milliseconds = to_milliseconds(timeout);
+    check_wait("VipConnectRequest", Watch(std::move(stop)).over([&] {
+        const VIP_RETURN code = VipConnectRequest(to_pointer(vi), get(local), get(remote), milliseconds, &attributes);
+        if (code == VIP_NOT_DONE) VipDisconnect(to_pointer(vi));  // nobody waits for the answer any more
+        return code;
+    }));
+    return attributes;
+}
+
+void disconnect(Handle vi) {
+    call_unlocked("VipDisconnect", [&] { return VipDisconnect(to_pointer(vi)); });
+}
+
+void connect_peer_request(Handle vi, NetAddress* local, NetAddress* remote, Seconds timeout) {
+    const VIP_ULONG milliseconds = to_milliseconds(timeout);
+    call_unlocked("VipConnectPeerRequest",
+                  [&] { return VipConnectPeerRequest(to_pointer(vi), get(local), get(remote), milliseconds); });
+}
+
+py::object connect_peer_done(Handle vi) {
+    VIP_VI_ATTRIBUTES attributes{};
+    const VIP_RETURN code = VipConnectPeerDone(to_pointer(vi), &attributes);
+    if (code == VIP_NOT_DONE) return py::none();
+    check("VipConnectPeerDone", code);
+    return py::cast(attributes);
+}
+
+VIP_VI_ATTRIBUTES connect_peer_wait(Handle vi, py::object stop) {
+    VIP_VI_ATTRIBUTES attributes{};
+    check_wait("VipConnectPeerWait",
+               Watch(std::move(stop)).over([&] { return VipConnectPeerWait(to_pointer(vi), &attributes); }));
+    return attributes;
+}
+
+}  // namespace
+
+void define_connections(py::module_& module) {
+    using py::arg;
+    const py::arg_v stop = arg("stop") = py::none();
+    module.def("VipConnectWait", &connect_wait, arg("nic"), arg("local"), arg("timeout"), stop);
+    module.def("VipConnectAccept", &connect_accept, arg("connection"), arg("vi"));
+    module.def("VipConnectReject", &connect_reject, arg("connection"));
+    module.def("VipConnectRequest", &connect_request, arg("vi"), arg("local"), arg("remote"), arg("timeout"), stop);
+    module.def("VipDisconnect", &disconnect, arg("vi"));
+    module.def("VipConnectPeerRequest", &connect_peer_request, arg("vi"), arg("local"), arg("remote"), arg("timeout"));
+    module.def("VipConnectPeerDone", &connect_peer_done, arg("vi"));
+    module.def("VipConnectPeerWait", &connect_peer_wait, arg("vi"), stop);
+}
+
+}  // namespace viaduct::python

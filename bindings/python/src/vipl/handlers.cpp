@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "handlers.hpp"
+
+#include <vector>
+
+namespace viaduct::python {
+
+std::mutex Entrance::mutex;
+std::condition_variable Entrance::changed;
+int Entrance::visitors = 0;
+bool Entrance::closed = false;
+
+bool Entrance::enter() {
+    const std::lock_guard lock(mutex);
+    if (!closed) ++visitors;
+    return !closed;
+}
+
+void Entrance::leave() {
+    {
+        const std::lock_guard lock(mutex);
+        --visitors;
+    }
+    changed.notify_all();
+}
+
+void Entrance::close() {
+    const py::gil_scoped_release unlocked;
+    std::unique_lock lock(mutex);
+    closed = true;
+    changed.wait(lock, [] { return visitors == 0; });
+}
+
+Entrance::Visit::Visit() : inside_(enter()) {
+    if (inside_) state_ = PyGILState_Ensure();
+}
+
+Entrance::Visit::~Visit() {
+    if (!inside_) return;
+    PyGILState_Release(state_);
+    leave();
+}
+
+Handler* Handlers::keep(Handle owner, Handler handler) {
+    auto kept = std::make_unique<Handler>(std::move(handler));
+    Handler* const key = kept.get();
+    kept_.emplace(key, Kept{owner, std::move(kept)});
+    return key;
+}
+
+Handler Handlers::take(void* handler) {
+    const auto found = kept_.find(handler);
+    const Handler taken = std::move(*found->second.handler);
+    kept_.erase(found);
+    return taken;
+}
+
+void Handlers::drop_owner(Handle owner) {
+    std::vector<std::unique_ptr<Handler>> doomed;  // what their ends run in Python may come back to this table
+    for (auto& [key, kept] : kept_)
+        if (kept.owner == owner) doomed.push_back(std::move(kept.handler));
+    std::erase_if(kept_, [owner](const auto& entry) { return entry.second.owner == owner; });
+    nics_.erase(owner);
+}
+
+void Handlers::drop_nic(Handle nic) {
+    std::vector<Handle> owners;
+    for (const auto& [owner, its_nic] : nics_)
+        if (its_nic == nic) owners.push_back(owner);
+    for (const Handle owner : owners) drop_owner(owner);
+    const auto doomed = errors_.extract(nic);
+}
+
+Handlers& handlers() {
+    static auto* const table = new Handlers;
+    return *table;
+}
+
+}  // namespace viaduct::python

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Queries, asynchronous errors and the name service (guide, sections 3.7 to 3.9), and the extensions.
+#include <pybind11/stl.h>
+
+#include <vector>
+
+#include "handlers.hpp"
+
+namespace viaduct::python {
+namespace {
+
+NicAttributes query_nic(Handle nic) {
+    NicAttributes attributes{};
+    check("VipQueryNic", VipQueryNic(to_pointer(nic), &attributes.fields));
+    attributes.address.assign(reinterpret_cast<const char*>(attributes.fields.LocalNicAddress),
+                              attributes.fields.NicAddressLen);
+    return attributes;
+}
+
+void set_vi_attributes(Handle vi, VIP_VI_ATTRIBUTES* attributes) {
+    call_unlocked("VipSetViAttributes", [&] { return VipSetViAttributes(to_pointer(vi), attributes); });
+}
+
+py::tuple query_vi(Handle vi) {
+    VIP_VI_STATE state{};
+    VIP_VI_ATTRIBUTES attributes{};
+    VIP_BOOLEAN send_empty = VIP_FALSE;
+    VIP_BOOLEAN recv_empty = VIP_FALSE;
+    check("VipQueryVi", VipQueryVi(to_pointer(vi), &state, &attributes, &send_empty, &recv_empty));
+    return py::make_tuple(static_cast<int>(state), attributes, send_empty != VIP_FALSE, recv_empty != VIP_FALSE);
+}
+
+void set_mem_attributes(Handle nic, Handle address, VIP_MEM_HANDLE memory, VIP_MEM_ATTRIBUTES* attributes) {
+    call_unlocked("VipSetMemAttributes",
+                  [&] { return VipSetMemAttributes(to_pointer(nic), to_pointer(address), memory, attributes); });
+}
+
+VIP_MEM_ATTRIBUTES query_mem(Handle nic, Handle address, VIP_MEM_HANDLE memory) {
+    VIP_MEM_ATTRIBUTES attributes{};
+    check("VipQueryMem", VipQueryMem(to_pointer(nic), to_pointer(address), memory, &attributes));
+    return attributes;
+}
+
+std::size_t address_bytes(Handle nic) {
+    VIP_NIC_ATTRIBUTES attributes{};
+    VipQueryNic(to_pointer(nic), &attributes);  // where this fails, so does the call that the room is for
+    return attributes.NicAddressLen;
+}
+
+/// Of the kinds of information there is one, which has a number of hops to go and finds addresses.
+std::vector<NetAddress> query_system_management_info(Handle nic, VIP_ULONG type, VIP_ULONG hops) {
+    VIP_AUTODISCOVERY_LIST list{.NumberOfHops = hops, .ADAddrArray = nullptr, .NumAdAddrs = 0};
+    std::vector<NetAddress> found;
+    std::vector<VIP_NET_ADDRESS*> entries;
+    VIP_RETURN code = VIP_SUCCESS;
+    do {
+        found.assign(list.NumAdAddrs, NetAddress(address_bytes(nic), 0));
+        entries.clear();
+        for (NetAddress& address : found) entries.push_back(address.get());
+        list.ADAddrArray = entries.data();
+        code = VipQuerySystemManagementInfo(to_pointer(nic), type, &list);
+    } while (code == VIP_ERROR_RESOURCE && list.NumAdAddrs > found.size());
+    check("VipQuerySystemManagementInfo", code);
+    found.erase(found.begin() + static_cast<std::ptrdiff_t>(list.NumAdAddrs), found.end());
+    return found;
+}
+
+void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
+    const Entrance::Visit visit;
+    if (!visit) return;
+    const Handler handler = *static_cast<Handler*>(context);
+    if (!handler.function.is_none()) call_handler(handler, *error);
+}
+
+/// A handler that runs may still have the old context: what it points to stays, and is filled anew.
+void error_callback(Handle nic, const py::object& context, const py::object& function) {
+    const bool wanted = !function.is_none();
+    VIP_PVOID const slot = wanted && address_bytes(nic) != 0 ? &handlers().errors_of(nic) : nullptr;
+    check("VipErrorCallback", VipErrorCallback(to_pointer(nic), slot, wanted ? on_error : nullptr));
+    Handler handler{function, context};
+    std::swap(handlers().errors_of(nic), handler);
+}
+
+void ns_init(Handle nic, const std::optional<std::string>& path) {
+    call_unlocked("VipNSInit",
+                  [&] { return VipNSInit(to_pointer(nic), path ? const_cast<char*>(path->c_str()) : nullptr); });
+}
+
+NetAddress ns_get_host_by_name(Handle nic, std::string name, VIP_ULONG index) {
+    NetAddress address(address_bytes(nic), 0);
+    call_unlocked("VipNSGetHostByName",
+                  [&] { return VipNSGetHostByName(to_pointer(nic), name.data(), address.get(), index); });
+    return address;
+}
+
+std::string ns_get_host_by_addr(Handle nic, NetAddress* address) {
+    std::string name(256, '\0');
+    VIP_ULONG length = name.size();
+    auto code = VipNSGetHostByAddr(to_pointer(nic), get(address), name.data(), &length);
+    if (code == VIP_INVALID_PARAMETER && length > name.size()) {
+        name.resize(length);
+        code = VipNSGetHostByAddr(to_pointer(nic), get(address), name.data(), &length);
+    }
+    check("VipNSGetHostByAddr", code);
+    name.resize(length);
+    return name;
+}
+
+void ns_shutdown(Handle nic) {
+    call_unlocked("VipNSShutdown", [&] { return VipNSShutdown(to_pointer(nic)); });
+}
+
+}  // namespace
+
+void define_queries(py::module_& module) {
+    using py::arg;
+    module.def("VipQueryNic", &query_nic, arg("nic"));
+    module.def("VipSetViAttributes", &set_vi_attributes, arg("vi"), arg("attributes"));
+    module.def("VipQueryVi", &query_vi, arg("vi"));
+    module.def("VipSetMemAttributes", &set_mem_attributes, arg("nic"), arg("address"), arg("memory"),
+               arg("attributes"));
+    module.def("VipQueryMem", &query_mem, arg("nic"), arg("address"), arg("memory"));
+    module.def("VipQuerySystemManagementInfo", &query_system_management_info, arg("nic"), arg("info_type"),
+               arg("hops"));
+    module.def("VipErrorCallback", &error_callback, arg("nic"), arg("context"), arg("handler"));
+    module.def("VipNSInit", &ns_init, arg("nic"), arg("path"));
+    module.def("VipNSGetHostByName", &ns_get_host_by_name, arg("nic"), arg("name"), arg("index"));
+    module.def("VipNSGetHostByAddr", &ns_get_host_by_addr, arg("nic"), arg("address"));
+    module.def("VipNSShutdown", &ns_shutdown, arg("nic"));
+    module.def(
+        "VipSetUserData", [](Handle vi, Handle data) { VipSetUserData(to_pointer(vi), to_pointer(data)); }, arg("vi"),
+        arg("data"));
+    module.def(
+        "VipGetUserData", [](Handle vi) { return to_handle(VipGetUserData(to_pointer(vi))); }, arg("vi"));
+}
+
+}  // namespace viaduct::python

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Descriptors of viaduct.vipl, and where they lie."""
+from __future__ import annotations
+
+import collections
+import enum
+import typing
+
+from viaduct import _vipl
+from viaduct.memory import alloc
+
+
+class Operation(enum.IntEnum):
+    """What a descriptor on the send queue asks for (VIP_CONTROL_OP_)."""
+    SENDRECV = _vipl.VIP_CONTROL_OP_SENDRECV
+    RDMAWRITE = _vipl.VIP_CONTROL_OP_RDMAWRITE
+    RDMAREAD = _vipl.VIP_CONTROL_OP_RDMAREAD
+
+
+class Control(enum.IntFlag):
+    """What else it asks for (VIP_CONTROL_)."""
+    IMMEDIATE = _vipl.VIP_CONTROL_IMMEDIATE
+    QFENCE = _vipl.VIP_CONTROL_QFENCE
+
+
+class Status(enum.IntFlag):
+    """How a descriptor completed (VIP_STATUS_)."""
+    DONE = _vipl.VIP_STATUS_DONE
+    FORMAT_ERROR = _vipl.VIP_STATUS_FORMAT_ERROR
+    PROTECTION_ERROR = _vipl.VIP_STATUS_PROTECTION_ERROR
+    LENGTH_ERROR = _vipl.VIP_STATUS_LENGTH_ERROR
+    PARTIAL_ERROR = _vipl.VIP_STATUS_PARTIAL_ERROR
+    DESC_FLUSHED_ERROR = _vipl.VIP_STATUS_DESC_FLUSHED_ERROR
+    TRANSPORT_ERROR = _vipl.VIP_STATUS_TRANSPORT_ERROR
+    RDMA_PROT_ERROR = _vipl.VIP_STATUS_RDMA_PROT_ERROR
+    REMOTE_DESC_ERROR = _vipl.VIP_STATUS_REMOTE_DESC_ERROR
+    IMMEDIATE = _vipl.VIP_STATUS_IMMEDIATE
+
+
+ERROR_MASK = Status(_vipl.VIP_STATUS_ERROR_MASK)
+
+
+class StatusOperation(enum.IntEnum):
+    """What a completed descriptor did (VIP_STATUS_OP_)."""
+    SEND = _vipl.VIP_STATUS_OP_SEND
+    RECEIVE = _vipl.VIP_STATUS_OP_RECEIVE
+    RDMA_WRITE = _vipl.VIP_STATUS_OP_RDMA_WRITE
+    REMOTE_RDMA_WRITE = _vipl.VIP_STATUS_OP_REMOTE_RDMA_WRITE
+    RDMA_READ = _vipl.VIP_STATUS_OP_RDMA_READ
+
+
+class Segment(typing.NamedTuple):
+    """A piece of a region of this process (VIP_DATA_SEGMENT); `region[0:8]` makes it.
+
+    address, handle     of the memory
+    view                its bytes
+    """
+    address: int
+    handle: int
+    view: memoryview
+
+
+class Remote(typing.NamedTuple):
+    """A place in a region of the peer (VIP_ADDRESS_SEGMENT). `region.remote` makes it where the region is, and its two
+    numbers travel in any message; `remote + 64` is 64 bytes further."""
+    address: int
+    handle: int
+
+    def __add__(self, offset: object) -> Remote:
+        if not isinstance(offset, int):
+            return NotImplemented
+        return Remote(self.address + offset, self.handle)
+
+
+Segments = typing.Union[Segment, typing.Sequence[Segment]]
+
+_SEGMENT_BYTES = 16  # of each segment; the control segment is as long as two
+_ALIGNMENT = _vipl.VIP_DESCRIPTOR_ALIGNMENT
+
+
+class Descriptor:
+    """A VIP_DESCRIPTOR in registered memory: what is posted, and comes back, the same object, when it completes.
+
+    Ptag.descriptor() and Region.descriptor() make descriptors. One that has come back may be posted again, as it is or
+    after set(). From the post until then it belongs to the provider.
+
+    address         where it lies
+    memory_handle   of the memory that it lies in
+    capacity        segments that there is room for, that of `remote` included
+    segments        what it moves, as it was set
+    posted          whether it is on a queue
+    """
+
+    def __init__(self, memory: Segment, give_back: typing.Callable[[Segment], None] | None = None) -> None:
+        """`give_back` gets the memory when the descriptor is no more."""
+        if memory.address % _ALIGNMENT != 0 or memory.view.readonly:
+            raise ValueError(f"a descriptor lies at a multiple of {_ALIGNMENT} bytes, in memory that may be written")
+        self._memory = memory
+        self._give_back = give_back
+        self._raw = _vipl.VIP_DESCRIPTOR.at(memory.address)
+        self._control = self._raw.CS
+        self.address = memory.address
+        self.memory_handle = memory.handle
+        self.capacity = memory.view.nbytes // _SEGMENT_BYTES - 2
+        self.segments: tuple[Segment, ...] = ()
+        self.posted = False
+
+    def __del__(self) -> None:
+        give_back = getattr(self, "_give_back", None)  # none where __init__ has raised
+        if give_back is not None:
+            give_back(self._memory)
+
+    def set(self, segments: Segments = (), operation: Operation = Operation.SENDRECV, remote: Remote | None = None,
+            immediate: int | None = None, fence: bool = False) -> Descriptor:
+        """Writes it anew, and returns it.
+
+        segments    what is gathered or scattered to
+        remote      what RDMA writes or reads
+        immediate   32 bits that go along, in a send or an RDMA write
+        fence       begin only when earlier RDMA reads are done
+
+        Raises ValueError where it is posted, or has no room for so many segments.
+        """
+        if self.posted:
+            raise ValueError("the descriptor is posted")
+        chosen = (segments,) if isinstance(segments, Segment) else tuple(segments)
+        count = len(chosen) + (remote is not None)
+        if count > self.capacity:
+            raise ValueError(f"the descriptor has room for {self.capacity} segments")
+        self.segments = chosen
+        control = self._control
+        control.SegCount = count
+        control.Control = operation | (0 if immediate is None else Control.IMMEDIATE) | (fence and Control.QFENCE)
+        control.Reserved = 0
+        control.ImmediateData = immediate or 0
+        control.Length = sum(segment.view.nbytes for segment in chosen)
+        control.Status = 0
+        if remote is not None:
+            address_segment = self._raw.DS(0).Remote
+            address_segment.Data, address_segment.Handle, address_segment.Reserved = *remote, 0
+        for index, segment in enumerate(chosen, count - len(chosen)):
+            data_segment = self._raw.DS(index).Local
+            data_segment.Data, data_segment.Handle, data_segment.Length = (
+                segment.address, segment.handle, segment.view.nbytes)
+        return self
+
+    @property
+    def raw(self) -> _vipl.VIP_DESCRIPTOR:
+        """The structure itself, with the fields of C, for tests that need odd ones."""
+        return self._raw
+
+    @property
+    def status(self) -> Status:
+        """How it completed; 0 before."""
+        return Status(self._control.Status & ~_vipl.VIP_STATUS_OP_MASK)
+
+    @property
+    def operation(self) -> StatusOperation:
+        """What it did, once it is complete."""
+        return StatusOperation(self._control.Status & _vipl.VIP_STATUS_OP_MASK)
+
+    @property
+    def done(self) -> bool:
+        """Whether it is complete and without an error."""
+        return self._control.Status & (_vipl.VIP_STATUS_DONE | ERROR_MASK) == _vipl.VIP_STATUS_DONE
+
+    @property
+    def length(self) -> int:
+        """Bytes: before it completes those to send, then those that were moved."""
+        return self._control.Length
+
+    @property
+    def immediate(self) -> int | None:
+        """The 32 bits that came, or are to go, along; None where there are none."""
+        control = self._control
+        carries = control.Status & _vipl.VIP_STATUS_IMMEDIATE or control.Control & _vipl.VIP_CONTROL_IMMEDIATE
+        return control.ImmediateData if carries else None
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes that were moved: a part of the region or, where several segments share them, a copy."""
+        parts = self.parts
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+
+    @property
+    def parts(self) -> list[memoryview]:
+        """The bytes that were moved, segment by segment, none of them copied."""
+        parts, left = [], self.length
+        for segment in self.segments:
+            parts.append(segment.view[:left])
+            left -= parts[-1].nbytes
+            if left == 0:
+                break
+        return parts
+
+    def __repr__(self) -> str:
+        return f"<viaduct.vipl.Descriptor at {self.address:#x}: {self.status!r}, {self.length} bytes>"
+
+
+class DescriptorPool:
+    """Registered memory for descriptors, in slots that are used again. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, collections.deque[Segment]] = collections.defaultdict(collections.deque)
+
+    def descriptor(self, segments: int, register: typing.Callable[[memoryview], Segment]) -> Descriptor:
+        """One with room for so many segments; `register` makes memory of the program memory for descriptors."""
+        nbytes = -(-(2 + segments) * _SEGMENT_BYTES // _ALIGNMENT) * _ALIGNMENT
+        free = self._free[nbytes]
+        try:
+            return Descriptor(free.pop(), free.append)
+        except IndexError:
+            chunk = register(alloc(max(1, 16384 // nbytes) * nbytes))
+            slot, *rest = [Segment(chunk.address + offset, chunk.handle, chunk.view[offset:offset + nbytes])
+                           for offset in range(0, chunk.view.nbytes, nbytes)]
+            free.extend(rest)
+            return Descriptor(slot, free.append)

@@ -1,0 +1,487 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""viaduct.vipl: waits and what ends them, handlers, asyncio, threads, and what is left behind."""
+import asyncio
+import gc
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from vipl_pair import RDMA, TIMEOUT, Background, connect, connected, free_discriminator, request
+from viaduct import _vipl, vipl
+from viaduct.vipl import ReturnCode
+
+
+@pytest.fixture
+def nic():
+    with vipl.open_nic() as opened:
+        yield opened
+
+
+@pytest.fixture
+def pair(nic):
+    return connected(nic)
+
+
+# ---- Interruption ----
+
+class Alarm(Exception):
+    pass
+
+
+@pytest.fixture
+def alarm():
+    """Makes Alarm of the signal that comes a little later."""
+    def ring(number, frame):
+        raise Alarm
+    before = signal.signal(signal.SIGALRM, ring)
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.05)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+async def give_up(vi):
+    """Leaves a notify handler behind."""
+    with pytest.raises(vipl.TimeoutError):
+        await vi.recv_wait_async(0.001)
+
+
+WAITS = {
+    "connect_wait": lambda nic, vi: nic.connect_wait(free_discriminator()),
+    "recv_wait": lambda nic, vi: vi.recv_wait(),
+    "recv_wait behind a task": lambda nic, vi: (asyncio.run(give_up(vi)), vi.recv_wait()),
+    "cq.wait": lambda nic, vi: nic.create_cq().wait(),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_a_signal_ends_a_wait(nic, pair, alarm, wait):
+    pair[0].post_recv(nic.register_mem(64)[:])
+    alarm()
+    with pytest.raises(Alarm):
+        wait(nic, pair[0])
+
+
+def test_a_signal_ends_a_request(nic, alarm):
+    vi, service = nic.create_vi(), free_discriminator()
+
+    def take_and_ring():
+        asking = nic.connect_wait(service, TIMEOUT)
+        alarm()
+        return asking
+    taken = Background(take_and_ring)
+    with pytest.raises(Alarm):
+        request(vi, nic.net_address(service), None)
+    assert vi.state == vipl.State.IDLE
+    with pytest.raises(vipl.TimeoutError):
+        taken.result().accept(nic.create_vi())
+
+
+def test_a_signal_ends_the_wait_for_a_peer_but_not_the_request(nic, alarm):
+    vi, other = nic.create_vi(), nic.create_vi()
+    meeting = nic.net_address(free_discriminator())
+    vi.connect_peer_request(meeting)
+    alarm()
+    with pytest.raises(Alarm):
+        vi.connect_peer_wait()
+    assert vi.connect_peer_done() is None
+    other.connect_peer_request(meeting)
+    other.connect_peer_wait()
+    vi.connect_peer_wait()
+    assert vi.state == vipl.State.CONNECTED
+
+
+def test_a_server_is_not_deaf_while_it_looks_for_signals(nic):
+    vi, service = nic.create_vi(), free_discriminator()
+
+    class Look:
+        """Asked like an event in the midst of the wait, asks for a connection itself."""
+
+        def is_set(self):
+            with pytest.raises(vipl.TimeoutError):  # and not NO_MATCH
+                vi.connect_request(nic.net_address(service), 0.05)
+            return True
+    with pytest.raises(vipl.Error) as raised:
+        _vipl.VipConnectWait(nic.handle, _vipl.VIP_NET_ADDRESS(*nic.net_address(service)), TIMEOUT, Look())
+    assert raised.value.code == ReturnCode.NOT_DONE
+
+
+def test_stop_ends_a_wait_of_any_thread(nic):
+    stop = threading.Event()
+    address = _vipl.VIP_NET_ADDRESS(*nic.net_address(free_discriminator()))
+    waiting = Background(_vipl.VipConnectWait, nic.handle, address, None, stop)
+    stop.set()
+    with pytest.raises(vipl.Error) as raised:
+        waiting.result()
+    assert raised.value.code == ReturnCode.NOT_DONE
+
+
+def test_other_threads_run_while_one_waits(nic, pair):
+    client, server = pair
+    region = nic.register_mem(64)
+    server.post_recv(region[:])
+    received = Background(server.recv_wait, TIMEOUT)
+    client.post_send(region[0:4])
+    assert received.result().length == 4
+
+
+# ---- Handlers ----
+
+def test_what_a_handler_raises_goes_to_the_hook(nic, pair, monkeypatch):
+    client, server = pair
+    raised = queue.Queue()
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: raised.put(unraisable.exc_type))
+
+    def fail(*_):
+        raise KeyError("from a handler")
+    region = nic.register_mem(64)
+    server.post_recv(region[:])
+    server.recv_notify(fail)
+    client.post_send(region[0:4])
+    assert raised.get(timeout=TIMEOUT) is KeyError
+    nic.error_callback(fail)
+    client.post_send(region[0:4])  # nothing is posted there
+    assert raised.get(timeout=TIMEOUT) is KeyError
+
+
+def test_handlers_are_let_go(nic):
+    """Those that were called, those that never will be, and those that were replaced."""
+    class Handler:
+        living = 0
+
+        def __init__(self):
+            Handler.living += 1
+
+        def __del__(self):
+            Handler.living -= 1
+
+        def __call__(self, *_):
+            pass
+    client, server = connected(nic)
+    region = nic.register_mem(64)
+    cq = nic.create_cq()
+    cq.notify(Handler())
+    for _ in range(3):
+        server.post_recv(region[:])
+        server.recv_notify(Handler())
+        nic.error_callback(Handler())
+    client.post_send(region[0:1])
+    assert Handler.living >= 4
+    nic.close()
+    assert Handler.living == 0
+
+
+def test_a_handler_may_ask_again_and_close_its_vi(nic):
+    client, server = connected(nic)
+    region, closed = nic.register_mem(64), threading.Event()
+    left = [3]
+
+    def handle(vi, descriptor):
+        left[0] -= 1
+        if left[0] != 0:
+            vi.recv_notify(handle)
+            return
+        vi.close()
+        closed.set()
+    for _ in range(4):
+        server.post_recv(region[:])
+    server.recv_notify(handle)
+    for _ in range(3):
+        client.post_send(region[0:1])
+        client.send_wait(TIMEOUT)
+    assert closed.wait(TIMEOUT) and server.closed
+
+
+def test_asynchronous_errors_name_what_they_concern(nic, pair):
+    client, server = pair
+    errors = queue.Queue()
+    nic.error_callback(errors.put)
+    descriptor = nic.ptag.descriptor(())
+    place = descriptor.memory_handle
+    descriptor.memory_handle = 0  # of no memory at all: the descriptor is refused
+    client.post_send(descriptor)
+    descriptor.memory_handle = place
+    while (error := errors.get(timeout=TIMEOUT)).error_code != vipl.ErrorCode.POST_DESC:
+        assert error.error_code == vipl.ErrorCode.CONN_LOST  # which both ends have, too
+    assert error.resource_code == vipl.ResourceCode.DESCRIPTOR
+    assert error.vi is client and error.descriptor is descriptor
+
+
+# ---- asyncio ----
+
+def test_connections_and_messages_in_tasks(nic):
+    client, server = nic.create_vi(), nic.create_vi()
+    inbox, outbox = nic.register_mem(64), nic.register_mem(bytearray(b"question"))
+
+    async def serve(service):
+        (await nic.connect_wait_async(service, TIMEOUT)).accept(server)
+        server.post_recv(inbox[:])
+        return bytes((await server.recv_wait_async(TIMEOUT)).data)
+
+    async def ask(service):
+        while True:
+            try:
+                await client.connect_request_async(nic.net_address(service), TIMEOUT)
+                break
+            except vipl.Error as error:
+                assert error.code == ReturnCode.NO_MATCH
+        while server.query().recv_queue_empty:
+            await asyncio.sleep(0)
+        client.post_send(outbox[:])
+        return await client.send_wait_async(TIMEOUT)
+
+    async def both():
+        service = free_discriminator()
+        return await asyncio.gather(serve(service), ask(service))
+    received, sent = asyncio.run(both())
+    assert received == b"question" and sent.length == 8
+
+
+def test_peers_in_tasks(nic):
+    async def meet(vi, meeting):
+        vi.connect_peer_request(meeting, TIMEOUT)
+        return await vi.connect_peer_wait_async()
+
+    async def both():
+        meeting = nic.net_address(free_discriminator())
+        return await asyncio.gather(meet(nic.create_vi(), meeting), meet(nic.create_vi(), meeting))
+    vis = asyncio.run(both())
+    assert all(isinstance(attributes, vipl.ViAttributes) for attributes in vis)
+
+
+def test_completion_queues_in_tasks(nic):
+    cq = nic.create_cq()
+    client, server = connected(nic, RDMA, recv_cq=cq)
+    region = nic.register_mem(64)
+
+    async def wait():
+        with pytest.raises(vipl.TimeoutError):
+            await cq.wait_async(0.01)
+        server.post_recv(region[:])
+        client.post_send(region[0:5])
+        entry = await cq.wait_async(TIMEOUT)
+        return entry.done().length
+    assert asyncio.run(wait()) == 5
+    server.post_recv(region[:])
+    client.post_send(region[0:6])
+    assert cq.wait(TIMEOUT).done().length == 6
+
+
+def test_several_tasks_wait_for_one_queue(nic, pair):
+    client, server = pair
+    region = nic.register_mem(64)
+
+    async def run():
+        posted = [server.post_recv(region[8 * index:8 * (index + 1)]) for index in range(8)]
+        tasks = [asyncio.ensure_future(server.recv_wait_async(TIMEOUT)) for _ in posted]
+        await asyncio.sleep(0)
+        for length in range(8):
+            client.post_send(region[0:length])
+            await client.send_wait_async(TIMEOUT)
+        return [descriptor.length for descriptor in await asyncio.gather(*tasks)]
+    assert asyncio.run(run()) == list(range(8))
+
+
+def test_nothing_is_lost_where_a_task_is_cancelled(nic, pair):
+    client, server = pair
+    region = nic.register_mem(64)
+
+    async def run():
+        posted = [server.post_recv(region[0:8]) for _ in range(4)]
+        with pytest.raises(vipl.TimeoutError):
+            await server.recv_wait_async(0.01)
+        client.post_send(region[0:1])
+        assert await server.recv_wait_async(TIMEOUT) is posted[0]
+        with pytest.raises(vipl.TimeoutError):
+            await server.recv_wait_async(0.01)
+        client.post_send(region[0:2])
+        return posted
+    posted = asyncio.run(run())
+    assert server.recv_wait(TIMEOUT) is posted[1]
+    client.post_send(region[0:3])
+    assert server.recv_wait(TIMEOUT) is posted[2]
+    with pytest.raises(vipl.TimeoutError):
+        server.recv_wait(0.01)
+
+
+def test_cancelled_waits_for_connections_are_over(nic):
+    service = free_discriminator()
+
+    async def run():
+        vi = nic.create_vi()
+        for wait in (lambda: nic.connect_wait_async(service), lambda: vi.connect_peer_wait_async()):
+            vi.disconnect()
+            vi.connect_peer_request(nic.net_address(free_discriminator()))
+            task = asyncio.ensure_future(wait())
+            await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        return vi
+    vi = asyncio.run(run())
+    assert not [thread for thread in threading.enumerate() if thread.name == "viaduct.vipl"]
+    vi.disconnect()
+    with pytest.raises(vipl.Error) as raised:
+        vi.connect_request(nic.net_address(service), TIMEOUT)
+    assert raised.value.code == ReturnCode.NO_MATCH
+
+
+def test_tasks_learn_that_a_vi_is_closed(nic, pair):
+    _, server = pair
+
+    async def run():
+        server.post_recv(nic.register_mem(64)[:])
+        task = asyncio.ensure_future(server.recv_wait_async(TIMEOUT))
+        await asyncio.sleep(0)
+        server.close()
+        with pytest.raises(vipl.Error):
+            await task
+        with pytest.raises(vipl.Error):
+            await server.recv_wait_async(TIMEOUT)
+    asyncio.run(run())
+
+
+def test_a_task_that_waits_for_an_empty_queue_is_told(pair):
+    async def run():
+        with pytest.raises(vipl.DescriptorError) as raised:
+            await pair[0].send_wait_async(TIMEOUT)
+        assert raised.value.descriptor is None
+    asyncio.run(run())
+
+
+# ---- Threads, cycles, the end ----
+
+def test_eight_threads():
+    def work():
+        with vipl.open_nic() as nic:
+            for _ in range(3):
+                client, server = connected(nic)
+                with nic.register_mem(4096) as region:
+                    for index in range(50):
+                        server.post_recv(region[64 * (index % 8):64 * (index % 8 + 1)])
+                        client.post_send(region[2048:2048 + index], immediate=index)
+                        client.send_wait(TIMEOUT)
+                        received = server.recv_wait(TIMEOUT)
+                        assert (received.length, received.immediate) == (index, index)
+                client.close()
+                server.close()
+    for thread in [Background(work) for _ in range(8)]:
+        thread.result()
+
+
+def test_eight_threads_share_a_vi(nic, pair):
+    client, server = pair
+    region = nic.register_mem(8 * 64)
+    taken = queue.Queue()
+
+    def work(index):
+        for _ in range(50):
+            server.post_recv(region[64 * index:64 * (index + 1)])
+            client.post_send(region[0:8])
+            client.send_wait(TIMEOUT)
+            taken.put(server.recv_wait(TIMEOUT))
+    for thread in [Background(work, index) for index in range(8)]:
+        thread.result()
+    assert taken.qsize() == 400
+    assert not client._posted and not server._posted
+
+
+def resources():
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        return len(os.listdir("/proc/self/fd")), len(maps.readlines())
+
+
+def test_a_thousand_cycles_leave_nothing_behind(nic):
+    cycles = 1000 if nic.attributes.local_nic_address[0] == 127 else 100
+
+    def cycle():
+        client, server = connected(nic)
+        with nic.register_mem(64) as region:
+            server.post_recv(region[:])
+            client.post_send(region[0:4])
+            assert server.recv_wait(TIMEOUT).length == 4
+        client.close()
+        server.close()
+    for _ in range(20):
+        cycle()
+    gc.collect()
+    objects, (descriptors, mappings) = len(gc.get_objects()), resources()
+    for _ in range(cycles):
+        cycle()
+    gc.collect()
+    after_descriptors, after_mappings = resources()
+    assert after_descriptors <= descriptors
+    assert after_mappings <= mappings + 8  # what malloc keeps
+    assert len(gc.get_objects()) <= objects + 50
+
+
+ENDS = {
+    "pending handlers": """
+server.post_recv(region[:])
+server.recv_notify(print)
+cq = nic.create_cq(); cq.notify(print)
+""",
+    "handlers that run": """
+import time
+def again(vi, descriptor):
+    if descriptor is not None:
+        vi.post_recv(descriptor); vi.recv_notify(again)
+    sum(range(1000))
+for _ in range(8): server.post_recv(region[:])
+server.recv_notify(again)
+def send():
+    while True:
+        try: client.post_send(region[0:8]); client.send_wait(1)
+        except (vipl.Error, ValueError): pass
+threading.Thread(target=send, daemon=True).start()
+time.sleep(0.1)
+""",
+    "handlers of the raw module": """
+from viaduct import _vipl
+raw = _vipl.VipOpenNic("VINIC")
+_vipl.VipErrorCallback(raw, None, print)
+queue = _vipl.VipCreateCQ(raw, 4)
+_vipl.VipCQNotify(queue, None, print)
+""",
+    "an error on its way": """
+nic.error_callback(lambda error: sum(range(100000)))
+client.post_send(region[0:8])
+""",
+    "a daemon that waits": """
+threading.Thread(target=nic.connect_wait, args=(99,), daemon=True).start()
+import time; time.sleep(0.05)
+""",
+}
+
+START = """
+import sys, threading
+sys.path.insert(0, {tests!r})
+from vipl_pair import connected
+from viaduct import vipl
+nic = vipl.open_nic()
+client, server = connected(nic)
+region = nic.register_mem(64)
+"""
+
+
+@pytest.mark.parametrize("program", ENDS.values(), ids=ENDS)
+def test_the_interpreter_ends_well(program):
+    tests = os.path.dirname(os.path.abspath(__file__))
+    done = subprocess.run([sys.executable, "-c", START.format(tests=tests) + program], timeout=5 * TIMEOUT, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr and "Fatal" not in done.stderr
+
+
+def test_control_c_ends_a_server():
+    program = "from viaduct import vipl\nnic = vipl.open_nic()\nprint('waits', flush=True)\nnic.connect_wait(98)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as server:
+        assert server.stdout.readline() == "waits\n"
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=TIMEOUT)
+    assert "KeyboardInterrupt" in errors
+    assert server.returncode == -signal.SIGINT
