@@ -9,6 +9,7 @@ the machine's mood meets all of them. The table shows medians over the rounds an
 import argparse
 import dataclasses
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -99,11 +100,16 @@ def raw_limits(machine: Machine) -> dict[str, float | None]:
     return json.loads(run([str(machine.build / "tests/bench/raw_limits"), str(machine.cpu), str(machine.peer_cpu)]))
 
 
-def vi_perf(machine: Machine, api: str, test: str, operation: str, size: int, column: str) -> float:
-    command = [machine.build / "tools/vi-perf", "--local", "--json", "--quiet", "--api", api]
-    cpus = ["--cpu", machine.cpu, "--server-cpu", machine.peer_cpu]
-    options = ["--test", test, "--op", operation, "--sizes", size, "--mode", "polling", "--memory", "shareable"]
-    output = run([str(word) for word in command + cpus + options])
+def cpu_options(machine: Machine) -> list[str]:
+    return ["--cpu", str(machine.cpu), "--server-cpu", str(machine.peer_cpu)]
+
+
+def vi_perf(
+    machine: Machine, api: str, test: str, operation: str, size: int, column: str, memory: str = "shareable", window: int = 128
+) -> float:
+    command = [machine.build / "tools/vi-perf", "--local", "--json", "--quiet", "--api", api, *cpu_options(machine)]
+    options = ["--test", test, "--op", operation, "--sizes", size, "--mode", "polling", "--memory", memory, "--window", window]
+    output = run([str(word) for word in command + options])
     return json.loads(output)["results"][0][column]
 
 
@@ -121,6 +127,28 @@ def viaduct_rate(machine: Machine, api: str) -> float:
 
 def viaduct_connect_rate(machine: Machine, api: str) -> float:
     return vi_perf(machine, api, "connect", "send", 8, "connections_per_second")
+
+
+def python_perf(machine: Machine, test: str, subject: str) -> float:
+    command = ["/usr/bin/python3", str(ROOT / "tests/bench/python_perf.py"), test, subject, *cpu_options(machine)]
+    return float(run(command, {"PYTHONPATH": str(machine.build / "bindings/python")}))
+
+
+def python_rate(machine: Machine, api: str) -> float:
+    return python_perf(machine, "rate", api) / 1e3
+
+
+def lone_rate(machine: Machine) -> float:
+    """With one request under way at a time."""
+    return vi_perf(machine, "core", "rate", "write", 8, "messages_per_second", window=1) / 1e3
+
+
+def python_bandwidth(machine: Machine, memory: str) -> float:
+    return python_perf(machine, "bandwidth", memory) / 1e9
+
+
+def memory_bandwidth(machine: Machine, memory: str) -> float:
+    return vi_perf(machine, "core", "bandwidth", "write", MEGABYTE, "bytes_per_second", memory=memory) / 1e9
 
 
 # ---- What is measured -------------------------------------------------------------------------------------------------
@@ -176,10 +204,28 @@ ROWS = [
 # fmt: on
 
 
+PYTHON_RATE = "8 B RDMA write, posted and polled for, thousands/s"
+PYTHON_BANDWIDTH = {
+    "heap": "1 MiB RDMA write between numpy arrays, GB/s",
+    "shareable": "1 MiB RDMA write between numpy arrays in `viaduct.alloc()`, GB/s",
+}
+PYTHON_GOAL = 0.9  # of the bandwidth of C
+
+
+def python_measures(machine: Machine) -> list[tuple[str, Measure]]:
+    """What the package for Python reaches, and C with memory of the same kind and as many requests under way."""
+    measures = [(f"{api} {PYTHON_RATE}", functools.partial(python_rate, machine, api)) for api in APIS]
+    measures += [(f"C {PYTHON_RATE}", functools.partial(lone_rate, machine))]
+    for memory, what in PYTHON_BANDWIDTH.items():
+        measures += [(f"core {what}", functools.partial(python_bandwidth, machine, memory))]
+        measures += [(f"C {what}", functools.partial(memory_bandwidth, machine, memory))]
+    return measures
+
+
 def all_measures(machine: Machine) -> list[tuple[str, Measure]]:
     peers = [(name, lambda measure=measure: measure(machine)) for name, measure in PEERS.items()]
     ours = [(f"{api} {row.what}", lambda row=row, api=api: row.ours(machine, api)) for row in ROWS for api in APIS]
-    return peers + ours
+    return peers + ours + python_measures(machine)
 
 
 # ---- The table --------------------------------------------------------------------------------------------------------
@@ -220,6 +266,20 @@ def table(samples: Samples) -> str:
 
     head = ["what", *APIS.values(), "peer", "its figure", "VIPL / peer", "target", "goal", "reached", "spread"]
     return markdown([head, *map(cells, ROWS)])
+
+
+def python_table(samples: Samples) -> str:
+    def cells(what: str, goal: float | None) -> list[str]:
+        figures = {api: median(samples, f"{api} {what}") for api in APIS}
+        of_c = median(samples, f"C {what}")
+        share = ratio(figures["core"], of_c)
+        reached = "–" if goal is None or share is None else "goal" if share >= goal else "below the goal"
+        goal_text = "–" if goal is None else f"≥ {goal:g} ×"
+        return [what, *map(number, figures.values()), number(of_c), number(share), goal_text, reached]
+
+    head = ["from Python", *APIS.values(), "core in C++", "core / C++", "goal", "reached"]
+    bandwidths = [cells(what, PYTHON_GOAL) for what in PYTHON_BANDWIDTH.values()]
+    return markdown([head, cells(PYTHON_RATE, None), *bandwidths])
 
 
 def comparison(samples: Samples) -> str:
@@ -266,7 +326,8 @@ def main() -> int:
             raise Failed(f"{program} is not installed")
     limits = raw_limits(machine)
     samples = collect(all_measures(machine), arguments.rounds)
-    parts = [heading(machine, arguments.rounds), table(samples), comparison(samples), limits_table(limits)]
+    parts = [heading(machine, arguments.rounds), table(samples), comparison(samples), python_table(samples),
+             limits_table(limits)]
     report = "\n\n".join(parts)
     print(report)
     if arguments.write:
