@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.pytest_plugin: what users' tests get, and what a failure of the other process looks like."""
+import os
+
 import pytest
 from viaduct import core
 
 pytest_plugins = ["pytester"]
+
+same_everywhere = pytest.mark.skipif(os.environ.get("VIADUCT_BACKEND") == "verbs", reason="does not depend on the backend")
 
 PEERS = """
     import signal, os
@@ -29,9 +33,9 @@ PEERS = """
     def echo(device, endpoint):
         memory = device.register(64)
         endpoint.post_receive(memory[:])
-        received = endpoint.wait_receive(20)
+        received = endpoint.wait_receive(60)
         endpoint.post_send(memory[:received.nbytes])
-        endpoint.wait_send(20)
+        endpoint.wait_send(60)
         return device.name
 
     def fail_connected(device, endpoint):
@@ -63,7 +67,7 @@ def test_pair(device, pair):
     memory = device.register(bytearray(b"hello") + bytearray(5))
     pair.server.post_receive(memory[5:])
     pair.client.post_send(memory[:5])
-    assert pair.server.wait_receive(20).nbytes == 5
+    assert pair.server.wait_receive(60).nbytes == 5
 
 def test_peer(peer_process):
     peer = peer_process(double)
@@ -76,7 +80,7 @@ def test_remote_pair(device, remote_pair):
     memory = device.register(bytearray(b"to and fro"))
     endpoint.post_receive(memory[:])
     endpoint.post_send(memory[:])
-    assert endpoint.wait_receive(20).nbytes == 10
+    assert endpoint.wait_receive(60).nbytes == 10
     endpoint.disconnect()
     assert peer.result() == device.name
 
@@ -89,6 +93,7 @@ def test_killed_peer(peer_process):
     done.assert_outcomes(passed=4)
 
 
+@same_everywhere
 def test_failures_of_peers_are_shown(run):
     done = run("""
 def test_waits_in_vain(peer_process):
@@ -111,7 +116,7 @@ def test_early(peer_process):
 def test_connected(device, remote_pair):
     endpoint, peer = remote_pair(fail_connected)
     endpoint.post_receive(device.register(8)[:])
-    endpoint.wait_receive(20)
+    endpoint.wait_receive(60)
 
 def test_nobody_is_left():
     import multiprocessing
@@ -125,6 +130,7 @@ def test_nobody_is_left():
         r"-+ peer process \d+ -+"])
 
 
+@same_everywhere
 def test_backend_is_chosen(run, backend, pytester):
     tests = """
 def test_backend(backend, peer_process):
@@ -135,6 +141,7 @@ def test_backend(backend, peer_process):
     run(tests).assert_outcomes(passed=1)
 
 
+@same_everywhere
 def test_without_devices_tests_are_skipped(run, backend, pytester):
     pytester.makeconftest("from viaduct import core\ncore.devices = lambda: []")
     done = run("def test_any(pair): pass", "-rs")

@@ -43,7 +43,7 @@ from viaduct import core
 
 __all__ = ["PATIENCE", "Pair", "Peer", "PeerFailed", "RemotePair", "connected"]
 
-PATIENCE = 20.0  # seconds that fixtures wait before they call it a failure
+PATIENCE = 60.0  # seconds that fixtures wait before they call it a failure
 _GRACE = 1.0  # seconds that a peer of a failed test has to end by itself
 
 _T = typing.TypeVar("_T")
@@ -257,7 +257,7 @@ def peer_process(backend: str, request: pytest.FixtureRequest) -> typing.Iterato
     """peer_process(function, ...) runs function(link, ...) in a second process, and gives a Peer.
 
     Its send(), receive(), result() and kill() are for the test; link.recv() and link.send() for the function. At the end of
-    the test it has 20 s to end, too."""
+    the test it has a minute to end, too."""
     peers = request.node.stash.setdefault(_PEERS, [])
 
     def start(function: typing.Callable[..., object], *arguments: object) -> Peer:
