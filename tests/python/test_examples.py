@@ -66,3 +66,13 @@ def test_test_of_a_c_program(backend):
     output = run("-m", "pytest", "-p", "viaduct.pytest_plugin", "-p", "no:cacheprovider", EXAMPLES / "test_c_program.py",
                  HELLO=str(BUILD / "tests/readme/readme_hello"))
     assert " 4 passed in " in output
+
+
+def test_ping_vipl(backend, free_service):
+    service = str(free_service())
+    listen = [sys.executable, EXAMPLES / "ping_vipl.py", "--service", service, "--listen"]
+    with subprocess.Popen(listen, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout.readline() == "listening\n"
+        output = run(EXAMPLES / "ping_vipl.py", "--service", service, "--count", 50)
+        assert output.startswith("50 round trips of 64 bytes: median ")
+        assert server.communicate(timeout=60)[0] == "done\n"

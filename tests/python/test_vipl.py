@@ -2,9 +2,12 @@
 """viaduct.vipl: every call, and what it says where it fails."""
 import array
 import gc
+import itertools
 import mmap
+import pathlib
 import pickle
 import queue
+import re
 import weakref
 
 import numpy
@@ -608,6 +611,24 @@ def test_notify_of_a_completion_queue(nic):
     queue_, entry = told.get(timeout=TIMEOUT)
     assert queue_ is cq and entry == (server, True)
     assert entry.done().length == 4
+
+
+# ---- Completeness ----
+
+def names_in_the_manual():
+    """(name in C, name in Python) of each pair that docs/python.md has."""
+    page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text(encoding="utf-8")
+    for row in re.findall(r"^\| (`Vip.*) \| (.*) \|$", page, re.MULTILINE):
+        calls, names = (re.findall(r"`([\w.]+)(?:\(\))?`", column) for column in row)
+        yield from itertools.product(calls, names)
+
+
+def test_the_manual_has_every_call(watched):
+    pairs = list(names_in_the_manual())
+    assert sorted({call for call, _ in pairs}) == sorted(watched["vipl"].names)
+    for _, name in pairs:
+        owner, _, attribute = name.rpartition(".")
+        assert hasattr(getattr(vipl, owner) if owner else vipl, attribute) or name == "Nic.attributes", name
 
 
 def test_every_call_was_made(uncalled):
