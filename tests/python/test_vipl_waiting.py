@@ -49,20 +49,20 @@ async def give_up(vi):
         await vi.recv_wait_async(0.001)
 
 
-WAITS = {
-    "connect_wait": lambda nic, vi: nic.connect_wait(free_discriminator()),
-    "recv_wait": lambda nic, vi: vi.recv_wait(),
-    "recv_wait behind a task": lambda nic, vi: (asyncio.run(give_up(vi)), vi.recv_wait()),
-    "cq.wait": lambda nic, vi: nic.create_cq().wait(),
-}
-
-
-@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_a_signal_ends_a_wait(nic, pair, alarm, wait):
-    pair[0].post_recv(nic.register_mem(64)[:])
-    alarm()
+@pytest.mark.parametrize("kind", ["connect_wait", "recv_wait", "recv_wait behind a task", "cq.wait"])
+def test_a_signal_ends_a_wait(nic, pair, alarm, kind):
+    vi, cq = pair[0], nic.create_cq()
+    vi.post_recv(nic.register_mem(64)[:])
+    if kind == "recv_wait behind a task":
+        asyncio.run(give_up(vi))
     with pytest.raises(Alarm):
-        wait(nic, pair[0])
+        alarm()
+        if kind == "connect_wait":
+            nic.connect_wait(free_discriminator())
+        elif kind == "cq.wait":
+            cq.wait()
+        else:
+            vi.recv_wait()
 
 
 def test_a_signal_ends_a_request(nic, alarm):
@@ -72,8 +72,8 @@ def test_a_signal_ends_a_request(nic, alarm):
         asking = nic.connect_wait(service, TIMEOUT)
         alarm()
         return asking
-    taken = Background(take_and_ring)
     with pytest.raises(Alarm):
+        taken = Background(take_and_ring)
         request(vi, nic.net_address(service), None)
     assert vi.state == vipl.State.IDLE
     with pytest.raises(vipl.TimeoutError):
@@ -84,8 +84,8 @@ def test_a_signal_ends_the_wait_for_a_peer_but_not_the_request(nic, alarm):
     vi, other = nic.create_vi(), nic.create_vi()
     meeting = nic.net_address(free_discriminator())
     vi.connect_peer_request(meeting)
-    alarm()
     with pytest.raises(Alarm):
+        alarm()
         vi.connect_peer_wait()
     assert vi.connect_peer_done() is None
     other.connect_peer_request(meeting)
@@ -126,6 +126,52 @@ def test_other_threads_run_while_one_waits(nic, pair):
     received = Background(server.recv_wait, TIMEOUT)
     client.post_send(region[0:4])
     assert received.result().length == 4
+
+
+# ---- The end of what is waited for ----
+
+def test_a_nic_that_closes_ends_waits(nic):
+    waiting = [Background(nic.connect_wait, free_discriminator()) for _ in range(3)]
+    cq = nic.create_cq()
+    waiting.append(Background(cq.wait))
+    nic.close()
+    for wait in waiting:
+        with pytest.raises(vipl.Error) as raised:
+            wait.result()
+        assert raised.value.code == ReturnCode.INVALID_PARAMETER
+
+
+def test_a_vi_that_closes_ends_waits(nic, pair):
+    client, server = pair
+    region = nic.register_mem(64)
+    for end in pair:
+        end.post_recv(region[:])
+    waiting = [Background(end.recv_wait) for end in pair for _ in range(3)]
+    for end in pair:
+        end.close()
+    for wait in waiting:
+        with pytest.raises(vipl.Error):  # the flushed receive, or that there is nothing any more
+            wait.result()
+
+
+def test_a_vi_that_cannot_be_destroyed_disturbs_nobody(nic, pair):
+    client, server = pair
+    region = nic.register_mem(64)
+    server.post_recv(region[:])
+    waiting = Background(server.recv_wait)
+    with pytest.raises(vipl.Error):
+        server.destroy()
+    client.post_send(region[0:4])
+    assert waiting.result().length == 4
+
+
+def test_a_signal_handler_cannot_close_what_is_waited_for(nic, alarm):
+    """It is told so, the wait ends with that, and the NIC can be closed afterwards."""
+    signal.signal(signal.SIGALRM, lambda *_: _vipl.VipCloseNic(nic.handle))
+    with pytest.raises(RuntimeError):
+        alarm()
+        nic.connect_wait(free_discriminator())
+    nic.query()
 
 
 # ---- Handlers ----
@@ -389,6 +435,38 @@ def test_eight_threads_share_a_vi(nic, pair):
     assert not client._posted and not server._posted
 
 
+def test_many_threads_close_what_belongs_together(nic):
+    for _ in range(20):
+        ptag, cq = nic.create_ptag(), nic.create_cq()
+        client, server = connected(nic, vipl.ViAttributes(ptag=ptag), recv_cq=cq)
+        region = nic.register_mem(64, vipl.MemAttributes(ptag))
+        server.post_recv(region[:])
+        start = threading.Barrier(6)
+
+        def close(thing, start=start):
+            start.wait(TIMEOUT)
+            thing.close()
+        for thread in [Background(close, thing) for thing in (server, cq, ptag, region, server, client)]:
+            thread.result()
+        assert all(thing.closed for thing in (ptag, cq, client, server, region))
+
+
+def test_a_handler_and_another_thread_close_the_same_vi(nic):
+    for _ in range(20):
+        client, server = connected(nic)
+        region, told = nic.register_mem(64), threading.Event()
+        server.post_recv(region[:])
+
+        def handle(vi, descriptor, told=told):
+            told.set()
+            vi.close()
+        server.recv_notify(handle)
+        client.post_send(region[0:1])
+        assert told.wait(TIMEOUT)
+        server.close()
+        client.close()
+
+
 def resources():
     with open("/proc/self/maps", encoding="ascii") as maps:
         return len(os.listdir("/proc/self/fd")), len(maps.readlines())
@@ -450,9 +528,12 @@ _vipl.VipCQNotify(queue, None, print)
 nic.error_callback(lambda error: sum(range(100000)))
 client.post_send(region[0:8])
 """,
-    "a daemon that waits": """
-threading.Thread(target=nic.connect_wait, args=(99,), daemon=True).start()
-import time; time.sleep(0.05)
+    "daemons that wait": """
+import time
+server.post_recv(region[:])
+for wait in (lambda: nic.connect_wait(99), server.recv_wait, nic.create_cq().wait):
+    threading.Thread(target=wait, daemon=True).start()
+time.sleep(0.05)
 """,
 }
 

@@ -4,31 +4,39 @@
 
 #include "core/interruption.hpp"
 #include "handlers.hpp"
+#include "occupancy.hpp"
 
 namespace viaduct::python {
 namespace {
 
-/// Ends a wait where a signal handler of Python raises, or where `stop`, an event of Python's threading, is set.
+/// Ends a wait where a signal handler of Python raises, where `stop`, an event of Python's threading, is set, or where
+/// the NIC is to be closed.
 class Watch {
 public:
-    explicit Watch(py::object stop) : stop_(std::move(stop)) {}
+    explicit Watch(py::object stop, Handle nic = 0) : stop_(std::move(stop)), nic_(nic) {}
 
-    /// The result of a call that waits. VIP_NOT_DONE: the wait has ended early, and nothing was raised.
+    /// The result of a call that waits on an object. VIP_NOT_DONE: the wait has ended early.
     template <class Call>
-    VIP_RETURN over(Call call) {
-        VIP_RETURN code = VIP_SUCCESS;
-        {
-            const py::gil_scoped_release unlocked;
-            const InterruptionScope scope(&Watch::look, this);
+    VIP_RETURN over(Handle object, Call call) {
+        const py::gil_scoped_release unlocked;
+        const InterruptionScope scope(&Watch::look, this);
+        VIP_RETURN code = VIP_NOT_DONE;
+        do {
+            made_way_ = false;
+            const Stay stay(object);
             code = call();
-        }
+        } while (code == VIP_NOT_DONE && made_way_);  // the NIC is closed now, as the next call tells
         return code;
     }
 
 private:
-    static bool look(void* self) noexcept {
+    static bool look(void* self) noexcept { return static_cast<Watch*>(self)->look(); }
+
+    bool look() noexcept {
+        made_way_ = is_awaited(nic_);
+        if (made_way_) return true;
         const Entrance::Visit visit;
-        return visit && (PyErr_CheckSignals() != 0 || static_cast<Watch*>(self)->stopped());
+        return visit && (PyErr_CheckSignals() != 0 || stopped());
     }
 
     bool stopped() noexcept {
@@ -40,6 +48,8 @@ private:
     }
 
     const py::object stop_;
+    const Handle nic_;
+    bool made_way_ = false;
 };
 
 /// Raises what ended a wait, or the reason of its failure.
@@ -55,7 +65,7 @@ py::tuple connect_wait(Handle nic, NetAddress* local, Seconds timeout, py::objec
     VIP_VI_ATTRIBUTES attributes{};
     VIP_CONN_HANDLE connection = nullptr;
     const VIP_ULONG milliseconds = to_milliseconds(timeout);
-    check_wait("VipConnectWait", Watch(std::move(stop)).over([&] {
+    check_wait("VipConnectWait", Watch(std::move(stop), nic).over(nic, [&] {
         return VipConnectWait(to_pointer(nic), get(local), milliseconds, remote.get(), &attributes, &connection);
     }));
     return py::make_tuple(remote, attributes, to_handle(connection));
@@ -72,7 +82,7 @@ void connect_reject(Handle connection) {
 VIP_VI_ATTRIBUTES connect_request(Handle vi, NetAddress* local, NetAddress* remote, Seconds timeout, py::object stop) {
     VIP_VI_ATTRIBUTES attributes{};
     const VIP_ULONG milliseconds = to_milliseconds(timeout);
-    check_wait("VipConnectRequest", Watch(std::move(stop)).over([&] {
+    check_wait("VipConnectRequest", Watch(std::move(stop)).over(vi, [&] {
         const VIP_RETURN code = VipConnectRequest(to_pointer(vi), get(local), get(remote), milliseconds, &attributes);
         if (code == VIP_NOT_DONE) VipDisconnect(to_pointer(vi));  // nobody waits for the answer any more
         return code;
@@ -101,7 +111,7 @@ py::object connect_peer_done(Handle vi) {
 VIP_VI_ATTRIBUTES connect_peer_wait(Handle vi, py::object stop) {
     VIP_VI_ATTRIBUTES attributes{};
     check_wait("VipConnectPeerWait",
-               Watch(std::move(stop)).over([&] { return VipConnectPeerWait(to_pointer(vi), &attributes); }));
+               Watch(std::move(stop)).over(vi, [&] { return VipConnectPeerWait(to_pointer(vi), &attributes); }));
     return attributes;
 }
 

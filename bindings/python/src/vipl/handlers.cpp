@@ -31,6 +31,11 @@ void Entrance::close() {
     changed.wait(lock, [] { return visitors == 0; });
 }
 
+bool Entrance::is_closed() {
+    const std::lock_guard lock(mutex);
+    return closed;
+}
+
 Entrance::Visit::Visit() : inside_(enter()) {
     if (inside_) state_ = PyGILState_Ensure();
 }

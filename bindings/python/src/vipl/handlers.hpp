@@ -30,6 +30,7 @@ public:
 
     /// Lets nobody in any more and waits until all are out. Needs the GIL, and gives it up meanwhile.
     static void close();
+    static bool is_closed();
 
 private:
     static bool enter();

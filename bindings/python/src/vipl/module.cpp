@@ -23,5 +23,7 @@ PYBIND11_MODULE(_vipl, module) {
     define_connections(module);
     define_transfers(module);
     define_queries(module);
+    // What is called last at the end of Python has to come first: this module of the package closes what is left then.
+    py::module_::import("viaduct._lifetime");
     py::module_::import("atexit").attr("register")(py::cpp_function(&Entrance::close));
 }

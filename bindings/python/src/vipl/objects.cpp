@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that make and end objects (guide, sections 3.1, 3.2, 3.4 and 3.6).
 #include "handlers.hpp"
+#include "occupancy.hpp"
 
 namespace viaduct::python {
 namespace {
@@ -12,7 +13,10 @@ Handle open_nic(const std::string& name) {
 }
 
 void close_nic(Handle nic) {
-    call_unlocked("VipCloseNic", [&] { return VipCloseNic(to_pointer(nic)); });
+    call_unlocked("VipCloseNic", [&] {
+        const Solitude alone(nic);
+        return VipCloseNic(to_pointer(nic));
+    });
     handlers().drop_nic(nic);
 }
 
@@ -25,8 +29,22 @@ Handle create_vi(Handle nic, VIP_VI_ATTRIBUTES* attributes, Handle send_cq, Hand
     return to_handle(vi);
 }
 
+/// Whether VipDestroyVi would refuse: then those who wait on the VI go on, for as long as they like.
+bool is_busy(Handle vi) {
+    VIP_VI_STATE state{};
+    VIP_VI_ATTRIBUTES attributes{};
+    VIP_BOOLEAN send_empty = VIP_FALSE;
+    VIP_BOOLEAN recv_empty = VIP_FALSE;
+    return VipQueryVi(to_pointer(vi), &state, &attributes, &send_empty, &recv_empty) != VIP_SUCCESS ||
+           state != VIP_STATE_IDLE || !send_empty || !recv_empty;
+}
+
 void destroy_vi(Handle vi) {
-    call_unlocked("VipDestroyVi", [&] { return VipDestroyVi(to_pointer(vi)); });
+    call_unlocked("VipDestroyVi", [&] {
+        if (is_busy(vi)) return VipDestroyVi(to_pointer(vi));
+        const Solitude alone(vi);
+        return VipDestroyVi(to_pointer(vi));
+    });
     handlers().drop_owner(vi);
 }
 
@@ -59,7 +77,10 @@ Handle create_cq(Handle nic, VIP_ULONG entries) {
 }
 
 void destroy_cq(Handle cq) {
-    call_unlocked("VipDestroyCQ", [&] { return VipDestroyCQ(to_pointer(cq)); });
+    call_unlocked("VipDestroyCQ", [&] {
+        const Solitude alone(cq);
+        return VipDestroyCQ(to_pointer(cq));
+    });
     handlers().drop_owner(cq);
 }
 

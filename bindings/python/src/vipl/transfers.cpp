@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "handlers.hpp"
+#include "occupancy.hpp"
 
 namespace viaduct::python {
 namespace {
@@ -50,6 +51,7 @@ void define_wait(py::module_& module, const char* name) {
             VIP_DESCRIPTOR* descriptor = nullptr;
             VIP_RETURN code = VIP_TIMEOUT;
             wait_in_slices(timeout, [&](std::chrono::milliseconds slice) {
+                const Stay stay(vi);
                 code = wait(to_pointer(vi), static_cast<VIP_ULONG>(slice.count()), &descriptor);
                 return code != VIP_TIMEOUT;
             });
@@ -101,6 +103,7 @@ py::tuple cq_wait(Handle cq, Seconds timeout) {
     VIP_BOOLEAN recv_queue = VIP_FALSE;
     VIP_RETURN code = VIP_TIMEOUT;
     wait_in_slices(timeout, [&](std::chrono::milliseconds slice) {
+        const Stay stay(cq);
         code = VipCQWait(to_pointer(cq), static_cast<VIP_ULONG>(slice.count()), &vi, &recv_queue);
         return code != VIP_TIMEOUT;
     });
