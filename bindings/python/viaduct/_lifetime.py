@@ -9,6 +9,7 @@ import typing
 import weakref
 
 _lock = threading.RLock()  # guards the tree of resources: who is closed, and who has which children
+_released = threading.Condition(_lock)  # a resource has left the tree
 _roots: weakref.WeakSet[Resource] = weakref.WeakSet()
 
 Self = typing.TypeVar("Self", bound="Resource")
@@ -21,6 +22,7 @@ class Resource:
     """
 
     _closed = True  # until __init__ has run
+    _closer = 0  # the thread that gives it back
     _abandoned = False  # nothing refers to it any more but what was made from it
 
     def __init__(self, *parents: Resource) -> None:
@@ -46,16 +48,25 @@ class Resource:
         with _lock:
             if self._closed:
                 return
-            children = [reference() for reference in reversed(self._children.values())]
+            children = [child for child in (known() for known in reversed(self._children.values())) if child is not None]
         for child in children:
-            if child is not None:
-                child.close()
+            child.close()
         with _lock:
+            _released.wait_for(lambda: not any(child._closing_elsewhere(self) for child in children))
             if self._closed:
                 return
+            self._closed = True
+            self._closer = threading.get_ident()
+        try:
+            self._release()
+        finally:
             self._released()
-        self._release()
-        self._close_abandoned()
+            self._close_abandoned()
+
+    def _closing_elsewhere(self, parent: Resource) -> bool:
+        """Whether another thread is just giving it back. Who closes the parent waits for that; who closes it, too, does not:
+        that may be a handler of its own, for which the first thread waits."""
+        return id(self) in parent._children and self._closer not in (0, threading.get_ident())
 
     def _close_abandoned(self) -> None:
         """Closes the parents that only waited for this."""
@@ -72,6 +83,7 @@ class Resource:
             self._closed = True
             for parent in self._parents:
                 parent._children.pop(id(self), None)
+            _released.notify_all()
 
     def __enter__(self: Self) -> Self:
         return self
