@@ -410,10 +410,13 @@ class MemoryWindow(_Held):
         return self._raw.key
 
 
-def _completion(raw: _core.Completion) -> Completion:
-    return Completion(raw.context, Operation(raw.operation), CompletionCode(raw.code), raw.nbytes,
-                      raw.immediate if raw.with_immediate or raw.invalidated else None, raw.invalidated,
-                      raw.endpoint_context)
+_OPERATIONS = tuple(Operation)  # by their numbers: this is looked up for each completion
+_COMPLETION_CODES = tuple(CompletionCode)
+
+
+def _completions(raw: list[_core._Completion]) -> list[Completion]:
+    return [Completion(context, _OPERATIONS[operation], _COMPLETION_CODES[code], nbytes, immediate, invalidated, endpoint)
+            for context, operation, code, nbytes, immediate, invalidated, endpoint in raw]
 
 
 class CompletionQueue(_Held):
@@ -425,14 +428,14 @@ class CompletionQueue(_Held):
 
     def poll(self, count: int = 64) -> list[Completion]:
         """Takes what is there, at most `count` and at most 64 completions."""
-        return [_completion(raw) for raw in self._raw.poll(count)]
+        return _completions(self._raw.poll(count))
 
     def wait(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
         """As poll(), waiting for the first. Raises TimeoutError."""
         completions = self._raw.wait(count, timeout)
         if not completions:
             raise _error("CompletionQueue.wait", Code.TIMED_OUT)
-        return [_completion(raw) for raw in completions]
+        return _completions(completions)
 
     async def wait_async(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
         """As wait(), for asyncio."""

@@ -22,9 +22,16 @@ Pieces pieces_of(const py::sequence& pieces) {
     return result;
 }
 
+/// Tuples in the order of viaduct.core.Completion.
 py::list to_python(std::span<const Completion> completions) {
     py::list result(completions.size());
-    for (std::size_t i = 0; i < completions.size(); ++i) result[i] = py::cast(completions[i]);
+    for (std::size_t i = 0; i < completions.size(); ++i) {
+        const Completion& one = completions[i];
+        const bool has_immediate = one.with_immediate || one.invalidated;
+        result[i] =
+            py::make_tuple(one.context, static_cast<int>(one.operation), static_cast<int>(one.code), one.bytes,
+                           has_immediate ? py::cast(one.immediate) : py::none(), one.invalidated, one.endpoint_context);
+    }
     return result;
 }
 
@@ -93,22 +100,9 @@ void bind_window(EndpointObject& self, WindowObject& window, std::uint64_t conte
     check("Endpoint.bind", self.endpoint->bind(*window.window, request));
 }
 
-void bind_completions(py::module_& module) {
-    py::class_<Completion>(module, "Completion")
-        .def_readonly("context", &Completion::context)
-        .def_readonly("endpoint_context", &Completion::endpoint_context)
-        .def_readonly("nbytes", &Completion::bytes)
-        .def_readonly("immediate", &Completion::immediate)
-        .def_property_readonly("operation", [](const Completion& self) { return static_cast<int>(self.operation); })
-        .def_property_readonly("code", [](const Completion& self) { return static_cast<int>(self.code); })
-        .def_readonly("with_immediate", &Completion::with_immediate)
-        .def_readonly("invalidated", &Completion::invalidated);
-}
-
 }  // namespace
 
 void bind_work(py::module_& module) {
-    bind_completions(module);
     py::class_<QueueObject, std::shared_ptr<QueueObject>>(module, "CompletionQueue")
         .def(py::init([](std::shared_ptr<DeviceObject> device, std::uint32_t capacity, std::uint64_t context) {
                  auto queue = take_value("CompletionQueue", CompletionQueue::create(device->device, capacity, context));
