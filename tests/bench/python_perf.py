@@ -13,13 +13,18 @@ import argparse
 import multiprocessing
 import multiprocessing.connection
 import os
+import pathlib
+import sys
 import time
 import typing
+from functools import partial
 
 import numpy
 import viaduct
 from viaduct import core
 from viaduct.pytest_plugin import connected
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "python"))  # where pairs for each API are
 
 MEGABYTE = 1 << 20
 WINDOW = 128  # requests under way at once, as vi-perf has it
@@ -39,24 +44,67 @@ def per_second(step: Step, batch: int) -> float:
     return count / passed
 
 
-# ---- Rates: each function connects two ends and gives a step of 100 requests. Loops stand where users have them. --------
+# ---- Rates ----------------------------------------------------------------------------------------------------------------
 
 
-def core_step() -> Step:
+class Lane(typing.NamedTuple):
+    """How to write the first 8 bytes of one registered region over those of another, and to look for the completion."""
+    post: typing.Callable[[], object]
+    poll: typing.Callable[[], object]
+    source: typing.Any
+    target: typing.Any
+    server: object  # the other end, which must not be collected
+
+
+def core_lane() -> Lane:
     device = core.Device()
-    client = connected(device).client
-    memory = device.register(viaduct.alloc(16))
-    piece, remote, queue = memory[:8], memory.remote + 8, client.send_queue
+    client, server = connected(device)
+    source, target = device.register(8), device.register(8)
+    post = partial(client.post_write, source[:], target.remote)
+    return Lane(post, partial(client.send_queue.poll, 1), source, target, server)
+
+
+def vipl_lane() -> Lane:
+    import vipl_pair
+    from viaduct import vipl
+    nic = vipl.open_nic()
+    client, server = vipl_pair.connected(nic)
+    source, target = nic.register_mem(8), nic.register_mem(8, vipl.MemAttributes(enable_rdma_write=True))
+    descriptor = nic.ptag.descriptor(source[:], vipl.Operation.RDMAWRITE, target.remote)
+    return Lane(partial(client.post_send, descriptor), client.send_done, source, target, server)
+
+
+def dat_lane() -> Lane:
+    import dat_pair
+    from viaduct import dat
+    pair = dat_pair.Pair(dat.ia_open(core.devices()[0])).connect()
+    source, target = pair.client.lmr, pair.server.lmr
+    post = partial(pair.client.ep.post_rdma_write, source[:8], target.target(0, 8))
+    return Lane(post, pair.client.requested.dequeue, source, target, pair.server)
+
+
+def rpma_lane() -> Lane:
+    import rpma_pair
+    pair = rpma_pair.Pair(rpma_pair.new_peer())
+    post = partial(pair.client.write, pair.at_server, 0, pair.client_memory[:8])
+    return Lane(post, pair.client.cq.get_wc, pair.client_memory, pair.server_memory, pair.server)
+
+
+LANES = {"core": core_lane, "vipl": vipl_lane, "dat": dat_lane, "rpma": rpma_lane}
+
+
+def rate(api: str) -> float:
+    post, poll, source, target, _server = LANES[api]()
+    source.view[:8] = b"sentinel"
 
     def step() -> None:
         for _ in range(100):
-            client.post_write(piece, remote)
-            while not queue.poll(1):
+            post()
+            while not poll():
                 pass
-    return step
-
-
-STEPS: dict[str, typing.Callable[[], Step]] = {"core": core_step}
+    figure = per_second(step, 100)
+    assert bytes(target.view[:8]) == b"sentinel"
+    return figure
 
 
 # ---- Bandwidth ----------------------------------------------------------------------------------------------------------
@@ -109,13 +157,13 @@ def pin(cpu: int | None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("test", choices=["rate", "bandwidth"])
-    parser.add_argument("subject", choices=[*STEPS, "heap", "shareable"])
+    parser.add_argument("subject", choices=[*LANES, "heap", "shareable"])
     parser.add_argument("--cpu", type=int, help="run on this CPU")
     parser.add_argument("--server-cpu", type=int, help="and the other process on this one")
     arguments = parser.parse_args()
     pin(arguments.cpu)
     if arguments.test == "rate":
-        print(per_second(STEPS[arguments.subject](), 100))
+        print(rate(arguments.subject))
     else:
         print(bandwidth(arguments.subject, arguments.server_cpu))
 
