@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.pytest_plugin: what users' tests get, and what a failure of the other process looks like."""
 import os
+import pathlib
 
 import pytest
 from viaduct import core
@@ -30,17 +31,16 @@ PEERS = """
     def return_early(link):
         return os.environ.get("VIADUCT_BACKEND")
 
-    def echo(device, endpoint):
-        memory = device.register(64)
-        endpoint.post_receive(memory[:])
-        received = endpoint.wait_receive(60)
-        endpoint.post_send(memory[:received.nbytes])
-        endpoint.wait_send(60)
+    def name_of(device, endpoint):
         return device.name
 
     def fail_connected(device, endpoint):
         raise LookupError("what the connected peer has to say")
 """
+
+
+MANUAL = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
+PAGE = MANUAL.read_text(encoding="utf-8").split("## pytest")[1].split("```python")[1].split("```")[0]  # as it stands there
 
 
 @pytest.fixture
@@ -62,25 +62,15 @@ def test_services_are_different(free_service):
 
 
 def test_users_tests_pass(run):
-    done = run("""
-def test_pair(device, pair):
-    memory = device.register(bytearray(b"hello") + bytearray(5))
-    pair.server.post_receive(memory[5:])
-    pair.client.post_send(memory[:5])
-    assert pair.server.wait_receive(60).nbytes == 5
-
+    done = run(PAGE + """
 def test_peer(peer_process):
     peer = peer_process(double)
     peer.send(21)
     assert peer.receive() == 42
     assert peer.result() == "done"
 
-def test_remote_pair(device, remote_pair):
-    endpoint, peer = remote_pair(echo)
-    memory = device.register(bytearray(b"to and fro"))
-    endpoint.post_receive(memory[:])
-    endpoint.post_send(memory[:])
-    assert endpoint.wait_receive(60).nbytes == 10
+def test_result(device, remote_pair):
+    endpoint, peer = remote_pair(name_of)
     endpoint.disconnect()
     assert peer.result() == device.name
 
@@ -90,7 +80,7 @@ def test_killed_peer(peer_process):
     with pytest.raises(ProcessLookupError):
         os.kill(peer.pid, 0)
 """)
-    done.assert_outcomes(passed=4)
+    done.assert_outcomes(passed=5)
 
 
 @same_everywhere
