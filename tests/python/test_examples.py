@@ -68,11 +68,12 @@ def test_test_of_a_c_program(backend):
     assert " 4 passed in " in output
 
 
-def test_ping_vipl(backend, free_service):
+@pytest.mark.parametrize("script", ["ping_vipl.py", "ping_dat.py"])
+def test_ping(device, free_service, script):
     service = str(free_service())
-    listen = [sys.executable, EXAMPLES / "ping_vipl.py", "--service", service, "--listen"]
+    listen = [sys.executable, EXAMPLES / script, "--service", service, "--listen"]
     with subprocess.Popen(listen, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout.readline() == "listening\n"
-        output = run(EXAMPLES / "ping_vipl.py", "--service", service, "--count", 50)
+        output = run(EXAMPLES / script, "--service", service, "--count", 50)
         assert output.startswith("50 round trips of 64 bytes: median ")
         assert server.communicate(timeout=60)[0] == "done\n"

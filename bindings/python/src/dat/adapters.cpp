@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The registry, adapters, and calls on any object.
+#include <dat2/dat_registry.h>
+#include <pybind11/stl.h>
+
+#include <string>
+#include <vector>
+
+#include "structures.hpp"
+
+/// Of every registry, and in no header: from the handle of an IA to the number that consumers have, and back.
+extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other);
+
+namespace viaduct::python::dat {
+namespace {
+
+py::list list_providers(DAT_COUNT max_to_return) {
+    std::vector<DAT_PROVIDER_INFO> infos(static_cast<std::size_t>(std::max(max_to_return, 1)));
+    std::vector<DAT_PROVIDER_INFO*> pointers;
+    for (auto& info : infos) pointers.push_back(&info);
+    DAT_COUNT count = 0;
+    VIADUCT_DAT_CALL(dat_registry_list_providers, max_to_return, &count, pointers.data());
+    py::list providers;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) providers.append(to_dict(infos[i]));
+    return providers;
+}
+
+void add_registry(py::module_& module) {
+    module.def("dat_registry_list_providers", &list_providers);
+    module.def("dat_registry_add_provider", [](Handle provider, const py::dict& fields) {
+        const DAT_PROVIDER_INFO info = provider_info_of(fields);
+        VIADUCT_DAT_CALL(dat_registry_add_provider, reinterpret_cast<const DAT_PROVIDER*>(provider), &info);
+    });
+    module.def("dat_registry_remove_provider", [](Handle provider, const py::dict& fields) {
+        const DAT_PROVIDER_INFO info = provider_info_of(fields);
+        VIADUCT_DAT_CALL(dat_registry_remove_provider, reinterpret_cast<const DAT_PROVIDER*>(provider), &info);
+    });
+    module.def("dat_registry_providers_related", [](std::string name, std::string other) {
+        DAT_HA_RELATIONSHIP relationship{};
+        VIADUCT_DAT_CALL(dat_registry_providers_related, name.data(), other.data(), &relationship);
+        return static_cast<int>(relationship);
+    });
+}
+
+py::tuple open(std::string name, DAT_COUNT async_evd_min_qlen, Handle async_evd, DAT_UINT32 major, DAT_UINT32 minor,
+               bool thread_safety) {
+    DAT_EVD_HANDLE evd = to_dat(async_evd);
+    DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    VIADUCT_DAT_CALL(dat_ia_openv, name.data(), async_evd_min_qlen, &evd, &ia, major, minor,
+                     thread_safety ? DAT_TRUE : DAT_FALSE);
+    return py::make_tuple(to_python(evd), to_python(ia));
+}
+
+/// The attributes of a provider have a constant member, which the provider fills all the same.
+struct ProviderAttributes {
+    DAT_PROVIDER_ATTR* get() noexcept { return reinterpret_cast<DAT_PROVIDER_ATTR*>(room); }
+    alignas(DAT_PROVIDER_ATTR) char room[sizeof(DAT_PROVIDER_ATTR)] = {};
+};
+
+py::tuple query(Handle ia, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_ATTR_MASK provider_mask) {
+    DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
+    DAT_IA_ATTR attributes{};
+    ProviderAttributes provider;
+    VIADUCT_DAT_CALL(dat_ia_query, to_dat(ia), &async_evd, ia_mask, &attributes, provider_mask, provider.get());
+    return py::make_tuple(to_python(async_evd), to_dict(attributes), to_dict(*provider.get()));
+}
+
+py::tuple open_query(std::string name, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_ATTR_MASK provider_mask) {
+    DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    DAT_IA_ATTR attributes{};
+    ProviderAttributes provider;
+    // As the macro of that name, whose casts are none of C++.
+    check("dat_ib_open_query", unlocked([&] {
+              return dat_extension_op(DAT_HANDLE_NULL, DAT_IB_OPEN_QUERY_OP, name.data(), &ia, ia_mask, &attributes,
+                                      provider_mask, provider.get());
+          }));
+    return py::make_tuple(to_python(ia), to_dict(attributes), to_dict(*provider.get()));
+}
+
+void add_ia(py::module_& module) {
+    module.def("dat_ia_openv", &open);
+    module.def("dat_ia_query", &query);
+    module.def("dat_ia_close", [](Handle ia, int flags) {
+        VIADUCT_DAT_CALL(dat_ia_close, to_dat(ia), static_cast<DAT_CLOSE_FLAGS>(flags));
+        forget_agents_of_the_gone();
+    });
+    module.def("dat_ib_open_query", &open_query);
+    module.def("dat_ib_close_query", [](Handle ia) { VIADUCT_DAT_CALL(dat_ib_close_query, to_dat(ia)); });
+    module.def("dats_get_ia_handle", [](Handle ia) {
+        DAT_IA_HANDLE other = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dats_get_ia_handle, to_dat(ia), &other);
+        return to_python(other);
+    });
+}
+
+void add_objects(py::module_& module) {
+    module.def("dat_get_handle_type", [](Handle handle) {
+        DAT_HANDLE_TYPE type{};
+        VIADUCT_DAT_CALL(dat_get_handle_type, to_dat(handle), &type);
+        return static_cast<int>(type);
+    });
+    module.def("dat_set_consumer_context", [](Handle handle, DAT_UINT64 value) {
+        DAT_CONTEXT context;
+        context.as_64 = value;
+        VIADUCT_DAT_CALL(dat_set_consumer_context, to_dat(handle), context);
+    });
+    module.def("dat_get_consumer_context", [](Handle handle) {
+        DAT_CONTEXT context{};
+        VIADUCT_DAT_CALL(dat_get_consumer_context, to_dat(handle), &context);
+        return context.as_64;
+    });
+    module.def("dat_strerror", [](DAT_RETURN result) {
+        const char *type = "", *subtype = "";
+        VIADUCT_DAT_CALL(dat_strerror, result, &type, &subtype);
+        return py::make_tuple(type, subtype);
+    });
+}
+
+}  // namespace
+
+void add_adapters(py::module_& module) {
+    add_registry(module);
+    add_ia(module);
+    add_objects(module);
+}
+
+}  // namespace viaduct::python::dat

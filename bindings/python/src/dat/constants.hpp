@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Constants of the headers, for the module under their names in C.
+#pragma once
+
+namespace viaduct::python::dat {
+
+struct Number {
+    const char* name;
+    long long value;
+};
+
+struct Text {
+    const char* name;
+    const char* value;
+};
+
+#define CONSTANT(name) \
+    { #name, name }
+
+}  // namespace viaduct::python::dat

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints and shared receive queues.
+#include <pybind11/stl.h>
+
+#include <string_view>
+
+#include "structures.hpp"
+
+namespace viaduct::python::dat {
+namespace {
+
+using Fields = std::optional<py::dict>;  // none: a null pointer
+
+Handle create(Handle ia, Handle pz, Handle recv_evd, Handle request_evd, Handle connect_evd, const Fields& fields) {
+    const DAT_EP_ATTR attributes = fields ? ep_attr_of(*fields) : DAT_EP_ATTR{};
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    VIADUCT_DAT_CALL(dat_ep_create, to_dat(ia), to_dat(pz), to_dat(recv_evd), to_dat(request_evd), to_dat(connect_evd),
+                     fields ? &attributes : nullptr, &ep);
+    return to_python(ep);
+}
+
+Handle create_with_srq(Handle ia, Handle pz, Handle recv_evd, Handle request_evd, Handle connect_evd, Handle srq,
+                       const Fields& fields) {
+    const DAT_EP_ATTR attributes = fields ? ep_attr_of(*fields) : DAT_EP_ATTR{};
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    VIADUCT_DAT_CALL(dat_ep_create_with_srq, to_dat(ia), to_dat(pz), to_dat(recv_evd), to_dat(request_evd),
+                     to_dat(connect_evd), to_dat(srq), fields ? &attributes : nullptr, &ep);
+    return to_python(ep);
+}
+
+py::tuple status(Handle ep) {
+    DAT_EP_STATE state{};
+    DAT_BOOLEAN recv_idle = DAT_FALSE, request_idle = DAT_FALSE;
+    VIADUCT_DAT_CALL(dat_ep_get_status, to_dat(ep), &state, &recv_idle, &request_idle);
+    return py::make_tuple(static_cast<int>(state), recv_idle != DAT_FALSE, request_idle != DAT_FALSE);
+}
+
+py::tuple query_received(Handle ep) {
+    DAT_COUNT allocated = 0, span = 0;
+    VIADUCT_DAT_CALL(dat_ep_recv_query, to_dat(ep), &allocated, &span);
+    return py::make_tuple(allocated, span);
+}
+
+void connect(Handle ep, const py::tuple& address, DAT_CONN_QUAL conn_qual, Seconds timeout, std::string_view data,
+             int qos, int flags) {
+    SocketAddress remote(address);
+    const DAT_TIMEOUT limit = microseconds(timeout);
+    VIADUCT_DAT_CALL(dat_ep_connect, to_dat(ep), remote.get(), conn_qual, limit, size_of(data), data_of(data),
+                     static_cast<DAT_QOS>(qos), static_cast<DAT_CONNECT_FLAGS>(flags));
+}
+
+void dup_connect(Handle ep, Handle connected_ep, Seconds timeout, std::string_view data, int qos) {
+    const DAT_TIMEOUT limit = microseconds(timeout);
+    VIADUCT_DAT_CALL(dat_ep_dup_connect, to_dat(ep), to_dat(connected_ep), limit, size_of(data), data_of(data),
+                     static_cast<DAT_QOS>(qos));
+}
+
+void common_connect(Handle ep, const py::tuple& address, Seconds timeout, std::string_view data) {
+    SocketAddress remote(address);
+    const DAT_TIMEOUT limit = microseconds(timeout);
+    VIADUCT_DAT_CALL(dat_ep_common_connect, to_dat(ep), remote.get(), limit, size_of(data), data_of(data));
+}
+
+void add_ep(py::module_& module) {
+    module.def("dat_ep_create", &create);
+    module.def("dat_ep_create_with_srq", &create_with_srq);
+    module.def("dat_ep_query", [](Handle ep, DAT_EP_PARAM_MASK mask) {
+        DAT_EP_PARAM param{};
+        VIADUCT_DAT_CALL(dat_ep_query, to_dat(ep), mask, &param);
+        return to_dict(param);
+    });
+    module.def("dat_ep_modify", [](Handle ep, DAT_EP_PARAM_MASK mask, const py::dict& fields) {
+        const DAT_EP_PARAM param = ep_param_of(fields);
+        VIADUCT_DAT_CALL(dat_ep_modify, to_dat(ep), mask, &param);
+    });
+    module.def("dat_ep_get_status", &status);
+    module.def("dat_ep_recv_query", &query_received);
+    module.def("dat_ep_set_watermark", [](Handle ep, DAT_COUNT soft, DAT_COUNT hard) {
+        VIADUCT_DAT_CALL(dat_ep_set_watermark, to_dat(ep), soft, hard);
+    });
+    module.def("dat_ep_connect", &connect);
+    module.def("dat_ep_dup_connect", &dup_connect);
+    module.def("dat_ep_common_connect", &common_connect);
+    module.def("dat_ep_disconnect", [](Handle ep, int flags) {
+        VIADUCT_DAT_CALL(dat_ep_disconnect, to_dat(ep), static_cast<DAT_CLOSE_FLAGS>(flags));
+    });
+    module.def("dat_ep_reset", [](Handle ep) { VIADUCT_DAT_CALL(dat_ep_reset, to_dat(ep)); });
+    module.def("dat_ep_free", [](Handle ep) { VIADUCT_DAT_CALL(dat_ep_free, to_dat(ep)); });
+}
+
+void add_srq(py::module_& module) {
+    module.def("dat_srq_create", [](Handle ia, Handle pz, const py::dict& fields) {
+        DAT_SRQ_ATTR attributes = srq_attr_of(fields);
+        DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dat_srq_create, to_dat(ia), to_dat(pz), &attributes, &srq);
+        return to_python(srq);
+    });
+    module.def("dat_srq_query", [](Handle srq, int mask) {
+        DAT_SRQ_PARAM param{};
+        VIADUCT_DAT_CALL(dat_srq_query, to_dat(srq), static_cast<DAT_SRQ_PARAM_MASK>(mask), &param);
+        return to_dict(param);
+    });
+    module.def("dat_srq_resize", [](Handle srq, DAT_COUNT max_recv_dtos) {
+        VIADUCT_DAT_CALL(dat_srq_resize, to_dat(srq), max_recv_dtos);
+    });
+    module.def("dat_srq_set_lw", [](Handle srq, DAT_COUNT low_watermark) {
+        VIADUCT_DAT_CALL(dat_srq_set_lw, to_dat(srq), low_watermark);
+    });
+    module.def("dat_srq_free", [](Handle srq) { VIADUCT_DAT_CALL(dat_srq_free, to_dat(srq)); });
+}
+
+}  // namespace
+
+void add_endpoints(py::module_& module) {
+    add_ep(module);
+    add_srq(module);
+}
+
+}  // namespace viaduct::python::dat

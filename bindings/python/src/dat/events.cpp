@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Event dispatchers. An event is (number, EVD, its data, those of its extension), the data tuples in the order of C.
+#include <pybind11/stl.h>
+
+#include <cstring>
+
+#include "structures.hpp"
+
+namespace viaduct::python::dat {
+namespace {
+
+py::tuple data_of(const DAT_DTO_COMPLETION_EVENT_DATA& data) {
+    return py::make_tuple(to_python(data.ep_handle), data.user_cookie.as_64, static_cast<int>(data.status),
+                          data.transfered_length, static_cast<int>(data.operation), data.rmr_context);
+}
+
+py::tuple data_of(const DAT_RMR_BIND_COMPLETION_EVENT_DATA& data) {
+    return py::make_tuple(to_python(data.rmr_handle), data.user_cookie.as_64, static_cast<int>(data.status));
+}
+
+py::tuple data_of(const DAT_CR_ARRIVAL_EVENT_DATA& data) {
+    return py::make_tuple(to_python(data.sp_handle.psp_handle), address_of(data.local_ia_address_ptr), data.conn_qual,
+                          to_python(data.cr_handle), data.truncate_flag != DAT_FALSE);
+}
+
+py::tuple data_of(const DAT_CONNECTION_EVENT_DATA& data) {
+    return py::make_tuple(to_python(data.ep_handle), bytes_of(data.private_data, data.private_data_size));
+}
+
+py::tuple data_of(const DAT_ASYNCH_ERROR_EVENT_DATA& data) {
+    return py::make_tuple(to_python(data.dat_handle), data.reason);
+}
+
+py::tuple data_of(const DAT_EVENT& event) {
+    const DAT_EVENT_DATA& data = event.event_data;
+    switch (static_cast<int>(event.event_number)) {
+        case DAT_DTO_COMPLETION_EVENT:
+        case DAT_IB_DTO_EVENT: return data_of(data.dto_completion_event_data);
+        case DAT_RMR_BIND_COMPLETION_EVENT: return data_of(data.rmr_completion_event_data);
+        case DAT_CONNECTION_REQUEST_EVENT: return data_of(data.cr_arrival_event_data);
+        case DAT_CONNECTION_EVENT_ESTABLISHED:
+        case DAT_CONNECTION_EVENT_PEER_REJECTED:
+        case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
+        case DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR:
+        case DAT_CONNECTION_EVENT_DISCONNECTED:
+        case DAT_CONNECTION_EVENT_BROKEN:
+        case DAT_CONNECTION_EVENT_TIMED_OUT:
+        case DAT_CONNECTION_EVENT_UNREACHABLE: return data_of(data.connect_event_data);
+        case DAT_SOFTWARE_EVENT: return py::make_tuple(to_python(data.software_event_data.pointer));
+        case DAT_ASYNC_ERROR_EVD_OVERFLOW:
+        case DAT_ASYNC_ERROR_IA_CATASTROPHIC:
+        case DAT_ASYNC_ERROR_EP_BROKEN:
+        case DAT_ASYNC_ERROR_TIMED_OUT:
+        case DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR:
+        case DAT_HA_DOWN_TO_1:
+        case DAT_HA_UP_TO_MULTI_PATH: return data_of(data.asynch_error_event_data);
+        default: return py::tuple();
+    }
+}
+
+/// (type, status, immediate data) of a completion of the extension for InfiniBand.
+py::object extension_data_of(const DAT_EVENT& event) {
+    if (static_cast<int>(event.event_number) != DAT_IB_DTO_EVENT) return py::none();
+    DAT_IB_EXTENSION_EVENT_DATA data;
+    static_assert(sizeof data <= sizeof event.event_extension_data);
+    std::memcpy(&data, event.event_extension_data, sizeof data);
+    return py::make_tuple(static_cast<int>(data.type), static_cast<int>(data.status), data.val.immed.data);
+}
+
+py::tuple event_to_python(const DAT_EVENT& event) {
+    return py::make_tuple(static_cast<int>(event.event_number), to_python(event.evd_handle), data_of(event),
+                          extension_data_of(event));
+}
+
+/// What is no end of waiting: the time of a slice, or a signal that Python has yet to see.
+bool goes_on(DAT_RETURN result) noexcept {
+    return DAT_GET_TYPE(result) == DAT_TIMEOUT_EXPIRED || DAT_GET_TYPE(result) == DAT_INTERRUPTED_CALL;
+}
+
+/// A slice in which nothing happened has taken no event, so that nothing is lost between slices.
+py::tuple wait(Handle evd, Seconds timeout, DAT_COUNT threshold) {
+    DAT_EVENT event{};
+    DAT_COUNT more = 0;
+    DAT_RETURN result = DAT_SUCCESS;
+    wait_in_slices(timeout, [&](std::chrono::microseconds slice) {
+        result = dat_evd_wait(to_dat(evd), static_cast<DAT_TIMEOUT>(slice.count()), threshold, &event, &more);
+        return !goes_on(result);
+    });
+    check("dat_evd_wait", goes_on(result) ? DAT_CLASS_ERROR | DAT_TIMEOUT_EXPIRED : result);
+    return py::make_tuple(event_to_python(event), more);
+}
+
+/// None: the queue is empty, which is no error where one polls.
+py::object dequeue(Handle evd) {
+    DAT_EVENT event{};
+    const DAT_RETURN result = dat_evd_dequeue(to_dat(evd), &event);
+    if (DAT_GET_TYPE(result) == DAT_QUEUE_EMPTY) return py::none();
+    check("dat_evd_dequeue", result);
+    return event_to_python(event);
+}
+
+/// Events of other kinds than software events are for the library to refuse.
+void post(Handle evd, int event_number, Handle pointer) {
+    DAT_EVENT event{};
+    event.event_number = static_cast<DAT_EVENT_NUMBER>(event_number);
+    event.event_data.software_event_data.pointer = to_dat(pointer);
+    VIADUCT_DAT_CALL(dat_evd_post_se, to_dat(evd), &event);
+}
+
+}  // namespace
+
+void add_events(py::module_& module) {
+    module.def("dat_evd_create", [](Handle ia, DAT_COUNT min_qlen, Handle cno, int flags) {
+        DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dat_evd_create, to_dat(ia), min_qlen, to_dat(cno), static_cast<DAT_EVD_FLAGS>(flags), &evd);
+        return to_python(evd);
+    });
+    module.def("dat_evd_query", [](Handle evd, int mask) {
+        DAT_EVD_PARAM param{};
+        VIADUCT_DAT_CALL(dat_evd_query, to_dat(evd), static_cast<DAT_EVD_PARAM_MASK>(mask), &param);
+        return to_dict(param);
+    });
+    module.def("dat_evd_resize",
+               [](Handle evd, DAT_COUNT min_qlen) { VIADUCT_DAT_CALL(dat_evd_resize, to_dat(evd), min_qlen); });
+    module.def("dat_evd_modify_cno",
+               [](Handle evd, Handle cno) { VIADUCT_DAT_CALL(dat_evd_modify_cno, to_dat(evd), to_dat(cno)); });
+    module.def("dat_evd_enable", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_enable, to_dat(evd)); });
+    module.def("dat_evd_disable", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_disable, to_dat(evd)); });
+    module.def("dat_evd_set_unwaitable", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_set_unwaitable, to_dat(evd)); });
+    module.def("dat_evd_clear_unwaitable", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_clear_unwaitable, to_dat(evd)); });
+    module.def("dat_evd_wait", &wait);
+    module.def("dat_evd_dequeue", &dequeue);
+    module.def("dat_evd_post_se", &post);
+    module.def("dat_evd_free", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_free, to_dat(evd)); });
+}
+
+}  // namespace viaduct::python::dat

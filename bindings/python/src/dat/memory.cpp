@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Protection zones, and local and remote memory regions.
+#include <algorithm>
+
+#include "structures.hpp"
+#include "triplets.hpp"
+
+namespace viaduct::python::dat {
+namespace {
+
+void add_zones(py::module_& module) {
+    module.def("dat_pz_create", [](Handle ia) {
+        DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dat_pz_create, to_dat(ia), &pz);
+        return to_python(pz);
+    });
+    module.def("dat_pz_query", [](Handle pz, int mask) {
+        DAT_PZ_PARAM param{};
+        VIADUCT_DAT_CALL(dat_pz_query, to_dat(pz), static_cast<DAT_PZ_PARAM_MASK>(mask), &param);
+        return to_dict(param);
+    });
+    module.def("dat_pz_free", [](Handle pz) { VIADUCT_DAT_CALL(dat_pz_free, to_dat(pz)); });
+}
+
+/// The address, or for memory of the type DAT_MEM_TYPE_LMR the handle, that describes a region. The name of shared
+/// memory is read by the call only.
+DAT_REGION_DESCRIPTION describe(int type, Handle region, const py::bytes& shared_memory_id,
+                                char (&name)[DAT_LMR_COOKIE_SIZE]) {
+    if (type != DAT_MEM_TYPE_SHARED_VIRTUAL) return {.for_va = to_dat(region)};
+    const std::string_view bytes = shared_memory_id;
+    if (bytes.size() > sizeof name) throw py::value_error("the name of shared memory has at most 40 bytes");
+    std::copy(bytes.begin(), bytes.end(), name);
+    return {.for_shared_memory = {to_dat(region), &name}};
+}
+
+py::tuple create_lmr(Handle ia, int type, Handle region, DAT_VLEN length, Handle pz, int privileges, int va_type,
+                     const py::bytes& shared_memory_id) {
+    char name[DAT_LMR_COOKIE_SIZE] = {};
+    const DAT_REGION_DESCRIPTION description = describe(type, region, shared_memory_id, name);
+    DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
+    DAT_LMR_CONTEXT lmr_context = 0;
+    DAT_RMR_CONTEXT rmr_context = 0;
+    DAT_VLEN registered_length = 0;
+    DAT_VADDR registered_address = 0;
+    VIADUCT_DAT_CALL(dat_lmr_create, to_dat(ia), static_cast<DAT_MEM_TYPE>(type), description, length, to_dat(pz),
+                     static_cast<DAT_MEM_PRIV_FLAGS>(privileges), static_cast<DAT_VA_TYPE>(va_type), &lmr, &lmr_context,
+                     &rmr_context, &registered_length, &registered_address);
+    return py::make_tuple(to_python(lmr), lmr_context, rmr_context, registered_length, registered_address);
+}
+
+void add_lmr(py::module_& module) {
+    module.def("dat_lmr_create", &create_lmr);
+    module.def("dat_lmr_query", [](Handle lmr, int mask) {
+        DAT_LMR_PARAM param{};
+        VIADUCT_DAT_CALL(dat_lmr_query, to_dat(lmr), static_cast<DAT_LMR_PARAM_MASK>(mask), &param);
+        return to_dict(param);
+    });
+    module.def("dat_lmr_free", [](Handle lmr) { VIADUCT_DAT_CALL(dat_lmr_free, to_dat(lmr)); });
+    module.def("dat_lmr_sync_rdma_read", [](Handle ia, const Triplets& pieces) {
+        auto segments = to_triplets<DAT_LMR_TRIPLET>(pieces);
+        VIADUCT_DAT_CALL(dat_lmr_sync_rdma_read, to_dat(ia), segments.data(), segments.size());
+    });
+    module.def("dat_lmr_sync_rdma_write", [](Handle ia, const Triplets& pieces) {
+        auto segments = to_triplets<DAT_LMR_TRIPLET>(pieces);
+        VIADUCT_DAT_CALL(dat_lmr_sync_rdma_write, to_dat(ia), segments.data(), segments.size());
+    });
+}
+
+DAT_RMR_CONTEXT bind(Handle rmr, Handle lmr, const Triplet& piece, int privileges, int va_type, Handle ep,
+                     DAT_UINT64 cookie, int flags) {
+    const auto segment = to_triplet<DAT_LMR_TRIPLET>(piece);
+    DAT_RMR_CONTEXT context = 0;
+    VIADUCT_DAT_CALL(dat_rmr_bind, to_dat(rmr), to_dat(lmr), &segment, static_cast<DAT_MEM_PRIV_FLAGS>(privileges),
+                     static_cast<DAT_VA_TYPE>(va_type), to_dat(ep), cookie_of(cookie),
+                     static_cast<DAT_COMPLETION_FLAGS>(flags), &context);
+    return context;
+}
+
+void add_rmr(py::module_& module) {
+    module.def("dat_rmr_create", [](Handle pz) {
+        DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dat_rmr_create, to_dat(pz), &rmr);
+        return to_python(rmr);
+    });
+    module.def("dat_rmr_create_for_ep", [](Handle pz) {
+        DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dat_rmr_create_for_ep, to_dat(pz), &rmr);
+        return to_python(rmr);
+    });
+    module.def("dat_rmr_bind", &bind);
+    module.def("dat_rmr_query", [](Handle rmr, int mask) {
+        DAT_RMR_PARAM param{};
+        VIADUCT_DAT_CALL(dat_rmr_query, to_dat(rmr), static_cast<DAT_RMR_PARAM_MASK>(mask), &param);
+        return to_dict(param);
+    });
+    module.def("dat_rmr_free", [](Handle rmr) { VIADUCT_DAT_CALL(dat_rmr_free, to_dat(rmr)); });
+}
+
+}  // namespace
+
+void add_memory(py::module_& module) {
+    add_zones(module);
+    add_lmr(module);
+    add_rmr(module);
+}
+
+}  // namespace viaduct::python::dat

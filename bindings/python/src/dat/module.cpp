@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// viaduct._dat: every call of DAT 2.0 and of its extension for InfiniBand, under its name in C.
+#include <cmath>
+
+#include "dat.hpp"
+
+namespace viaduct::python::dat {
+
+DAT_TIMEOUT microseconds(Seconds timeout) {
+    if (!timeout) return DAT_TIMEOUT_INFINITE;
+    if (std::isnan(*timeout)) throw py::value_error("a time-out is no number");
+    return static_cast<DAT_TIMEOUT>(std::clamp(std::ceil(*timeout * 1e6), 0.0, double{DAT_TIMEOUT_INFINITE - 1}));
+}
+
+}  // namespace viaduct::python::dat
+
+PYBIND11_MODULE(_dat, module) {
+    using namespace viaduct::python::dat;
+    add_constants(module);
+    add_ib_constants(module);
+    add_adapters(module);
+    add_memory(module);
+    add_events(module);
+    add_notification(module);
+    add_endpoints(module);
+    add_transfers(module);
+    add_service_points(module);
+    add_extensions(module);
+}

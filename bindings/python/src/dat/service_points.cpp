@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Service points, and the connection requests that come to them.
+#include "structures.hpp"
+
+namespace viaduct::python::dat {
+namespace {
+
+void add_psp(py::module_& module) {
+    module.def("dat_psp_create", [](Handle ia, DAT_CONN_QUAL conn_qual, Handle evd, int flags) {
+        DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dat_psp_create, to_dat(ia), conn_qual, to_dat(evd), static_cast<DAT_PSP_FLAGS>(flags), &psp);
+        return to_python(psp);
+    });
+    module.def("dat_psp_create_any", [](Handle ia, Handle evd, int flags) {
+        DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+        DAT_CONN_QUAL conn_qual = 0;
+        VIADUCT_DAT_CALL(dat_psp_create_any, to_dat(ia), &conn_qual, to_dat(evd), static_cast<DAT_PSP_FLAGS>(flags),
+                         &psp);
+        return py::make_tuple(conn_qual, to_python(psp));
+    });
+    module.def("dat_psp_query", [](Handle psp, int mask) {
+        DAT_PSP_PARAM param{};
+        VIADUCT_DAT_CALL(dat_psp_query, to_dat(psp), static_cast<DAT_PSP_PARAM_MASK>(mask), &param);
+        return to_dict(param);
+    });
+    module.def("dat_psp_free", [](Handle psp) { VIADUCT_DAT_CALL(dat_psp_free, to_dat(psp)); });
+}
+
+void add_rsp(py::module_& module) {
+    module.def("dat_rsp_create", [](Handle ia, DAT_CONN_QUAL conn_qual, Handle ep, Handle evd) {
+        DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dat_rsp_create, to_dat(ia), conn_qual, to_dat(ep), to_dat(evd), &rsp);
+        return to_python(rsp);
+    });
+    module.def("dat_rsp_query", [](Handle rsp, int mask) {
+        DAT_RSP_PARAM param{};
+        VIADUCT_DAT_CALL(dat_rsp_query, to_dat(rsp), static_cast<DAT_RSP_PARAM_MASK>(mask), &param);
+        return to_dict(param);
+    });
+    module.def("dat_rsp_free", [](Handle rsp) { VIADUCT_DAT_CALL(dat_rsp_free, to_dat(rsp)); });
+}
+
+void add_csp(py::module_& module) {
+    module.def("dat_csp_create", [](Handle ia, const py::dict& communicator, const py::tuple& address, Handle evd) {
+        DAT_COMM comm = comm_of(communicator);
+        SocketAddress local(address);
+        DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dat_csp_create, to_dat(ia), &comm, local.get(), to_dat(evd), &csp);
+        return to_python(csp);
+    });
+    module.def("dat_csp_query", [](Handle csp, int mask) {
+        DAT_CSP_PARAM param{};
+        VIADUCT_DAT_CALL(dat_csp_query, to_dat(csp), static_cast<DAT_CSP_PARAM_MASK>(mask), &param);
+        return to_dict(param);
+    });
+    module.def("dat_csp_free", [](Handle csp) { VIADUCT_DAT_CALL(dat_csp_free, to_dat(csp)); });
+}
+
+void add_cr(py::module_& module) {
+    module.def("dat_cr_query", [](Handle cr, int mask) {
+        DAT_CR_PARAM param{};
+        VIADUCT_DAT_CALL(dat_cr_query, to_dat(cr), static_cast<DAT_CR_PARAM_MASK>(mask), &param);
+        return to_dict(param);
+    });
+    module.def("dat_cr_accept", [](Handle cr, Handle ep, std::string_view data) {
+        VIADUCT_DAT_CALL(dat_cr_accept, to_dat(cr), to_dat(ep), size_of(data), data_of(data));
+    });
+    module.def("dat_cr_reject", [](Handle cr, std::string_view data) {
+        VIADUCT_DAT_CALL(dat_cr_reject, to_dat(cr), size_of(data), data_of(data));
+    });
+    module.def("dat_cr_handoff",
+               [](Handle cr, DAT_CONN_QUAL handoff) { VIADUCT_DAT_CALL(dat_cr_handoff, to_dat(cr), handoff); });
+}
+
+}  // namespace
+
+void add_service_points(py::module_& module) {
+    add_psp(module);
+    add_rsp(module);
+    add_csp(module);
+    add_cr(module);
+}
+
+}  // namespace viaduct::python::dat

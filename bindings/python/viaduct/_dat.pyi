@@ -1,0 +1,900 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Every call of DAT 2.0 under its name in C. Handles, addresses and contexts are ints; structures are dictionaries whose
+# keys are the names of the fields; what C returns through pointers is returned. Calls raise viaduct.dat.Error.
+import typing
+
+_Fields = dict[str, typing.Any]
+_Triplet = tuple[int, int, int]  # address, length, context
+_Triplets = typing.Sequence[_Triplet]
+_Address = tuple[str, int]  # host, port
+_Event = tuple[int, int, tuple[typing.Any, ...], tuple[int, int, int] | None]  # number, EVD, data, of the extension
+
+# ---- Adapters and the registry ----
+
+def dat_registry_list_providers(max_to_return: int, /) -> list[_Fields]: ...
+def dat_registry_add_provider(provider: int, info: _Fields, /) -> None: ...
+def dat_registry_remove_provider(provider: int, info: _Fields, /) -> None: ...
+def dat_registry_providers_related(name: str, other_name: str, /) -> int: ...
+def dat_ia_openv(name: str, async_evd_min_qlen: int, async_evd: int, major: int, minor: int, thread_safety: bool,
+                 /) -> tuple[int, int]: ...  # EVD, IA
+def dat_ia_query(ia: int, ia_mask: int, provider_mask: int, /) -> tuple[int, _Fields, _Fields]: ...
+def dat_ia_close(ia: int, flags: int, /) -> None: ...
+def dats_get_ia_handle(ia: int, /) -> int: ...
+
+# ---- Any object ----
+
+def dat_get_handle_type(handle: int, /) -> int: ...
+def dat_set_consumer_context(handle: int, context: int, /) -> None: ...
+def dat_get_consumer_context(handle: int, /) -> int: ...
+def dat_strerror(result: int, /) -> tuple[str, str]: ...
+
+# ---- Memory ----
+
+def dat_pz_create(ia: int, /) -> int: ...
+def dat_pz_query(pz: int, mask: int, /) -> _Fields: ...
+def dat_pz_free(pz: int, /) -> None: ...
+def dat_lmr_create(ia: int, mem_type: int, region: int, length: int, pz: int, privileges: int, va_type: int,
+                   shared_memory_id: bytes, /) -> tuple[int, int, int, int, int]: ...  # LMR, contexts, size, address
+def dat_lmr_query(lmr: int, mask: int, /) -> _Fields: ...
+def dat_lmr_free(lmr: int, /) -> None: ...
+def dat_lmr_sync_rdma_read(ia: int, segments: _Triplets, /) -> None: ...
+def dat_lmr_sync_rdma_write(ia: int, segments: _Triplets, /) -> None: ...
+def dat_rmr_create(pz: int, /) -> int: ...
+def dat_rmr_create_for_ep(pz: int, /) -> int: ...
+def dat_rmr_bind(rmr: int, lmr: int, triplet: _Triplet, privileges: int, va_type: int, ep: int, cookie: int, flags: int,
+                 /) -> int: ...
+def dat_rmr_query(rmr: int, mask: int, /) -> _Fields: ...
+def dat_rmr_free(rmr: int, /) -> None: ...
+
+# ---- Events ----
+
+def dat_evd_create(ia: int, min_qlen: int, cno: int, flags: int, /) -> int: ...
+def dat_evd_query(evd: int, mask: int, /) -> _Fields: ...
+def dat_evd_resize(evd: int, min_qlen: int, /) -> None: ...
+def dat_evd_modify_cno(evd: int, cno: int, /) -> None: ...
+def dat_evd_enable(evd: int, /) -> None: ...
+def dat_evd_disable(evd: int, /) -> None: ...
+def dat_evd_set_unwaitable(evd: int, /) -> None: ...
+def dat_evd_clear_unwaitable(evd: int, /) -> None: ...
+def dat_evd_wait(evd: int, timeout: float | None, threshold: int, /) -> tuple[_Event, int]: ...
+def dat_evd_dequeue(evd: int, /) -> _Event | None: ...
+def dat_evd_post_se(evd: int, event_number: int, pointer: int, /) -> None: ...
+def dat_evd_free(evd: int, /) -> None: ...
+def dat_cno_create(ia: int, agent: typing.Callable[[int], object] | None, /) -> int: ...
+def dat_cno_fd_create(ia: int, /) -> tuple[int, int]: ...  # descriptor, CNO
+def dat_cno_modify_agent(cno: int, agent: typing.Callable[[int], object] | None, /) -> None: ...
+def dat_cno_query(cno: int, mask: int, /) -> _Fields: ...
+def dat_cno_wait(cno: int, timeout: float | None, /) -> int: ...
+def dat_cno_trigger(cno: int, /) -> int | None: ...
+def dat_cno_free(cno: int, /) -> None: ...
+
+# ---- Endpoints ----
+
+def dat_ep_create(ia: int, pz: int, recv_evd: int, request_evd: int, connect_evd: int, attributes: _Fields | None,
+                  /) -> int: ...
+def dat_ep_create_with_srq(ia: int, pz: int, recv_evd: int, request_evd: int, connect_evd: int, srq: int,
+                           attributes: _Fields | None, /) -> int: ...
+def dat_ep_query(ep: int, mask: int, /) -> _Fields: ...
+def dat_ep_modify(ep: int, mask: int, param: _Fields, /) -> None: ...
+def dat_ep_get_status(ep: int, /) -> tuple[int, bool, bool]: ...
+def dat_ep_recv_query(ep: int, /) -> tuple[int, int]: ...
+def dat_ep_set_watermark(ep: int, soft: int, hard: int, /) -> None: ...
+def dat_ep_connect(ep: int, address: _Address, conn_qual: int, timeout: float | None, private_data: bytes, qos: int,
+                   flags: int, /) -> None: ...
+def dat_ep_dup_connect(ep: int, connected_ep: int, timeout: float | None, private_data: bytes, qos: int,
+                       /) -> None: ...
+def dat_ep_common_connect(ep: int, address: _Address, timeout: float | None, private_data: bytes, /) -> None: ...
+def dat_ep_disconnect(ep: int, flags: int, /) -> None: ...
+def dat_ep_reset(ep: int, /) -> None: ...
+def dat_ep_free(ep: int, /) -> None: ...
+def dat_srq_create(ia: int, pz: int, attributes: _Fields, /) -> int: ...
+def dat_srq_query(srq: int, mask: int, /) -> _Fields: ...
+def dat_srq_resize(srq: int, max_recv_dtos: int, /) -> None: ...
+def dat_srq_set_lw(srq: int, low_watermark: int, /) -> None: ...
+def dat_srq_free(srq: int, /) -> None: ...
+
+# ---- Transfers ----
+
+def dat_ep_post_recv(ep: int, iov: _Triplets, cookie: int, flags: int, /) -> None: ...
+def dat_ep_post_send(ep: int, iov: _Triplets, cookie: int, flags: int, /) -> None: ...
+def dat_ep_post_send_with_invalidate(ep: int, iov: _Triplets, cookie: int, flags: int, invalidate: bool,
+                                     rmr_context: int, /) -> None: ...
+def dat_ep_post_rdma_write(ep: int, iov: _Triplets, cookie: int, remote: _Triplet, flags: int, /) -> None: ...
+def dat_ep_post_rdma_read(ep: int, iov: _Triplets, cookie: int, remote: _Triplet, flags: int, /) -> None: ...
+def dat_ep_post_rdma_read_to_rmr(ep: int, local: _Triplet, cookie: int, remote: _Triplet, flags: int, /) -> None: ...
+def dat_srq_post_recv(srq: int, iov: _Triplets, cookie: int, /) -> None: ...
+
+# ---- Service points and requests ----
+
+def dat_psp_create(ia: int, conn_qual: int, evd: int, flags: int, /) -> int: ...
+def dat_psp_create_any(ia: int, evd: int, flags: int, /) -> tuple[int, int]: ...  # qualifier, PSP
+def dat_psp_query(psp: int, mask: int, /) -> _Fields: ...
+def dat_psp_free(psp: int, /) -> None: ...
+def dat_rsp_create(ia: int, conn_qual: int, ep: int, evd: int, /) -> int: ...
+def dat_rsp_query(rsp: int, mask: int, /) -> _Fields: ...
+def dat_rsp_free(rsp: int, /) -> None: ...
+def dat_csp_create(ia: int, comm: _Fields, address: _Address, evd: int, /) -> int: ...
+def dat_csp_query(csp: int, mask: int, /) -> _Fields: ...
+def dat_csp_free(csp: int, /) -> None: ...
+def dat_cr_query(cr: int, mask: int, /) -> _Fields: ...
+def dat_cr_accept(cr: int, ep: int, private_data: bytes, /) -> None: ...
+def dat_cr_reject(cr: int, private_data: bytes, /) -> None: ...
+def dat_cr_handoff(cr: int, handoff: int, /) -> None: ...
+
+# ---- Extensions ----
+
+def dat_extension_op(handle: int, operation: int, arguments: typing.Sequence[int], /) -> None: ...
+def dat_ib_post_fetch_and_add(ep: int, add: int, local: _Triplet, cookie: int, remote: _Triplet, flags: int,
+                              /) -> None: ...
+def dat_ib_post_cmp_and_swap(ep: int, compare: int, swap: int, local: _Triplet, cookie: int, remote: _Triplet,
+                             flags: int, /) -> None: ...
+def dat_ib_post_rdma_write_immed(ep: int, iov: _Triplets, cookie: int, remote: _Triplet, immediate: int, flags: int,
+                                 /) -> None: ...
+def dat_ib_open_query(name: str, ia_mask: int, provider_mask: int, /) -> tuple[int, _Fields, _Fields]: ...
+def dat_ib_close_query(ia: int, /) -> None: ...
+def dat_ib_query_counters(handle: int, counter: int, reset: bool, /) -> list[int]: ...
+def dat_ib_print_counters(handle: int, counter: int, reset: bool, /) -> None: ...
+def dat_ib_start_counter(handle: int, type: int, /) -> None: ...
+def dat_ib_stop_counter(handle: int, type: int, /) -> None: ...
+
+# ---- Constants ----
+
+DAT_CLASS_SUCCESS: int
+DAT_CLASS_WARNING: int
+DAT_CLASS_ERROR: int
+DAT_TYPE_MASK: int
+DAT_SUBTYPE_MASK: int
+DAT_SUCCESS: int
+DAT_ABORT: int
+DAT_CONN_QUAL_IN_USE: int
+DAT_INSUFFICIENT_RESOURCES: int
+DAT_INTERNAL_ERROR: int
+DAT_INVALID_HANDLE: int
+DAT_INVALID_PARAMETER: int
+DAT_INVALID_STATE: int
+DAT_LENGTH_ERROR: int
+DAT_MODEL_NOT_SUPPORTED: int
+DAT_PROVIDER_NOT_FOUND: int
+DAT_PRIVILEGES_VIOLATION: int
+DAT_PROTECTION_VIOLATION: int
+DAT_QUEUE_EMPTY: int
+DAT_QUEUE_FULL: int
+DAT_TIMEOUT_EXPIRED: int
+DAT_PROVIDER_ALREADY_REGISTERED: int
+DAT_PROVIDER_IN_USE: int
+DAT_INVALID_ADDRESS: int
+DAT_INTERRUPTED_CALL: int
+DAT_CONN_QUAL_UNAVAILABLE: int
+DAT_RESERVED_LMR: int
+DAT_PORT_IN_USE: int
+DAT_COMM_NOT_SUPPORTED: int
+DAT_EXTENSION_BASE: int
+DAT_NOT_IMPLEMENTED: int
+DAT_NAME_NOT_FOUND: int
+DAT_NO_SUBTYPE: int
+DAT_SUB_INTERRUPTED: int
+DAT_RESOURCE_MEMORY: int
+DAT_RESOURCE_DEVICE: int
+DAT_RESOURCE_TEP: int
+DAT_RESOURCE_TEVD: int
+DAT_RESOURCE_PROTECTION_DOMAIN: int
+DAT_RESOURCE_MEMORY_REGION: int
+DAT_RESOURCE_ERROR_HANDLER: int
+DAT_RESOURCE_CREDITS: int
+DAT_RESOURCE_SRQ: int
+DAT_INVALID_HANDLE_IA: int
+DAT_INVALID_HANDLE_EP: int
+DAT_INVALID_HANDLE_LMR: int
+DAT_INVALID_HANDLE_RMR: int
+DAT_INVALID_HANDLE_PZ: int
+DAT_INVALID_HANDLE_PSP: int
+DAT_INVALID_HANDLE_RSP: int
+DAT_INVALID_HANDLE_CR: int
+DAT_INVALID_HANDLE_CNO: int
+DAT_INVALID_HANDLE_EVD_CR: int
+DAT_INVALID_HANDLE_EVD_REQUEST: int
+DAT_INVALID_HANDLE_EVD_RECV: int
+DAT_INVALID_HANDLE_EVD_CONN: int
+DAT_INVALID_HANDLE_EVD_ASYNC: int
+DAT_INVALID_HANDLE_SRQ: int
+DAT_INVALID_HANDLE_CSP: int
+DAT_INVALID_HANDLE1: int
+DAT_INVALID_HANDLE2: int
+DAT_INVALID_HANDLE3: int
+DAT_INVALID_HANDLE4: int
+DAT_INVALID_HANDLE5: int
+DAT_INVALID_HANDLE6: int
+DAT_INVALID_HANDLE7: int
+DAT_INVALID_HANDLE8: int
+DAT_INVALID_HANDLE9: int
+DAT_INVALID_HANDLE10: int
+DAT_INVALID_ARG1: int
+DAT_INVALID_ARG2: int
+DAT_INVALID_ARG3: int
+DAT_INVALID_ARG4: int
+DAT_INVALID_ARG5: int
+DAT_INVALID_ARG6: int
+DAT_INVALID_ARG7: int
+DAT_INVALID_ARG8: int
+DAT_INVALID_ARG9: int
+DAT_INVALID_ARG10: int
+DAT_INVALID_STATE_EP_UNCONNECTED: int
+DAT_INVALID_STATE_EP_ACTCONNPENDING: int
+DAT_INVALID_STATE_EP_PASSCONNPENDING: int
+DAT_INVALID_STATE_EP_TENTCONNPENDING: int
+DAT_INVALID_STATE_EP_CONNECTED: int
+DAT_INVALID_STATE_EP_DISCONNECTED: int
+DAT_INVALID_STATE_EP_RESERVED: int
+DAT_INVALID_STATE_EP_COMPLPENDING: int
+DAT_INVALID_STATE_EP_DISCPENDING: int
+DAT_INVALID_STATE_EP_PROVIDERCONTROL: int
+DAT_INVALID_STATE_EP_NOTREADY: int
+DAT_INVALID_STATE_EP_RECV_WATERMARK: int
+DAT_INVALID_STATE_EP_PZ: int
+DAT_INVALID_STATE_EP_EVD_REQUEST: int
+DAT_INVALID_STATE_EP_EVD_RECV: int
+DAT_INVALID_STATE_EP_EVD_CONNECT: int
+DAT_INVALID_STATE_EP_UNCONFIGURED: int
+DAT_INVALID_STATE_EP_UNCONFRESERVED: int
+DAT_INVALID_STATE_EP_UNCONFPASSIVE: int
+DAT_INVALID_STATE_EP_UNCONFTENTATIVE: int
+DAT_INVALID_STATE_CNO_IN_USE: int
+DAT_INVALID_STATE_CNO_DEAD: int
+DAT_INVALID_STATE_EVD_OPEN: int
+DAT_INVALID_STATE_EVD_ENABLED: int
+DAT_INVALID_STATE_EVD_DISABLED: int
+DAT_INVALID_STATE_EVD_WAITABLE: int
+DAT_INVALID_STATE_EVD_UNWAITABLE: int
+DAT_INVALID_STATE_EVD_IN_USE: int
+DAT_INVALID_STATE_EVD_CONFIG_NOTIFY: int
+DAT_INVALID_STATE_EVD_CONFIG_SOLICITED: int
+DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD: int
+DAT_INVALID_STATE_EVD_WAITER: int
+DAT_INVALID_STATE_EVD_ASYNC: int
+DAT_INVALID_STATE_IA_IN_USE: int
+DAT_INVALID_STATE_LMR_IN_USE: int
+DAT_INVALID_STATE_LMR_FREE: int
+DAT_INVALID_STATE_PZ_IN_USE: int
+DAT_INVALID_STATE_PZ_FREE: int
+DAT_INVALID_STATE_SRQ_OPERATIONAL: int
+DAT_INVALID_STATE_SRQ_ERROR: int
+DAT_INVALID_STATE_SRQ_IN_USE: int
+DAT_INVALID_STATE_SRQ_SHUTDOWN: int
+DAT_PRIVILEGES_READ: int
+DAT_PRIVILEGES_WRITE: int
+DAT_PRIVILEGES_RDMA_READ: int
+DAT_PRIVILEGES_RDMA_WRITE: int
+DAT_PROTECTION_READ: int
+DAT_PROTECTION_WRITE: int
+DAT_PROTECTION_RDMA_READ: int
+DAT_PROTECTION_RDMA_WRITE: int
+DAT_INVALID_ADDRESS_UNSUPPORTED: int
+DAT_INVALID_ADDRESS_UNREACHABLE: int
+DAT_INVALID_ADDRESS_MALFORMED: int
+DAT_NAME_NOT_REGISTERED: int
+DAT_MAJOR_NOT_FOUND: int
+DAT_MINOR_NOT_FOUND: int
+DAT_THREAD_SAFETY_NOT_FOUND: int
+DAT_FALSE: int
+DAT_TRUE: int
+DAT_NAME_MAX_LENGTH: int
+DAT_TIMEOUT_INFINITE: int
+DAT_HANDLE_TYPE_CR: int
+DAT_HANDLE_TYPE_EP: int
+DAT_HANDLE_TYPE_EVD: int
+DAT_HANDLE_TYPE_IA: int
+DAT_HANDLE_TYPE_LMR: int
+DAT_HANDLE_TYPE_PSP: int
+DAT_HANDLE_TYPE_PZ: int
+DAT_HANDLE_TYPE_RMR: int
+DAT_HANDLE_TYPE_RSP: int
+DAT_HANDLE_TYPE_CNO: int
+DAT_HANDLE_TYPE_SRQ: int
+DAT_HANDLE_TYPE_CSP: int
+DAT_HANDLE_TYPE_EXTENSION_BASE: int
+DAT_HA_LB_NONE: int
+DAT_HA_LB_INTERCOMM: int
+DAT_HA_LB_INTRACOMM: int
+DAT_EXTENSION_NONE: int
+DAT_EXTENSION_IB: int
+DAT_EXTENSION_IW: int
+DAT_IB_EXTENSION: int
+DAT_IW_EXTENSION: int
+DAT_IOV_CONSUMER: int
+DAT_IOV_PROVIDER_NOMOD: int
+DAT_IOV_PROVIDER_MOD: int
+DAT_PSP_CREATES_EP_NEVER: int
+DAT_PSP_CREATES_EP_IFASKED: int
+DAT_PSP_CREATES_EP_ALWAYS: int
+DAT_IA_FIELD_IA_ADAPTER_NAME: int
+DAT_IA_FIELD_IA_VENDOR_NAME: int
+DAT_IA_FIELD_IA_HARDWARE_MAJOR_VERSION: int
+DAT_IA_FIELD_IA_HARDWARE_MINOR_VERSION: int
+DAT_IA_FIELD_IA_FIRMWARE_MAJOR_VERSION: int
+DAT_IA_FIELD_IA_FIRMWARE_MINOR_VERSION: int
+DAT_IA_FIELD_IA_ADDRESS_PTR: int
+DAT_IA_FIELD_IA_MAX_EPS: int
+DAT_IA_FIELD_IA_MAX_DTO_PER_EP: int
+DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_IN: int
+DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_OUT: int
+DAT_IA_FIELD_IA_MAX_EVDS: int
+DAT_IA_FIELD_IA_MAX_EVD_QLEN: int
+DAT_IA_FIELD_IA_MAX_IOV_SEGMENTS_PER_DTO: int
+DAT_IA_FIELD_IA_MAX_LMRS: int
+DAT_IA_FIELD_IA_MAX_LMR_BLOCK_SIZE: int
+DAT_IA_FIELD_IA_MAX_LMR_VIRTUAL_ADDRESS: int
+DAT_IA_FIELD_IA_MAX_PZS: int
+DAT_IA_FIELD_IA_MAX_MESSAGE_SIZE: int
+DAT_IA_FIELD_IA_MAX_RDMA_SIZE: int
+DAT_IA_FIELD_IA_MAX_RMRS: int
+DAT_IA_FIELD_IA_MAX_RMR_TARGET_ADDRESS: int
+DAT_IA_FIELD_IA_MAX_SRQS: int
+DAT_IA_FIELD_IA_MAX_EP_PER_SRQ: int
+DAT_IA_FIELD_IA_MAX_RECV_PER_SRQ: int
+DAT_IA_FIELD_IA_MAX_IOV_SEGMENTS_PER_RDMA_READ: int
+DAT_IA_FIELD_IA_MAX_IOV_SEGMENTS_PER_RDMA_WRITE: int
+DAT_IA_FIELD_IA_MAX_RDMA_READ_IN: int
+DAT_IA_FIELD_IA_MAX_RDMA_READ_OUT: int
+DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_IN_GUARANTEED: int
+DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_OUT_GUARANTEED: int
+DAT_IA_FIELD_IA_ZB_SUPPORTED: int
+DAT_IA_FIELD_IA_EXTENSIONS_SUPPORTED: int
+DAT_IA_FIELD_IA_EXTENSION: int
+DAT_IA_FIELD_IA_EXTENSION_VERSION: int
+DAT_IA_FIELD_IA_NUM_TRANSPORT_ATTR: int
+DAT_IA_FIELD_IA_TRANSPORT_ATTR: int
+DAT_IA_FIELD_IA_NUM_VENDOR_ATTR: int
+DAT_IA_FIELD_IA_VENDOR_ATTR: int
+DAT_IA_FIELD_NONE: int
+DAT_IA_FIELD_ALL: int
+DAT_IA_FIELD_IA_MAX_MTU_SIZE: int
+DAT_IA_FIELD_IA_MAX_DTO_PER_OP: int
+DAT_IA_ALL: int
+DAT_CLOSE_ABRUPT_FLAG: int
+DAT_CLOSE_GRACEFUL_FLAG: int
+DAT_CLOSE_DEFAULT: int
+DAT_OPEN_EXTENSION_BASE: int
+DAT_CLOSE_EXTENSION_BASE: int
+DAT_PZ_FIELD_IA_HANDLE: int
+DAT_PZ_FIELD_ALL: int
+DAT_MEM_PRIV_NONE_FLAG: int
+DAT_MEM_PRIV_LOCAL_READ_FLAG: int
+DAT_MEM_PRIV_REMOTE_READ_FLAG: int
+DAT_MEM_PRIV_LOCAL_WRITE_FLAG: int
+DAT_MEM_PRIV_REMOTE_WRITE_FLAG: int
+DAT_MEM_PRIV_ALL_FLAG: int
+DAT_MEM_PRIV_EXTENSION_BASE: int
+DAT_MEM_PRIV_READ_FLAG: int
+DAT_MEM_PRIV_WRITE_FLAG: int
+DAT_VA_TYPE_VA: int
+DAT_VA_TYPE_ZB: int
+DAT_RMR_SCOPE_EP: int
+DAT_RMR_SCOPE_PZ: int
+DAT_RMR_SCOPE_ANY: int
+DAT_RMR_FIELD_IA_HANDLE: int
+DAT_RMR_FIELD_PZ_HANDLE: int
+DAT_RMR_FIELD_LMR_TRIPLET: int
+DAT_RMR_FIELD_MEM_PRIV: int
+DAT_RMR_FIELD_RMR_CONTEXT: int
+DAT_RMR_FIELD_RMR_SCOPE: int
+DAT_RMR_FIELD_VA_TYPE: int
+DAT_RMR_FIELD_ALL: int
+DAT_COMPLETION_DEFAULT_FLAG: int
+DAT_COMPLETION_SUPPRESS_FLAG: int
+DAT_COMPLETION_SOLICITED_WAIT_FLAG: int
+DAT_COMPLETION_UNSIGNALLED_FLAG: int
+DAT_COMPLETION_BARRIER_FENCE_FLAG: int
+DAT_COMPLETION_EVD_THRESHOLD_FLAG: int
+DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG: int
+DAT_DTO_SEND: int
+DAT_DTO_RDMA_WRITE: int
+DAT_DTO_RDMA_READ: int
+DAT_DTO_RECEIVE: int
+DAT_DTO_RECEIVE_WITH_INVALIDATE: int
+DAT_DTO_BIND_MW: int
+DAT_DTO_LMR_FMR: int
+DAT_DTO_LMR_INVALIDATE: int
+DAT_DTO_EXTENSION_BASE: int
+DAT_DTO_SUCCESS: int
+DAT_DTO_ERR_FLUSHED: int
+DAT_DTO_ERR_LOCAL_LENGTH: int
+DAT_DTO_ERR_LOCAL_EP: int
+DAT_DTO_ERR_LOCAL_PROTECTION: int
+DAT_DTO_ERR_BAD_RESPONSE: int
+DAT_DTO_ERR_REMOTE_ACCESS: int
+DAT_DTO_ERR_REMOTE_RESPONDER: int
+DAT_DTO_ERR_TRANSPORT: int
+DAT_DTO_ERR_RECEIVER_NOT_READY: int
+DAT_DTO_ERR_PARTIAL_PACKET: int
+DAT_RMR_OPERATION_FAILED: int
+DAT_DTO_ERR_LOCAL_MM_ERROR: int
+DAT_DTO_LENGTH_ERROR: int
+DAT_DTO_FAILURE: int
+DAT_RMR_BIND_SUCCESS: int
+DAT_RMR_BIND_FAILURE: int
+DAT_QOS_BEST_EFFORT: int
+DAT_QOS_HIGH_THROUGHPUT: int
+DAT_QOS_LOW_LATENCY: int
+DAT_QOS_ECONOMY: int
+DAT_QOS_PREMIUM: int
+DAT_CONNECT_DEFAULT_FLAG: int
+DAT_CONNECT_MULTIPATH_FLAG: int
+DAT_CONNECT_MULTIPATH_REQUIRED_FLAG: int
+DAT_CONNECT_MULTIPATH_REQUESTED_FLAG: int
+DAT_SERVICE_TYPE_RC: int
+DAT_SERVICE_TYPE_EXTENSION_BASE: int
+DAT_EP_STATE_UNCONNECTED: int
+DAT_EP_STATE_UNCONFIGURED_UNCONNECTED: int
+DAT_EP_STATE_RESERVED: int
+DAT_EP_STATE_UNCONFIGURED_RESERVED: int
+DAT_EP_STATE_PASSIVE_CONNECTION_PENDING: int
+DAT_EP_STATE_UNCONFIGURED_PASSIVE: int
+DAT_EP_STATE_ACTIVE_CONNECTION_PENDING: int
+DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING: int
+DAT_EP_STATE_UNCONFIGURED_TENTATIVE: int
+DAT_EP_STATE_CONNECTED: int
+DAT_EP_STATE_DISCONNECT_PENDING: int
+DAT_EP_STATE_DISCONNECTED: int
+DAT_EP_STATE_COMPLETION_PENDING: int
+DAT_EP_STATE_CONNECTED_SINGLE_PATH: int
+DAT_EP_STATE_CONNECTED_MULTI_PATH: int
+DAT_EP_STATE_ERROR: int
+DAT_EP_FIELD_IA_HANDLE: int
+DAT_EP_FIELD_EP_STATE: int
+DAT_EP_FIELD_COMM: int
+DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR: int
+DAT_EP_FIELD_LOCAL_PORT_QUAL: int
+DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR: int
+DAT_EP_FIELD_REMOTE_PORT_QUAL: int
+DAT_EP_FIELD_PZ_HANDLE: int
+DAT_EP_FIELD_RECV_EVD_HANDLE: int
+DAT_EP_FIELD_REQUEST_EVD_HANDLE: int
+DAT_EP_FIELD_CONNECT_EVD_HANDLE: int
+DAT_EP_FIELD_SRQ_HANDLE: int
+DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE: int
+DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE: int
+DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE: int
+DAT_EP_FIELD_EP_ATTR_QOS: int
+DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS: int
+DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS: int
+DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS: int
+DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS: int
+DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV: int
+DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV: int
+DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN: int
+DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT: int
+DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW: int
+DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV: int
+DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV: int
+DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR: int
+DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR: int
+DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR: int
+DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR: int
+DAT_EP_FIELD_EP_ATTR_ALL: int
+DAT_EP_FIELD_ALL: int
+DAT_WATERMARK_INFINITE: int
+DAT_HW_DEFAULT: int
+DAT_SRQ_LW_DEFAULT: int
+DAT_SRQ_STATE_ERROR: int
+DAT_SRQ_STATE_OPERATIONAL: int
+DAT_SRQ_STATE_SHUTDOWN: int
+DAT_VALUE_UNKNOWN: int
+DAT_SRQ_FIELD_IA_HANDLE: int
+DAT_SRQ_FIELD_SRQ_STATE: int
+DAT_SRQ_FIELD_PZ_HANDLE: int
+DAT_SRQ_FIELD_MAX_RECV_DTO: int
+DAT_SRQ_FIELD_MAX_RECV_IOV: int
+DAT_SRQ_FIELD_LOW_WATERMARK: int
+DAT_SRQ_FIELD_AVAILABLE_DTO_COUNT: int
+DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT: int
+DAT_SRQ_FIELD_ALL: int
+DAT_PSP_CONSUMER_FLAG: int
+DAT_PSP_PROVIDER_FLAG: int
+DAT_PSP_FIELD_IA_HANDLE: int
+DAT_PSP_FIELD_CONN_QUAL: int
+DAT_PSP_FIELD_EVD_HANDLE: int
+DAT_PSP_FIELD_PSP_FLAGS: int
+DAT_PSP_FIELD_ALL: int
+DAT_RSP_FIELD_IA_HANDLE: int
+DAT_RSP_FIELD_CONN_QUAL: int
+DAT_RSP_FIELD_EVD_HANDLE: int
+DAT_RSP_FIELD_EP_HANDLE: int
+DAT_RSP_FIELD_ALL: int
+DAT_CSP_FIELD_IA_HANDLE: int
+DAT_CSP_FIELD_COMM: int
+DAT_CSP_FIELD_IA_ADDRESS: int
+DAT_CSP_FIELD_EVD_HANDLE: int
+DAT_CSP_FIELD_ALL: int
+DAT_CR_FIELD_REMOTE_IA_ADDRESS_PTR: int
+DAT_CR_FIELD_REMOTE_PORT_QUAL: int
+DAT_CR_FIELD_PRIVATE_DATA_SIZE: int
+DAT_CR_FIELD_PRIVATE_DATA: int
+DAT_CR_FIELD_LOCAL_EP_HANDLE: int
+DAT_CR_FIELD_ALL: int
+DAT_EVD_SOFTWARE_FLAG: int
+DAT_EVD_CR_FLAG: int
+DAT_EVD_DTO_FLAG: int
+DAT_EVD_CONNECTION_FLAG: int
+DAT_EVD_RMR_BIND_FLAG: int
+DAT_EVD_ASYNC_FLAG: int
+DAT_EVD_DEFAULT_FLAG: int
+DAT_EVD_EXTENSION_BASE: int
+DAT_EVD_STATE_ENABLED: int
+DAT_EVD_STATE_DISABLED: int
+DAT_EVD_STATE_WAITABLE: int
+DAT_EVD_STATE_UNWAITABLE: int
+DAT_EVD_STATE_CONFIG_NOTIFY: int
+DAT_EVD_STATE_CONFIG_SOLICITED: int
+DAT_EVD_STATE_CONFIG_THRESHOLD: int
+DAT_EVD_FIELD_IA_HANDLE: int
+DAT_EVD_FIELD_EVD_QLEN: int
+DAT_EVD_FIELD_EVD_STATE: int
+DAT_EVD_FIELD_CNO: int
+DAT_EVD_FIELD_EVD_FLAGS: int
+DAT_EVD_FIELD_ALL: int
+DAT_DTO_COMPLETION_EVENT: int
+DAT_RMR_BIND_COMPLETION_EVENT: int
+DAT_CONNECTION_REQUEST_EVENT: int
+DAT_CONNECTION_EVENT_ESTABLISHED: int
+DAT_CONNECTION_EVENT_PEER_REJECTED: int
+DAT_CONNECTION_EVENT_NON_PEER_REJECTED: int
+DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR: int
+DAT_CONNECTION_EVENT_DISCONNECTED: int
+DAT_CONNECTION_EVENT_BROKEN: int
+DAT_CONNECTION_EVENT_TIMED_OUT: int
+DAT_CONNECTION_EVENT_UNREACHABLE: int
+DAT_ASYNC_ERROR_EVD_OVERFLOW: int
+DAT_ASYNC_ERROR_IA_CATASTROPHIC: int
+DAT_ASYNC_ERROR_EP_BROKEN: int
+DAT_ASYNC_ERROR_TIMED_OUT: int
+DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR: int
+DAT_HA_DOWN_TO_1: int
+DAT_HA_UP_TO_MULTI_PATH: int
+DAT_SOFTWARE_EVENT: int
+DAT_EXTENSION_EVENT: int
+DAT_IB_EXTENSION_RANGE_BASE: int
+DAT_IW_EXTENSION_RANGE_BASE: int
+DAT_IA_CATASTROPHIC_ERROR: int
+DAT_IA_OTHER_ERROR: int
+DAT_EP_TRANSFER_TO_ERROR: int
+DAT_EP_OTHER_ERROR: int
+DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT: int
+DAT_EVD_OVERFLOW_ERROR: int
+DAT_EVD_OTHER_ERROR: int
+DAT_SRQ_TRANSFER_TO_ERROR: int
+DAT_SRQ_OTHER_ERROR: int
+DAT_SRQ_LOW_WATERMARK_EVENT: int
+DAT_LMR_OTHER_ERROR: int
+DAT_RMR_OTHER_ERROR: int
+DAT_PZ_OTHER_ERROR: int
+DAT_MEM_TYPE_VIRTUAL: int
+DAT_MEM_TYPE_LMR: int
+DAT_MEM_TYPE_SHARED_VIRTUAL: int
+DAT_PZ_UNIQUE: int
+DAT_PZ_SHAREABLE: int
+DAT_PROVIDER_FIELD_PROVIDER_NAME: int
+DAT_PROVIDER_FIELD_PROVIDER_VERSION_MAJOR: int
+DAT_PROVIDER_FIELD_PROVIDER_VERSION_MINOR: int
+DAT_PROVIDER_FIELD_DAPL_VERSION_MAJOR: int
+DAT_PROVIDER_FIELD_DAPL_VERSION_MINOR: int
+DAT_PROVIDER_FIELD_LMR_MEM_TYPE_SUPPORTED: int
+DAT_PROVIDER_FIELD_IOV_OWNERSHIP: int
+DAT_PROVIDER_FIELD_DAT_QOS_SUPPORTED: int
+DAT_PROVIDER_FIELD_COMPLETION_FLAGS_SUPPORTED: int
+DAT_PROVIDER_FIELD_IS_THREAD_SAFE: int
+DAT_PROVIDER_FIELD_MAX_PRIVATE_DATA_SIZE: int
+DAT_PROVIDER_FIELD_SUPPORTS_MULTIPATH: int
+DAT_PROVIDER_FIELD_EP_CREATOR: int
+DAT_PROVIDER_FIELD_PZ_SUPPORT: int
+DAT_PROVIDER_FIELD_OPTIMAL_BUFFER_ALIGNMENT: int
+DAT_PROVIDER_FIELD_EVD_STREAM_MERGING_SUPPORTED: int
+DAT_PROVIDER_FIELD_SRQ_SUPPORTED: int
+DAT_PROVIDER_FIELD_SRQ_WATERMARKS_SUPPORTED: int
+DAT_PROVIDER_FIELD_SRQ_EP_PZ_DIFFERENCE_SUPPORTED: int
+DAT_PROVIDER_FIELD_SRQ_INFO_SUPPORTED: int
+DAT_PROVIDER_FIELD_EP_RECV_INFO_SUPPORTED: int
+DAT_PROVIDER_FIELD_LMR_SYNC_REQ: int
+DAT_PROVIDER_FIELD_DTO_ASYNC_RETURN_GUARANTEED: int
+DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ: int
+DAT_PROVIDER_FIELD_RDMA_READ_LMR_RMR_CONTEXT_EXPOSURE: int
+DAT_PROVIDER_FIELD_RMR_SCOPE_SUPPORTED: int
+DAT_PROVIDER_FIELD_IS_SIGNAL_SAFE: int
+DAT_PROVIDER_FIELD_HA_SUPPORTED: int
+DAT_PROVIDER_FIELD_HA_LB: int
+DAT_PROVIDER_FIELD_NUM_PROVIDER_SPECIFIC_ATTR: int
+DAT_PROVIDER_FIELD_PROVIDER_SPECIFIC_ATTR: int
+DAT_PROVIDER_FIELD_NONE: int
+DAT_PROVIDER_FIELD_ALL: int
+DAT_LMR_COOKIE_SIZE: int
+DAT_LMR_FIELD_IA_HANDLE: int
+DAT_LMR_FIELD_MEM_TYPE: int
+DAT_LMR_FIELD_REGION_DESC: int
+DAT_LMR_FIELD_LENGTH: int
+DAT_LMR_FIELD_PZ_HANDLE: int
+DAT_LMR_FIELD_MEM_PRIV: int
+DAT_LMR_FIELD_VA_TYPE: int
+DAT_LMR_FIELD_LMR_CONTEXT: int
+DAT_LMR_FIELD_RMR_CONTEXT: int
+DAT_LMR_FIELD_REGISTERED_SIZE: int
+DAT_LMR_FIELD_REGISTERED_ADDRESS: int
+DAT_LMR_FIELD_ALL: int
+DAT_PROXY_TYPE_NONE: int
+DAT_PROXY_TYPE_AGENT: int
+DAT_PROXY_TYPE_FD: int
+DAT_CNO_FIELD_IA_HANDLE: int
+DAT_CNO_FIELD_PROXY_TYPE: int
+DAT_CNO_FIELD_PROXY: int
+DAT_CNO_FIELD_ALL: int
+DAT_HA_FALSE: int
+DAT_HA_TRUE: int
+DAT_HA_UNKNOWN: int
+DAT_HA_CONFLICTING: int
+DAT_HA_EXTENSION_BASE: int
+DAT_IB_EXTENSION_VERSION: int
+DAT_IB_FETCH_AND_ADD_OP: int
+DAT_IB_CMP_AND_SWAP_OP: int
+DAT_IB_RDMA_WRITE_IMMED_OP: int
+DAT_IB_UD_SEND_OP: int
+DAT_IB_QUERY_COUNTERS_OP: int
+DAT_IB_PRINT_COUNTERS_OP: int
+DAT_IB_COLLECTIVE_CREATE_MEMBER_OP: int
+DAT_IB_COLLECTIVE_FREE_MEMBER_OP: int
+DAT_IB_COLLECTIVE_CREATE_GROUP_OP: int
+DAT_IB_COLLECTIVE_FREE_GROUP_OP: int
+DAT_IB_COLLECTIVE_SET_CLOCK_OP: int
+DAT_IB_COLLECTIVE_READ_CLOCK_OP: int
+DAT_IB_COLLECTIVE_SCATTER_OP: int
+DAT_IB_COLLECTIVE_SCATTERV_OP: int
+DAT_IB_COLLECTIVE_GATHER_OP: int
+DAT_IB_COLLECTIVE_GATHERV_OP: int
+DAT_IB_COLLECTIVE_ALLGATHER_OP: int
+DAT_IB_COLLECTIVE_ALLGATHERV_OP: int
+DAT_IB_COLLECTIVE_ALLTOALL_OP: int
+DAT_IB_COLLECTIVE_ALLTOALLV_OP: int
+DAT_IB_COLLECTIVE_REDUCE_OP: int
+DAT_IB_COLLECTIVE_ALLREDUCE_OP: int
+DAT_IB_COLLECTIVE_REDUCE_SCATTER_OP: int
+DAT_IB_COLLECTIVE_SCAN_OP: int
+DAT_IB_COLLECTIVE_BROADCAST_OP: int
+DAT_IB_COLLECTIVE_BARRIER_OP: int
+DAT_IB_START_COUNTERS_OP: int
+DAT_IB_STOP_COUNTERS_OP: int
+DAT_IB_UD_CM_FREE_OP: int
+DAT_IB_UD_AH_FREE_OP: int
+DAT_IB_OPEN_QUERY_OP: int
+DAT_IB_CLOSE_QUERY_OP: int
+DAT_IB_ERR: int
+DAT_IB_COLLECTIVE_ERR: int
+DAT_IB_DTO_RDMA_WRITE_IMMED: int
+DAT_IB_DTO_RECV_IMMED: int
+DAT_IB_DTO_FETCH_ADD: int
+DAT_IB_DTO_CMP_SWAP: int
+DAT_IB_DTO_RECV_MSG_IMMED: int
+DAT_IB_DTO_SEND_UD: int
+DAT_IB_DTO_RECV_UD: int
+DAT_IB_DTO_RECV_UD_IMMED: int
+DAT_IB_DTO_COLLECTIVES: int
+DAT_IB_HANDLE_TYPE_EXT: int
+DAT_IB_HANDLE_TYPE_COLLECTIVE: int
+DAT_IB_EVD_EXTENSION_FLAG: int
+DAT_IB_SERVICE_TYPE_UD: int
+DAT_IB_MEM_PRIV_REMOTE_ATOMIC: int
+DAT_IB_DTO_EVENT: int
+DAT_IB_UD_CONNECTION_REQUEST_EVENT: int
+DAT_IB_UD_CONNECTION_EVENT_ESTABLISHED: int
+DAT_IB_UD_CONNECTION_REJECT_EVENT: int
+DAT_IB_UD_CONNECTION_ERROR_EVENT: int
+DAT_IB_COLLECTIVE_EVENT: int
+DAT_IB_FETCH_AND_ADD: int
+DAT_IB_CMP_AND_SWAP: int
+DAT_IB_RDMA_WRITE_IMMED: int
+DAT_IB_RDMA_WRITE_IMMED_DATA: int
+DAT_IB_RECV_IMMED_DATA: int
+DAT_IB_UD_CONNECT_REQUEST: int
+DAT_IB_UD_REMOTE_AH: int
+DAT_IB_UD_PASSIVE_REMOTE_AH: int
+DAT_IB_UD_SEND: int
+DAT_IB_UD_RECV: int
+DAT_IB_UD_CONNECT_REJECT: int
+DAT_IB_UD_CONNECT_ERROR: int
+DAT_IB_COLLECTIVE_CREATE_STATUS: int
+DAT_IB_COLLECTIVE_CREATE_DATA: int
+DAT_IB_COLLECTIVE_CLOCK_SET_STATUS: int
+DAT_IB_COLLECTIVE_SCATTER_STATUS: int
+DAT_IB_COLLECTIVE_SCATTERV_STATUS: int
+DAT_IB_COLLECTIVE_GATHER_STATUS: int
+DAT_IB_COLLECTIVE_GATHERV_STATUS: int
+DAT_IB_COLLECTIVE_ALLGATHER_STATUS: int
+DAT_IB_COLLECTIVE_ALLGATHERV_STATUS: int
+DAT_IB_COLLECTIVE_ALLTOALL_STATUS: int
+DAT_IB_COLLECTIVE_ALLTOALLV_STATUS: int
+DAT_IB_COLLECTIVE_REDUCE_STATUS: int
+DAT_IB_COLLECTIVE_ALLREDUCE_STATUS: int
+DAT_IB_COLLECTIVE_REDUCE_SCATTER_STATUS: int
+DAT_IB_COLLECTIVE_SCAN_STATUS: int
+DAT_IB_COLLECTIVE_BROADCAST_STATUS: int
+DAT_IB_COLLECTIVE_BARRIER_STATUS: int
+DAT_OP_SUCCESS: int
+DAT_IB_OP_ERR: int
+DAT_IB_COLL_COMP_ERR: int
+DAT_QUERY_COUNTERS_OP: int
+DAT_PRINT_COUNTERS_OP: int
+DCNT_IA_PZ_CREATE: int
+DCNT_IA_PZ_FREE: int
+DCNT_IA_LMR_CREATE: int
+DCNT_IA_LMR_FREE: int
+DCNT_IA_RMR_CREATE: int
+DCNT_IA_RMR_FREE: int
+DCNT_IA_PSP_CREATE: int
+DCNT_IA_PSP_CREATE_ANY: int
+DCNT_IA_PSP_FREE: int
+DCNT_IA_RSP_CREATE: int
+DCNT_IA_RSP_FREE: int
+DCNT_IA_EVD_CREATE: int
+DCNT_IA_EVD_FREE: int
+DCNT_IA_EP_CREATE: int
+DCNT_IA_EP_FREE: int
+DCNT_IA_SRQ_CREATE: int
+DCNT_IA_SRQ_FREE: int
+DCNT_IA_SP_CR: int
+DCNT_IA_SP_CR_ACCEPTED: int
+DCNT_IA_SP_CR_REJECTED: int
+DCNT_IA_MEM_ALLOC: int
+DCNT_IA_MEM_ALLOC_DATA: int
+DCNT_IA_MEM_FREE: int
+DCNT_IA_ASYNC_ERROR: int
+DCNT_IA_ASYNC_QP_ERROR: int
+DCNT_IA_ASYNC_CQ_ERROR: int
+DCNT_IA_CM_LISTEN: int
+DCNT_IA_CM_REQ_TX: int
+DCNT_IA_CM_REQ_RX: int
+DCNT_IA_CM_REP_TX: int
+DCNT_IA_CM_REP_RX: int
+DCNT_IA_CM_RTU_TX: int
+DCNT_IA_CM_RTU_RX: int
+DCNT_IA_CM_USER_REJ_TX: int
+DCNT_IA_CM_USER_REJ_RX: int
+DCNT_IA_CM_ACTIVE_EST: int
+DCNT_IA_CM_PASSIVE_EST: int
+DCNT_IA_CM_AH_REQ_TX: int
+DCNT_IA_CM_AH_REQ_RX: int
+DCNT_IA_CM_AH_RESOLVED: int
+DCNT_IA_CM_DREQ_TX: int
+DCNT_IA_CM_DREQ_RX: int
+DCNT_IA_CM_DREP_TX: int
+DCNT_IA_CM_DREP_RX: int
+DCNT_IA_CM_MRA_TX: int
+DCNT_IA_CM_MRA_RX: int
+DCNT_IA_CM_REQ_FULLQ_POLL: int
+DCNT_IA_CM_ERR: int
+DCNT_IA_CM_ERR_REQ_FULLQ: int
+DCNT_IA_CM_ERR_REQ_DUP: int
+DCNT_IA_CM_ERR_REQ_RETRY: int
+DCNT_IA_CM_ERR_REP_DUP: int
+DCNT_IA_CM_ERR_REP_RETRY: int
+DCNT_IA_CM_ERR_RTU_DUP: int
+DCNT_IA_CM_ERR_RTU_RETRY: int
+DCNT_IA_CM_ERR_REFUSED: int
+DCNT_IA_CM_ERR_RESET: int
+DCNT_IA_CM_ERR_TIMEOUT: int
+DCNT_IA_CM_ERR_REJ_TX: int
+DCNT_IA_CM_ERR_REJ_RX: int
+DCNT_IA_CM_ERR_DREQ_DUP: int
+DCNT_IA_CM_ERR_DREQ_RETRY: int
+DCNT_IA_CM_ERR_DREP_DUP: int
+DCNT_IA_CM_ERR_DREP_RETRY: int
+DCNT_IA_CM_ERR_MRA_DUP: int
+DCNT_IA_CM_ERR_MRA_RETRY: int
+DCNT_IA_CM_ERR_UNEXPECTED: int
+DCNT_IA_LNK_ERR_RCV: int
+DCNT_IA_LNK_ERR_RCV_REM_PHYS: int
+DCNT_IA_LNK_ERR_RCV_CONSTRAINT: int
+DCNT_IA_LNK_ERR_XMT_DISCARDS: int
+DCNT_IA_LNK_ERR_XMT_CONTRAINT: int
+DCNT_IA_LNK_ERR_INTEGRITY: int
+DCNT_IA_LNK_ERR_EXC_BUF_OVERRUN: int
+DCNT_IA_LNK_WARN_RCV_SW_RELAY: int
+DCNT_IA_LNK_WARN_XMT_WAIT: int
+DCNT_IA_DIAG_ERR_RQ_RAE: int
+DCNT_IA_DIAG_ERR_RQ_OOS: int
+DCNT_IA_DIAG_ERR_RQ_RIRE: int
+DCNT_IA_DIAG_ERR_RQ_UDSDPRD: int
+DCNT_IA_DIAG_ERR_SQ_RAE: int
+DCNT_IA_DIAG_ERR_SQ_OOS: int
+DCNT_IA_DIAG_ERR_SQ_RIRE: int
+DCNT_IA_DIAG_ERR_SQ_RREE: int
+DCNT_IA_DIAG_ERR_SQ_TREE: int
+DCNT_IA_ALL_COUNTERS: int
+DCNT_EP_CONNECT: int
+DCNT_EP_DISCONNECT: int
+DCNT_EP_POST_SEND: int
+DCNT_EP_POST_SEND_DATA: int
+DCNT_EP_POST_SEND_UD: int
+DCNT_EP_POST_SEND_UD_DATA: int
+DCNT_EP_POST_RECV: int
+DCNT_EP_POST_RECV_DATA: int
+DCNT_EP_POST_WRITE: int
+DCNT_EP_POST_WRITE_DATA: int
+DCNT_EP_POST_WRITE_IMM: int
+DCNT_EP_POST_WRITE_IMM_DATA: int
+DCNT_EP_POST_READ: int
+DCNT_EP_POST_READ_DATA: int
+DCNT_EP_POST_CMP_SWAP: int
+DCNT_EP_POST_FETCH_ADD: int
+DCNT_EP_RECV: int
+DCNT_EP_RECV_DATA: int
+DCNT_EP_RECV_UD: int
+DCNT_EP_RECV_UD_DATA: int
+DCNT_EP_RECV_IMM: int
+DCNT_EP_RECV_IMM_DATA: int
+DCNT_EP_RECV_RDMA_IMM: int
+DCNT_EP_RECV_RDMA_IMM_DATA: int
+DCNT_EP_ALL_COUNTERS: int
+DCNT_EVD_WAIT: int
+DCNT_EVD_WAIT_BLOCKED: int
+DCNT_EVD_WAIT_NOTIFY: int
+DCNT_EVD_DEQUEUE: int
+DCNT_EVD_DEQUEUE_FOUND: int
+DCNT_EVD_DEQUEUE_NOT_FOUND: int
+DCNT_EVD_DEQUEUE_POLL: int
+DCNT_EVD_DEQUEUE_POLL_FOUND: int
+DCNT_EVD_CONN_CALLBACK: int
+DCNT_EVD_DTO_CALLBACK: int
+DCNT_EVD_ALL_COUNTERS: int
+DCNT_IA_CM: int
+DCNT_IA_LNK: int
+DCNT_IA_DIAG: int
+DAT_IB_COLLECTIVE_TYPE_INT8: int
+DAT_IB_COLLECTIVE_TYPE_UINT8: int
+DAT_IB_COLLECTIVE_TYPE_INT16: int
+DAT_IB_COLLECTIVE_TYPE_UINT16: int
+DAT_IB_COLLECTIVE_TYPE_INT32: int
+DAT_IB_COLLECTIVE_TYPE_UINT32: int
+DAT_IB_COLLECTIVE_TYPE_INT64: int
+DAT_IB_COLLECTIVE_TYPE_UINT64: int
+DAT_IB_COLLECTIVE_TYPE_FLOAT: int
+DAT_IB_COLLECTIVE_TYPE_DOUBLE: int
+DAT_IB_COLLECTIVE_TYPE_LONG_DOUBLE: int
+DAT_IB_COLLECTIVE_TYPE_SHORT_INT: int
+DAT_IB_COLLECTIVE_TYPE_2INT: int
+DAT_IB_COLLECTIVE_TYPE_FLOAT_INT: int
+DAT_IB_COLLECTIVE_TYPE_LONG_INT: int
+DAT_IB_COLLECTIVE_TYPE_DOUBLE_INT: int
+DAT_IB_COLLECTIVE_REDUCE_OP_MAX: int
+DAT_IB_COLLECTIVE_REDUCE_OP_MIN: int
+DAT_IB_COLLECTIVE_REDUCE_OP_SUM: int
+DAT_IB_COLLECTIVE_REDUCE_OP_PROD: int
+DAT_IB_COLLECTIVE_REDUCE_OP_LAND: int
+DAT_IB_COLLECTIVE_REDUCE_OP_BAND: int
+DAT_IB_COLLECTIVE_REDUCE_OP_LOR: int
+DAT_IB_COLLECTIVE_REDUCE_OP_BOR: int
+DAT_IB_COLLECTIVE_REDUCE_OP_LXOR: int
+DAT_IB_COLLECTIVE_REDUCE_OP_BXOR: int
+DAT_IB_COLLECTIVE_REDUCE_OP_MAXLOC: int
+DAT_IB_COLLECTIVE_REDUCE_OP_MINLOC: int
+DAT_VERSION_MAJOR: int
+DAT_VERSION_MINOR: int
+DAT_EVD_ASYNC_EXISTS: int
+DAT_EVD_OUT_OF_SCOPE: int
+DAT_IB_ATTR_COUNTERS: str
+DAT_IB_ATTR_FETCH_AND_ADD: str
+DAT_IB_ATTR_CMP_AND_SWAP: str
+DAT_IB_ATTR_IMMED_DATA: str
+DAT_IB_ATTR_UD: str
+DAT_IB_COLL_SET_CLOCK: str
+DAT_IB_COLL_READ_CLOCK: str
+DAT_IB_COLL_BROADCAST: str
+DAT_IB_COLL_BARRIER: str
+DAT_IB_COLL_SCATTER: str
+DAT_IB_COLL_SCATTERV: str
+DAT_IB_COLL_GATHER: str
+DAT_IB_COLL_GATHERV: str
+DAT_IB_COLL_ALLGATHER: str
+DAT_IB_COLL_ALLGATHERV: str
+DAT_IB_COLL_ALLTOALL: str
+DAT_IB_COLL_ALLTOALLV: str
+DAT_IB_COLL_REDUCE: str
+DAT_IB_COLL_ALLREDUCE: str
+DAT_IB_COLL_REDUCE_SCATTER: str
+DAT_IB_COLL_SCAN: str
+DAT_ATTR_COUNTERS: str

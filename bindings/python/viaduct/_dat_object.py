@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all objects of DAT have."""
+from __future__ import annotations
+
+import typing
+import weakref
+
+from viaduct import _dat, _lifetime
+from viaduct._dat_constants import HandleType, IbOp
+from viaduct._dat_results import ReturnType
+from viaduct.errors import Error
+
+__all__ = ["DatObject"]
+
+_objects: weakref.WeakValueDictionary[int, DatObject] = weakref.WeakValueDictionary()
+
+
+def object_of(handle: int) -> DatObject | None:
+    """The object that has a handle, where there is one."""
+    return _objects.get(handle)
+
+
+def handle_of(thing: DatObject | None) -> int:
+    """The handle of an object; DAT_HANDLE_NULL of none."""
+    return 0 if thing is None else thing.handle
+
+
+class DatObject(_lifetime.Resource):
+    """Any object of DAT.
+
+    handle      its handle, for viaduct._dat; invalid when the object is closed
+    context     64 bits of the consumer's, whatever they mean
+    """
+
+    _counters = ""  # what the names of its counters begin with, where it has some
+
+    def __init__(self, handle: int, *parents: DatObject | None) -> None:
+        self.handle = handle
+        super().__init__(*(parent for parent in parents if parent is not None))
+        _objects[handle] = self
+
+    def _depend_on(self, parent: DatObject) -> None:
+        """Is closed before that one from now on."""
+        with _lifetime._lock:
+            if parent not in self._parents:
+                self._parents += (parent,)
+                parent._children[id(self)] = weakref.ref(self)
+
+    def _destroy(self) -> None:
+        """The call of the API that ends the object."""
+        raise NotImplementedError
+
+    def _release(self) -> None:
+        try:
+            self._destroy()
+        except Error as error:
+            if error.code is not ReturnType.INVALID_HANDLE:  # the library has ended it
+                raise
+
+    def free(self) -> None:
+        """Ends the object, as close() does, but only if nothing uses it. Raises Error(INVALID_STATE) otherwise."""
+        self._destroy()
+        self._released()
+
+    @property
+    def context(self) -> int:
+        return _dat.dat_get_consumer_context(self.handle)
+
+    @context.setter
+    def context(self, value: int) -> None:
+        _dat.dat_set_consumer_context(self.handle, value)
+
+    @property
+    def handle_type(self) -> HandleType:
+        """What kind of object it is, for the library."""
+        return HandleType(_dat.dat_get_handle_type(self.handle))
+
+    def extension_op(self, operation: IbOp | int, *arguments: int) -> None:
+        """Any operation of an extension. Arguments are ints of at most 64 bits: numbers and addresses."""
+        _dat.dat_extension_op(self.handle, operation, list(arguments))
+
+
+class Counting(DatObject):
+    """An object with counters, of which the extension for InfiniBand tells."""
+
+    @classmethod
+    def _numbers(cls) -> dict[str, int]:
+        names = [name for name in vars(_dat) if name.startswith(cls._counters)]
+        return {name[len(cls._counters):]: getattr(_dat, name) for name in names if isinstance(getattr(_dat, name), int)}
+
+    def query_counters(self, reset: bool = False) -> dict[str, int]:
+        """All counters by their names in C, without what they begin with: {"POST_SEND": 3, ...}. reset: sets them back
+        to 0. Raises Error(NOT_IMPLEMENTED) where the provider does not count."""
+        numbers = self._numbers()
+        values = _dat.dat_ib_query_counters(self.handle, numbers.pop("ALL_COUNTERS"), reset)
+        return {name: values[number] for name, number in numbers.items() if number < len(values)}
+
+    def query_counter(self, name: str, reset: bool = False) -> int:
+        """One of them. Raises KeyError where there is none of that name."""
+        number = self._numbers()[name]
+        return _dat.dat_ib_query_counters(self.handle, number, reset)[number]
+
+    def print_counters(self, name: str = "ALL_COUNTERS", reset: bool = False) -> None:
+        """Prints one counter, or all, to standard output."""
+        _dat.dat_ib_print_counters(self.handle, self._numbers()[name], reset)

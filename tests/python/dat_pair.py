@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two ends of a DAT connection in one process, for tests."""
+import itertools
+import os
+
+from viaduct import dat
+
+TIMEOUT = 20  # seconds; only for what would hang
+DEPTH = 16
+AREA = 4096  # bytes of each side's memory
+
+_quals = itertools.count()
+
+
+def free_qual():
+    """A connection qualifier that no other process of the tests uses, for a while."""
+    return 1024 + (os.getpid() * 64 + next(_quals)) % 60000
+
+
+class Side:
+    """One end: a zone, memory, an EVD for each kind of events, and an endpoint."""
+
+    def __init__(self, ia, attributes=None, privileges=None, srq=False):
+        self.ia = ia
+        self.pz = ia.pz_create()
+        self.lmr = ia.lmr_create(bytearray(AREA), self.pz, privileges)
+        self.requests_for_connection = ia.evd_create(DEPTH, dat.EvdFlags.CR)
+        self.connections = ia.evd_create(DEPTH, dat.EvdFlags.CONNECTION)
+        self.received = ia.evd_create(DEPTH, dat.EvdFlags.DTO)
+        self.requested = ia.evd_create(DEPTH, dat.EvdFlags.DTO | dat.EvdFlags.RMR_BIND)
+        self.srq = ia.srq_create(self.pz, DEPTH) if srq else None
+        self.ep = self.new_ep(attributes)
+
+    def new_ep(self, attributes=None):
+        return self.ia.ep_create(self.pz, self.received, self.requested, self.connections,
+                                 attributes or (dat.EpAttr() if self.srq else None), self.srq)
+
+    def done(self):
+        """The next completion of a request, which must have succeeded."""
+        return succeeded(self.requested.wait(TIMEOUT))
+
+    def got(self):
+        """The next receive, which must have succeeded."""
+        return succeeded(self.received.wait(TIMEOUT))
+
+    def connection(self):
+        """The number of the next event of a connection."""
+        return self.connections.wait(TIMEOUT).event_number
+
+
+def succeeded(event):
+    assert event.ok, event
+    return event
+
+
+ESTABLISHED = dat.EventNumber.CONNECTION_EVENT_ESTABLISHED
+DISCONNECTED = dat.EventNumber.CONNECTION_EVENT_DISCONNECTED
+
+
+class Pair:
+    """A client and a server, which share the adapter."""
+
+    def __init__(self, ia, **options):
+        self.client = Side(ia, **options)
+        self.server = Side(ia, **options)
+        self.qual = free_qual()
+        self.psp = ia.psp_create(self.qual, self.server.requests_for_connection)
+
+    def request(self, private_data=b"", ep=None):
+        """Asks, and returns the request as the server sees it."""
+        (ep or self.client.ep).connect(self.client.ia.address, self.qual, TIMEOUT, private_data)
+        return self.server.requests_for_connection.wait(TIMEOUT)
+
+    def connect(self):
+        self.request().cr.accept(self.server.ep)
+        assert self.client.connection() == ESTABLISHED
+        assert self.server.connection() == ESTABLISHED
+        return self
+
+    def send(self, data):
+        """A message to the server, which must come."""
+        self.server.ep.post_recv(self.server.lmr[:AREA // 2], cookie=1)
+        self.client.lmr.view[:len(data)] = data
+        self.client.ep.post_send(self.client.lmr[:len(data)], cookie=2)
+        self.client.done()
+        event = self.server.got()
+        assert bytes(self.server.lmr.view[:event.transfered_length]) == data
+        return event

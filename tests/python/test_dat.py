@@ -1,0 +1,818 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""viaduct.dat: each call of DAT 2.0, its results and its errors, between two ends in one process."""
+import array
+import ctypes
+import mmap
+import os
+import pathlib
+import pickle
+import re
+import socket
+
+import numpy
+import pytest
+import viaduct
+from dat_pair import AREA, DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, succeeded
+from viaduct import _dat, dat
+
+TCP = dat.Comm(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+ATOMIC = dat.MemPrivFlags.ALL | dat.MemPrivFlags.REMOTE_ATOMIC
+
+
+@pytest.fixture
+def ia():
+    with dat.ia_open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def side(ia):
+    return Side(ia)
+
+
+@pytest.fixture
+def pair(ia):
+    return Pair(ia).connect()
+
+
+def fails(code, subtype=None):
+    """The block must raise that error."""
+    class Expected:
+        def __enter__(self):
+            self.raised = pytest.raises(dat.Error)
+            self.info = self.raised.__enter__()
+            return self.info
+
+        def __exit__(self, *error):
+            self.raised.__exit__(*error)
+            assert self.info.value.code is code, self.info.value
+            if subtype is not None:
+                assert self.info.value.subtype is subtype, self.info.value
+            return True
+    return Expected()
+
+
+def announced(ia, name):
+    return dict(ia.query_provider().provider_specific_attr).get(name) == "TRUE"
+
+
+def windows(pz):
+    """Skips where the device has no memory windows."""
+    try:
+        return pz.rmr_create()
+    except dat.Error as error:
+        if error.code is dat.ReturnType.MODEL_NOT_SUPPORTED and os.environ.get("VIADUCT_BACKEND") == "verbs":
+            pytest.skip("the device has no memory windows")
+        raise
+
+
+# ---- Errors and the registry ------------------------------------------------------------------------------------------
+
+def test_errors_have_code_subtype_and_names():
+    with fails(dat.ReturnType.PROVIDER_NOT_FOUND, dat.ReturnSubtype.NAME_NOT_REGISTERED) as raised:
+        dat.ia_open("no such adapter")
+    error = raised.value
+    assert (error.call, error.name, error.text) == ("dat_ia_openv", "DAT_PROVIDER_NOT_FOUND",
+                                                    "DAT_NAME_NOT_REGISTERED")
+    assert isinstance(error, viaduct.Error)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.code, copy.subtype, str(copy)) == (error.code, error.subtype, str(error))
+
+
+def test_strerror_names_results():
+    result = _dat.DAT_CLASS_ERROR | _dat.DAT_INVALID_STATE | _dat.DAT_INVALID_STATE_EP_CONNECTED
+    assert dat.strerror(result) == ("DAT_INVALID_STATE", "DAT_INVALID_STATE_EP_CONNECTED")
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        dat.strerror(0x80770000)
+
+
+def test_unknown_result_of_a_foreign_provider_is_an_internal_error():
+    error = dat._error("dat_ep_create", 0x80770000)
+    assert error.code is dat.ReturnType.INTERNAL_ERROR
+    assert "0x80770000" in error.name
+
+
+def test_registry_lists_adapters():
+    names = [entry.ia_name for entry in dat.registry_list_providers()]
+    assert dat.DEFAULT_IA in names
+    assert len(dat.registry_list_providers(1)) == 1
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        dat.registry_list_providers(0)
+
+
+def test_registry_takes_a_provider_of_the_program_and_gives_it_back():
+    table = ctypes.create_string_buffer(4096)  # nothing of it is called
+    info = dat.ProviderInfo("of-this-test")
+    dat.registry_add_provider(ctypes.addressof(table), info)
+    with fails(dat.ReturnType.PROVIDER_ALREADY_REGISTERED):
+        dat.registry_add_provider(ctypes.addressof(table), info)
+    dat.registry_remove_provider(ctypes.addressof(table), info)
+    with fails(dat.ReturnType.PROVIDER_NOT_FOUND):
+        dat.registry_remove_provider(ctypes.addressof(table), info)
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        dat.registry_add_provider(0, info)
+
+
+def test_registry_tells_how_adapters_are_related(ia):
+    assert dat.registry_providers_related(ia.name, ia.name) is not dat.HaRelationship.UNKNOWN
+    assert dat.registry_providers_related("no such adapter", "nor such a one") is dat.HaRelationship.UNKNOWN
+
+
+# ---- Adapters ---------------------------------------------------------------------------------------------------------
+
+def test_ia_tells_its_attributes(ia):
+    attributes, provider = ia.query(), ia.query_provider()
+    assert attributes.adapter_name == ia.name == dat.DEFAULT_IA
+    assert attributes.ia_address_ptr == (ia.address, 0)
+    assert attributes.max_evd_qlen > 0
+    assert attributes.extension_supported is dat.Extension.IB
+    assert provider.dapl_version_major == 2
+    assert len(provider.evd_stream_merging_supported) == 6
+    assert all(len(row) == 6 for row in provider.evd_stream_merging_supported)
+    with fails(dat.ReturnType.INVALID_PARAMETER, dat.ReturnSubtype.INVALID_ARG3):
+        ia.query(1 << 60)
+    with fails(dat.ReturnType.INVALID_PARAMETER, dat.ReturnSubtype.INVALID_ARG5):
+        ia.query_provider(1 << 60)
+
+
+def test_ia_can_share_the_evd_for_asynchronous_events(ia):
+    with dat.ia_open(async_evd=ia.async_evd) as other:
+        assert other.async_evd is ia.async_evd
+    assert not ia.async_evd.closed
+    assert ia.async_evd.query().evd_flags == dat.EvdFlags.ASYNC
+
+
+def test_ia_of_a_version_that_nobody_has():
+    with fails(dat.ReturnType.PROVIDER_NOT_FOUND, dat.ReturnSubtype.MAJOR_NOT_FOUND):
+        dat.ia_open(version=(7, 0))
+
+
+def test_ia_closes_gracefully_only_when_nothing_is_left(ia):
+    pz = ia.pz_create()
+    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_IA_IN_USE):
+        ia.close(dat.CloseFlags.GRACEFUL)
+    pz.free()
+    ia.free()
+    assert ia.closed
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_IA):
+        ia.query()
+
+
+def test_ia_has_a_number_and_a_handle(ia):
+    assert dat.get_ia_handle(dat.get_ia_handle(ia.handle)) == ia.handle
+    with fails(dat.ReturnType.INVALID_HANDLE):
+        dat.get_ia_handle(0)
+
+
+def test_attributes_of_an_adapter_that_is_not_open():
+    attributes, provider = dat.ib_open_query()
+    with dat.ia_open() as ia:
+        assert ia.query() == attributes and ia.query_provider() == provider
+    with fails(dat.ReturnType.PROVIDER_NOT_FOUND):
+        dat.ib_open_query("no such adapter")
+
+
+def test_objects_have_a_type_and_a_context(ia):
+    pz = ia.pz_create()
+    assert pz.handle_type is dat.HandleType.PZ and ia.handle_type is dat.HandleType.IA
+    assert pz.context == 0
+    pz.context = 2**64 - 1
+    assert pz.context == 2**64 - 1
+    assert pz.query() == dat.PzParam(ia.handle)
+    pz.close()
+    for use in (lambda: pz.context, lambda: setattr(pz, "context", 1), lambda: pz.handle_type, pz.query, pz.free):
+        with fails(dat.ReturnType.INVALID_HANDLE):
+            use()
+
+
+# ---- Memory -----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("buffer", [bytearray(256), array.array("Q", range(32)), mmap.mmap(-1, 4096),
+                                    numpy.zeros((16, 16), numpy.uint8), viaduct.alloc(4096)],
+                         ids=lambda buffer: type(buffer).__name__)
+def test_any_buffer_can_be_registered(ia, buffer):
+    pz = ia.pz_create()
+    lmr = ia.lmr_create(buffer, pz)
+    param = lmr.query()
+    assert param.length == len(lmr) == memoryview(buffer).nbytes
+    assert param.region_desc == lmr[:].virtual_address == lmr.registered_address
+    assert (param.lmr_context, param.rmr_context) == (lmr.lmr_context, lmr.rmr_context)
+    assert param.mem_priv == dat.MemPrivFlags.ALL and param.mem_type is dat.MemType.VIRTUAL
+    lmr.view[3:5] = b"ab"
+    assert bytes(memoryview(buffer).cast("B")[3:5]) == b"ab"  # it is the same memory
+
+
+def test_registered_buffers_are_pinned(ia):
+    buffer = bytearray(64)
+    lmr = ia.lmr_create(buffer, ia.pz_create())
+    with pytest.raises(BufferError):
+        buffer.append(1)
+    lmr.free()
+    buffer.append(1)
+
+
+def test_read_only_buffers_cannot_be_written(ia):
+    lmr = ia.lmr_create(b"constant", ia.pz_create())
+    assert lmr.query().mem_priv == dat.MemPrivFlags.READ
+    assert lmr.view.readonly
+
+
+def test_pieces_of_regions(ia):
+    lmr = ia.lmr_create(bytearray(64), ia.pz_create())
+    piece = lmr[8:24]
+    assert piece == (lmr.registered_address + 8, 16, lmr.lmr_context)
+    piece.view[:] = bytes(range(16))
+    assert lmr.view[8] == 0 and lmr.view[23] == 15
+    assert lmr.target(8, 24) == (piece.virtual_address, 16, lmr.rmr_context)
+    assert lmr[40:20].segment_length == 0
+    with pytest.raises(ValueError):
+        lmr[::2]
+
+
+def test_regions_of_other_memory_types(ia):
+    pz = ia.pz_create()
+    first = ia.lmr_create(bytearray(64), pz)
+    again = ia.lmr_create(first, pz)
+    assert again.query().mem_type is dat.MemType.LMR and again.query().region_desc == first.handle
+    shared = ia.lmr_create(bytearray(64), pz, shared_memory_id=b"viaduct")
+    assert shared.query().mem_type is dat.MemType.SHARED_VIRTUAL
+    first.close()
+    assert again.closed
+    with pytest.raises(ValueError):
+        ia.lmr_create(bytearray(64), pz, shared_memory_id=bytes(41))
+
+
+def test_regions_that_cannot_be(ia):
+    pz = ia.pz_create()
+    with fails(dat.ReturnType.MODEL_NOT_SUPPORTED):
+        ia.lmr_create(bytearray(64), pz, va_type=dat.VaType.ZB)
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        ia.lmr_create(bytearray(64), pz, privileges=1 << 20)
+    with pytest.raises(TypeError):
+        ia.lmr_create(object(), pz)
+    pz.close()
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_PZ):
+        ia.lmr_create(bytearray(64), pz)
+
+
+def test_zones_in_use_stay(ia):
+    pz = ia.pz_create()
+    lmr = ia.lmr_create(bytearray(64), pz)
+    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_PZ_IN_USE):
+        pz.free()
+    assert not pz.closed
+    lmr.free()
+    pz.free()
+
+
+def test_memory_is_synchronised(ia):
+    lmr = ia.lmr_create(bytearray(64), ia.pz_create())
+    ia.lmr_sync_rdma_read([lmr[:32], lmr[32:]])
+    ia.lmr_sync_rdma_write([lmr[:]])
+    lmr.close()
+    for call in (ia.lmr_sync_rdma_read, ia.lmr_sync_rdma_write):
+        with fails(dat.ReturnType.INVALID_PARAMETER):
+            call([(0x1000, 8, 0xFFFFFFFF)])
+
+
+# ---- Transfers --------------------------------------------------------------------------------------------------------
+
+def test_messages(pair):
+    event = pair.send(b"over the valley")
+    assert (event.user_cookie, event.operation, event.ep) == (1, dat.Dtos.RECEIVE, pair.server.ep)
+    assert event.event_number is dat.EventNumber.DTO_COMPLETION_EVENT
+    assert event.evd is pair.server.received
+
+
+def test_messages_of_several_pieces(pair):
+    client, server = pair.client, pair.server
+    server.ep.post_recv([server.lmr[:3], server.lmr[100:200]], cookie=2**64 - 1)
+    client.lmr.view[:6] = b"abcdef"
+    client.ep.post_send([client.lmr[4:6], client.lmr[:4], tuple(client.lmr[2:2])])
+    event = server.got()
+    assert (event.transfered_length, event.user_cookie) == (6, 2**64 - 1)
+    assert bytes(server.lmr.view[:3]) == b"efa" and bytes(server.lmr.view[100:103]) == b"bcd"
+
+
+def test_suppressed_completions(pair):
+    pair.server.ep.post_recv(pair.server.lmr[:8])
+    pair.client.ep.post_send(pair.client.lmr[:8], 1, dat.CompletionFlags.SUPPRESS)
+    pair.server.got()
+    pair.send(b"next")  # whose completion is the first one
+
+
+def test_rdma(pair):
+    client, server = pair.client, pair.server
+    client.lmr.view[:5] = b"write"
+    client.ep.post_rdma_write(client.lmr[:5], server.lmr.target(64, 69), cookie=3)
+    assert (client.done().operation, bytes(server.lmr.view[64:69])) == (dat.Dtos.RDMA_WRITE, b"write")
+    client.ep.post_rdma_read(client.lmr[200:205], server.lmr.target(64, 69), cookie=4)
+    event = client.done()
+    assert (event.operation, event.user_cookie) == (dat.Dtos.RDMA_READ, 4)
+    assert bytes(client.lmr.view[200:205]) == b"write"
+    with fails(dat.ReturnType.LENGTH_ERROR):
+        client.ep.post_rdma_write(client.lmr[:5], server.lmr.target(0, 4))
+    with fails(dat.ReturnType.LENGTH_ERROR):
+        client.ep.post_rdma_read(client.lmr[:5], server.lmr.target(0, 6))
+
+
+def test_failed_transfers_tell_why_and_break_the_connection(pair):
+    client = pair.client
+    client.ep.post_rdma_write(client.lmr[:5], (0x1000, 5, 0x7FFFFF00), cookie=3)
+    event = client.requested.wait(TIMEOUT)
+    assert not event.ok and event.status is dat.DtoCompletionStatus.ERR_REMOTE_ACCESS
+    assert client.connection() == dat.EventNumber.CONNECTION_EVENT_BROKEN
+
+
+def test_posts_that_cannot_be(pair):
+    client = pair.client
+    unconnected = client.new_ep()
+    for post in (lambda ep: ep.post_send(client.lmr[:8]),
+                 lambda ep: ep.post_rdma_write(client.lmr[:8], client.lmr.target(0, 8)),
+                 lambda ep: ep.post_rdma_read(client.lmr[:8], client.lmr.target(0, 8)),
+                 lambda ep: ep.post_send_with_invalidate(client.lmr[:8], 1),
+                 lambda ep: ep.post_rdma_read_to_rmr(client.lmr.target(0, 8), client.lmr.target(0, 8)),
+                 lambda ep: ep.post_rdma_write_immed(client.lmr[:8], client.lmr.target(0, 8), 1),
+                 lambda ep: ep.post_fetch_and_add(1, client.lmr[:8], client.lmr.target(8, 16)),
+                 lambda ep: ep.post_cmp_and_swap(1, 2, client.lmr[:8], client.lmr.target(8, 16))):
+        with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_EP_UNCONNECTED):
+            post(unconnected)
+    many = [client.lmr[:8]] * 65
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        client.ep.post_send(many)
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        client.ep.post_recv(many)
+    with pytest.raises(TypeError):
+        client.ep.post_send([(1, 2)])
+    with pytest.raises(TypeError):
+        client.ep.post_send(client.lmr[:8], cookie=2**64)
+    unconnected.close()
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_EP):
+        unconnected.post_recv(client.lmr[:8])
+
+
+# ---- The extension for InfiniBand -------------------------------------------------------------------------------------
+
+def test_writes_with_immediate_data(pair):
+    client, server = pair.client, pair.server
+    server.ep.post_recv(server.lmr[:8], cookie=5)
+    client.lmr.view[:3] = b"abc"
+    client.ep.post_rdma_write_immed(client.lmr[:3], server.lmr.target(8, 11), 0xFFFFFFFF, cookie=6)
+    received, sent = server.got(), client.done()
+    assert isinstance(received, dat.IbDtoEvent) and isinstance(sent, dat.IbDtoEvent)
+    assert (received.immed_data, received.user_cookie, received.transfered_length) == (0xFFFFFFFF, 5, 3)
+    assert received.ext_type is dat.IbExtType.RDMA_WRITE_IMMED_DATA
+    assert received.operation is dat.Dtos.IB_DTO_RECV_IMMED
+    assert received.ext_status is dat.IbStatus.OP_SUCCESS
+    assert sent.operation is dat.Dtos.IB_DTO_RDMA_WRITE_IMMED
+    assert bytes(server.lmr.view[8:11]) == b"abc"
+
+
+def test_atomics(ia):
+    pair = Pair(ia, privileges=ATOMIC)
+    if not announced(ia, _dat.DAT_IB_ATTR_FETCH_AND_ADD):
+        pytest.skip("the adapter has no atomic operations")
+    pair.connect()
+    client, word = pair.client, pair.server.lmr.view[:8].cast("Q")
+    word[0] = 40
+    client.ep.post_fetch_and_add(2, client.lmr[:8], pair.server.lmr.target(0, 8), cookie=7)
+    event = client.done()
+    assert event.ext_type is dat.IbExtType.FETCH_AND_ADD and event.user_cookie == 7
+    assert (client.lmr.view[:8].cast("Q")[0], word[0]) == (40, 42)
+    client.ep.post_cmp_and_swap(42, 2**64 - 1, client.lmr[:8], pair.server.lmr.target(0, 8))
+    assert client.done().ext_type is dat.IbExtType.CMP_AND_SWAP
+    assert (client.lmr.view[:8].cast("Q")[0], word[0]) == (42, 2**64 - 1)
+
+
+def test_counters(pair, capfd):
+    for _ in range(3):
+        pair.send(b"counted")
+    client = pair.client.ep
+    assert client.query_counters()["POST_SEND"] == client.query_counter("POST_SEND") == 3
+    assert client.query_counter("POST_SEND_DATA", reset=True) == 21
+    assert client.query_counter("POST_SEND_DATA") == 0
+    assert pair.client.ia.query_counter("EP_CREATE") == 2
+    assert pair.client.requested.query_counters()["WAIT"] == 3
+    with pytest.raises(KeyError):
+        client.query_counter("NO_SUCH_COUNTER")
+    with fails(dat.ReturnType.INVALID_HANDLE):
+        _dat.dat_ib_query_counters(pair.client.pz.handle, 0, False)
+    client.print_counters("POST_SEND")
+    ctypes.CDLL(None).fflush(None)
+    assert "DCNT_EP_POST_SEND = 3" in capfd.readouterr().out
+
+
+def test_counters_of_ports_are_not_there(ia):
+    for call in (ia.start_counter, ia.stop_counter):
+        with fails(dat.ReturnType.NOT_IMPLEMENTED):
+            call(dat.IaCounterType.LNK)
+
+
+def test_any_operation_of_an_extension(pair):
+    with fails(dat.ReturnType.NOT_IMPLEMENTED):
+        pair.client.ep.extension_op(0x777)
+    with fails(dat.ReturnType.NOT_IMPLEMENTED):
+        pair.client.ep.extension_op(dat.IbOp.UD_SEND_OP, 1, 2, 3)
+    counters = array.array("Q", [0] * 200)
+    address = counters.buffer_info()[0]
+    pair.client.ep.extension_op(dat.IbOp.QUERY_COUNTERS_OP, _dat.DCNT_EP_CONNECT, address, 0)
+    assert counters[_dat.DCNT_EP_CONNECT] == 1
+    with pytest.raises(ValueError):
+        pair.client.ep.extension_op(0, *range(9))
+
+
+# ---- RMRs -------------------------------------------------------------------------------------------------------------
+
+def test_windows(pair):
+    client, server = pair.client, pair.server
+    rmr = windows(server.pz)
+    assert rmr.query().rmr_scope in dat.RmrScope
+    target = rmr.bind(server.lmr, server.lmr[64:128], server.ep, cookie=9)
+    event = succeeded(server.requested.wait(TIMEOUT))
+    assert isinstance(event, dat.RmrBindCompletionEvent)
+    assert (event.rmr, event.user_cookie) == (rmr, 9)
+    assert rmr.query().rmr_context == target.rmr_context
+    assert rmr.query().lmr_triplet == server.lmr[64:128]
+    client.lmr.view[:4] = b"here"
+    client.ep.post_rdma_write(client.lmr[:4], target._replace(segment_length=4))
+    client.done()
+    assert bytes(server.lmr.view[64:68]) == b"here"
+    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_LMR_IN_USE):
+        server.lmr.free()
+    server.lmr.close()  # and the window before
+    assert rmr.closed
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_RMR):
+        rmr.query()
+
+
+def test_windows_that_the_peer_ends(pair):
+    client, server = pair.client, pair.server
+    windows(server.pz).free()
+    rmr = server.pz.rmr_create_for_ep()
+    target = rmr.bind(server.lmr, server.lmr[64:128], server.ep)
+    succeeded(server.requested.wait(TIMEOUT))
+    server.ep.post_recv(server.lmr[:8])
+    client.ep.post_send_with_invalidate(client.lmr[:8], target.rmr_context, cookie=8)
+    assert client.done().user_cookie == 8
+    event = server.got()
+    assert (event.operation, event.rmr_context) == (dat.Dtos.RECEIVE_WITH_INVALIDATE, target.rmr_context)
+
+
+def test_reads_into_a_window(pair):
+    client, server = pair.client, pair.server
+    rmr = windows(client.pz)
+    target = rmr.bind(client.lmr, client.lmr[64:72], client.ep)
+    succeeded(client.requested.wait(TIMEOUT))
+    server.lmr.view[:8] = b"from far"
+    client.ep.post_rdma_read_to_rmr(target, server.lmr.target(0, 8), cookie=3)
+    assert client.done().user_cookie == 3
+    assert bytes(client.lmr.view[64:72]) == b"from far"
+
+
+def test_windows_need_a_connection(side):
+    with fails(dat.ReturnType.INVALID_STATE):
+        windows(side.pz).bind(side.lmr, side.lmr[:8], side.ep)
+
+
+# ---- Endpoints --------------------------------------------------------------------------------------------------------
+
+def test_endpoint_tells_what_it_is_made_of(side):
+    attributes = dat.EpAttr(max_recv_dtos=7, max_request_dtos=9, max_message_size=1000)
+    ep = side.new_ep(attributes)
+    param = ep.query()
+    assert param.ep_state is dat.EpState.UNCONNECTED
+    assert (param.ia_handle, param.pz_handle) == (side.ia.handle, side.pz.handle)
+    assert (param.recv_evd_handle, param.request_evd_handle) == (side.received.handle, side.requested.handle)
+    assert (param.ep_attr.max_recv_dtos, param.ep_attr.max_request_dtos) == (7, 9)
+    assert param.ep_attr.max_message_size == 1000
+    assert ep.get_status() == (dat.EpState.UNCONNECTED, True, True)
+    ep.post_recv(side.lmr[:8])
+    assert ep.get_status() == (dat.EpState.UNCONNECTED, False, True)
+
+
+def test_endpoint_can_be_modified(side):
+    ep = side.new_ep()
+    ep.modify(max_recv_dtos=5, recv_evd_handle=side.requested, comm=TCP)
+    param = ep.query()
+    assert (param.ep_attr.max_recv_dtos, param.recv_evd_handle, param.comm) == (5, side.requested.handle, TCP)
+    with pytest.raises(TypeError):
+        ep.modify(no_such_field=1)
+    with pytest.raises(OverflowError):
+        ep.modify(max_recv_dtos=2**31)
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        ep.modify(ep_state=int(dat.EpState.CONNECTED))
+
+
+def test_endpoints_that_cannot_be(side):
+    with fails(dat.ReturnType.INVALID_PARAMETER, dat.ReturnSubtype.INVALID_ARG6):
+        side.new_ep(dat.EpAttr(max_recv_dtos=2**30))
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_EVD_CONN):
+        side.ia.ep_create(side.pz, side.received, side.requested, side.received)
+
+
+def test_endpoint_is_freed_only_once(side):
+    side.ep.free()
+    assert side.ep.closed
+    for call in (side.ep.free, side.ep.reset, side.ep.disconnect, side.ep.query, side.ep.get_status,
+                 lambda: side.ep.modify(max_recv_dtos=1), lambda: side.ep.connect(side.ia.address, 1),
+                 lambda: side.ep.dup_connect(side.ep), lambda: side.ep.common_connect(side.ia.address, 1)):
+        with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_EP):
+            call()
+
+
+def test_endpoint_tells_how_many_receives_it_has(side):
+    side.ep.post_recv(side.lmr[:8])
+    assert side.ep.recv_query() == (1, _dat.DAT_VALUE_UNKNOWN)
+
+
+def test_endpoint_has_no_watermarks(ia):
+    side = Side(ia, srq=True)
+    assert side.ep.recv_query() == (_dat.DAT_VALUE_UNKNOWN, _dat.DAT_VALUE_UNKNOWN)
+    side.ep.set_watermark(_dat.DAT_WATERMARK_INFINITE, _dat.DAT_WATERMARK_INFINITE)
+    with fails(dat.ReturnType.MODEL_NOT_SUPPORTED):
+        side.ep.set_watermark(4, 8)
+
+
+def test_endpoint_can_be_connected_again(pair):
+    pair.client.ep.disconnect(dat.CloseFlags.ABRUPT)
+    assert pair.client.connection() == pair.server.connection() == DISCONNECTED
+    assert pair.client.ep.state is dat.EpState.DISCONNECTED
+    for ep in (pair.client.ep, pair.server.ep):
+        ep.reset()
+        assert ep.state is dat.EpState.UNCONNECTED
+    pair.connect()
+    pair.send(b"again")
+
+
+def test_shared_receive_queue(ia):
+    pair = Pair(ia, srq=True).connect()
+    srq = pair.server.srq
+    srq.post_recv(pair.server.lmr[:100], cookie=11)
+    pair.client.ep.post_send(pair.client.lmr[:8])
+    assert pair.server.got().user_cookie == 11
+    srq.resize(32)
+    srq.set_lw(1)
+    param = srq.query()
+    assert param.srq_state is dat.SrqState.OPERATIONAL and param.low_watermark == 1 and param.max_recv_dtos >= 32
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        srq.set_lw(-1)
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        srq.resize(0)
+    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_SRQ_IN_USE):
+        srq.free()
+    srq.close()
+    assert pair.server.ep.closed
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_SRQ):
+        srq.post_recv(pair.server.lmr[:8])
+
+
+def test_low_watermark_is_told_to_the_adapter(ia):
+    pair = Pair(ia, srq=True).connect()
+    pair.server.srq.post_recv(pair.server.lmr[:8])
+    pair.server.srq.post_recv(pair.server.lmr[:8])
+    pair.server.srq.set_lw(2)
+    pair.client.ep.post_send(pair.client.lmr[:8])
+    event = ia.async_evd.wait(TIMEOUT)
+    assert isinstance(event, dat.AsynchErrorEvent)
+    assert (event.object, event.reason) == (pair.server.srq, dat.SrqAsyncErrorReason.LOW_WATERMARK_EVENT)
+
+
+# ---- Connecting -------------------------------------------------------------------------------------------------------
+
+def test_private_data_travel_both_ways(ia):
+    pair = Pair(ia)
+    event = pair.request(b"who is there")
+    assert isinstance(event, dat.CrArrivalEvent)
+    assert event.conn_qual == pair.qual and event.sp_handle == pair.psp.handle
+    param = event.cr.query()
+    assert param.private_data.startswith(b"who is there") and event.cr.private_data == param.private_data
+    assert param.remote_ia_address_ptr[0] == ia.address
+    event.cr.accept(pair.server.ep, b"it is me")
+    event = pair.client.connections.wait(TIMEOUT)
+    assert event.established and event.private_data.startswith(b"it is me") and event.ep is pair.client.ep
+    too_much = bytes(ia.query_provider().max_private_data_size + 1)
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        pair.client.new_ep().connect(ia.address, pair.qual, private_data=too_much)
+
+
+def test_requests_are_rejected(ia):
+    pair = Pair(ia)
+    request = pair.request().cr
+    request.reject(b"no")
+    assert request.closed
+    event = pair.client.connections.wait(TIMEOUT)
+    assert event.event_number is dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
+    assert event.private_data.startswith(b"no")
+    for call in (request.reject, request.query, lambda: request.accept(pair.server.ep), lambda: request.handoff(1)):
+        with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_CR):
+            call()
+
+
+def test_requests_that_nobody_answers_are_rejected(ia):
+    pair = Pair(ia)
+    pair.request()
+    assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
+
+
+def test_nobody_listens(side):
+    side.ep.connect(side.ia.address, free_qual(), TIMEOUT)
+    assert side.connection() == dat.EventNumber.CONNECTION_EVENT_NON_PEER_REJECTED
+
+
+def test_nobody_answers_in_time(ia):
+    pair = Pair(ia)
+    pair.client.ep.connect(ia.address, pair.qual, timeout=0.2)
+    assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_TIMED_OUT
+
+
+def test_hosts_have_names(ia):
+    with pytest.raises(socket.gaierror):
+        Side(ia).ep.connect("no-such-host.invalid", 1)
+
+
+def test_endpoints_connect_like_others(pair):
+    client, server = pair.client.new_ep(), pair.server.new_ep()
+    client.dup_connect(pair.client.ep, TIMEOUT, b"too")
+    event = pair.server.requests_for_connection.wait(TIMEOUT)
+    assert event.cr.private_data.startswith(b"too")
+    event.cr.accept(server)
+    assert pair.client.connection() == pair.server.connection() == ESTABLISHED
+    with fails(dat.ReturnType.INVALID_STATE):
+        client.dup_connect(pair.client.ep)
+
+
+def test_handed_over_requests(ia):
+    pair = Pair(ia)
+    other = ia.psp_create(free_qual(), pair.server.requests_for_connection)
+    request = pair.request().cr
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        request.handoff(free_qual())
+    request.handoff(other.conn_qual)
+    assert request.closed
+    event = pair.server.requests_for_connection.wait(TIMEOUT)
+    assert event.sp_handle == other.handle
+    event.cr.accept(pair.server.ep)
+    assert pair.client.connection() == ESTABLISHED
+
+
+def test_public_service_points(side):
+    evd = side.requests_for_connection
+    psp = side.ia.psp_create_any(evd)
+    assert psp.query() == dat.PspParam(side.ia.handle, psp.conn_qual, evd.handle, dat.PspFlags.CONSUMER)
+    with fails(dat.ReturnType.CONN_QUAL_IN_USE):
+        side.ia.psp_create(psp.conn_qual, evd)
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_EVD_CR):
+        side.ia.psp_create_any(side.received)
+    psp.free()
+    side.ia.psp_create(psp.conn_qual, evd).close()
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_PSP):
+        psp.query()
+
+
+def test_endpoints_that_the_provider_makes(ia):
+    pair = Pair(ia)
+    psp = ia.psp_create_any(pair.server.requests_for_connection, dat.PspFlags.PROVIDER)
+    pair.client.ep.connect(ia.address, psp.conn_qual, TIMEOUT)
+    request = pair.server.requests_for_connection.wait(TIMEOUT).cr
+    assert request.ep.state is dat.EpState.TENTATIVE_CONNECTION_PENDING
+    request.ep.modify(pz_handle=pair.server.pz, recv_evd_handle=pair.server.received,
+                      request_evd_handle=pair.server.requested, connect_evd_handle=pair.server.connections)
+    request.accept()
+    assert pair.client.connection() == pair.server.connection() == ESTABLISHED
+    request.ep.post_recv(pair.server.lmr[:8])
+    pair.client.ep.post_send(pair.client.lmr[:8])
+    assert pair.server.got().ep is request.ep
+
+
+def test_reserved_service_points(ia):
+    pair = Pair(ia)
+    evd = pair.server.requests_for_connection
+    rsp = ia.rsp_create(free_qual(), pair.server.ep, evd)
+    assert rsp.query() == dat.RspParam(ia.handle, rsp.conn_qual, evd.handle, pair.server.ep.handle)
+    assert pair.server.ep.state is dat.EpState.RESERVED
+    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_EP_RESERVED):
+        pair.server.ep.free()
+    pair.client.ep.connect(ia.address, rsp.conn_qual, TIMEOUT)
+    request = evd.wait(TIMEOUT).cr
+    assert request.ep is pair.server.ep
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_EP):
+        request.accept(pair.server.ep)  # which it has
+    request.accept()
+    assert pair.client.connection() == pair.server.connection() == ESTABLISHED
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_RSP):
+        rsp.query()  # it took its request
+    another = ia.rsp_create(free_qual(), pair.server.new_ep(), evd)
+    another.free()
+    with fails(dat.ReturnType.INVALID_STATE):
+        ia.rsp_create(free_qual(), pair.server.ep, evd)
+
+
+def test_common_service_points(ia):
+    pair = Pair(ia)
+    port = free_qual()
+    evd = pair.server.requests_for_connection
+    csp = ia.csp_create(TCP, ia.address, port, evd)
+    assert csp.query() == dat.CspParam(ia.handle, TCP, (ia.address, port), evd.handle)
+    with fails(dat.ReturnType.PORT_IN_USE):
+        ia.csp_create(TCP, ia.address, port, evd)
+    with fails(dat.ReturnType.COMM_NOT_SUPPORTED):
+        ia.csp_create(dat.Comm(socket.AF_UNIX, socket.SOCK_RAW, 77), ia.address, port, evd)
+    pair.client.ep.modify(comm=TCP)
+    pair.client.ep.common_connect(ia.address, port, TIMEOUT)
+    event = evd.wait(TIMEOUT)
+    assert event.sp_handle == csp.handle
+    event.cr.accept(pair.server.ep)
+    assert pair.client.connection() == ESTABLISHED
+    csp.free()
+    with fails(dat.ReturnType.INVALID_HANDLE):
+        csp.query()
+
+
+# ---- Events, and who is told of them; more of this in test_dat_events.py ----------------------------------------------
+
+def test_software_events_and_the_state_of_an_evd(ia):
+    evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE)
+    for pointer in (1, 2**64 - 1):
+        evd.post_se(pointer)
+    assert evd.wait(TIMEOUT).n_more == 1
+    event = evd.dequeue()
+    assert isinstance(event, dat.SoftwareEvent) and event.pointer == 2**64 - 1
+    assert evd.dequeue() is None
+    evd.disable()
+    evd.set_unwaitable()
+    assert evd.query().evd_state & (dat.EvdState.DISABLED | dat.EvdState.UNWAITABLE) == 10
+    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_EVD_UNWAITABLE):
+        evd.wait(TIMEOUT)
+    evd.enable()
+    evd.clear_unwaitable()
+    evd.resize(8)
+    assert evd.query().evd_qlen == 8
+    with fails(dat.ReturnType.INVALID_PARAMETER, dat.ReturnSubtype.INVALID_ARG2):
+        evd.resize(0)
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        evd.post_se(0, dat.EventNumber.DTO_COMPLETION_EVENT)
+    evd.free()
+    for call in (evd.dequeue, evd.wait, evd.query, evd.enable, evd.disable, evd.set_unwaitable, evd.post_se,
+                 evd.clear_unwaitable, lambda: evd.resize(1), lambda: evd.modify_cno(None), evd.free):
+        with fails(dat.ReturnType.INVALID_HANDLE):
+            call()
+
+
+def test_full_evd(ia):
+    evd = ia.evd_create(1, dat.EvdFlags.SOFTWARE)
+    evd.post_se()
+    with fails(dat.ReturnType.QUEUE_FULL):
+        evd.post_se()
+    with fails(dat.ReturnType.INSUFFICIENT_RESOURCES, dat.ReturnSubtype.RESOURCE_TEVD):
+        ia.evd_create(ia.query().max_evd_qlen + 1)
+    with fails(dat.ReturnType.INVALID_PARAMETER):
+        ia.evd_create(1, dat.EvdFlags(0))
+
+
+def test_notification_objects(ia):
+    cno, with_descriptor = ia.cno_create(), ia.cno_fd_create()
+    evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE, cno)
+    assert evd.query().cno_handle == cno.handle
+    assert cno.query() == dat.CnoParam(ia.handle, dat.ProxyType.NONE, None)
+    assert with_descriptor.query() == dat.CnoParam(ia.handle, dat.ProxyType.FD, with_descriptor.fileno())
+    evd.post_se()
+    assert cno.wait(TIMEOUT) is evd
+    evd.modify_cno(with_descriptor)
+    evd.post_se()
+    assert with_descriptor.trigger() is evd
+    assert with_descriptor.trigger() is None
+    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_CNO_IN_USE):
+        with_descriptor.free()
+    evd.modify_cno(None)
+    with_descriptor.free()
+    agent = print
+    cno.modify_agent(agent)
+    assert cno.query().proxy is agent
+    cno.modify_agent(None)
+    assert cno.query().proxy_type is dat.ProxyType.NONE
+    cno.free()
+    for call in (cno.wait, cno.trigger, cno.query, cno.free, lambda: cno.modify_agent(None)):
+        with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_CNO):
+            call()
+
+
+# ---- All of it --------------------------------------------------------------------------------------------------------
+
+def exported():
+    """The functions of libdat2.so.2."""
+    return set((pathlib.Path(__file__).parents[1] / "conformance/udat/exports.txt").read_text().split())
+
+
+def test_every_call_of_dat_is_there():
+    missing = {name for name in exported() if not hasattr(_dat, name)}
+    assert not missing
+
+
+def test_every_call_is_documented():
+    page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text()
+    documented = set(re.findall(r"`(dats?_\w+)`", page))
+    assert exported() <= documented
+
+
+def test_every_call_was_made(uncalled):
+    assert uncalled("dat") == []

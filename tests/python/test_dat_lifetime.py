@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""viaduct.dat: closing in any order and state, leaks, threads, and two processes."""
+import gc
+import multiprocessing
+import os
+import threading
+import weakref
+
+import pytest
+from dat_pair import AREA, DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual
+from viaduct import dat
+
+CYCLES = 200 if os.environ.get("VIADUCT_BACKEND") == "verbs" else 1000
+THREADS = 8
+MESSAGES = 50
+
+
+@pytest.fixture
+def ia():
+    with dat.ia_open() as opened:
+        yield opened
+
+
+# ---- Closing ----------------------------------------------------------------------------------------------------------
+
+def test_closing_the_adapter_closes_all(ia):
+    pair = Pair(ia, srq=True).connect()
+    pair.server.srq.post_recv(pair.server.lmr[:8])
+    pair.client.ep.post_send(pair.client.lmr[:8])
+    cno = ia.cno_create(print)
+    things = [pair.psp, cno, *(thing for side in (pair.client, pair.server) for thing in
+                               (side.pz, side.lmr, side.ep, side.srq, side.received, side.connections))]
+    ia.close()
+    assert all(thing.closed for thing in things)
+    for thing in things:
+        thing.close()
+        with pytest.raises(dat.Error) as raised:
+            thing.free()
+        assert raised.value.code is dat.ReturnType.INVALID_HANDLE
+
+
+@pytest.mark.parametrize("part", ["pz", "received", "requested", "connections"])
+def test_closing_what_a_connected_endpoint_is_made_of(ia, part):
+    pair = Pair(ia).connect()
+    pair.client.ep.post_recv(pair.client.lmr[:8])
+    with pytest.raises(dat.Error) as raised:
+        getattr(pair.client, part).free()
+    assert raised.value.code is dat.ReturnType.INVALID_STATE
+    getattr(pair.client, part).close()
+    assert pair.client.ep.closed
+    assert pair.server.connection() == DISCONNECTED
+
+
+def test_closing_endpoints_in_each_state(ia):
+    pair = Pair(ia)
+    asking = pair.client.new_ep()
+    asking.connect(ia.address, pair.qual)
+    request = pair.server.requests_for_connection.wait(TIMEOUT).cr
+    asking.close()
+    request.close()
+    reserved = pair.server.new_ep()
+    rsp = ia.rsp_create(free_qual(), reserved, pair.server.requests_for_connection)
+    reserved.close()
+    assert rsp.closed
+    asked = pair.server.new_ep()
+    rsp = ia.rsp_create(free_qual(), asked, pair.server.requests_for_connection)
+    pair.client.ep.connect(ia.address, rsp.conn_qual, TIMEOUT)
+    request = pair.server.requests_for_connection.wait(TIMEOUT).cr
+    asked.close()
+    assert request.closed
+    assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
+
+
+def test_closing_an_endpoint_that_the_provider_made(ia):
+    pair = Pair(ia)
+    psp = ia.psp_create_any(pair.server.requests_for_connection, dat.PspFlags.PROVIDER)
+    pair.client.ep.connect(ia.address, psp.conn_qual, TIMEOUT)
+    request = pair.server.requests_for_connection.wait(TIMEOUT).cr
+    request.ep.close()
+    assert request.closed
+    assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
+
+
+def test_parents_live_as_long_as_their_children():
+    ep = Pair(dat.ia_open()).connect().client.ep
+    gc.collect()
+    assert ep.state in (dat.EpState.CONNECTED, dat.EpState.DISCONNECTED)  # the other end has gone
+    ia = weakref.ref(ep.ia)
+    assert not ia().closed
+    del ep
+    gc.collect()
+    assert ia() is None
+
+
+def test_buffers_live_as_long_as_their_regions(ia):
+    class Buffer(bytearray):
+        pass
+    buffer = Buffer(64)
+    known = weakref.ref(buffer)
+    lmr = ia.lmr_create(buffer, ia.pz_create())
+    del buffer
+    assert known() is not None
+    lmr.close()
+    del lmr
+    gc.collect()
+    assert known() is None
+
+
+def test_pieces_keep_their_region_open(ia):
+    piece = ia.lmr_create(bytearray(64), ia.pz_create())[:]
+    gc.collect()
+    assert not piece.lmr.closed
+    assert piece.lmr.query().length == 64
+
+
+# ---- Leaks ------------------------------------------------------------------------------------------------------------
+
+def resources():
+    gc.collect()
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        return len(os.listdir("/proc/self/fd")), sum(1 for _ in maps), len(gc.get_objects())
+
+
+def cycle(ia):
+    pair = Pair(ia).connect()
+    pair.send(b"once")
+    pair.client.connections.fileno()
+    for thing in (pair.client.pz, pair.server.pz, pair.psp):
+        thing.close()
+    for side in (pair.client, pair.server):
+        for evd in (side.requests_for_connection, side.connections, side.received, side.requested):
+            evd.close()
+
+
+def test_cycles_leak_nothing(ia):
+    for _ in range(20):
+        cycle(ia)
+    before = resources()
+    for _ in range(CYCLES):
+        cycle(ia)
+    descriptors, mappings, references = (now - then for now, then in zip(resources(), before))
+    assert descriptors == 0
+    assert mappings < CYCLES / 20 and references < CYCLES / 20
+
+
+# ---- Threads ----------------------------------------------------------------------------------------------------------
+
+def all_of(functions):
+    """Runs each in a thread of its own."""
+    failures = []
+
+    def run(function):
+        try:
+            function()
+        except BaseException as error:
+            failures.append(error)
+    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+
+def test_threads_with_pairs_of_their_own(ia):
+    def work():
+        pair = Pair(ia).connect()
+        for number in range(MESSAGES):
+            pair.send(b"message %d" % number)
+        pair.client.pz.close()
+        assert pair.server.connection() == DISCONNECTED
+    all_of([work] * THREADS)
+
+
+def test_threads_that_share_an_endpoint(ia):
+    pair = Pair(ia, attributes=dat.EpAttr(max_recv_dtos=THREADS, max_request_dtos=THREADS)).connect()
+    client, server = pair.client, pair.server
+    free = threading.Semaphore(THREADS)
+    for _ in range(THREADS):
+        server.ep.post_recv(server.lmr[:8])
+
+    def send():
+        for number in range(MESSAGES):
+            free.acquire()
+            client.ep.post_send(client.lmr[:8], cookie=number)
+
+    def receive():
+        for _ in range(THREADS * MESSAGES):
+            server.got()
+            server.ep.post_recv(server.lmr[:8])
+
+    def complete():
+        for _ in range(THREADS * MESSAGES):
+            client.done()
+            free.release()
+    all_of([send] * THREADS + [receive, complete])
+
+
+def test_threads_that_close_the_same_things(ia):
+    for _ in range(20):
+        pair = Pair(ia).connect()
+        things = [pair.client.ep, pair.client.received, pair.client.pz, pair.server.ep, pair.server.lmr, pair.psp]
+        all_of([lambda start=start: [thing.close() for thing in things[start:] + things[:start]]
+                for start in range(len(things))])
+        assert all(thing.closed for thing in things)
+
+
+# ---- Two processes ----------------------------------------------------------------------------------------------------
+
+def serve(link, count):
+    """Accepts, tells where its memory is, and sends `count` messages back."""
+    with dat.ia_open() as ia:
+        side = Side(ia)
+        psp = ia.psp_create_any(side.requests_for_connection)
+        side.ep.post_recv(side.lmr[:64])
+        link.send((ia.address, psp.conn_qual, tuple(side.lmr.target(AREA // 2, AREA))))
+        side.requests_for_connection.wait(TIMEOUT).cr.accept(side.ep)
+        assert side.connection() == ESTABLISHED
+        for _ in range(count):
+            length = side.got().transfered_length
+            side.lmr.view[64:64 + length] = side.lmr.view[:length]
+            side.ep.post_recv(side.lmr[:64])
+            side.ep.post_send(side.lmr[64:64 + length])
+            side.done()
+        assert link.recv() == "enough"
+        link.send(bytes(side.lmr.view[AREA // 2:AREA // 2 + 5]))
+
+
+@pytest.fixture
+def server():
+    """A process that runs serve(), and our end of its link."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=serve, args=(theirs, 3), daemon=True)
+    process.start()
+    theirs.close()
+    yield process, ours
+    process.kill()
+    process.join()
+
+
+def connect(ia, link):
+    address, conn_qual, target = link.recv()
+    side = Side(ia)
+    side.ep.connect(address, conn_qual, TIMEOUT)
+    assert side.connection() == ESTABLISHED
+    return side, dat.RmrTriplet(*target)
+
+
+def test_between_processes(ia, server):
+    process, link = server
+    side, target = connect(ia, link)
+    for number in range(3):
+        side.lmr.view[:9] = b"message %d" % number
+        side.ep.post_recv(side.lmr[64:128])
+        side.ep.post_send(side.lmr[:9])
+        side.done()
+        length = side.got().transfered_length
+        assert bytes(side.lmr.view[64:64 + length]) == b"message %d" % number
+    side.ep.post_rdma_write(side.lmr[:5], target)
+    side.done()
+    link.send("enough")
+    assert link.recv() == b"messa"
+    process.join(TIMEOUT)
+    assert process.exitcode == 0
+
+
+def test_a_peer_that_is_killed(ia, server):
+    process, link = server
+    side, _ = connect(ia, link)
+    side.ep.post_recv(side.lmr[64:128])
+    process.kill()
+    assert side.connection() in (DISCONNECTED, dat.EventNumber.CONNECTION_EVENT_BROKEN)
+    assert side.received.wait(TIMEOUT).status is dat.DtoCompletionStatus.ERR_FLUSHED
+    side.ep.reset()
+    assert side.ep.state is dat.EpState.UNCONNECTED
