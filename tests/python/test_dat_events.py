@@ -164,7 +164,8 @@ def test_what_agents_raise_is_reported(ia, monkeypatch):
     def agent(evd):
         raise ValueError("of an agent")
     with ia.cno_create(agent) as cno:
-        ia.evd_create(4, dat.EvdFlags.SOFTWARE, cno).post_se()
+        evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE, cno)
+        evd.post_se()
         assert reported.wait(TIMEOUT)
 
 
