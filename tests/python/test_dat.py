@@ -140,6 +140,12 @@ def test_ia_can_share_the_evd_for_asynchronous_events(ia):
         assert other.async_evd is ia.async_evd
     assert not ia.async_evd.closed
     assert ia.async_evd.query().evd_flags == dat.EvdFlags.ASYNC
+    with dat.ia_open(async_evd=dat.EVD_ASYNC_EXISTS) as other:
+        assert other.async_evd is None
+    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_EVD_IN_USE):
+        ia.async_evd.free()
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_EVD_ASYNC):
+        dat.ia_open(async_evd=ia.evd_create(4, dat.EvdFlags.DTO))
 
 
 def test_ia_of_a_version_that_nobody_has():

@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import textwrap
 import threading
 import weakref
 
@@ -203,6 +204,19 @@ def test_threads_that_close_the_same_things(ia):
         all_of([lambda start=start: [thing.close() for thing in things[start:] + things[:start]]
                 for start in range(len(things))])
         assert all(thing.closed for thing in things)
+
+
+def test_the_example_of_the_help(ia, capsys):
+    qual, listening = free_qual(), threading.Event()
+    text = dat.__doc__.replace("7204", str(qual)).replace("127.0.0.1", ia.address)
+    server, client = (textwrap.dedent("    with" + part.split("\n\n")[0]) for part in text.split("    with")[1:])
+    server = server.replace("    evd.wait", "    listening.set()\n    evd.wait", 1)
+
+    def connect():
+        assert listening.wait(TIMEOUT)
+        exec(client, {"dat": dat})
+    all_of([lambda: exec(server, {"dat": dat, "listening": listening}), connect])
+    assert capsys.readouterr().out == "b'over the valley'\n"
 
 
 # ---- Two processes ----------------------------------------------------------------------------------------------------

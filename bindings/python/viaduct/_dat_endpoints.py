@@ -11,7 +11,7 @@ from viaduct._dat_constants import CloseFlags, CompletionFlags, ConnectFlags, Ep
 from viaduct._dat_events import ConnectionEvent, Event
 from viaduct._dat_masks import EpParamMask, SrqParamMask
 from viaduct._dat_memory import Pz
-from viaduct._dat_object import Counting, DatObject, handle_of
+from viaduct._dat_object import Counting, DatObject, counters_of, handle_of
 from viaduct._dat_structures import Address, Comm, EpAttr, EpParam, LmrTriplet, RmrTriplet, SrqParam
 
 if typing.TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Ep(Counting):
     Closed in any state: a connection ends, a request for one is rejected, what is posted is flushed.
     """
 
-    _counters = "DCNT_EP_"
+    _counters = counters_of("DCNT_EP_")
 
     def __init__(self, ia: Ia, handle: int, *made_from: DatObject | None, connect_evd: Evd | None = None) -> None:
         super().__init__(handle, ia, connect_evd, *made_from)

@@ -12,7 +12,7 @@ from viaduct._dat_constants import EventNumber, EvdFlags, IbExtType, IbStatus, P
 from viaduct._dat_events import (KINDS, NUMBERS, OPERATIONS, STATUSES, CrArrivalEvent, DtoCompletionEvent, Event,
                                  IbDtoEvent, RmrBindCompletionEvent)
 from viaduct._dat_masks import CnoParamMask, EvdParamMask
-from viaduct._dat_object import Counting, DatObject, handle_of, object_of
+from viaduct._dat_object import Counting, DatObject, counters_of, handle_of, object_of
 from viaduct._dat_results import ReturnType
 from viaduct._dat_structures import CnoParam, EvdParam
 
@@ -118,7 +118,7 @@ class Evd(Counting):
     look for Ctrl-C every 100 ms.
     """
 
-    _counters = "DCNT_EVD_"
+    _counters = counters_of("DCNT_EVD_")
 
     def __init__(self, ia: Ia, handle: int, cno: Cno | None = None, *, owned: bool = True) -> None:
         super().__init__(handle, ia)
@@ -137,10 +137,12 @@ class Evd(Counting):
         """Waits for `threshold` events and returns the first one, with n_more. timeout: seconds, None for ever. Raises
         TimeoutError, and no event is taken; Error(INVALID_STATE) where another waits or the EVD is unwaitable;
         Error(ABORT) when the EVD is freed."""
-        lacking = threshold - len(self._set_aside)
-        if lacking > 0:
-            raw, n_more = _dat.dat_evd_wait(self.handle, timeout, lacking)
-            self._set_aside.append(self._event(raw, n_more))
+        kept = len(self._set_aside)
+        if threshold > kept:
+            event = self._event(*_dat.dat_evd_wait(self.handle, timeout, threshold - kept))
+            if kept == 0:
+                return event
+            self._set_aside.append(event)
         event = self._set_aside.popleft()
         event.n_more += len(self._set_aside)
         return event
@@ -157,39 +159,42 @@ class Evd(Counting):
     def fileno(self) -> int:
         """Readable when there may be events; it stays so until dequeue() has returned None. The EVD gets a CNO for it;
         ValueError: it has one already, which is the one to wait for."""
-        if self._notifier is None:
-            if self.cno is not None:
-                raise ValueError("the EVD tells a CNO of yours: wait for that")
-            fd, handle = _dat.dat_cno_fd_create(self.ia.handle)
-            notifier = Cno(self.ia, handle, fd)
-            _dat.dat_evd_modify_cno(self.handle, handle)
-            notifier._evds.add(self.handle)
-            self._notifier = notifier
-        return self._notifier.fileno()
+        with self._closing:  # of several threads one makes it
+            if self._notifier is None:
+                self._notifier = self._new_notifier()
+            return self._notifier.fileno()
+
+    def _new_notifier(self) -> Cno:
+        if self.cno is not None:
+            raise ValueError("the EVD tells a CNO of yours: wait for that")
+        notifier = create_cno_with_fd(self.ia)
+        _dat.dat_evd_modify_cno(self.handle, notifier.handle)
+        notifier._evds.add(self.handle)
+        return notifier
 
     def _dequeue(self) -> Event | None:
         raw = _dat.dat_evd_dequeue(self.handle)
         if raw is None and self._notifier is not None:
             self._notifier.trigger()  # what comes from now on makes the descriptor readable
             raw = _dat.dat_evd_dequeue(self.handle)
-        return None if raw is None else self._event(raw, 0)
+        return None if raw is None else self._event(raw)
 
-    def _event(self, raw: _dat._Event, n_more: int) -> Event:
+    def _event(self, raw: _dat._Event, n_more: int = 0) -> Event:
         number, _, data, extension = raw
         kind = KINDS.get(number, Event)
-        if kind is DtoCompletionEvent or kind is IbDtoEvent:
-            ep, cookie, status, length, operation, rmr_context = data
-            values = (ep, cookie, STATUSES[status], length, OPERATIONS[operation], rmr_context)
-            if extension is None:
-                return DtoCompletionEvent(NUMBERS[number], self, n_more, *values)
-            return IbDtoEvent(NUMBERS[number], self, n_more, *values, IbExtType(extension[0]), IbStatus(extension[1]),
+        if kind is DtoCompletionEvent:
+            return DtoCompletionEvent(NUMBERS[number], self, n_more, data[0], data[1], STATUSES[data[2]], data[3],
+                                      OPERATIONS[data[4]], data[5])
+        if kind is IbDtoEvent and extension is not None:
+            return IbDtoEvent(NUMBERS[number], self, n_more, data[0], data[1], STATUSES[data[2]], data[3],
+                              OPERATIONS[data[4]], data[5], IbExtType(extension[0]), IbStatus(extension[1]),
                               extension[2])
         if kind is RmrBindCompletionEvent:
             return RmrBindCompletionEvent(NUMBERS[number], self, n_more, data[0], data[1], STATUSES[data[2]])
         if kind is CrArrivalEvent:
             from viaduct._dat_service_points import Cr
-            return CrArrivalEvent(NUMBERS[number], self, n_more, data[0], data[1], data[2], Cr(self.ia, data[3]),
-                                  data[4])
+            cr = Cr(self.ia, data[3])
+            return CrArrivalEvent(NUMBERS[number], self, n_more, data[0], data[1], data[2], cr, data[4])
         return kind(EventNumber(number), self, n_more, *data)
 
     # ---- asyncio: tasks that wait for any event, and tasks that wait for those of one endpoint ----
@@ -283,8 +288,7 @@ class Evd(Counting):
         _dat.dat_evd_post_se(self.handle, event_number, pointer)
 
     def _destroy(self) -> None:
-        if self._owned:
-            _dat.dat_evd_free(self.handle)
+        _dat.dat_evd_free(self.handle)
 
     def _released(self) -> None:
         super()._released()
@@ -293,7 +297,8 @@ class Evd(Counting):
     def _release(self) -> None:
         self._dismiss()
         self._leave(self.cno, self._notifier)
-        super()._release()
+        if self._owned:
+            super()._release()
         if self._notifier is not None:
             self._notifier.close()
 

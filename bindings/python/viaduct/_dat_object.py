@@ -32,8 +32,6 @@ class DatObject(_lifetime.Resource):
     context     64 bits of the consumer's, whatever they mean
     """
 
-    _counters = ""  # what the names of its counters begin with, where it has some
-
     def __init__(self, handle: int, *parents: DatObject | None) -> None:
         self.handle = handle
         super().__init__(*(parent for parent in parents if parent is not None))
@@ -83,23 +81,24 @@ class DatObject(_lifetime.Resource):
 class Counting(DatObject):
     """An object with counters, of which the extension for InfiniBand tells."""
 
-    @classmethod
-    def _numbers(cls) -> dict[str, int]:
-        names = [name for name in vars(_dat) if name.startswith(cls._counters)]
-        return {name[len(cls._counters):]: getattr(_dat, name) for name in names if isinstance(getattr(_dat, name), int)}
+    _counters: dict[str, int]  # their numbers by their names
 
     def query_counters(self, reset: bool = False) -> dict[str, int]:
         """All counters by their names in C, without what they begin with: {"POST_SEND": 3, ...}. reset: sets them back
-        to 0. Raises Error(NOT_IMPLEMENTED) where the provider does not count."""
-        numbers = self._numbers()
-        values = _dat.dat_ib_query_counters(self.handle, numbers.pop("ALL_COUNTERS"), reset)
-        return {name: values[number] for name, number in numbers.items() if number < len(values)}
+        to 0."""
+        values = _dat.dat_ib_query_counters(self.handle, self._counters["ALL_COUNTERS"], reset)
+        return {name: values[number] for name, number in self._counters.items() if name != "ALL_COUNTERS"}
 
     def query_counter(self, name: str, reset: bool = False) -> int:
         """One of them. Raises KeyError where there is none of that name."""
-        number = self._numbers()[name]
+        number = self._counters[name]
         return _dat.dat_ib_query_counters(self.handle, number, reset)[number]
 
     def print_counters(self, name: str = "ALL_COUNTERS", reset: bool = False) -> None:
         """Prints one counter, or all, to standard output."""
-        _dat.dat_ib_print_counters(self.handle, self._numbers()[name], reset)
+        _dat.dat_ib_print_counters(self.handle, self._counters[name], reset)
+
+
+def counters_of(prefix: str) -> dict[str, int]:
+    """The constants that begin so, by the rest of their names."""
+    return {name[len(prefix):]: getattr(_dat, name) for name in vars(_dat) if name.startswith(prefix)}

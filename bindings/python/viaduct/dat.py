@@ -26,8 +26,20 @@ A server and a client, each a process:
         evd.wait(timeout=5)
 
 Calls of the API are methods of the object that is their first argument, under their names without "dat_" and the object:
-dat_evd_wait() is Evd.wait(), dat_ep_create() Ia.ep_create(). Results that are no success are raised as Error; structures
-and constants keep the names of C. The raw calls are in viaduct._dat.
+dat_evd_wait() is Evd.wait(), dat_ep_create() Ia.ep_create(). Results that are no success are raised as Error. Structures keep
+the names of C, and constants are members of enumerations: DAT_EP_STATE_CONNECTED is EpState.CONNECTED, of which
+help(dat.EpState) tells. The enumerations:
+
+    results         ReturnType, ReturnSubtype
+    adapters        Extension, HaLb, HaRelationship, IaCounterType, IovOwnership, PzSupport
+    memory          MemPrivFlags, MemType, RmrScope, VaType
+    endpoints       CloseFlags, ConnectFlags, EpState, Qos, ServiceType, SrqState
+    service points  EpCreatorForPsp, PspFlags
+    transfers       CompletionFlags, Dtos, DtoCompletionStatus, IbExtType, IbOp, IbStatus
+    events          EventNumber, EvdFlags, EvdState, ProxyType, HandleType, and reasons: EpAsyncErrorReason ...
+    queries         which fields they ask for, for each structure: EpParamMask ...
+
+The raw calls are in viaduct._dat.
 
 Time-outs are in seconds, and None waits for ever; lengths are in bytes, queues in entries. Every object may be used by
 several threads at once.
@@ -38,32 +50,27 @@ import builtins
 import enum
 import typing
 
-from viaduct import _dat, errors
+from viaduct import _dat, _dat_events, _dat_structures, errors
 from viaduct._dat_constants import *
-from viaduct._dat_constants import CloseFlags, EventNumber, EvdFlags, HaRelationship, IaCounterType, PspFlags, VaType
-from viaduct._dat_constants import MemPrivFlags, __all__ as _constants
 from viaduct._dat_endpoints import Ep, Srq, create_ep
 from viaduct._dat_events import *
-from viaduct._dat_events import ConnectionEvent, __all__ as _events
 from viaduct._dat_evd import Agent, Cno, Evd, create_cno, create_cno_with_fd, create_evd
 from viaduct._dat_masks import *
-from viaduct._dat_masks import IaAttrMask, ProviderAttrMask, __all__ as _masks
 from viaduct._dat_memory import Lmr, Pz, Rmr
-from viaduct._dat_object import Counting, DatObject, handle_of, object_of
-from viaduct._dat_results import ReturnSubtype, ReturnType
+from viaduct._dat_object import Counting, DatObject, counters_of, handle_of, object_of
+from viaduct._dat_results import *
 from viaduct._dat_service_points import Cr, Csp, Psp, Rsp
 from viaduct._dat_structures import *
-from viaduct._dat_structures import Comm, EpAttr, IaAttr, LmrTriplet, ProviderAttr, ProviderInfo
-from viaduct._dat_structures import __all__ as _structures
 from viaduct.memory import Buffer
 
-__all__ = ["Agent", "Cno", "ConnectionFailed", "Cr", "Csp", "DatObject", "Ep", "Error", "Evd", "Ia", "Lmr", "Psp", "Pz",
-           "ReturnSubtype", "ReturnType", "Rmr", "Rsp", "Srq", "TimeoutError", "get_ia_handle", "ia_open",
+__all__ = ["Agent", "Cno", "ConnectionFailed", "Cr", "Csp", "DEFAULT_IA", "DatObject", "EVD_ASYNC_EXISTS", "Ep", "Error",
+           "Evd", "Ia", "Lmr", "Psp", "Pz", "Rmr", "Rsp", "Srq", "TimeoutError", "get_ia_handle", "ia_open",
            "ib_open_query", "registry_add_provider", "registry_list_providers", "registry_providers_related",
            "registry_remove_provider", "strerror"]
-__all__ += _constants + _events + _masks + _structures
+__all__ += _dat_events.__all__ + _dat_structures.__all__  # enumerations have pages of their own: help(dat.EpState)
 
 DEFAULT_IA = "viaduct-lo"  # this host; another device where VIADUCT_BACKEND or VIADUCT_DEVICE says so
+EVD_ASYNC_EXISTS = _dat.DAT_EVD_ASYNC_EXISTS  # for ia_open(): another opening of this adapter has the EVD of its errors
 
 
 class Error(errors.Error):
@@ -158,13 +165,14 @@ def ib_open_query(name: str = DEFAULT_IA, ia_mask: IaAttrMask = IaAttrMask.ALL,
     return IaAttr._of(ia_attr), ProviderAttr._of(provider_attr)
 
 
-def ia_open(name: str = DEFAULT_IA, async_evd_min_qlen: int = 8, async_evd: Evd | None = None, *,
+def ia_open(name: str = DEFAULT_IA, async_evd_min_qlen: int = 8, async_evd: Evd | int | None = None, *,
             version: tuple[int, int] = (_dat.DAT_VERSION_MAJOR, _dat.DAT_VERSION_MINOR),
             thread_safety: bool = True) -> Ia:
-    """Opens an adapter of the registry. async_evd: the EVD of another one that takes its asynchronous events; without,
-    it gets one with room for async_evd_min_qlen events. Raises Error(PROVIDER_NOT_FOUND), whose subtype tells what no
+    """Opens an adapter of the registry. async_evd: the EVD of another one that takes its asynchronous events, or
+    EVD_ASYNC_EXISTS; without, it gets one with room for async_evd_min_qlen events. Raises Error(PROVIDER_NOT_FOUND), whose subtype tells what no
     entry has: the name, the version, the thread safety."""
-    evd, ia = _dat.dat_ia_openv(name, async_evd_min_qlen, handle_of(async_evd), *version, thread_safety)
+    wanted = async_evd if isinstance(async_evd, int) else handle_of(async_evd)
+    evd, ia = _dat.dat_ia_openv(name, async_evd_min_qlen, wanted, *version, thread_safety)
     return Ia(name, ia, evd)
 
 
@@ -175,14 +183,15 @@ class Ia(Counting):
     async_evd   the EVD of its asynchronous events; None where another opening of the adapter has it
     """
 
-    _counters = "DCNT_IA_"
+    _counters = counters_of("DCNT_IA_")
 
     def __init__(self, name: str, handle: int, async_evd: int) -> None:
         super().__init__(handle)
         self.name = name
         known = object_of(async_evd)
-        exists = async_evd not in (0, _dat.DAT_EVD_ASYNC_EXISTS, _dat.DAT_EVD_OUT_OF_SCOPE)
-        self.async_evd = known if isinstance(known, Evd) else Evd(self, async_evd, owned=False) if exists else None
+        if not isinstance(known, Evd) and async_evd != EVD_ASYNC_EXISTS:
+            known = Evd(self, async_evd, owned=False)
+        self.async_evd = known if isinstance(known, Evd) else None
 
     def close(self, flags: CloseFlags | None = None) -> None:
         """Closes the adapter, and all that was made from it before. CloseFlags.GRACEFUL raises Error(INVALID_STATE)
