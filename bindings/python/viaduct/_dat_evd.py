@@ -7,7 +7,7 @@ import collections
 import dataclasses
 import typing
 
-from viaduct import _dat, _waiting
+from viaduct import _dat, _lifetime, _waiting
 from viaduct._dat_constants import EventNumber, EvdFlags, IbExtType, IbStatus, ProxyType
 from viaduct._dat_events import (KINDS, NUMBERS, OPERATIONS, STATUSES, CrArrivalEvent, DtoCompletionEvent, Event,
                                  IbDtoEvent, RmrBindCompletionEvent)
@@ -159,7 +159,7 @@ class Evd(Counting):
     def fileno(self) -> int:
         """Readable when there may be events; it stays so until dequeue() has returned None. The EVD gets a CNO for it;
         ValueError: it has one already, which is the one to wait for."""
-        with self._closing:  # of several threads one makes it
+        with _lifetime._lock:  # of several threads one makes it
             if self._notifier is None:
                 self._notifier = self._new_notifier()
             return self._notifier.fileno()
