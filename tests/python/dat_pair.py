@@ -63,8 +63,8 @@ class Pair:
     def __init__(self, ia, **options):
         self.client = Side(ia, **options)
         self.server = Side(ia, **options)
-        self.qual = free_qual()
-        self.psp = ia.psp_create(self.qual, self.server.requests_for_connection)
+        self.psp = ia.psp_create_any(self.server.requests_for_connection)
+        self.qual = self.psp.conn_qual
 
     def request(self, private_data=b"", ep=None):
         """Asks, and returns the request as the server sees it."""
