@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The scripts in bindings/python/examples, run as users run them."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -33,18 +34,35 @@ def test_echo_server(backend, free_service):
     assert output.startswith(f"{clients} clients sent {messages} messages each, and all came back")
 
 
-def test_echo_server_in_two_processes(device, free_service):
-    service = str(free_service())
-    listen = [sys.executable, EXAMPLES / "echo_server.py", "--service", service, "--listen"]
-    with subprocess.Popen(listen, stdout=subprocess.PIPE, text=True) as server:
+@contextlib.contextmanager
+def serving(script, service):
+    """The server of a script, which has said that it listens. It is ended with the block, if not before."""
+    command = [sys.executable, EXAMPLES / script, "--service", str(service), "--listen"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
-            assert server.stdout.readline() == f"listening, service {service}\n"
-            host = ".".join(map(str, device.host))
-            output = run(EXAMPLES / "echo_server.py", "--service", service, "--host", host, "--clients", 2)
-            assert output.startswith("2 clients sent 100 messages each, and all came back")
+            assert server.stdout.readline().startswith("listening")
+            yield server
         finally:
             server.send_signal(signal.SIGINT)
-        assert server.wait(60) == 0
+
+
+def test_echo_server_in_two_processes(device, free_service):
+    service = free_service()
+    with serving("echo_server.py", service) as server:
+        host = ".".join(map(str, device.host))
+        output = run(EXAMPLES / "echo_server.py", "--service", service, "--host", host, "--clients", 2)
+        assert output.startswith("2 clients sent 100 messages each, and all came back")
+    assert server.returncode == 0
+
+
+@pytest.mark.parametrize("script", ["ping_vipl.py", "ping_dat.py"])
+def test_ping(backend, free_service, script):
+    service = free_service()
+    with serving(script, service) as server:
+        output = run(EXAMPLES / script, "--service", service, "--count", 50)
+        assert output.startswith("50 round trips of 64 bytes: median ")
+        assert server.communicate(timeout=60)[0] == "done\n"
+    assert server.returncode == 0
 
 
 def test_kill_peer(backend, free_service):
@@ -66,14 +84,3 @@ def test_test_of_a_c_program(backend):
     output = run("-m", "pytest", "-p", "viaduct.pytest_plugin", "-p", "no:cacheprovider", EXAMPLES / "test_c_program.py",
                  HELLO=str(BUILD / "tests/readme/readme_hello"))
     assert " 4 passed in " in output
-
-
-@pytest.mark.parametrize("script", ["ping_vipl.py", "ping_dat.py"])
-def test_ping(device, free_service, script):
-    service = str(free_service())
-    listen = [sys.executable, EXAMPLES / script, "--service", service, "--listen"]
-    with subprocess.Popen(listen, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout.readline() == "listening\n"
-        output = run(EXAMPLES / script, "--service", service, "--count", 50)
-        assert output.startswith("50 round trips of 64 bytes: median ")
-        assert server.communicate(timeout=60)[0] == "done\n"
