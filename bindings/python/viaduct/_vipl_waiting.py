@@ -30,6 +30,8 @@ class Arrivals(typing.Generic[T]):
 
     def take(self) -> T | None:
         """What is here."""
+        if not self._ready:  # as a rule, and sooner known than a lock is taken
+            return None
         with self._lock:
             return self._ready.popleft() if self._ready else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import struct
 import typing
 
 from viaduct import _vipl
@@ -75,6 +76,14 @@ class Remote(typing.NamedTuple):
 Segments = typing.Union[Segment, typing.Sequence[Segment]]
 
 _SEGMENT_BYTES = 16  # of each segment; the control segment is as long as two
+_CONTROL = struct.Struct("=QIHHIIII")  # Next, NextHandle, SegCount, Control, Reserved, ImmediateData, Length, Status
+_SEGMENT = struct.Struct("=QII")
+_IMMEDIATE, _LENGTH, _STATUS = 5, 6, 7  # in words of 32 bits
+
+# Sets of flags are slow; numbers are not.
+_DONE_OR_ERROR = int(Status.DONE | ERROR_MASK)
+_DONE = int(Status.DONE)
+_OP_MASK = _vipl.VIP_STATUS_OP_MASK
 _ALIGNMENT = _vipl.VIP_DESCRIPTOR_ALIGNMENT
 
 
@@ -97,8 +106,7 @@ class Descriptor:
             raise ValueError(f"a descriptor lies at a multiple of {_ALIGNMENT} bytes, in memory that may be written")
         self._memory = memory
         self._give_back = give_back
-        self._raw = _vipl.VIP_DESCRIPTOR.at(memory.address)
-        self._control = self._raw.CS
+        self._words = memory.view[:_CONTROL.size].cast("I")
         self.address = memory.address
         self.memory_handle = memory.handle
         self.capacity = memory.view.nbytes // _SEGMENT_BYTES - 2
@@ -128,53 +136,53 @@ class Descriptor:
         if count > self.capacity:
             raise ValueError(f"the descriptor has room for {self.capacity} segments")
         self.segments = chosen
-        control = self._control
-        control.SegCount = count
-        control.Control = operation | (0 if immediate is None else Control.IMMEDIATE) | (fence and Control.QFENCE)
-        control.Reserved = 0
-        control.ImmediateData = immediate or 0
-        control.Length = sum(segment.view.nbytes for segment in chosen)
-        control.Status = 0
+        control = operation.value
+        if immediate is not None:
+            control |= _vipl.VIP_CONTROL_IMMEDIATE
+        if fence:
+            control |= _vipl.VIP_CONTROL_QFENCE
+        length = sum(segment.view.nbytes for segment in chosen)
+        memory = self._memory.view
+        _CONTROL.pack_into(memory, 0, 0, 0, count, control, 0, immediate or 0, length, 0)
+        offset = _CONTROL.size
         if remote is not None:
-            address_segment = self._raw.DS(0).Remote
-            address_segment.Data, address_segment.Handle, address_segment.Reserved = *remote, 0
-        for index, segment in enumerate(chosen, count - len(chosen)):
-            data_segment = self._raw.DS(index).Local
-            data_segment.Data, data_segment.Handle, data_segment.Length = (
-                segment.address, segment.handle, segment.view.nbytes)
+            _SEGMENT.pack_into(memory, offset, remote.address, remote.handle, 0)
+            offset += _SEGMENT_BYTES
+        for address, handle, view in chosen:
+            _SEGMENT.pack_into(memory, offset, address, handle, view.nbytes)
+            offset += _SEGMENT_BYTES
         return self
 
     @property
     def raw(self) -> _vipl.VIP_DESCRIPTOR:
         """The structure itself, with the fields of C, for tests that need odd ones."""
-        return self._raw
+        return _vipl.VIP_DESCRIPTOR.at(self.address)
 
     @property
     def status(self) -> Status:
         """How it completed; 0 before."""
-        return Status(self._control.Status & ~_vipl.VIP_STATUS_OP_MASK)
+        return Status(self._words[_STATUS] & ~_OP_MASK)
 
     @property
     def operation(self) -> StatusOperation:
         """What it did, once it is complete."""
-        return StatusOperation(self._control.Status & _vipl.VIP_STATUS_OP_MASK)
+        return StatusOperation(self._words[_STATUS] & _OP_MASK)
 
     @property
     def done(self) -> bool:
         """Whether it is complete and without an error."""
-        return self._control.Status & (_vipl.VIP_STATUS_DONE | ERROR_MASK) == _vipl.VIP_STATUS_DONE
+        return self._words[_STATUS] & _DONE_OR_ERROR == _DONE
 
     @property
     def length(self) -> int:
         """Bytes: before it completes those to send, then those that were moved."""
-        return self._control.Length
+        return self._words[_LENGTH]
 
     @property
     def immediate(self) -> int | None:
         """The 32 bits that came, or are to go, along; None where there are none."""
-        control = self._control
-        carries = control.Status & _vipl.VIP_STATUS_IMMEDIATE or control.Control & _vipl.VIP_CONTROL_IMMEDIATE
-        return control.ImmediateData if carries else None
+        carries = self._words[_STATUS] & _vipl.VIP_STATUS_IMMEDIATE or self.raw.CS.Control & _vipl.VIP_CONTROL_IMMEDIATE
+        return self._words[_IMMEDIATE] if carries else None
 
     @property
     def data(self) -> memoryview:

@@ -371,9 +371,9 @@ class CompletionQueue(Handled):
             entry = await result_in_time_async("VipCQWait", self._arrivals.future(self._ask), timeout)
         return entry
 
-    def notify(self, handler: typing.Callable[[CompletionQueue, CqEntry], object]) -> None:
-        """VipCQNotify. Calls the handler once, with the next entry, from a thread of the queue. What it raises goes to
-        sys.unraisablehook."""
+    def notify(self, handler: typing.Callable[[CompletionQueue, CqEntry | None], object]) -> None:
+        """VipCQNotify. Calls the handler once, with the next entry, from a thread of the queue; None: that of a VI that is
+        gone by now. What it raises goes to sys.unraisablehook."""
         _vipl.VipCQNotify(self.handle, (weakref.ref(self), handler), _on_entry)
 
     def _entry(self, vi: int, recv_queue: bool) -> CqEntry | None:
@@ -384,7 +384,7 @@ class CompletionQueue(Handled):
     def _ask(self) -> None:
         _vipl.VipCQNotify(self.handle, (weakref.ref(self), CompletionQueue._arrive), _on_entry)
 
-    def _arrive(self, entry: CqEntry) -> None:
+    def _arrive(self, entry: CqEntry | None) -> None:
         self._arrivals.put(entry)
 
 
