@@ -143,7 +143,7 @@ def test_agents_are_called(ia):
         called.set()
     cno = ia.cno_create(agent)
     evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE, cno)
-    assert cno.query().proxy is agent
+    assert cno.query() == dat.CnoParam(ia.handle, dat.ProxyType.AGENT, agent)
     evd.post_se(5)
     assert called.wait(TIMEOUT) and seen == [(evd, 5)]
     again = threading.Event()
@@ -346,3 +346,8 @@ async def test_a_cancelled_attempt_is_given_up(ia):
         await task
     assert pair.client.ep.state is dat.EpState.DISCONNECTED
     request.close()
+    pair.client.ep.reset()
+    server = asyncio.create_task(serve(pair, 1))
+    event = await pair.client.ep.connect_async(ia.address, pair.qual)  # hears nothing of the first attempt
+    assert event.established
+    await server

@@ -59,7 +59,8 @@ class Ep(Counting):
 
     def connect(self, host: str, conn_qual: int, timeout: float | None = None, private_data: bytes = b"",
                 qos: Qos = Qos.BEST_EFFORT, flags: ConnectFlags = ConnectFlags.DEFAULT) -> None:
-        """Begins to connect with a service point; an event of the connect EVD tells the rest. timeout: seconds, after
+        """Begins to connect with a service point; an event of the connect EVD tells the rest. host: an address, or a name
+        that is looked up. timeout: seconds, after
         which it tells CONNECTION_EVENT_TIMED_OUT; None for ever. private_data: at most max_private_data_size of the
         provider's attributes. Raises Error(INVALID_STATE) unless the endpoint is Unconnected."""
         _dat.dat_ep_connect(self.handle, socket_address(host), conn_qual, timeout, private_data, qos, flags)
@@ -82,7 +83,7 @@ class Ep(Counting):
         try:
             return await self._outcome("dat_ep_connect", None)
         except asyncio.CancelledError:
-            self.disconnect(CloseFlags.ABRUPT)
+            self._give_up()
             raise
 
     async def disconnect_async(self, flags: CloseFlags = CloseFlags.GRACEFUL,
@@ -98,13 +99,20 @@ class Ep(Counting):
             raise _connection_error(call, event)
         return event
 
+    def _give_up(self) -> None:
+        """Ends an attempt that nobody waits for any more, and its events."""
+        if self.connect_evd is not None and not self.closed:
+            self.disconnect(CloseFlags.ABRUPT)
+            self.connect_evd._discard(self._is_about)
+
+    def _is_about(self, event: Event) -> bool:
+        return isinstance(event, ConnectionEvent) and event.ep_handle == self.handle
+
     async def _connection_event(self, timeout: float | None) -> ConnectionEvent:
         """The next event of this endpoint's connection; other events of the EVD are for others."""
-        def wanted(event: Event) -> bool:
-            return isinstance(event, ConnectionEvent) and event.ep_handle == self.handle
         if self.connect_evd is None:
             raise ValueError("the endpoint has no EVD for connections")
-        return typing.cast(ConnectionEvent, await self.connect_evd._await(wanted, timeout))
+        return typing.cast(ConnectionEvent, await self.connect_evd._await(self._is_about, timeout))
 
     def disconnect(self, flags: CloseFlags = CloseFlags.GRACEFUL) -> None:
         """Begins to end the connection: GRACEFUL when posted requests are done, ABRUPT at once. An event tells both ends

@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from viaduct import _dat, _lifetime, _waiting
-from viaduct._dat_constants import EventNumber, EvdFlags, IbExtType, IbStatus, ProxyType
+from viaduct._dat_constants import EventNumber, EvdFlags, IbExtType, IbStatus
 from viaduct._dat_events import (KINDS, NUMBERS, OPERATIONS, STATUSES, CrArrivalEvent, DtoCompletionEvent, Event,
                                  IbDtoEvent, RmrBindCompletionEvent)
 from viaduct._dat_masks import CnoParamMask, EvdParamMask
@@ -78,7 +78,7 @@ class Cno(DatObject):
     def query(self, mask: CnoParamMask = CnoParamMask.ALL) -> CnoParam:
         """What it is made of."""
         param = CnoParam._of(_dat.dat_cno_query(self.handle, mask))
-        if param.proxy_type is ProxyType.AGENT:
+        if isinstance(param.proxy, _RawAgent):
             param.proxy = param.proxy.agent
         return param
 
@@ -219,6 +219,15 @@ class Evd(Counting):
         if not claim.future.done():
             raise _failure("dat_evd_wait", ReturnType.TIMEOUT_EXPIRED)
         return claim.future.result()
+
+    def _discard(self, unwanted: Wanted) -> None:
+        """Takes events that nobody waits for any more."""
+        others = []
+        while (event := self.dequeue()) is not None:
+            if not unwanted(event):
+                others.append(event)
+        self._set_aside.extend(others)
+        self._distribute()
 
     def _distribute(self) -> None:
         """Gives events to the tasks that want them, the oldest first."""

@@ -16,8 +16,8 @@ namespace {
 
 py::list list_providers(DAT_COUNT max_to_return) {
     std::vector<DAT_PROVIDER_INFO> infos(static_cast<std::size_t>(std::max(max_to_return, 1)));
-    std::vector<DAT_PROVIDER_INFO*> pointers;
-    for (auto& info : infos) pointers.push_back(&info);
+    std::vector<DAT_PROVIDER_INFO*> pointers(infos.size());
+    std::ranges::transform(infos, pointers.begin(), [](DAT_PROVIDER_INFO& info) { return &info; });
     DAT_COUNT count = 0;
     VIADUCT_DAT_CALL(dat_registry_list_providers, max_to_return, &count, pointers.data());
     py::list providers;
