@@ -154,6 +154,31 @@ def test_what_is_used_cannot_be_destroyed(nic):
     fails(ReturnCode.INVALID_PARAMETER, nic.create_vi, RDMA, cq)
 
 
+def test_tags_that_failed_to_be_destroyed_are_as_they_were(nic):
+    ptag = nic.create_ptag()
+    vi = nic.create_vi(vipl.ViAttributes(ptag=ptag))
+    region = nic.register_mem(64, vipl.MemAttributes(ptag))
+    descriptor = ptag.descriptor(region[:])
+    fails(ReturnCode.ERROR_RESOURCE, ptag.destroy)
+    errors = errors_of(nic)
+    vi.post_recv(descriptor)
+    vi.disconnect()
+    with pytest.raises(vipl.DescriptorError) as raised:
+        vi.recv_wait(TIMEOUT)
+    assert raised.value.descriptor is descriptor and errors.empty()
+
+
+def test_what_has_another_tag_belongs_to_it(nic):
+    before, after = nic.create_ptag(), nic.create_ptag()
+    vi = nic.create_vi(vipl.ViAttributes(ptag=before))
+    vi.set_attributes(vipl.ViAttributes(ptag=after))
+    before.destroy()
+    errors = errors_of(nic)
+    vi.post_recv(nic.register_mem(64, vipl.MemAttributes(after))[:])
+    after.close()
+    assert vi.closed and errors.empty()
+
+
 def test_queues_have_sizes(nic):
     cq = nic.create_cq(4)
     cq.resize(8)
@@ -196,14 +221,37 @@ def test_attributes_of_memory(nic):
     assert region.query() == vipl.MemAttributes(ptag, False, True)
     try:
         region.set_attributes(OPEN)
+        assert region.query() == vipl.MemAttributes(nic.ptag, True, True)
+        changed = True
     except vipl.Error as error:
         assert error.code == ReturnCode.ERROR_NOT_SUPPORTED
-    else:
-        assert region.query() == vipl.MemAttributes(nic.ptag, True, True)
+        changed = False
     ptag.close()
-    assert region.closed
+    assert region.closed != changed
     fails(ReturnCode.INVALID_PTAG, nic.register_mem, 64, vipl.MemAttributes(ptag))
     fails(ReturnCode.INVALID_PARAMETER, _vipl.VipRegisterMem, nic.handle, 0, 64, _vipl.VIP_MEM_ATTRIBUTES())
+
+
+def test_what_is_only_read_can_be_sent_alone(nic, pair):
+    client, server = pair
+    memory = b"only read"
+    with pytest.raises(ValueError):
+        nic.register_mem(memory, OPEN)
+    region = nic.register_mem(memory, vipl.MemAttributes(enable_rdma_read=True))
+    with pytest.raises(ValueError):
+        region.set_attributes(OPEN)
+    with pytest.raises(ValueError):
+        server.post_recv(region[:])
+    with pytest.raises(ValueError):
+        client.post_send(region[:], vipl.Operation.RDMAREAD, region.remote)
+    target = nic.register_mem(64)
+    server.post_recv(target[:])
+    client.post_send(region[:])
+    assert bytes(server.recv_wait(TIMEOUT).data) == memory
+    client.send_wait(TIMEOUT)
+    client.post_send(target[32:32 + len(memory)], vipl.Operation.RDMAREAD, region.remote)
+    client.send_wait(TIMEOUT)
+    assert bytes(target.view[32:32 + len(memory)]) == memory
 
 
 # ---- Connections ----

@@ -10,7 +10,7 @@ import sys
 import threading
 
 import pytest
-from vipl_pair import RDMA, TIMEOUT, Background, connect, connected, free_discriminator, request
+from vipl_pair import RDMA, TIMEOUT, Background, connected, free_discriminator, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 

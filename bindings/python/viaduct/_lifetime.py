@@ -48,7 +48,8 @@ class Resource:
         with _lock:
             if self._closed:
                 return
-            children = [child for child in (known() for known in reversed(self._children.values())) if child is not None]
+            known = [reference() for reference in reversed(self._children.values())]
+        children = [child for child in known if child is not None]
         for child in children:
             child.close()
         with _lock:
@@ -64,8 +65,8 @@ class Resource:
             self._close_abandoned()
 
     def _closing_elsewhere(self, parent: Resource) -> bool:
-        """Whether another thread is just giving it back. Who closes the parent waits for that; who closes it, too, does not:
-        that may be a handler of its own, for which the first thread waits."""
+        """Whether another thread is just giving it back. Who closes the parent waits for that; who closes it, too, does
+        not: that may be a handler of its own, for which the first thread waits."""
         return id(self) in parent._children and self._closer not in (0, threading.get_ident())
 
     def _close_abandoned(self) -> None:
@@ -84,6 +85,13 @@ class Resource:
             for parent in self._parents:
                 parent._children.pop(id(self), None)
             _released.notify_all()
+
+    def _change_parent(self, old: Resource, new: Resource) -> None:
+        """Notes that it belongs to another one from now on."""
+        with _lock:
+            self._parents = tuple(new if parent is old else parent for parent in self._parents)
+            old._children.pop(id(self), None)
+            new._children[id(self)] = weakref.ref(self)
 
     def __enter__(self: Self) -> Self:
         return self

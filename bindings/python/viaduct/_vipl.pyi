@@ -132,8 +132,8 @@ class VIP_ERROR_DESCRIPTOR(_Made):
     @property
     def ErrorCode(self) -> int: ...
 
-# ---- Calls. `stop`, once set, ends the wait, which raises VIP_NOT_DONE. Done calls return None for VIP_NOT_DONE, those of
-# VIs else the code, which is VIP_SUCCESS or VIP_DESCRIPTOR_ERROR, and the address of the descriptor. ----
+# ---- Calls. `stop`, once set, ends the wait, which raises VIP_NOT_DONE. Done calls return None for VIP_NOT_DONE, those
+# of VIs else the code, which is VIP_SUCCESS or VIP_DESCRIPTOR_ERROR, and the address of the descriptor. ----
 
 def VipOpenNic(name: str) -> int: ...
 def VipCloseNic(nic: int) -> None: ...

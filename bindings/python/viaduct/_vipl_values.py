@@ -172,8 +172,8 @@ class NicAttributes:
 
 @dataclasses.dataclass(frozen=True)
 class ViAttributes:
-    """What a VI is to be (VIP_VI_ATTRIBUTES). Both ends of a connection need the same level, transfer size and quality of
-    service.
+    """What a VI is to be (VIP_VI_ATTRIBUTES). Both ends of a connection need the same level, transfer size and quality
+    of service.
 
     max_transfer_size                   bytes of one descriptor; None: the most that the NIC takes
     qos                                 quality of service; 0 is the only one there is
@@ -190,7 +190,8 @@ class ViAttributes:
 
 @dataclasses.dataclass(frozen=True)
 class MemAttributes:
-    """What a region is to be (VIP_MEM_ATTRIBUTES): its protection tag (None: that of the NIC), and what peers may do."""
+    """What a region is to be (VIP_MEM_ATTRIBUTES): its protection tag (None: that of the NIC), and what peers may
+    do."""
     ptag: Ptag | None = None
     enable_rdma_write: bool = False
     enable_rdma_read: bool = False

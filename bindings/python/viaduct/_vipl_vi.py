@@ -35,8 +35,8 @@ class Vi(Handled):
         nic._vis[handle] = self
 
     def destroy(self) -> None:
-        """VipDestroyVi. Raises Error(INVALID_STATE) where it is not idle, or descriptors are on its queues; close() needs
-        neither."""
+        """VipDestroyVi. Raises Error(INVALID_STATE) where it is not idle, or descriptors are on its queues; close()
+        needs neither."""
         _vipl.VipDestroyVi(self.handle)
         self._released()
         self._gone()
@@ -77,14 +77,14 @@ class Vi(Handled):
 
     def connect_peer_request(self, remote: NetAddress, timeout: float | None = None, *,
                              local: NetAddress | Discriminator = b"") -> None:
-        """VipConnectPeerRequest. Begins to look for a peer that asks for the same pair of hosts and the same discriminator
-        (that of remote); connect_peer_wait() or connect_peer_done() tell the result. Raises Error: INVALID_STATE (not
-        idle), INVALID_PARAMETER."""
+        """VipConnectPeerRequest. Begins to look for a peer that asks for the same pair of hosts and the same
+        discriminator (that of remote); connect_peer_wait() or connect_peer_done() tell the result. Raises Error:
+        INVALID_STATE (not idle), INVALID_PARAMETER."""
         _vipl.VipConnectPeerRequest(self.handle, self.nic._address(local), to_raw_address(remote), timeout)
 
     def connect_peer_done(self) -> ViAttributes | None:
-        """VipConnectPeerDone. The attributes of the peer's VI; None where the request is under way. Raises TimeoutError;
-        Error: INVALID_STATE (no request), and those of connect_request()."""
+        """VipConnectPeerDone. The attributes of the peer's VI; None where the request is under way. Raises
+        TimeoutError; Error: INVALID_STATE (no request), and those of connect_request()."""
         raw = _vipl.VipConnectPeerDone(self.handle)
         return None if raw is None else self.nic._from_raw(raw)
 
@@ -98,24 +98,28 @@ class Vi(Handled):
                                                    lambda late: None))
 
     def disconnect(self) -> None:
-        """VipDisconnect. Ends the connection, or a request for one, which gets INVALID_STATE. What is posted completes as
-        flushed. Good in every state; the VI is idle then."""
+        """VipDisconnect. Ends the connection, or a request for one, which gets INVALID_STATE. What is posted completes
+        as flushed. Good in every state; the VI is idle then."""
         _vipl.VipDisconnect(self.handle)
 
     # ---- Descriptors ----
 
     def post_send(self, what: Descriptor | Segments = (), operation: Operation = Operation.SENDRECV,
                   remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
-        """VipPostSend. Posts a descriptor as it is, or makes one of segments and the other arguments, which are those of
-        Descriptor.set(). Returns it. Without a connection it completes as flushed. Raises Error(ERROR_RESOURCE): too
+        """VipPostSend. Posts a descriptor as it is, or makes one of segments and the other arguments, which are those
+        of Descriptor.set(). Returns it. Without a connection it completes as flushed. Raises Error(ERROR_RESOURCE): too
         many are posted; ValueError where it is posted already."""
         return self._post(_vipl.VipPostSend, what if isinstance(what, Descriptor) else
                           self._ptag.descriptor(what, operation, remote, immediate, fence))
 
     def post_recv(self, what: Descriptor | Segments = ()) -> Descriptor:
-        """VipPostRecv. Posts a descriptor, or makes one of segments, for one message; good before connecting. Returns it.
-        Raises Error(ERROR_RESOURCE): too many are posted; ValueError where it is posted already."""
-        return self._post(_vipl.VipPostRecv, what if isinstance(what, Descriptor) else self._ptag.descriptor(what))
+        """VipPostRecv. Posts a descriptor, or makes one of segments, for one message; good before connecting. Returns
+        it. Raises Error(ERROR_RESOURCE): too many are posted; ValueError where it is posted already, or its memory may
+        not be written."""
+        descriptor = what if isinstance(what, Descriptor) else self._ptag.descriptor(what)
+        if not descriptor.writable:
+            raise ValueError("the memory may not be written")
+        return self._post(_vipl.VipPostRecv, descriptor)
 
     def _post(self, post: typing.Callable[[int, int, int], None], descriptor: Descriptor) -> Descriptor:
         if descriptor.posted:
@@ -162,8 +166,8 @@ class Vi(Handled):
         return self._completed(call, address)
 
     def send_wait(self, timeout: float | None = None) -> Descriptor:
-        """VipSendWait. As send_done(), waiting until it is complete. Raises TimeoutError; Error(ERROR_RESOURCE) where the
-        queue has a completion queue."""
+        """VipSendWait. As send_done(), waiting until it is complete. Raises TimeoutError; Error(ERROR_RESOURCE) where
+        the queue has a completion queue."""
         return self._wait("VipSendWait", _vipl.VipSendWait, self._sends, self._ask_send, timeout)
 
     def recv_wait(self, timeout: float | None = None) -> Descriptor:
@@ -180,19 +184,19 @@ class Vi(Handled):
 
     async def send_wait_async(self, timeout: float | None = None) -> Descriptor:
         """As send_wait(), for asyncio."""
-        return self._completed("VipSendWait", await result_in_time_async("VipSendWait", self._sends.future(self._ask_send),
-                                                                 timeout))
+        future = self._sends.future(self._ask_send)
+        return self._completed("VipSendWait", await result_in_time_async("VipSendWait", future, timeout))
 
     async def recv_wait_async(self, timeout: float | None = None) -> Descriptor:
         """As recv_wait(), for asyncio."""
-        return self._completed("VipRecvWait", await result_in_time_async("VipRecvWait", self._recvs.future(self._ask_recv),
-                                                                 timeout))
+        future = self._recvs.future(self._ask_recv)
+        return self._completed("VipRecvWait", await result_in_time_async("VipRecvWait", future, timeout))
 
     def send_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
-        """VipSendNotify. Calls the handler once, with the next descriptor of the send queue that completes, whether with
-        an error or not, from a thread of the queue; None: others have taken all that was posted. What it raises goes to
-        sys.unraisablehook. Raises DescriptorError where the queue is empty; Error(ERROR_RESOURCE) where the queue has a
-        completion queue."""
+        """VipSendNotify. Calls the handler once, with the next descriptor of the send queue that completes, whether
+        with an error or not, from a thread of the queue; None: others have taken all that was posted. What it raises
+        goes to sys.unraisablehook. Raises DescriptorError where the queue is empty; Error(ERROR_RESOURCE) where the
+        queue has a completion queue."""
         self._notify("VipSendNotify", _vipl.VipSendNotify, handler)
 
     def recv_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
@@ -231,7 +235,10 @@ class Vi(Handled):
 
     def set_attributes(self, attributes: ViAttributes) -> None:
         """VipSetViAttributes. Raises Error: INVALID_STATE (not idle), and as Nic.create_vi()."""
+        ptag = attributes.ptag or self.nic.ptag
         _vipl.VipSetViAttributes(self.handle, self.nic._to_raw(attributes))
+        self._change_parent(self._ptag, ptag)
+        self._ptag = ptag
 
     @property
     def user_data(self) -> int:

@@ -63,6 +63,7 @@ class Arrivals(typing.Generic[T]):
         """Nothing comes any more."""
         with self._lock:
             self._asked = 0
+            self._ready.clear()
             waiting, self._waiting = self._waiting, []
         for future in waiting:
             if future.set_running_or_notify_cancel():
@@ -99,8 +100,8 @@ def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
 
 
 async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Callable[[T], None]) -> T:
-    """Awaits a call that blocks until its event is set. Where the task is cancelled the call is over, and what it did in
-    the last moment is undone."""
+    """Awaits a call that blocks until its event is set. Where the task is cancelled the call is over, and what it did
+    in the last moment is undone."""
     stop = threading.Event()
     future = spawn(lambda: call(stop))
     try:

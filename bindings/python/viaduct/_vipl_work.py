@@ -97,6 +97,7 @@ class Descriptor:
     memory_handle   of the memory that it lies in
     capacity        segments that there is room for, that of `remote` included
     segments        what it moves, as it was set
+    writable        whether all of it may be written: what is only read, such as bytes, can be sent alone
     posted          whether it is on a queue
     """
 
@@ -111,6 +112,7 @@ class Descriptor:
         self.memory_handle = memory.handle
         self.capacity = memory.view.nbytes // _SEGMENT_BYTES - 2
         self.segments: tuple[Segment, ...] = ()
+        self.writable = True
         self.posted = False
 
     def __del__(self) -> None:
@@ -127,7 +129,8 @@ class Descriptor:
         immediate   32 bits that go along, in a send or an RDMA write
         fence       begin only when earlier RDMA reads are done
 
-        Raises ValueError where it is posted, or has no room for so many segments.
+        Raises ValueError where it is posted, has no room for so many segments, or reads into memory that may not be
+        written.
         """
         if self.posted:
             raise ValueError("the descriptor is posted")
@@ -135,7 +138,10 @@ class Descriptor:
         count = len(chosen) + (remote is not None)
         if count > self.capacity:
             raise ValueError(f"the descriptor has room for {self.capacity} segments")
-        self.segments = chosen
+        writable = not any(segment.view.readonly for segment in chosen)
+        if operation == Operation.RDMAREAD and not writable:
+            raise ValueError("the memory may not be written")
+        self.segments, self.writable = chosen, writable
         control = operation.value
         if immediate is not None:
             control |= _vipl.VIP_CONTROL_IMMEDIATE

@@ -97,7 +97,8 @@ class Nic(Handled):
     def register_mem(self, memory: Buffer | int, attributes: MemAttributes = MemAttributes()) -> Region:
         """VipRegisterMem. Registers a buffer, or that many bytes of new shareable memory (viaduct.alloc). The buffer is
         not copied, and stays where it is until the region is closed. Raises Error: INVALID_PARAMETER (no memory),
-        INVALID_PTAG, ERROR_RESOURCE; TypeError for what is no buffer."""
+        INVALID_PTAG, ERROR_RESOURCE; TypeError for what is no buffer; ValueError where peers are to write what is only
+        read, such as bytes."""
         return Region(self, Pinned(alloc(memory) if isinstance(memory, int) else memory), attributes)
 
     def create_cq(self, entries: int = 256) -> CompletionQueue:
@@ -141,8 +142,8 @@ class Nic(Handled):
         return to_raw_address(address if isinstance(address, NetAddress) else self.net_address(address))
 
     def connect_wait(self, local: NetAddress | Discriminator, timeout: float | None = None) -> ConnectionRequest:
-        """VipConnectWait. Waits for a request with this discriminator at this NIC; 0: looks once. Clients that ask while
-        no call waits get NO_MATCH. Raises TimeoutError; Error: INVALID_PARAMETER (not an address of this NIC)."""
+        """VipConnectWait. Waits for a request with this discriminator at this NIC; 0: looks once. Clients that ask
+        while no call waits get NO_MATCH. Raises TimeoutError; Error: INVALID_PARAMETER (not an address of this NIC)."""
         return ConnectionRequest(self, *_vipl.VipConnectWait(self.handle, self._address(local), timeout))
 
     async def connect_wait_async(self, local: NetAddress | Discriminator,
@@ -168,8 +169,8 @@ class Nic(Handled):
     # ---- Names and surroundings ----
 
     def ns_init(self, path: str | None = None) -> None:
-        """VipNSInit. Starts the name service, from a file in the format of /etc/hosts or else the system's. Raises Error:
-        INVALID_PARAMETER (the file cannot be read), ERROR_NAMESERVICE (it runs already)."""
+        """VipNSInit. Starts the name service, from a file in the format of /etc/hosts or else the system's. Raises
+        Error: INVALID_PARAMETER (the file cannot be read), ERROR_NAMESERVICE (it runs already)."""
         _vipl.VipNSInit(self.handle, path)
 
     def ns_get_host_by_name(self, name: str, index: int = 0) -> NetAddress:
@@ -211,7 +212,8 @@ class Ptag(Handled):
 
     def destroy(self) -> None:
         """VipDestroyPtag. Raises Error(ERROR_RESOURCE) where a VI or a region uses it; close() closes these first."""
-        self._deregister_chunks()
+        if not self._children:
+            self._deregister_chunks()
         _vipl.VipDestroyPtag(self.nic.handle, self.handle)
         self._released()
 
@@ -221,8 +223,8 @@ class Ptag(Handled):
 
     def descriptor(self, segments: Segments = (), operation: Operation = Operation.SENDRECV,
                    remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
-        """A descriptor in memory of this tag's own, which is used again when the descriptor is no more; the arguments are
-        those of Descriptor.set()."""
+        """A descriptor in memory of this tag's own, which is used again when the descriptor is no more; the arguments
+        are those of Descriptor.set()."""
         count = 1 if isinstance(segments, Segment) else len(segments)
         descriptor = self._pool.descriptor(count + (remote is not None), self._register_chunk)
         return descriptor.set(segments, operation, remote, immediate, fence)
@@ -255,9 +257,9 @@ class Region(Handled):
     def __init__(self, nic: Nic, pinned: Pinned, attributes: MemAttributes) -> None:
         self.nic = nic
         self._pinned = pinned
-        ptag = attributes.ptag or nic.ptag
-        super().__init__(_vipl.VipRegisterMem(nic.handle, pinned.address, pinned.nbytes, _mem_to_raw(attributes, ptag)),
-                         nic, ptag)
+        self._ptag = attributes.ptag or nic.ptag
+        raw = self._to_raw(attributes, self._ptag)
+        super().__init__(_vipl.VipRegisterMem(nic.handle, pinned.address, pinned.nbytes, raw), nic, self._ptag)
         self.view = pinned.view
 
     def deregister(self) -> None:
@@ -287,9 +289,9 @@ class Region(Handled):
 
     def descriptor(self, offset: int, segments: Segments = (), operation: Operation = Operation.SENDRECV,
                    remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
-        """A descriptor in this region, at a multiple of 64 bytes, with room for as many segments as it is given, or one;
-        the arguments are those of Descriptor.set(). Ptag.descriptor() finds memory by itself. Raises ValueError where
-        there is no room, or the place is not aligned."""
+        """A descriptor in this region, at a multiple of 64 bytes, with room for as many segments as it is given, or
+        one; the arguments are those of Descriptor.set(). Ptag.descriptor() finds memory by itself. Raises ValueError
+        where there is no room, or the place is not aligned."""
         count = 1 if isinstance(segments, Segment) else len(segments)
         place = self[offset:offset + 32 + 16 * max(count + (remote is not None), 1)]
         return Descriptor(place).set(segments, operation, remote, immediate, fence)
@@ -301,16 +303,19 @@ class Region(Handled):
 
     def set_attributes(self, attributes: MemAttributes) -> None:
         """VipSetMemAttributes. Raises Error: INVALID_PTAG, ERROR_NOT_SUPPORTED (by RDMA devices)."""
-        _vipl.VipSetMemAttributes(self.nic.handle, self._pinned.address, self.handle,
-                                  _mem_to_raw(attributes, attributes.ptag or self.nic.ptag))
+        ptag = attributes.ptag or self.nic.ptag
+        _vipl.VipSetMemAttributes(self.nic.handle, self._pinned.address, self.handle, self._to_raw(attributes, ptag))
+        self._change_parent(self._ptag, ptag)
+        self._ptag = ptag
 
-
-def _mem_to_raw(attributes: MemAttributes, ptag: Ptag) -> _vipl.VIP_MEM_ATTRIBUTES:
-    raw = _vipl.VIP_MEM_ATTRIBUTES()
-    raw.Ptag = ptag.handle
-    raw.EnableRdmaWrite = attributes.enable_rdma_write
-    raw.EnableRdmaRead = attributes.enable_rdma_read
-    return raw
+    def _to_raw(self, attributes: MemAttributes, ptag: Ptag) -> _vipl.VIP_MEM_ATTRIBUTES:
+        if attributes.enable_rdma_write and self._pinned.readonly:
+            raise ValueError("the memory may not be written")
+        raw = _vipl.VIP_MEM_ATTRIBUTES()
+        raw.Ptag = ptag.handle
+        raw.EnableRdmaWrite = attributes.enable_rdma_write
+        raw.EnableRdmaRead = attributes.enable_rdma_read
+        return raw
 
 
 class CqEntry(typing.NamedTuple):
@@ -343,8 +348,8 @@ class CompletionQueue(Handled):
         self._arrivals.fail(_error("VipCQNotify", ReturnCode.INVALID_PARAMETER))
 
     def resize(self, entries: int) -> None:
-        """VipResizeCQ. Raises Error: INVALID_PARAMETER (no entries), ERROR_RESOURCE (too many, or too few for those that
-        wait)."""
+        """VipResizeCQ. Raises Error: INVALID_PARAMETER (no entries), ERROR_RESOURCE (too many, or too few for those
+        that wait)."""
         _vipl.VipResizeCQ(self.handle, entries)
 
     def done(self) -> CqEntry | None:
@@ -372,8 +377,8 @@ class CompletionQueue(Handled):
         return entry
 
     def notify(self, handler: typing.Callable[[CompletionQueue, CqEntry | None], object]) -> None:
-        """VipCQNotify. Calls the handler once, with the next entry, from a thread of the queue; None: that of a VI that is
-        gone by now. What it raises goes to sys.unraisablehook."""
+        """VipCQNotify. Calls the handler once, with the next entry, from a thread of the queue; None: that of a VI that
+        is gone by now. What it raises goes to sys.unraisablehook."""
         _vipl.VipCQNotify(self.handle, (weakref.ref(self), handler), _on_entry)
 
     def _entry(self, vi: int, recv_queue: bool) -> CqEntry | None:
