@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.vipl: every call, and what it says where it fails."""
 import array
-import gc
 import itertools
 import mmap
 import pathlib
 import pickle
 import queue
 import re
-import weakref
+import textwrap
 
 import numpy
 import pytest
@@ -558,74 +557,7 @@ def test_autodiscovery(nic):
     fails(ReturnCode.ERROR_NOT_SUPPORTED, nic.query_system_management_info, info_type=99)
 
 
-# ---- Lifetime ----
-
-def test_close_ends_everything_in_any_state(nic):
-    client, server = connected(nic)
-    region = nic.register_mem(64)
-    posted = server.post_recv(region[:])
-    client.post_send(region[0:4])
-    waiting = nic.create_vi()
-    waiting.connect_peer_request(nic.net_address(free_discriminator()))
-    for end in (client, server, waiting, region):
-        end.close()
-        end.close()
-    assert not posted.posted
-
-
-def test_parents_close_their_children_first():
-    nic = vipl.open_nic()
-    ptag, cq = nic.create_ptag(), nic.create_cq()
-    attributes = vipl.ViAttributes(ptag=ptag)
-    by_cq, by_ptag, by_nic = nic.create_vi(attributes, cq), nic.create_vi(attributes), nic.create_vi()
-    cq.close()
-    assert by_cq.closed and not by_ptag.closed
-    ptag.close()
-    assert by_ptag.closed and not by_nic.closed
-    nic.close()
-    assert by_nic.closed
-
-
-def test_objects_that_nobody_knows_are_closed(monkeypatch):
-    ended = []
-
-    def noting(name):
-        call = getattr(_vipl, name)
-        monkeypatch.setattr(_vipl, name, lambda *arguments: (ended.append(name), call(*arguments)))
-    for name in ("VipCloseNic", "VipDestroyVi", "VipDestroyCQ", "VipDestroyPtag"):
-        noting(name)
-
-    def make():
-        nic = vipl.open_nic()
-        cq = nic.create_cq()
-        vi = nic.create_vi(recv_cq=cq)
-        vi.post_recv(nic.register_mem(64)[:])
-        ring = [nic, cq, vi]
-        ring.append(ring)
-        return weakref.ref(vi)
-    vi = make()
-    gc.collect()
-    assert vi() is None
-    assert ended[0] == "VipDestroyVi" and ended[-1] == "VipCloseNic" and len(ended) == 4
-
-
-def test_posted_descriptors_live_on(nic):
-    vi = nic.create_vi()
-    descriptor = weakref.ref(vi.post_recv(nic.register_mem(64)[:]))
-    gc.collect()
-    assert descriptor() is not None
-    vi.close()
-    gc.collect()
-    assert descriptor() is None
-
-
-def test_memory_for_descriptors_is_used_again(nic):
-    region = nic.register_mem(64)
-    places = {nic.ptag.descriptor(region[:]).address for _ in range(100)}
-    assert len(places) == 1
-    kept = [nic.ptag.descriptor(region[:]) for _ in range(1000)]
-    assert len({descriptor.address for descriptor in kept}) == 1000
-
+# ---- Notifications ----
 
 def test_user_data_and_calls_that_the_objects_do_not_need(nic):
     """Where a method has another way, the raw call."""
@@ -661,7 +593,20 @@ def test_notify_of_a_completion_queue(nic):
     assert entry.done().length == 4
 
 
-# ---- Completeness ----
+# ---- The manual ----
+
+def test_the_example_of_the_manual_works(capsys):
+    server, client = (textwrap.dedent(block) for block in re.findall(r"^    with .*?(?=^\s*$)", vipl.__doc__, re.M | re.S))
+    serving = Background(exec, server, {"vipl": vipl})
+    while True:
+        try:
+            exec(client, {"vipl": vipl})
+            break
+        except vipl.Error as error:  # the server does not wait yet
+            assert error.code == ReturnCode.NO_MATCH
+    serving.result()
+    assert capsys.readouterr().out == "b'over the valley'\n"
+
 
 def names_in_the_manual():
     """(name in C, name in Python) of each pair that docs/python.md has."""

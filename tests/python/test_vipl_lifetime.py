@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""viaduct.vipl: what ends when, in many threads too, and what is left behind."""
+import gc
+import os
+import queue
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+from vipl_pair import TIMEOUT, Background, connected, free_discriminator
+from viaduct import _vipl, vipl
+
+
+@pytest.fixture
+def nic():
+    with vipl.open_nic() as opened:
+        yield opened
+
+
+@pytest.fixture
+def pair(nic):
+    return connected(nic)
+
+
+# ---- Objects and their parents ----
+
+def test_close_ends_everything_in_any_state(nic):
+    client, server = connected(nic)
+    region = nic.register_mem(64)
+    posted = server.post_recv(region[:])
+    client.post_send(region[0:4])
+    waiting = nic.create_vi()
+    waiting.connect_peer_request(nic.net_address(free_discriminator()))
+    for end in (client, server, waiting, region):
+        end.close()
+        end.close()
+    assert not posted.posted
+
+
+def test_parents_close_their_children_first():
+    nic = vipl.open_nic()
+    ptag, cq = nic.create_ptag(), nic.create_cq()
+    attributes = vipl.ViAttributes(ptag=ptag)
+    by_cq, by_ptag, by_nic = nic.create_vi(attributes, cq), nic.create_vi(attributes), nic.create_vi()
+    cq.close()
+    assert by_cq.closed and not by_ptag.closed
+    ptag.close()
+    assert by_ptag.closed and not by_nic.closed
+    nic.close()
+    assert by_nic.closed
+
+
+def test_objects_that_nobody_knows_are_closed(monkeypatch):
+    ended = []
+
+    def noting(name):
+        call = getattr(_vipl, name)
+        monkeypatch.setattr(_vipl, name, lambda *arguments: (ended.append(name), call(*arguments)))
+    for name in ("VipCloseNic", "VipDestroyVi", "VipDestroyCQ", "VipDestroyPtag"):
+        noting(name)
+
+    def make():
+        nic = vipl.open_nic()
+        cq = nic.create_cq()
+        vi = nic.create_vi(recv_cq=cq)
+        vi.post_recv(nic.register_mem(64)[:])
+        ring = [nic, cq, vi]
+        ring.append(ring)
+        return weakref.ref(vi)
+    vi = make()
+    gc.collect()
+    assert vi() is None
+    assert ended[0] == "VipDestroyVi" and ended[-1] == "VipCloseNic" and len(ended) == 4
+
+
+def test_posted_descriptors_live_on(nic):
+    vi = nic.create_vi()
+    descriptor = weakref.ref(vi.post_recv(nic.register_mem(64)[:]))
+    gc.collect()
+    assert descriptor() is not None
+    vi.close()
+    gc.collect()
+    assert descriptor() is None
+
+
+def test_memory_for_descriptors_is_used_again(nic):
+    region = nic.register_mem(64)
+    places = {nic.ptag.descriptor(region[:]).address for _ in range(100)}
+    assert len(places) == 1
+    kept = [nic.ptag.descriptor(region[:]) for _ in range(1000)]
+    assert len({descriptor.address for descriptor in kept}) == 1000
+
+
+# ---- Threads, cycles, the end ----
+
+def test_eight_threads():
+    def work():
+        with vipl.open_nic() as nic:
+            for _ in range(3):
+                client, server = connected(nic)
+                with nic.register_mem(4096) as region:
+                    for index in range(50):
+                        server.post_recv(region[64 * (index % 8):64 * (index % 8 + 1)])
+                        client.post_send(region[2048:2048 + index], immediate=index)
+                        client.send_wait(TIMEOUT)
+                        received = server.recv_wait(TIMEOUT)
+                        assert (received.length, received.immediate) == (index, index)
+                client.close()
+                server.close()
+    for thread in [Background(work) for _ in range(8)]:
+        thread.result()
+
+
+def test_eight_threads_share_a_vi(nic, pair):
+    client, server = pair
+    region = nic.register_mem(8 * 64)
+    taken = queue.Queue()
+
+    def work(index):
+        for _ in range(50):
+            server.post_recv(region[64 * index:64 * (index + 1)])
+            client.post_send(region[0:8])
+            client.send_wait(TIMEOUT)
+            taken.put(server.recv_wait(TIMEOUT))
+    for thread in [Background(work, index) for index in range(8)]:
+        thread.result()
+    assert taken.qsize() == 400
+    assert not client._posted and not server._posted
+
+
+def test_many_threads_close_what_belongs_together(nic):
+    for _ in range(20):
+        ptag, cq = nic.create_ptag(), nic.create_cq()
+        client, server = connected(nic, vipl.ViAttributes(ptag=ptag), recv_cq=cq)
+        region = nic.register_mem(64, vipl.MemAttributes(ptag))
+        server.post_recv(region[:])
+        start = threading.Barrier(6)
+
+        def close(thing, start=start):
+            start.wait(TIMEOUT)
+            thing.close()
+        for thread in [Background(close, thing) for thing in (server, cq, ptag, region, server, client)]:
+            thread.result()
+        assert all(thing.closed for thing in (ptag, cq, client, server, region))
+
+
+def test_a_handler_and_another_thread_close_the_same_vi(nic):
+    for _ in range(20):
+        client, server = connected(nic)
+        region, told = nic.register_mem(64), threading.Event()
+        server.post_recv(region[:])
+
+        def handle(vi, descriptor, told=told):
+            told.set()
+            vi.close()
+        server.recv_notify(handle)
+        client.post_send(region[0:1])
+        assert told.wait(TIMEOUT)
+        server.close()
+        client.close()
+
+
+def resources():
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        return len(os.listdir("/proc/self/fd")), len(maps.readlines())
+
+
+def test_a_thousand_cycles_leave_nothing_behind(nic):
+    cycles = 1000 if nic.attributes.local_nic_address[0] == 127 else 100
+
+    def cycle():
+        client, server = connected(nic)
+        with nic.register_mem(64) as region:
+            server.post_recv(region[:])
+            client.post_send(region[0:4])
+            assert server.recv_wait(TIMEOUT).length == 4
+        client.close()
+        server.close()
+    for _ in range(20):
+        cycle()
+    gc.collect()
+    objects, (descriptors, mappings) = len(gc.get_objects()), resources()
+    for _ in range(cycles):
+        cycle()
+    gc.collect()
+    after_descriptors, after_mappings = resources()
+    assert after_descriptors <= descriptors
+    assert after_mappings <= mappings + 8  # what malloc keeps
+    assert len(gc.get_objects()) <= objects + 50
+
+
+ENDS = {
+    "pending handlers": """
+server.post_recv(region[:])
+server.recv_notify(print)
+cq = nic.create_cq(); cq.notify(print)
+""",
+    "handlers that run": """
+import time
+def again(vi, descriptor):
+    if descriptor is not None:
+        vi.post_recv(descriptor); vi.recv_notify(again)
+    sum(range(1000))
+for _ in range(8): server.post_recv(region[:])
+server.recv_notify(again)
+def send():
+    while True:
+        try: client.post_send(region[0:8]); client.send_wait(1)
+        except (vipl.Error, ValueError): pass
+threading.Thread(target=send, daemon=True).start()
+time.sleep(0.1)
+""",
+    "handlers of the raw module": """
+from viaduct import _vipl
+raw = _vipl.VipOpenNic("VINIC")
+_vipl.VipErrorCallback(raw, None, print)
+queue = _vipl.VipCreateCQ(raw, 4)
+_vipl.VipCQNotify(queue, None, print)
+""",
+    "an error on its way": """
+nic.error_callback(lambda error: sum(range(100000)))
+client.post_send(region[0:8])
+""",
+    "daemons that wait": """
+import time
+server.post_recv(region[:])
+for wait in (lambda: nic.connect_wait(99), server.recv_wait, nic.create_cq().wait):
+    threading.Thread(target=wait, daemon=True).start()
+time.sleep(0.05)
+""",
+}
+
+START = """
+import sys, threading
+sys.path.insert(0, {tests!r})
+from vipl_pair import connected
+from viaduct import vipl
+nic = vipl.open_nic()
+client, server = connected(nic)
+region = nic.register_mem(64)
+"""
+
+
+@pytest.mark.parametrize("program", ENDS.values(), ids=ENDS)
+def test_the_interpreter_ends_well(program):
+    tests = os.path.dirname(os.path.abspath(__file__))
+    done = subprocess.run([sys.executable, "-c", START.format(tests=tests) + program], timeout=5 * TIMEOUT, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr and "Fatal" not in done.stderr
