@@ -12,7 +12,7 @@ import socket
 import numpy
 import pytest
 import viaduct
-from dat_pair import AREA, DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, succeeded
+from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, succeeded
 from viaduct import _dat, dat
 
 TCP = dat.Comm(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -66,7 +66,7 @@ def windows(pz):
         raise
 
 
-# ---- Errors and the registry ------------------------------------------------------------------------------------------
+# ---- Errors and the registry -----------------------------------------------------------------------------------------
 
 def test_errors_have_code_subtype_and_names():
     with fails(dat.ReturnType.PROVIDER_NOT_FOUND, dat.ReturnSubtype.NAME_NOT_REGISTERED) as raised:
@@ -118,7 +118,7 @@ def test_registry_tells_how_adapters_are_related(ia):
     assert dat.registry_providers_related("no such adapter", "nor such a one") is dat.HaRelationship.UNKNOWN
 
 
-# ---- Adapters ---------------------------------------------------------------------------------------------------------
+# ---- Adapters --------------------------------------------------------------------------------------------------------
 
 def test_ia_tells_its_attributes(ia):
     attributes, provider = ia.query(), ia.query_provider()
@@ -191,7 +191,7 @@ def test_objects_have_a_type_and_a_context(ia):
             use()
 
 
-# ---- Memory -----------------------------------------------------------------------------------------------------------
+# ---- Memory ----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("buffer", [bytearray(256), array.array("Q", range(32)), mmap.mmap(-1, 4096),
                                     numpy.zeros((16, 16), numpy.uint8), viaduct.alloc(4096)],
@@ -281,7 +281,7 @@ def test_memory_is_synchronised(ia):
             call([(0x1000, 8, 0xFFFFFFFF)])
 
 
-# ---- Transfers --------------------------------------------------------------------------------------------------------
+# ---- Transfers -------------------------------------------------------------------------------------------------------
 
 def test_messages(pair):
     event = pair.send(b"over the valley")
@@ -357,7 +357,7 @@ def test_posts_that_cannot_be(pair):
         unconnected.post_recv(client.lmr[:8])
 
 
-# ---- The extension for InfiniBand -------------------------------------------------------------------------------------
+# ---- The extension for InfiniBand ------------------------------------------------------------------------------------
 
 def test_writes_with_immediate_data(pair):
     client, server = pair.client, pair.server
@@ -427,7 +427,7 @@ def test_any_operation_of_an_extension(pair):
         pair.client.ep.extension_op(0, *range(9))
 
 
-# ---- RMRs -------------------------------------------------------------------------------------------------------------
+# ---- RMRs ------------------------------------------------------------------------------------------------------------
 
 def test_windows(pair):
     client, server = pair.client, pair.server
@@ -480,7 +480,7 @@ def test_windows_need_a_connection(side):
         windows(side.pz).bind(side.lmr, side.lmr[:8], side.ep)
 
 
-# ---- Endpoints --------------------------------------------------------------------------------------------------------
+# ---- Endpoints -------------------------------------------------------------------------------------------------------
 
 def test_endpoint_tells_what_it_is_made_of(side):
     attributes = dat.EpAttr(max_recv_dtos=7, max_request_dtos=9, max_message_size=1000)
@@ -583,7 +583,7 @@ def test_low_watermark_is_told_to_the_adapter(ia):
     assert (event.object, event.reason) == (pair.server.srq, dat.SrqAsyncErrorReason.LOW_WATERMARK_EVENT)
 
 
-# ---- Connecting -------------------------------------------------------------------------------------------------------
+# ---- Connecting ------------------------------------------------------------------------------------------------------
 
 def test_private_data_travel_both_ways(ia):
     pair = Pair(ia)
@@ -734,7 +734,7 @@ def test_common_service_points(ia):
         csp.query()
 
 
-# ---- Events, and who is told of them; more of this in test_dat_events.py ----------------------------------------------
+# ---- Events, and who is told of them; more of this in test_dat_events.py ---------------------------------------------
 
 def test_software_events_and_the_state_of_an_evd(ia):
     evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE)
@@ -802,7 +802,7 @@ def test_notification_objects(ia):
             call()
 
 
-# ---- All of it --------------------------------------------------------------------------------------------------------
+# ---- All of it -------------------------------------------------------------------------------------------------------
 
 def exported():
     """The functions of libdat2.so.2."""

@@ -54,7 +54,7 @@ def runs(main):
     return test
 
 
-# ---- Waiting in threads -----------------------------------------------------------------------------------------------
+# ---- Waiting in threads ----------------------------------------------------------------------------------------------
 
 def test_time_outs_are_those_of_python(evd):
     for timeout in (0, 0.15):
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_a_wait():
         assert process.wait(TIMEOUT) == 0
 
 
-# ---- Notification objects ---------------------------------------------------------------------------------------------
+# ---- Notification objects --------------------------------------------------------------------------------------------
 
 def test_a_cno_waits_for_several_evds(ia):
     cno = ia.cno_create()
@@ -235,7 +235,7 @@ def test_who_has_a_cno_waits_for_that(ia):
     assert evd.cno.wait(TIMEOUT) is other
 
 
-# ---- asyncio ----------------------------------------------------------------------------------------------------------
+# ---- asyncio ---------------------------------------------------------------------------------------------------------
 
 @runs
 async def test_tasks_wait_for_events(evd):

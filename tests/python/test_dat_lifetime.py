@@ -22,7 +22,7 @@ def ia():
         yield opened
 
 
-# ---- Closing ----------------------------------------------------------------------------------------------------------
+# ---- Closing ---------------------------------------------------------------------------------------------------------
 
 def test_closing_the_adapter_closes_all(ia):
     pair = Pair(ia, srq=True).connect()
@@ -114,7 +114,7 @@ def test_pieces_keep_their_region_open(ia):
     assert piece.lmr.query().length == 64
 
 
-# ---- Leaks ------------------------------------------------------------------------------------------------------------
+# ---- Leaks -----------------------------------------------------------------------------------------------------------
 
 def resources():
     gc.collect()
@@ -144,7 +144,7 @@ def test_cycles_leak_nothing(ia):
     assert mappings < CYCLES / 20 and references < CYCLES / 20
 
 
-# ---- Threads ----------------------------------------------------------------------------------------------------------
+# ---- Threads ---------------------------------------------------------------------------------------------------------
 
 def all_of(functions):
     """Runs each in a thread of its own."""
@@ -219,7 +219,7 @@ def test_the_example_of_the_help(ia, capsys):
     assert capsys.readouterr().out == "b'over the valley'\n"
 
 
-# ---- Two processes ----------------------------------------------------------------------------------------------------
+# ---- Two processes ---------------------------------------------------------------------------------------------------
 
 def serve(link, count):
     """Accepts, tells where its memory is, and sends `count` messages back."""

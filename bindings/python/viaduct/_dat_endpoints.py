@@ -7,7 +7,7 @@ import socket
 import typing
 
 from viaduct import _dat
-from viaduct._dat_constants import CloseFlags, CompletionFlags, ConnectFlags, EpState, EventNumber, Qos
+from viaduct._dat_constants import CloseFlags, CompletionFlags, ConnectFlags, EpState, Qos
 from viaduct._dat_events import ConnectionEvent, Event
 from viaduct._dat_masks import EpParamMask, SrqParamMask
 from viaduct._dat_memory import Pz
@@ -59,10 +59,10 @@ class Ep(Counting):
 
     def connect(self, host: str, conn_qual: int, timeout: float | None = None, private_data: bytes = b"",
                 qos: Qos = Qos.BEST_EFFORT, flags: ConnectFlags = ConnectFlags.DEFAULT) -> None:
-        """Begins to connect with a service point; an event of the connect EVD tells the rest. host: an address, or a name
-        that is looked up. timeout: seconds, after
-        which it tells CONNECTION_EVENT_TIMED_OUT; None for ever. private_data: at most max_private_data_size of the
-        provider's attributes. Raises Error(INVALID_STATE) unless the endpoint is Unconnected."""
+        """Begins to connect with a service point; an event of the connect EVD tells the rest. host: an address, or a
+        name that is looked up. timeout: seconds, after which it tells CONNECTION_EVENT_TIMED_OUT; None for ever.
+        private_data: at most max_private_data_size of the provider's attributes. Raises Error(INVALID_STATE) unless the
+        endpoint is Unconnected."""
         _dat.dat_ep_connect(self.handle, socket_address(host), conn_qual, timeout, private_data, qos, flags)
 
     def dup_connect(self, connected_ep: Ep, timeout: float | None = None, private_data: bytes = b"",
@@ -77,8 +77,8 @@ class Ep(Counting):
     async def connect_async(self, host: str, conn_qual: int, timeout: float | None = None, private_data: bytes = b"",
                             qos: Qos = Qos.BEST_EFFORT,
                             flags: ConnectFlags = ConnectFlags.DEFAULT) -> ConnectionEvent:
-        """Connects, and returns the event, with the peer's private data. Raises ConnectionFailed, and TimeoutError where
-        the time-out has passed. A task that is cancelled gives the attempt up."""
+        """Connects, and returns the event, with the peer's private data. Raises ConnectionFailed, and TimeoutError
+        where the time-out has passed. A task that is cancelled gives the attempt up."""
         self.connect(host, conn_qual, timeout, private_data, qos, flags)
         try:
             return await self._outcome("dat_ep_connect", None)
@@ -115,8 +115,8 @@ class Ep(Counting):
         return typing.cast(ConnectionEvent, await self.connect_evd._await(self._is_about, timeout))
 
     def disconnect(self, flags: CloseFlags = CloseFlags.GRACEFUL) -> None:
-        """Begins to end the connection: GRACEFUL when posted requests are done, ABRUPT at once. An event tells both ends
-        of the end. Raises Error(INVALID_STATE) where there is none."""
+        """Begins to end the connection: GRACEFUL when posted requests are done, ABRUPT at once. An event tells both
+        ends of the end. Raises Error(INVALID_STATE) where there is none."""
         _dat.dat_ep_disconnect(self.handle, flags)
 
     def reset(self) -> None:

@@ -292,8 +292,8 @@ class Evd(Counting):
         _dat.dat_evd_clear_unwaitable(self.handle)
 
     def post_se(self, pointer: int = 0, event_number: EventNumber = EventNumber.SOFTWARE_EVENT) -> None:
-        """Posts a software event with 64 bits. Raises Error(QUEUE_FULL), and Error(INVALID_PARAMETER) where the EVD does
-        not take EvdFlags.SOFTWARE, or the event is another."""
+        """Posts a software event with 64 bits. Raises Error(QUEUE_FULL), and Error(INVALID_PARAMETER) where the EVD
+        does not take EvdFlags.SOFTWARE, or the event is another."""
         _dat.dat_evd_post_se(self.handle, event_number, pointer)
 
     def _destroy(self) -> None:

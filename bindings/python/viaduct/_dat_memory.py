@@ -30,8 +30,8 @@ class Pz(DatObject):
         return PzParam._of(_dat.dat_pz_query(self.handle, mask))
 
     def rmr_create(self) -> Rmr:
-        """An RMR that peers of all endpoints of the zone may use. Raises Error(MODEL_NOT_SUPPORTED) where the device has
-        no memory windows."""
+        """An RMR that peers of all endpoints of the zone may use. Raises Error(MODEL_NOT_SUPPORTED) where the device
+        has no memory windows."""
         return Rmr(self, _dat.dat_rmr_create(self.handle))
 
     def rmr_create_for_ep(self) -> Rmr:
@@ -111,8 +111,9 @@ class Rmr(DatObject):
     def bind(self, lmr: Lmr, piece: LmrTriplet | tuple[int, int, int], ep: Ep,
              privileges: MemPrivFlags = MemPrivFlags.ALL, va_type: VaType = VaType.VA, cookie: int = 0,
              flags: CompletionFlags = CompletionFlags.DEFAULT) -> RmrTriplet:
-        """Shows a piece of a region, or with a length of 0 nothing, and returns what peers have to know of it. Completes
-        as an event of the endpoint's requests. Raises Error(INVALID_STATE) where the endpoint was never connected."""
+        """Shows a piece of a region, or with a length of 0 nothing, and returns what peers have to know of it.
+        Completes as an event of the endpoint's requests. Raises Error(INVALID_STATE) where the endpoint was never
+        connected."""
         context = _dat.dat_rmr_bind(self.handle, lmr.handle, piece, privileges, va_type, ep.handle, cookie, flags)
         self._depend_on(lmr)
         return RmrTriplet(piece[0], piece[1], context)

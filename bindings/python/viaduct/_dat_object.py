@@ -2,7 +2,6 @@
 """What all objects of DAT have."""
 from __future__ import annotations
 
-import typing
 import weakref
 
 from viaduct import _dat, _lifetime

@@ -88,9 +88,9 @@ class Cr(DatObject):
         self.private_data = param.private_data
 
     def accept(self, ep: Ep | None = None, private_data: bytes = b"") -> None:
-        """Connects an endpoint; none where the request has its own. An event of the endpoint's connect EVD tells the rest. Raises
-        Error(INVALID_STATE) where the endpoint is in use, Error(INVALID_HANDLE) where it does not fit; another may be
-        tried."""
+        """Connects an endpoint; none where the request has its own. An event of the endpoint's connect EVD tells the
+        rest. Raises Error(INVALID_STATE) where the endpoint is in use, Error(INVALID_HANDLE) where it does not fit;
+        another may be tried."""
         _dat.dat_cr_accept(self.handle, handle_of(ep), private_data)
         self._released()
 

@@ -25,10 +25,10 @@ A server and a client, each a process:
         ep.post_send(lmr[:])
         evd.wait(timeout=5)
 
-Calls of the API are methods of the object that is their first argument, under their names without "dat_" and the object:
-dat_evd_wait() is Evd.wait(), dat_ep_create() Ia.ep_create(). Results that are no success are raised as Error. Structures keep
-the names of C, and constants are members of enumerations: DAT_EP_STATE_CONNECTED is EpState.CONNECTED, of which
-help(dat.EpState) tells. The enumerations:
+Calls of the API are methods of the object that is their first argument, under their names without "dat_" and the
+object: dat_evd_wait() is Evd.wait(), dat_ep_create() Ia.ep_create(). Results that are no success are raised as Error.
+Structures keep the names of C, and constants are members of enumerations: DAT_EP_STATE_CONNECTED is EpState.CONNECTED,
+of which help(dat.EpState) tells. The enumerations:
 
     results         ReturnType, ReturnSubtype
     adapters        Extension, HaLb, HaRelationship, IaCounterType, IovOwnership, PzSupport
@@ -63,8 +63,8 @@ from viaduct._dat_service_points import Cr, Csp, Psp, Rsp
 from viaduct._dat_structures import *
 from viaduct.memory import Buffer
 
-__all__ = ["Agent", "Cno", "ConnectionFailed", "Cr", "Csp", "DEFAULT_IA", "DatObject", "EVD_ASYNC_EXISTS", "Ep", "Error",
-           "Evd", "Ia", "Lmr", "Psp", "Pz", "Rmr", "Rsp", "Srq", "TimeoutError", "get_ia_handle", "ia_open",
+__all__ = ["Agent", "Cno", "ConnectionFailed", "Cr", "Csp", "DEFAULT_IA", "DatObject", "EVD_ASYNC_EXISTS", "Ep",
+           "Error", "Evd", "Ia", "Lmr", "Psp", "Pz", "Rmr", "Rsp", "Srq", "TimeoutError", "get_ia_handle", "ia_open",
            "ib_open_query", "registry_add_provider", "registry_list_providers", "registry_providers_related",
            "registry_remove_provider", "strerror"]
 __all__ += _dat_events.__all__ + _dat_structures.__all__  # enumerations have pages of their own: help(dat.EpState)
@@ -124,7 +124,7 @@ def _connection_error(call: str, event: ConnectionEvent) -> Error:
                                                              "DAT_" + number.name, "")
 
 
-# ---- The registry -----------------------------------------------------------------------------------------------------
+# ---- The registry ----------------------------------------------------------------------------------------------------
 
 def registry_list_providers(max_to_return: int | None = None) -> list[ProviderInfo]:
     """The adapters that can be opened: those of dat.conf, and Viaduct's own; or the first `max_to_return`."""
@@ -169,8 +169,8 @@ def ia_open(name: str = DEFAULT_IA, async_evd_min_qlen: int = 8, async_evd: Evd 
             version: tuple[int, int] = (_dat.DAT_VERSION_MAJOR, _dat.DAT_VERSION_MINOR),
             thread_safety: bool = True) -> Ia:
     """Opens an adapter of the registry. async_evd: the EVD of another one that takes its asynchronous events, or
-    EVD_ASYNC_EXISTS; without, it gets one with room for async_evd_min_qlen events. Raises Error(PROVIDER_NOT_FOUND), whose subtype tells what no
-    entry has: the name, the version, the thread safety."""
+    EVD_ASYNC_EXISTS; without, it gets one with room for async_evd_min_qlen events. Raises Error(PROVIDER_NOT_FOUND),
+    whose subtype tells what no entry has: the name, the version, the thread safety."""
     wanted = async_evd if isinstance(async_evd, int) else handle_of(async_evd)
     evd, ia = _dat.dat_ia_openv(name, async_evd_min_qlen, wanted, *version, thread_safety)
     return Ia(name, ia, evd)
