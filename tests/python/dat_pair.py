@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two ends of a DAT connection in one process, for tests."""
+import contextlib
 import itertools
 import os
 
+import pytest
 from viaduct import dat
 
 TIMEOUT = 20  # seconds; only for what would hang
@@ -15,6 +17,15 @@ _quals = itertools.count()
 def free_qual():
     """A connection qualifier that no other process of the tests uses, for a while."""
     return 1024 + (os.getpid() * 64 + next(_quals)) % 60000
+
+
+@contextlib.contextmanager
+def fails(code, subtype=None):
+    """The block must raise that error."""
+    with pytest.raises(dat.Error) as raised:
+        yield raised
+    assert raised.value.code is code, raised.value
+    assert subtype in (None, raised.value.subtype), raised.value
 
 
 class Side:

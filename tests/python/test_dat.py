@@ -2,17 +2,15 @@
 """viaduct.dat: each call of DAT 2.0, its results and its errors, between two ends in one process."""
 import array
 import ctypes
-import mmap
 import os
 import pathlib
 import pickle
 import re
 import socket
 
-import numpy
 import pytest
 import viaduct
-from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, succeeded
+from dat_pair import ESTABLISHED, TIMEOUT, Pair, Side, fails, free_qual, succeeded
 from viaduct import _dat, dat
 
 TCP = dat.Comm(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -33,23 +31,6 @@ def side(ia):
 @pytest.fixture
 def pair(ia):
     return Pair(ia).connect()
-
-
-def fails(code, subtype=None):
-    """The block must raise that error."""
-    class Expected:
-        def __enter__(self):
-            self.raised = pytest.raises(dat.Error)
-            self.info = self.raised.__enter__()
-            return self.info
-
-        def __exit__(self, *error):
-            self.raised.__exit__(*error)
-            assert self.info.value.code is code, self.info.value
-            if subtype is not None:
-                assert self.info.value.subtype is subtype, self.info.value
-            return True
-    return Expected()
 
 
 def announced(ia, name):
@@ -191,84 +172,14 @@ def test_objects_have_a_type_and_a_context(ia):
             use()
 
 
-# ---- Memory ----------------------------------------------------------------------------------------------------------
+# ---- Memory; more of this in test_dat_memory.py ----------------------------------------------------------------------
 
-@pytest.mark.parametrize("buffer", [bytearray(256), array.array("Q", range(32)), mmap.mmap(-1, 4096),
-                                    numpy.zeros((16, 16), numpy.uint8), viaduct.alloc(4096)],
-                         ids=lambda buffer: type(buffer).__name__)
-def test_any_buffer_can_be_registered(ia, buffer):
-    pz = ia.pz_create()
-    lmr = ia.lmr_create(buffer, pz)
-    param = lmr.query()
-    assert param.length == len(lmr) == memoryview(buffer).nbytes
-    assert param.region_desc == lmr[:].virtual_address == lmr.registered_address
-    assert (param.lmr_context, param.rmr_context) == (lmr.lmr_context, lmr.rmr_context)
-    assert param.mem_priv == dat.MemPrivFlags.ALL and param.mem_type is dat.MemType.VIRTUAL
-    lmr.view[3:5] = b"ab"
-    assert bytes(memoryview(buffer).cast("B")[3:5]) == b"ab"  # it is the same memory
-
-
-def test_registered_buffers_are_pinned(ia):
-    buffer = bytearray(64)
-    lmr = ia.lmr_create(buffer, ia.pz_create())
-    with pytest.raises(BufferError):
-        buffer.append(1)
-    lmr.free()
-    buffer.append(1)
-
-
-def test_read_only_buffers_cannot_be_written(ia):
-    lmr = ia.lmr_create(b"constant", ia.pz_create())
-    assert lmr.query().mem_priv == dat.MemPrivFlags.READ
-    assert lmr.view.readonly
-
-
-def test_pieces_of_regions(ia):
-    lmr = ia.lmr_create(bytearray(64), ia.pz_create())
-    piece = lmr[8:24]
-    assert piece == (lmr.registered_address + 8, 16, lmr.lmr_context)
-    piece.view[:] = bytes(range(16))
-    assert lmr.view[8] == 0 and lmr.view[23] == 15
-    assert lmr.target(8, 24) == (piece.virtual_address, 16, lmr.rmr_context)
-    assert lmr[40:20].segment_length == 0
-    with pytest.raises(ValueError):
-        lmr[::2]
-
-
-def test_regions_of_other_memory_types(ia):
-    pz = ia.pz_create()
-    first = ia.lmr_create(bytearray(64), pz)
-    again = ia.lmr_create(first, pz)
-    assert again.query().mem_type is dat.MemType.LMR and again.query().region_desc == first.handle
-    shared = ia.lmr_create(bytearray(64), pz, shared_memory_id=b"viaduct")
-    assert shared.query().mem_type is dat.MemType.SHARED_VIRTUAL
-    first.close()
-    assert again.closed
-    with pytest.raises(ValueError):
-        ia.lmr_create(bytearray(64), pz, shared_memory_id=bytes(41))
-
-
-def test_regions_that_cannot_be(ia):
-    pz = ia.pz_create()
-    with fails(dat.ReturnType.MODEL_NOT_SUPPORTED):
-        ia.lmr_create(bytearray(64), pz, va_type=dat.VaType.ZB)
-    with fails(dat.ReturnType.INVALID_PARAMETER):
-        ia.lmr_create(bytearray(64), pz, privileges=1 << 20)
-    with pytest.raises(TypeError):
-        ia.lmr_create(object(), pz)
-    pz.close()
-    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_PZ):
-        ia.lmr_create(bytearray(64), pz)
-
-
-def test_zones_in_use_stay(ia):
-    pz = ia.pz_create()
-    lmr = ia.lmr_create(bytearray(64), pz)
-    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_PZ_IN_USE):
-        pz.free()
-    assert not pz.closed
-    lmr.free()
-    pz.free()
+def test_regions_tell_what_they_are_made_of(side):
+    param = side.lmr.query()
+    assert (param.ia_handle, param.pz_handle, param.length) == (side.ia.handle, side.pz.handle, len(side.lmr))
+    side.lmr.close()
+    with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_LMR):
+        side.lmr.query()
 
 
 def test_memory_is_synchronised(ia):
@@ -539,17 +450,6 @@ def test_endpoint_has_no_watermarks(ia):
         side.ep.set_watermark(4, 8)
 
 
-def test_endpoint_can_be_connected_again(pair):
-    pair.client.ep.disconnect(dat.CloseFlags.ABRUPT)
-    assert pair.client.connection() == pair.server.connection() == DISCONNECTED
-    assert pair.client.ep.state is dat.EpState.DISCONNECTED
-    for ep in (pair.client.ep, pair.server.ep):
-        ep.reset()
-        assert ep.state is dat.EpState.UNCONNECTED
-    pair.connect()
-    pair.send(b"again")
-
-
 def test_shared_receive_queue(ia):
     pair = Pair(ia, srq=True).connect()
     srq = pair.server.srq
@@ -583,23 +483,7 @@ def test_low_watermark_is_told_to_the_adapter(ia):
     assert (event.object, event.reason) == (pair.server.srq, dat.SrqAsyncErrorReason.LOW_WATERMARK_EVENT)
 
 
-# ---- Connecting ------------------------------------------------------------------------------------------------------
-
-def test_private_data_travel_both_ways(ia):
-    pair = Pair(ia)
-    event = pair.request(b"who is there")
-    assert isinstance(event, dat.CrArrivalEvent)
-    assert event.conn_qual == pair.qual and event.sp_handle == pair.psp.handle
-    param = event.cr.query()
-    assert param.private_data.startswith(b"who is there") and event.cr.private_data == param.private_data
-    assert param.remote_ia_address_ptr[0] == ia.address
-    event.cr.accept(pair.server.ep, b"it is me")
-    event = pair.client.connections.wait(TIMEOUT)
-    assert event.established and event.private_data.startswith(b"it is me") and event.ep is pair.client.ep
-    too_much = bytes(ia.query_provider().max_private_data_size + 1)
-    with fails(dat.ReturnType.INVALID_PARAMETER):
-        pair.client.new_ep().connect(ia.address, pair.qual, private_data=too_much)
-
+# ---- Connecting; more of this in test_dat_connections.py -------------------------------------------------------------
 
 def test_requests_are_rejected(ia):
     pair = Pair(ia)
@@ -612,39 +496,6 @@ def test_requests_are_rejected(ia):
     for call in (request.reject, request.query, lambda: request.accept(pair.server.ep), lambda: request.handoff(1)):
         with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_CR):
             call()
-
-
-def test_requests_that_nobody_answers_are_rejected(ia):
-    pair = Pair(ia)
-    pair.request()
-    assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
-
-
-def test_nobody_listens(side):
-    side.ep.connect(side.ia.address, free_qual(), TIMEOUT)
-    assert side.connection() == dat.EventNumber.CONNECTION_EVENT_NON_PEER_REJECTED
-
-
-def test_nobody_answers_in_time(ia):
-    pair = Pair(ia)
-    pair.client.ep.connect(ia.address, pair.qual, timeout=0.2)
-    assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_TIMED_OUT
-
-
-def test_hosts_have_names(ia):
-    with pytest.raises(socket.gaierror):
-        Side(ia).ep.connect("no-such-host.invalid", 1)
-
-
-def test_endpoints_connect_like_others(pair):
-    client, server = pair.client.new_ep(), pair.server.new_ep()
-    client.dup_connect(pair.client.ep, TIMEOUT, b"too")
-    event = pair.server.requests_for_connection.wait(TIMEOUT)
-    assert event.cr.private_data.startswith(b"too")
-    event.cr.accept(server)
-    assert pair.client.connection() == pair.server.connection() == ESTABLISHED
-    with fails(dat.ReturnType.INVALID_STATE):
-        client.dup_connect(pair.client.ep)
 
 
 def test_handed_over_requests(ia):
@@ -673,21 +524,6 @@ def test_public_service_points(side):
     side.ia.psp_create(psp.conn_qual, evd).close()
     with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_PSP):
         psp.query()
-
-
-def test_endpoints_that_the_provider_makes(ia):
-    pair = Pair(ia)
-    psp = ia.psp_create_any(pair.server.requests_for_connection, dat.PspFlags.PROVIDER)
-    pair.client.ep.connect(ia.address, psp.conn_qual, TIMEOUT)
-    request = pair.server.requests_for_connection.wait(TIMEOUT).cr
-    assert request.ep.state is dat.EpState.TENTATIVE_CONNECTION_PENDING
-    request.ep.modify(pz_handle=pair.server.pz, recv_evd_handle=pair.server.received,
-                      request_evd_handle=pair.server.requested, connect_evd_handle=pair.server.connections)
-    request.accept()
-    assert pair.client.connection() == pair.server.connection() == ESTABLISHED
-    request.ep.post_recv(pair.server.lmr[:8])
-    pair.client.ep.post_send(pair.client.lmr[:8])
-    assert pair.server.got().ep is request.ep
 
 
 def test_reserved_service_points(ia):
