@@ -92,17 +92,27 @@ void set(void* structure, const char* name, py::handle value) {
     assign(static_cast<typename OwnerOf<decltype(member)>::Type*>(structure)->*member, name, value);
 }
 
-#define READ_ONLY(structure, field) \
-    { #field, get < &structure::field> }
-#define SETTABLE(structure, field) \
-    { #field, get < &structure::field>, set < &structure::field> }
-#define COMPUTED(structure, field, expression)                       \
-    {                                                                \
-#field, [](const void* fields) -> py::object {                     \
-            [[maybe_unused]] const auto& s = *static_cast<const structure*>(fields); \
-            return expression;                                             \
-        } \
-    }
+template <auto member>
+constexpr Field read_only(const char* name) {
+    return {name, get<member>};
+}
+
+template <auto member>
+constexpr Field settable(const char* name) {
+    return {name, get<member>, set<member>};
+}
+
+#define READ_ONLY(structure, field) read_only<(&structure::field)>(#field)
+#define SETTABLE(structure, field) settable<(&structure::field)>(#field)
+
+// clang-format off
+/// A field whose value is an expression of the structure `s`.
+#define COMPUTED(structure, field, expression)                          \
+    Field{#field, [](const void* fields) -> py::object {                \
+        const auto& s = *static_cast<const structure*>(fields);         \
+        return expression;                                              \
+    }}
+// clang-format on
 
 py::dict read(std::span<const Field> fields, const void* structure) {
     py::dict values;
