@@ -52,6 +52,17 @@ def test_closing_what_a_connected_endpoint_is_made_of(ia, part):
     assert pair.server.connection() == DISCONNECTED
 
 
+def test_closing_what_an_endpoint_is_not_made_of_any_more(ia):
+    side = Side(ia)
+    side.ep.modify(recv_evd_handle=side.requested)
+    side.received.free()
+    assert not side.ep.closed
+    side.ep.modify(recv_evd_handle=0, request_evd_handle=0)
+    side.requested.free()
+    side.connections.close()
+    assert side.ep.closed
+
+
 def test_closing_endpoints_in_each_state(ia):
     pair = Pair(ia)
     asking = pair.client.new_ep()

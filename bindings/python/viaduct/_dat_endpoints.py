@@ -11,7 +11,7 @@ from viaduct._dat_constants import CloseFlags, CompletionFlags, ConnectFlags, Ep
 from viaduct._dat_events import ConnectionEvent, Event
 from viaduct._dat_masks import EpParamMask, SrqParamMask
 from viaduct._dat_memory import Pz
-from viaduct._dat_object import Counting, DatObject, counters_of, handle_of
+from viaduct._dat_object import Counting, DatObject, counters_of, handle_of, object_of
 from viaduct._dat_structures import Address, Comm, EpAttr, EpParam, LmrTriplet, RmrTriplet, SrqParam
 
 if typing.TYPE_CHECKING:
@@ -50,10 +50,14 @@ class Ep(Counting):
 
     _counters = counters_of("DCNT_EP_")
 
-    def __init__(self, ia: Ia, handle: int, *made_from: DatObject | None, connect_evd: Evd | None = None) -> None:
-        super().__init__(handle, ia, connect_evd, *made_from)
+    def __init__(self, ia: Ia, handle: int, **parts: DatObject | None) -> None:
+        super().__init__(handle, ia, *parts.values())
         self.ia = ia
-        self.connect_evd = connect_evd
+        self._parts = parts  # by the names of their fields in EpParam
+
+    @property
+    def connect_evd(self) -> Evd | None:
+        return typing.cast("Evd | None", self._parts.get("connect_evd_handle"))
 
     # ---- Connections ----
 
@@ -201,12 +205,10 @@ class Ep(Counting):
             mask |= EpParamMask[key]
             (attributes if in_attributes else raw)[name] = _raw(value)
         _dat.dat_ep_modify(self.handle, mask, {**raw, "ep_attr": attributes})
-        evd = changes.get("connect_evd_handle")
-        if evd is not None:
-            self.connect_evd = typing.cast("Evd", evd) if isinstance(evd, DatObject) else None
-        for value in changes.values():
-            if isinstance(value, DatObject):
-                self._depend_on(value)
+        for name, value in changes.items():
+            if name.endswith("_handle"):
+                self._parts[name] = value if isinstance(value, DatObject) else object_of(typing.cast(int, value))
+        self._depend_on(self.ia, *self._parts.values())
 
     def recv_query(self) -> tuple[int, int]:
         """How many receives it holds, and how far those of a shared queue lie apart. What the provider does not know
@@ -264,4 +266,5 @@ def create_ep(ia: Ia, pz: Pz | None, recv_evd: Evd | None, request_evd: Evd | No
         handle = _dat.dat_ep_create(ia.handle, zone, received, requested, connected, raw)
     else:
         handle = _dat.dat_ep_create_with_srq(ia.handle, zone, received, requested, connected, srq.handle, raw)
-    return Ep(ia, handle, pz, recv_evd, request_evd, srq, connect_evd=connect_evd)
+    return Ep(ia, handle, pz_handle=pz, recv_evd_handle=recv_evd, request_evd_handle=request_evd,
+              connect_evd_handle=connect_evd, srq_handle=srq)

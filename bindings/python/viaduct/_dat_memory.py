@@ -115,7 +115,7 @@ class Rmr(DatObject):
         Completes as an event of the endpoint's requests. Raises Error(INVALID_STATE) where the endpoint was never
         connected."""
         context = _dat.dat_rmr_bind(self.handle, lmr.handle, piece, privileges, va_type, ep.handle, cookie, flags)
-        self._depend_on(lmr)
+        self._depend_on(self.pz, lmr)
         return RmrTriplet(piece[0], piece[1], context)
 
     def query(self, mask: RmrParamMask = RmrParamMask.ALL) -> RmrParam:

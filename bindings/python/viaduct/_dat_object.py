@@ -36,11 +36,13 @@ class DatObject(_lifetime.Resource):
         super().__init__(*(parent for parent in parents if parent is not None))
         _objects[handle] = self
 
-    def _depend_on(self, parent: DatObject) -> None:
-        """Is closed before that one from now on."""
+    def _depend_on(self, *parents: DatObject | None) -> None:
+        """Is made from these from now on, and closed before each of them."""
         with _lifetime._lock:
-            if parent not in self._parents:
-                self._parents += (parent,)
+            for former in self._parents:
+                former._children.pop(id(self), None)
+            self._parents = tuple(dict.fromkeys(parent for parent in parents if parent is not None))
+            for parent in self._parents:
                 parent._children[id(self)] = weakref.ref(self)
 
     def _destroy(self) -> None:
