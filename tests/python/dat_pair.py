@@ -7,7 +7,7 @@ import os
 import pytest
 from viaduct import dat
 
-TIMEOUT = 20  # seconds; only for what would hang
+TIMEOUT = 60  # seconds; only for what would hang
 DEPTH = 16
 AREA = 4096  # bytes of each side's memory
 
