@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints, requests for connections, connections, and shared receive queues.
+#include "calls.hpp"
+#include "waiting.hpp"
+
+namespace viaduct::python::rpma {
+namespace {
+
+/// The shared receive queue of a configuration, which calls that use the configuration use, too.
+Handle srq_of(Handle cfg) noexcept {
+    rpma_srq* srq = nullptr;
+    (void)rpma_conn_cfg_get_srq(pointer<rpma_conn_cfg>(cfg), &srq);
+    return plain(srq);
+}
+
+// ---- Endpoints ---------------------------------------------------------------------------------------------------
+
+Handle ep_listen(Handle peer, const char* addr, const char* port) {
+    return output_of<rpma_ep*>("rpma_ep_listen", [=](rpma_ep** ep) {
+        const WithoutGilOn use(peer);
+        return rpma_ep_listen(pointer<rpma_peer>(peer), addr, port, ep);
+    });
+}
+
+Handle ep_next_conn_req(Handle ep, Handle cfg, Seconds timeout) {
+    constexpr const char* name = "rpma_ep_next_conn_req";
+    const int fd = fd_of(name, &rpma_ep_get_fd, ep);
+    return output_of<rpma_conn_req*>(name, [=](rpma_conn_req** req) {
+        return call_when_readable(fd, RPMA_E_NO_EVENT, timeout, [=] {
+            const WithoutGilOn use(ep, cfg, srq_of(cfg));
+            return rpma_ep_next_conn_req(pointer<rpma_ep>(ep), pointer<rpma_conn_cfg>(cfg), req);
+        });
+    });
+}
+
+void bind_ep(py::module_& module) {
+    module.def("rpma_ep_listen", &ep_listen, py::arg("peer"), py::arg("addr"), py::arg("port"));
+    bind_delete(module, "rpma_ep_shutdown", &rpma_ep_shutdown, "ep");
+    bind_getter(module, "rpma_ep_get_fd", &rpma_ep_get_fd, "ep");
+    module.def("rpma_ep_next_conn_req", &ep_next_conn_req, py::arg("ep"), py::arg("cfg"),
+               py::arg("timeout") = py::none());
+}
+
+// ---- Requests for connections ------------------------------------------------------------------------------------
+
+Handle conn_req_new(Handle peer, const char* addr, const char* port, Handle cfg) {
+    return output_of<rpma_conn_req*>("rpma_conn_req_new", [=](rpma_conn_req** req) {
+        const WithoutGilOn use(peer, cfg, srq_of(cfg));
+        return rpma_conn_req_new(pointer<rpma_peer>(peer), addr, port, pointer<rpma_conn_cfg>(cfg), req);
+    });
+}
+
+Handle conn_req_connect(Handle req, const std::optional<py::bytes>& pdata) {
+    rpma_conn_private_data data{};
+    if (pdata) {
+        const std::string_view bytes = *pdata;
+        if (bytes.size() > UINT8_MAX) throw py::value_error("private data has at most 255 bytes");
+        data = {const_cast<char*>(bytes.data()), static_cast<std::uint8_t>(bytes.size())};
+    }
+    return output_of<rpma_conn*>("rpma_conn_req_connect", [&](rpma_conn** conn) {
+        auto* request = pointer<rpma_conn_req>(req);
+        const py::gil_scoped_release released;
+        await_unused(req);
+        return rpma_conn_req_connect(&request, pdata ? &data : nullptr, conn);
+    });
+}
+
+py::bytes conn_req_get_private_data(Handle req) {
+    rpma_conn_private_data data{};
+    check("rpma_conn_req_get_private_data", rpma_conn_req_get_private_data(pointer<rpma_conn_req>(req), &data));
+    return bytes_of(data);
+}
+
+void bind_conn_req(py::module_& module) {
+    module.def("rpma_conn_req_new", &conn_req_new, py::arg("peer"), py::arg("addr"), py::arg("port"), py::arg("cfg"));
+    bind_delete(module, "rpma_conn_req_delete", &rpma_conn_req_delete, "req");
+    module.def("rpma_conn_req_connect", &conn_req_connect, py::arg("req"), py::arg("pdata"));
+    module.def("rpma_conn_req_get_private_data", &conn_req_get_private_data, py::arg("req"));
+}
+
+// ---- Connections -------------------------------------------------------------------------------------------------
+
+int conn_next_event(Handle conn, Seconds timeout) {
+    constexpr const char* name = "rpma_conn_next_event";
+    const int fd = fd_of(name, &rpma_conn_get_event_fd, conn);
+    return output_of<rpma_conn_event>(name, [=](rpma_conn_event* event) {
+        return call_when_readable(fd, RPMA_E_NO_EVENT, timeout,
+                                  [=] { return rpma_conn_next_event(pointer<rpma_conn>(conn), event); });
+    });
+}
+
+py::tuple conn_wait(Handle conn, Int flags, Seconds timeout) {
+    constexpr const char* name = "rpma_conn_wait";
+    const int fd = fd_of(name, &rpma_conn_get_compl_fd, conn);
+    bool is_rcq = false;
+    const Handle cq = output_of<rpma_cq*>(name, [&](rpma_cq** found) {
+        return call_when_readable(fd, RPMA_E_NO_COMPLETION, timeout,
+                                  [&] { return rpma_conn_wait(pointer<rpma_conn>(conn), flags, found, &is_rcq); });
+    });
+    return py::make_tuple(cq, is_rcq);
+}
+
+py::bytes conn_get_private_data(Handle conn) {
+    rpma_conn_private_data data{};
+    check("rpma_conn_get_private_data", rpma_conn_get_private_data(pointer<rpma_conn>(conn), &data));
+    return bytes_of(data);
+}
+
+void conn_disconnect(Handle conn) {
+    int result = 0;
+    {
+        const WithoutGilOn use(conn);
+        result = rpma_conn_disconnect(pointer<rpma_conn>(conn));
+    }
+    check("rpma_conn_disconnect", result);
+}
+
+void conn_apply_remote_peer_cfg(Handle conn, Handle pcfg) {
+    check("rpma_conn_apply_remote_peer_cfg",
+          rpma_conn_apply_remote_peer_cfg(pointer<rpma_conn>(conn), pointer<rpma_peer_cfg>(pcfg)));
+}
+
+void bind_conn(py::module_& module) {
+    module.def(
+        "rpma_utils_conn_event_2str",
+        [](Int event) { return rpma_utils_conn_event_2str(static_cast<rpma_conn_event>(event.value)); },
+        py::arg("conn_event"));
+    module.def("rpma_conn_next_event", &conn_next_event, py::arg("conn"), py::arg("timeout") = py::none());
+    bind_getter(module, "rpma_conn_get_event_fd", &rpma_conn_get_event_fd, "conn");
+    module.def("rpma_conn_get_private_data", &conn_get_private_data, py::arg("conn"));
+    module.def("rpma_conn_apply_remote_peer_cfg", &conn_apply_remote_peer_cfg, py::arg("conn"), py::arg("pcfg"));
+    bind_getter(module, "rpma_conn_get_qp_num", &rpma_conn_get_qp_num, "conn");
+    bind_getter(module, "rpma_conn_get_cq", &rpma_conn_get_cq, "conn");
+    bind_getter(module, "rpma_conn_get_rcq", &rpma_conn_get_rcq, "conn");
+    module.def("rpma_conn_wait", &conn_wait, py::arg("conn"), py::arg("flags") = 0, py::arg("timeout") = py::none());
+    bind_getter(module, "rpma_conn_get_compl_fd", &rpma_conn_get_compl_fd, "conn");
+    module.def("rpma_conn_disconnect", &conn_disconnect, py::arg("conn"));
+    bind_delete(module, "rpma_conn_delete", &rpma_conn_delete, "conn");
+}
+
+// ---- Shared receive queues ---------------------------------------------------------------------------------------
+
+Handle srq_new(Handle peer, Handle cfg) {
+    return output_of<rpma_srq*>("rpma_srq_new", [=](rpma_srq** srq) {
+        const WithoutGilOn use(peer, cfg);
+        return rpma_srq_new(pointer<rpma_peer>(peer), pointer<rpma_srq_cfg>(cfg), srq);
+    });
+}
+
+void bind_srq(py::module_& module) {
+    module.def("rpma_srq_new", &srq_new, py::arg("peer"), py::arg("cfg"));
+    bind_delete(module, "rpma_srq_delete", &rpma_srq_delete, "srq");
+    bind_getter(module, "rpma_srq_get_rcq", &rpma_srq_get_rcq, "srq");
+}
+
+}  // namespace
+
+void bind_connections(py::module_& module) {
+    bind_ep(module);
+    bind_conn_req(module);
+    bind_conn(module);
+    bind_srq(module);
+}
+
+}  // namespace viaduct::python::rpma

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The log, and the way of its messages to a function of Python.
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "calls.hpp"
+
+namespace viaduct::python::rpma {
+namespace {
+
+/// What gets the messages, None for nobody. Guarded by the GIL; never destroyed, because threads may log while the
+/// process exits.
+py::object& receiver() {
+    static auto& instance = *new py::object(py::none());
+    return instance;
+}
+
+py::object text_of(const char* text) {
+    if (text == nullptr) return py::none();
+    return py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeUTF8(text, static_cast<py::ssize_t>(std::strlen(text)), "replace"));
+}
+
+/// Any thread calls this, with the GIL or without it. What the receiver raises cannot go through the library: it goes
+/// where Python reports such errors, sys.unraisablehook.
+void deliver(rpma_log_level level, const char* file_name, const int line_no, const char* function_name,
+             const char* message_format, ...) {
+    std::array<char, 1024> message;
+    va_list arguments;
+    va_start(arguments, message_format);
+    std::vsnprintf(message.data(), message.size(), message_format, arguments);
+    va_end(arguments);
+    if (Py_IsInitialized() == 0 || _Py_IsFinalizing() != 0) return;
+    const py::gil_scoped_acquire locked;
+    const py::error_scope pending;  // the call may be on its way to raise
+    const py::object function = receiver();
+    if (function.is_none()) return;
+    try {
+        function(static_cast<int>(level), text_of(file_name), line_no, text_of(function_name), text_of(message.data()));
+    } catch (py::error_already_set& error) {
+        error.discard_as_unraisable("the receiver of librpma's log");
+    }
+}
+
+void log_set_function(const py::object& function) {
+    if (!function.is_none() && PyCallable_Check(function.ptr()) == 0) throw py::type_error("it cannot be called");
+    check("rpma_log_set_function",
+          rpma_log_set_function(function.is_none() ? RPMA_LOG_USE_DEFAULT_FUNCTION : &deliver));
+    receiver() = function;
+}
+
+}  // namespace
+
+void bind_log(py::module_& module) {
+    module.def(
+        "rpma_log_set_threshold",
+        [](Int threshold, Int level) {
+            check("rpma_log_set_threshold", rpma_log_set_threshold(static_cast<rpma_log_threshold>(threshold.value),
+                                                                   static_cast<rpma_log_level>(level.value)));
+        },
+        py::arg("threshold"), py::arg("level"));
+    module.def(
+        "rpma_log_get_threshold",
+        [](Int threshold) {
+            return output_of<rpma_log_level>("rpma_log_get_threshold", [=](rpma_log_level* level) {
+                return rpma_log_get_threshold(static_cast<rpma_log_threshold>(threshold.value), level);
+            });
+        },
+        py::arg("threshold"));
+    module.def("rpma_log_set_function", &log_set_function, py::arg("log_function"));
+    // Before the interpreter goes, its functions get no more messages.
+    py::module_::import("atexit").attr("register")(py::cpp_function([] { log_set_function(py::none()); }));
+}
+
+}  // namespace viaduct::python::rpma

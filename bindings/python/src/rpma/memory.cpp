@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Registered memory, and the descriptions of that of others.
+#include "calls.hpp"
+
+namespace viaduct::python::rpma {
+namespace {
+
+void bind_local(py::module_& module) {
+    module.def(
+        "rpma_mr_reg",
+        [](Handle peer, Handle ptr, Size size, Int usage) {
+            return output_of<rpma_mr_local*>("rpma_mr_reg", [=](rpma_mr_local** mr) {
+                const WithoutGilOn use(peer);
+                return rpma_mr_reg(pointer<rpma_peer>(peer), pointer<void>(ptr), size, usage, mr);
+            });
+        },
+        py::arg("peer"), py::arg("ptr"), py::arg("size"), py::arg("usage"));
+    bind_delete(module, "rpma_mr_dereg", &rpma_mr_dereg, "mr");
+    bind_getter(module, "rpma_mr_get_descriptor_size", &rpma_mr_get_descriptor_size, "mr");
+    bind_getter(module, "rpma_mr_get_ptr", &rpma_mr_get_ptr, "mr");
+    bind_getter(module, "rpma_mr_get_size", &rpma_mr_get_size, "mr");
+    module.def(
+        "rpma_mr_get_descriptor",
+        [](Handle mr) {
+            return descriptor_of<rpma_mr_local>("rpma_mr_get_descriptor", &rpma_mr_get_descriptor_size,
+                                                &rpma_mr_get_descriptor, mr);
+        },
+        py::arg("mr"));
+    module.def(
+        "rpma_mr_advise",
+        [](Handle mr, Size offset, Size len, Int advice, Uint32 flags) {
+            int result = 0;
+            {
+                const WithoutGilOn use(mr);
+                result = rpma_mr_advise(pointer<rpma_mr_local>(mr), offset, len, advice, flags);
+            }
+            check("rpma_mr_advise", result);
+        },
+        py::arg("mr"), py::arg("offset"), py::arg("len"), py::arg("advice"), py::arg("flags"));
+}
+
+void bind_remote(py::module_& module) {
+    module.def(
+        "rpma_mr_remote_from_descriptor",
+        [](const py::bytes& desc) {
+            const std::string_view bytes = desc;
+            return output_of<rpma_mr_remote*>("rpma_mr_remote_from_descriptor", [=](rpma_mr_remote** mr) {
+                return rpma_mr_remote_from_descriptor(bytes.data(), bytes.size(), mr);
+            });
+        },
+        py::arg("desc"));
+    bind_delete(module, "rpma_mr_remote_delete", &rpma_mr_remote_delete, "mr");
+    bind_getter(module, "rpma_mr_remote_get_size", &rpma_mr_remote_get_size, "mr");
+    bind_getter(module, "rpma_mr_remote_get_flush_type", &rpma_mr_remote_get_flush_type, "mr");
+}
+
+}  // namespace
+
+void bind_memory(py::module_& module) {
+    bind_local(module);
+    bind_remote(module);
+}
+
+}  // namespace viaduct::python::rpma

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two connected ends of librpma in one process."""
+import itertools
+import os
+
+from viaduct import core, rpma
+
+TIMEOUT = 20  # seconds; only for what would hang
+ADDRESS = "127.0.0.1" if core.backend() == "loopback" else "10.0.0.3"
+
+_ports = itertools.count()
+
+
+def free_port():
+    """One that no other process of the tests uses, for a while."""
+    return 20000 + (os.getpid() * 64 + next(_ports)) % 30000
+
+
+def new_peer():
+    return rpma.Peer(rpma.get_ibv_context(ADDRESS))
+
+
+class Pair:
+    """A client and a server, each with 4096 bytes of registered memory, and each with a description of the other's."""
+
+    def __init__(self, peer, client_cfg=None, server_cfg=None):
+        self.peer = peer
+        self.client_memory, self.server_memory = peer.mr_reg(4096), peer.mr_reg(4096)
+        self.at_server = rpma.MrRemote.from_descriptor(self.server_memory.descriptor)
+        self.at_client = rpma.MrRemote.from_descriptor(self.client_memory.descriptor)
+        port = free_port()
+        with peer.ep_listen(ADDRESS, port) as ep:
+            self.client = peer.conn_req_new(ADDRESS, port, client_cfg).connect(b"hello")
+            self.server = ep.accept(server_cfg, private_data=b"welcome", timeout=TIMEOUT)
+        assert self.client.next_event(TIMEOUT) == rpma.ConnEvent.ESTABLISHED
+
+    def send(self, data, context=0):
+        """The client sends, and waits until that is done."""
+        self.client_memory.view[:len(data)] = data
+        self.client.send(self.client_memory[:len(data)], context=context)
+        assert self.client.cq.next_wc(TIMEOUT).check().wr_id == context

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""viaduct.rpma as programs use it: lifetimes, threads, signals, asyncio."""
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from viaduct import rpma
+
+from rpma_pair import ADDRESS, TIMEOUT, Pair, free_port, new_peer
+
+EMULATED = os.environ.get("VIADUCT_BACKEND") == "verbs"
+
+
+@pytest.fixture
+def peer():
+    with new_peer() as made:
+        yield made
+
+
+# ---- Lifetimes ----
+
+def test_a_peer_closes_what_was_made_with_it(peer):
+    pair = Pair(peer)
+    ep = peer.ep_listen(ADDRESS, free_port())
+    request = peer.conn_req_new(ADDRESS, free_port())
+    peer.close()
+    for child in (pair.client, pair.server, pair.client_memory, ep, request):
+        assert child.closed
+        child.close()
+    assert not pair.at_server.closed  # a description is nobody's
+    with pytest.raises(rpma.Error) as raised:
+        peer.mr_reg(8)
+    assert raised.value.code == rpma.ErrorCode.INVAL
+
+
+def test_children_keep_what_they_were_made_from():
+    conn = Pair(new_peer()).client  # peer, memory and the other end are dropped
+    gc.collect()
+    assert conn.next_event(TIMEOUT) == rpma.ConnEvent.CLOSED
+    cq = conn.cq
+    del conn
+    gc.collect()
+    assert cq.get_wc() == []
+
+
+def test_the_end_of_the_process_closes_everything():
+    program = """
+from rpma_pair import *
+import threading
+rpma.log_set_threshold(rpma.LogThreshold.THRESHOLD, rpma.LogLevel.DEBUG)
+rpma.log_set_function(lambda level, text, *place: print(text))
+pair = Pair(new_peer())
+threading.Thread(target=pair.client.next_event, daemon=True).start()
+print("the end")
+"""
+    here = os.path.dirname(os.path.abspath(__file__))
+    done = subprocess.run([sys.executable, "-c", program], cwd=here, timeout=10 * TIMEOUT, check=True, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert "the end" in done.stdout  # the thread may be told that its connection was closed, or nothing any more
+
+
+def counts():
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        mappings = sum(1 for _ in maps)
+    return len(os.listdir("/proc/self/fd")), mappings, len(gc.get_objects())
+
+
+def test_cycles_leak_nothing(peer):
+    def cycle():
+        pair = Pair(peer, server_cfg=rpma.ConnCfg(rcq_size=4))
+        pair.server.recv(pair.server_memory[:8])
+        pair.send(b"word")
+        assert pair.server.rcq.next_wc(TIMEOUT).ok
+        for closing in (pair.client, pair.server, pair.client_memory, pair.server_memory):
+            closing.close()
+    for _ in range(5):
+        cycle()
+    gc.collect()
+    before = counts()
+    for _ in range(10 if EMULATED else 1000):
+        cycle()
+    gc.collect()
+    after = counts()
+    assert after[0] == before[0]
+    assert after[1] <= before[1] + 8  # the allocator's arenas come and go
+    assert after[2] <= before[2] + 100
+
+
+# ---- Threads and signals ----
+
+class Threads:
+    """Runs functions side by side; what one raises is raised at the end."""
+
+    def __init__(self, functions):
+        self.failures = []
+        self.threads = [threading.Thread(target=self.run, args=(function,)) for function in functions]
+
+    def run(self, function):
+        try:
+            function()
+        except BaseException as error:
+            self.failures.append(error)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+
+    def __exit__(self, *what):
+        for thread in self.threads:
+            thread.join()
+        if self.failures:
+            raise self.failures[0]
+
+
+def test_eight_threads(peer):
+    def work():
+        for _ in range(2 if EMULATED else 30):
+            pair = Pair(peer)
+            pair.server.recv(pair.server_memory[:8])
+            pair.send(b"word")
+            assert pair.server.cq.next_wc(TIMEOUT).check().byte_len == 4
+            pair.client.close()
+            assert pair.server.next_event(TIMEOUT) == rpma.ConnEvent.CLOSED
+    with Threads([work] * 8):
+        pass
+
+
+def test_closing_under_calls_of_other_threads(peer):
+    """Whatever the others do at that moment, they get an error or a result."""
+    large = peer.mr_reg(1 << 20)
+    remote = rpma.MrRemote.from_descriptor(large.descriptor)
+
+    def use(pair, begun):
+        with pytest.raises(rpma.Error) as raised:
+            while True:
+                pair.client.write(remote, 0, large[:], flags=rpma.Flags.COMPLETION_ON_ERROR)
+                pair.client.recv(pair.client_memory[:8])
+                pair.client.flush(remote, 0, 8)
+                pair.client.cq.next_wc(TIMEOUT)
+                pair.client.cq.get_wc(8)
+                begun.set()
+        assert raised.value.code in (rpma.ErrorCode.INVAL, rpma.ErrorCode.PROVIDER)
+
+    for _ in range(1 if EMULATED else 20):
+        pair = Pair(peer)
+        begun = threading.Event()
+        with Threads([lambda: use(pair, begun)] * 4):
+            begun.wait(TIMEOUT)
+            pair.client.close()
+
+
+def test_closing_ends_waits(peer):
+    pair = Pair(peer)
+    ep = peer.ep_listen(ADDRESS, free_port())
+    waits = [pair.client.next_event, pair.client.cq.next_wc, pair.server.cq.wait, ep.next_conn_req]
+
+    def wait(call):
+        with pytest.raises(rpma.Error):
+            call(timeout=TIMEOUT)
+    with Threads([lambda call=call: wait(call) for call in waits]):
+        pair.client.close()
+        pair.server.close()
+        ep.close()
+
+
+@pytest.mark.parametrize("name", ["next_event", "next_wc", "next_conn_req", "wait"])
+def test_a_signal_ends_a_wait(peer, name):
+    pair = Pair(peer, client_cfg=rpma.ConnCfg(compl_channel=True))
+    ep = peer.ep_listen(ADDRESS, free_port())
+    call = {"next_event": pair.client.next_event, "next_wc": pair.server.cq.next_wc, "wait": pair.client.wait,
+            "next_conn_req": ep.next_conn_req}[name]
+    main = threading.main_thread().ident
+    timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    timer.join()
+
+
+def test_other_threads_run_during_a_wait(peer):
+    pair = Pair(peer)
+    pair.server.recv(pair.server_memory[:8])
+    with Threads([lambda: pair.server.cq.next_wc(TIMEOUT).check()]):
+        pair.send(b"word")
+
+
+# ---- asyncio ----
+
+def test_asyncio(peer):
+    async def serve(ep, memory):
+        conn = await ep.accept_async(private_data=b"welcome", timeout=TIMEOUT)
+        conn.recv(memory[:64])
+        received = await conn.cq.next_wc_async(TIMEOUT)
+        conn.send(memory[:received.byte_len])
+        return await conn.next_event_async(TIMEOUT)
+
+    async def ask(port, word):
+        conn = await peer.connect_async(ADDRESS, port, timeout=TIMEOUT)
+        assert conn.private_data.startswith(b"welcome")
+        memory = peer.mr_reg(bytearray(word + bytes(64)))
+        conn.recv(memory[len(word):], context=1)
+        conn.send(memory[:len(word)], flags=rpma.Flags.COMPLETION_ON_ERROR)
+        with pytest.raises(TimeoutError):
+            await conn.next_event_async(0.01)
+        await conn.cq.wait_async(TIMEOUT)
+        [completion] = conn.cq.get_wc()
+        conn.disconnect()
+        assert await conn.next_event_async(TIMEOUT) == rpma.ConnEvent.CLOSED
+        return bytes(memory.view[len(word):][:completion.byte_len])
+
+    async def all_of_them():
+        port = free_port()
+        words = [b"zero", b"one", b"two"]
+        with peer.ep_listen(ADDRESS, port) as ep:
+            servers = [serve(ep, peer.mr_reg(64)) for _ in words]
+            results = await asyncio.gather(*servers, *(ask(port, word) for word in words))
+            with pytest.raises(TimeoutError):
+                await ep.next_conn_req_async(timeout=0.01)
+        assert results == [rpma.ConnEvent.CLOSED] * 3 + words
+    asyncio.run(all_of_them())
+
+
+def test_asyncio_with_a_shared_channel(peer):
+    async def receive():
+        pair = Pair(peer, server_cfg=rpma.ConnCfg(rcq_size=4, compl_channel=True))
+        pair.server.recv(pair.server_memory[:8], context=6)
+        waiting = asyncio.create_task(pair.server.wait_async(TIMEOUT))
+        await asyncio.sleep(0)
+        pair.send(b"word")
+        queue, is_rcq = await waiting
+        assert is_rcq and queue.get_wc()[0].wr_id == 6
+    asyncio.run(receive())
+
+
+def test_asyncio_tells_why_there_is_no_connection(peer):
+    async def connect():
+        with pytest.raises(rpma.ConnectError) as raised:
+            await peer.connect_async(ADDRESS, free_port(), timeout=TIMEOUT)
+        assert raised.value.code == rpma.ConnEvent.REJECTED
+        port = free_port()
+        with peer.ep_listen(ADDRESS, port), pytest.raises(TimeoutError):
+            await peer.connect_async(ADDRESS, port, timeout=0.01)
+    asyncio.run(connect())
