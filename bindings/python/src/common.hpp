@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,8 +16,28 @@ namespace py = pybind11;
 /// A time-out in seconds, as Python has them; none: for ever.
 using Seconds = std::optional<double>;
 
+/// Releases the GIL while it lives. Where the interpreter ends meanwhile, as it does under daemon threads, there is no
+/// GIL to come back to, and Python would unwind the thread through code that cannot have that: the thread sleeps then
+/// until the process has ended.
+class GilReleased {
+public:
+    GilReleased() noexcept : state_(PyEval_SaveThread()) {}
+    ~GilReleased() {
+        try {
+            PyEval_RestoreThread(state_);
+        } catch (...) {
+            while (true) ::pause();
+        }
+    }
+    GilReleased(const GilReleased&) = delete;
+    GilReleased& operator=(const GilReleased&) = delete;
+
+private:
+    PyThreadState* const state_;
+};
+
 /// For functions that may block: they run without the GIL.
-using WithoutGil = py::call_guard<py::gil_scoped_release>;
+using WithoutGil = py::call_guard<GilReleased>;
 
 /// Throws the exception that the Python module of an API ("viaduct.vipl") makes of a failed call: its function
 /// `_error(call, code)`. Needs the GIL.
@@ -43,7 +64,7 @@ bool wait_in_slices(Seconds timeout, Attempt attempt) {
         const bool last = left <= slice;
         bool done = false;
         {
-            const py::gil_scoped_release unlocked;
+            const GilReleased unlocked;
             done = attempt(std::clamp(left, milliseconds{0}, slice));
         }
         if (done) return true;

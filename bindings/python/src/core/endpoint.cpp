@@ -56,7 +56,7 @@ void connect(EndpointObject& self, const py::bytes& host, const py::bytes& servi
     parameters.greeting = bare ? Greeting::Bare : Greeting::Full;
     Status status;
     {
-        const py::gil_scoped_release unlocked;
+        const GilReleased unlocked;
         status = self.endpoint->connect(parameters);
     }
     check("Endpoint.connect", status);
@@ -66,7 +66,7 @@ void accept(EndpointObject& self, RequestObject& request, PrivateBytes private_d
     const auto data = bytes_of<PrivateData>(private_data, "the private data");
     Status status;
     {
-        const py::gil_scoped_release unlocked;
+        const GilReleased unlocked;
         status = self.endpoint->accept(*request.request, data);
     }
     check("Endpoint.accept", status);

@@ -78,7 +78,7 @@ void bind_memory(py::module_& module) {
 std::vector<py::bytes> resolve(const std::string& name) {
     std::vector<HostAddress> found;
     {
-        const py::gil_scoped_release unlocked;
+        const GilReleased unlocked;
         found = resolve_host(name);
     }
     std::vector<py::bytes> addresses;

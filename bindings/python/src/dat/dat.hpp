@@ -25,7 +25,7 @@ inline void check(const char* call, DAT_RETURN result) {
 /// Makes a call while other threads of Python run.
 template <class Call>
 DAT_RETURN unlocked(Call call) {
-    const py::gil_scoped_release released;
+    const GilReleased released;
     return call();
 }
 

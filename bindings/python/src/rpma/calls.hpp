@@ -87,7 +87,7 @@ public:
 
 private:
     const InUse use_;  // from before the GIL is released
-    const py::gil_scoped_release released_;
+    const GilReleased released_;
 };
 
 /// Waits until no other thread uses the object. Without the GIL.
@@ -97,7 +97,7 @@ void await_unused(Handle object);
 template <class Object>
 int end(int (*call)(Object**), Handle handle) {
     auto* object = pointer<Object>(handle);
-    const py::gil_scoped_release released;
+    const GilReleased released;
     await_unused(handle);
     return call(&object);
 }

@@ -59,7 +59,7 @@ Handle conn_req_connect(Handle req, const std::optional<py::bytes>& pdata) {
     }
     return output_of<rpma_conn*>("rpma_conn_req_connect", [&](rpma_conn** conn) {
         auto* request = pointer<rpma_conn_req>(req);
-        const py::gil_scoped_release released;
+        const GilReleased released;
         await_unused(req);
         return rpma_conn_req_connect(&request, pdata ? &data : nullptr, conn);
     });

@@ -29,7 +29,7 @@ void bind_devices(py::module_& module) {
         "rpma_utils_get_ibv_context",
         [](const char* addr, Int type) {
             return output_of<ibv_context*>("rpma_utils_get_ibv_context", [=](ibv_context** context) {
-                const py::gil_scoped_release released;
+                const GilReleased released;
                 return rpma_utils_get_ibv_context(addr, static_cast<rpma_util_ibv_context_type>(type.value), context);
             });
         },
@@ -38,7 +38,7 @@ void bind_devices(py::module_& module) {
         "rpma_utils_ibv_context_is_odp_capable",
         [](Handle context) {
             return output_of<int>("rpma_utils_ibv_context_is_odp_capable", [=](int* capable) {
-                const py::gil_scoped_release released;
+                const GilReleased released;
                 return rpma_utils_ibv_context_is_odp_capable(pointer<ibv_context>(context), capable);
             });
         },
@@ -47,7 +47,7 @@ void bind_devices(py::module_& module) {
         "rpma_peer_new",
         [](Handle context) {
             return output_of<rpma_peer*>("rpma_peer_new", [=](rpma_peer** peer) {
-                const py::gil_scoped_release released;
+                const GilReleased released;
                 return rpma_peer_new(pointer<ibv_context>(context), peer);
             });
         },

@@ -18,7 +18,7 @@ public:
     /// The result of a call that waits on an object. VIP_NOT_DONE: the wait has ended early.
     template <class Call>
     VIP_RETURN over(Handle object, Call call) {
-        const py::gil_scoped_release unlocked;
+        const GilReleased unlocked;
         const InterruptionScope scope(&Watch::look, this);
         VIP_RETURN code = VIP_NOT_DONE;
         do {

@@ -25,7 +25,7 @@ void Entrance::leave() {
 }
 
 void Entrance::close() {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     std::unique_lock lock(mutex);
     closed = true;
     changed.wait(lock, [] { return visitors == 0; });

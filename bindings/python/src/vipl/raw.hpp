@@ -27,7 +27,7 @@ template <class Call>
 void call_unlocked(const char* name, Call call) {
     VIP_RETURN code = VIP_SUCCESS;
     {
-        const py::gil_scoped_release unlocked;
+        const GilReleased unlocked;
         code = call();
     }
     check(name, code);
