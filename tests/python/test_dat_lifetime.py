@@ -11,7 +11,7 @@ import pytest
 from dat_pair import AREA, DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual
 from viaduct import dat
 
-CYCLES = 200 if os.environ.get("VIADUCT_BACKEND") == "verbs" else 1000
+CYCLES = 100 if os.environ.get("VIADUCT_BACKEND") == "verbs" else 1000
 THREADS = 8
 MESSAGES = 50
 
