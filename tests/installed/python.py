@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: python.py DIRECTORY    imports the package that is installed there, and sends a message with it"""
+"""usage: python.py DIRECTORY    uses the package that is installed there: each API finds its library and a device"""
 import sys
 
 import viaduct
-from viaduct import core
+from viaduct import core, dat, rpma, vipl
 
 if not viaduct.__file__.startswith(sys.argv[1]):
     sys.exit(f"imported {viaduct.__file__}")
@@ -20,3 +20,7 @@ with core.Device() as device:
     received = server.wait_receive(timeout=5)
     if (received.nbytes, bytes(memory.view[15:])) != (15, b"over the valley"):
         sys.exit(f"received {received}, {bytes(memory.view)}")
+    name, host = device.name, ".".join(map(str, device.host))
+
+with vipl.open_nic(name) as nic, dat.ia_open(name) as ia, rpma.Peer(rpma.get_ibv_context(host)) as peer:
+    print(nic.register_mem(64), ia.pz_create(), peer.mr_reg(64))
