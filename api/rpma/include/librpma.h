@@ -293,7 +293,7 @@ int rpma_conn_get_compl_fd(const struct rpma_conn* conn, int* fd);
 
 /*
  * Ends the connection; RPMA_CONN_CLOSED follows, unless it was told before. What is posted, now and later, completes
- * with IBV_WC_WR_FLUSH_ERR. RPMA_E_PROVIDER: the connection was never established.
+ * with IBV_WC_WR_FLUSH_ERR.
  */
 int rpma_conn_disconnect(struct rpma_conn* conn);
 
