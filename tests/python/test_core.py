@@ -238,6 +238,16 @@ def test_queues_say_when_they_are_full(device):
     assert endpoint.outstanding(receives=True) == 2
 
 
+def test_unreliable_messages_may_arrive(device):
+    needs(device, "unreliable")
+    client, server = (device.endpoint(reliability=core.Reliability.UNRELIABLE) for _ in range(2))
+    connected(device, client, server)
+    region = device.register(16)
+    server.post_receive(region[:8])
+    client.post_send(region[8:])
+    assert server.wait_receive(TIMEOUT).nbytes == 8
+
+
 def test_regions_change_their_rights(device, pair):
     needs(device, "keeps_keys")
     client, _ = pair

@@ -497,7 +497,7 @@ class Endpoint(_Held):
     send_queue, receive_queue      where requests complete; where none is given it gets one of its own
     shared_receives                where receives come from instead of post_receive()
     send_depth, receive_depth      requests outstanding at once; None: as many as the device suggests
-    access                         the RDMA that the peer may do, besides what regions allow
+    access                         the RDMA that the peer may do, as far as the device and the reliability have it
     reliability                    must be that of the peer, as must max_transfer_bytes (0 fits all)
     breaks_unready                 a message without a receive breaks the connection, as VIPL has it; else it waits
     silent_refusals                refused writes complete as if they had arrived, as VIPL has it
@@ -510,7 +510,9 @@ class Endpoint(_Held):
                  reliability: Reliability = Reliability.RELIABLE_DELIVERY, breaks_unready: bool = False,
                  silent_refusals: bool = False, max_transfer_bytes: int = 0, context: int = 0) -> None:
         device = domain.device
-        if not device.capabilities["atomics"]:
+        if reliability == Reliability.UNRELIABLE:
+            access &= Access.REMOTE_WRITE
+        elif not device.capabilities["atomics"]:
             access &= ~Access.REMOTE_ATOMIC
         self.send_queue = send_queue or CompletionQueue(device)
         self.receive_queue = receive_queue or CompletionQueue(device)
@@ -686,8 +688,8 @@ class ConnectionRequest(_Held):
         self.private_data = raw.private_data  # over RDMA devices with zeros behind them, maybe
 
     def accept(self, endpoint: Endpoint, private_data: bytes = b"") -> None:
-        """Connects an idle endpoint. Raises TimeoutError where the peer has given up, Error(INVALID_...) where the
-        attributes of the endpoint are not those of the peer's: another may be tried."""
+        """Connects an idle endpoint, whose reliability is to be that of the peer's. Raises TimeoutError where the peer
+        has given up, and Error(INVALID_STATE) where the endpoint is not idle: another may be tried."""
         endpoint._raw.accept(self._raw, private_data)
         self.close()
 
