@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """usage: python.py DIRECTORY    uses the package that is installed there: each API finds its library and a device"""
+import pathlib
 import sys
 
 import viaduct
 from viaduct import core, dat, rpma, vipl
 
-if not viaduct.__file__.startswith(sys.argv[1]):
+if pathlib.Path(sys.argv[1]).resolve() not in pathlib.Path(viaduct.__file__).resolve().parents:
     sys.exit(f"imported {viaduct.__file__}")
 
 with core.Device() as device:
