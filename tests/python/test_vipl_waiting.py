@@ -10,6 +10,7 @@ import threading
 import pytest
 from vipl_pair import RDMA, TIMEOUT, Background, connected, free_discriminator, request
 from viaduct import _vipl, vipl
+from viaduct._vipl_waiting import Arrivals, result_in_time_async
 from viaduct.vipl import ReturnCode
 
 
@@ -360,6 +361,23 @@ def test_nothing_is_lost_where_a_task_is_cancelled(nic, pair):
     assert server.recv_wait(TIMEOUT) is posted[2]
     with pytest.raises(vipl.TimeoutError):
         server.recv_wait(0.01)
+
+
+def test_what_came_for_a_task_that_is_cancelled_meanwhile_is_for_the_next_one():
+    async def run():
+        arrivals = Arrivals()
+        waiting = arrivals.future(lambda: None)  # of another thread
+        task = asyncio.create_task(result_in_time_async("VipRecvWait", arrivals, lambda: None, None))
+        await asyncio.sleep(0)
+        arrivals.put(1)
+        arrivals.put(2)  # the task has it, and is cancelled before it runs
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert waiting.result() == 1
+        assert arrivals.take() == 2
+        assert arrivals.take() is None
+    asyncio.run(run())
 
 
 def test_cancelled_waits_for_connections_are_over(nic):

@@ -177,20 +177,20 @@ class Vi(Handled):
     def _wait(self, call: str, wait: typing.Callable[[int, float | None], tuple[int, int]], arrivals: Arrivals[int],
               ask: typing.Callable[[], None], timeout: float | None) -> Descriptor:
         if arrivals.busy:
-            address = result_in_time(call, arrivals.future(ask), timeout)
+            address = result_in_time(call, arrivals, ask, timeout)
         else:
             _, address = wait(self.handle, timeout)
         return self._completed(call, address)
 
     async def send_wait_async(self, timeout: float | None = None) -> Descriptor:
         """As send_wait(), for asyncio."""
-        future = self._sends.future(self._ask_send)
-        return self._completed("VipSendWait", await result_in_time_async("VipSendWait", future, timeout))
+        call = "VipSendWait"
+        return self._completed(call, await result_in_time_async(call, self._sends, self._ask_send, timeout))
 
     async def recv_wait_async(self, timeout: float | None = None) -> Descriptor:
         """As recv_wait(), for asyncio."""
-        future = self._recvs.future(self._ask_recv)
-        return self._completed("VipRecvWait", await result_in_time_async("VipRecvWait", future, timeout))
+        call = "VipRecvWait"
+        return self._completed(call, await result_in_time_async(call, self._recvs, self._ask_recv, timeout))
 
     def send_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
         """VipSendNotify. Calls the handler once, with the next descriptor of the send queue that completes, whether

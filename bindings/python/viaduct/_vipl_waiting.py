@@ -53,6 +53,15 @@ class Arrivals(typing.Generic[T]):
         """Hands over what a handler got."""
         with self._lock:
             self._asked -= 1
+        self._pass_on(news)
+
+    def give_back(self, future: concurrent.futures.Future[T]) -> None:
+        """Nobody waits for the future any more. What has come for it already is for the next one."""
+        if not future.cancel() and future.exception() is None:
+            self._pass_on(future.result())
+
+    def _pass_on(self, news: T) -> None:
+        with self._lock:
             future = self._next_waiter()
             if future is None:
                 self._ready.append(news)
@@ -114,21 +123,33 @@ async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Ca
         raise
 
 
-def result_in_time(call: str, future: concurrent.futures.Future[T], timeout: float | None) -> T:
+def result_in_time(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None], timeout: float | None) -> T:
     """What comes in time; else TimeoutError, and what comes later is for the next one."""
+    future = arrivals.future(ask)
     try:
         return future.result(timeout)
     except concurrent.futures.TimeoutError:
-        if not future.cancel():
-            return future.result()
-        raise error_of(call, ReturnCode.TIMEOUT) from None
+        return _result_after_all(call, future)
     except BaseException:
-        future.cancel()
+        arrivals.give_back(future)
         raise
 
 
-async def result_in_time_async(call: str, future: concurrent.futures.Future[T], timeout: float | None) -> T:
+async def result_in_time_async(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None],
+                               timeout: float | None) -> T:
+    """As result_in_time(), for asyncio."""
+    future = arrivals.future(ask)
     try:
         return await asyncio.wait_for(asyncio.wrap_future(future), timeout)
     except asyncio.TimeoutError:
+        return _result_after_all(call, future)
+    except BaseException:
+        arrivals.give_back(future)
+        raise
+
+
+def _result_after_all(call: str, future: concurrent.futures.Future[T]) -> T:
+    """What has come in the last moment; else TimeoutError."""
+    if future.cancel():
         raise error_of(call, ReturnCode.TIMEOUT) from None
+    return future.result()

@@ -364,7 +364,7 @@ class CompletionQueue(Handled):
         entry = None
         while entry is None:
             if self._arrivals.busy:
-                entry = result_in_time("VipCQWait", self._arrivals.future(self._ask), timeout)
+                entry = result_in_time("VipCQWait", self._arrivals, self._ask, timeout)
             else:
                 entry = self._entry(*_vipl.VipCQWait(self.handle, timeout))
         return entry
@@ -373,7 +373,7 @@ class CompletionQueue(Handled):
         """As wait(), for asyncio."""
         entry = None
         while entry is None:
-            entry = await result_in_time_async("VipCQWait", self._arrivals.future(self._ask), timeout)
+            entry = await result_in_time_async("VipCQWait", self._arrivals, self._ask, timeout)
         return entry
 
     def notify(self, handler: typing.Callable[[CompletionQueue, CqEntry | None], object]) -> None:
