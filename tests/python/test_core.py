@@ -347,6 +347,21 @@ def test_parents_close_their_children_first(device):
     domain.close()
 
 
+def test_what_is_made_while_the_parent_closes_is_closed_too(device):
+    made = []
+
+    class Prolific(core.MemoryRegion):
+        def _release(self):
+            made.append(core.MemoryRegion(self.domain, 8))
+            super()._release()
+
+    domain = core.ProtectionDomain(device)
+    Prolific(domain, 8).close()
+    region = Prolific(domain, 8)
+    domain.close()
+    assert region.closed and len(made) == 2 and all(each.closed for each in made)
+
+
 def test_garbage_is_closed(device):
     memory = bytearray(8)
     region = device.register(memory)

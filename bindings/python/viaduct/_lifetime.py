@@ -45,29 +45,35 @@ class Resource:
 
     def close(self) -> None:
         """Closes it, and before it all that was made from it, the newest first. Closing twice does nothing."""
-        with _lock:
-            if self._closed:
-                return
-            known = [reference() for reference in reversed(self._children.values())]
-        children = [child for child in known if child is not None]
-        for child in children:
-            child.close()
-        with _lock:
-            _released.wait_for(lambda: not any(child._closing_elsewhere(self) for child in children))
-            if self._closed:
-                return
-            self._closed = True
-            self._closer = threading.get_ident()
+        while True:
+            with _lock:
+                if self._closed:
+                    return
+                children = self._living_children()
+                to_close = [child for child in children if not child._closed]
+                if not to_close and not any(child._closing_elsewhere() for child in children):
+                    self._closed = True  # from now on there are no new children
+                    self._closer = threading.get_ident()
+                    break
+                if not to_close:
+                    _released.wait()
+            for child in to_close:
+                child.close()
         try:
             self._release()
         finally:
             self._released()
             self._close_abandoned()
 
-    def _closing_elsewhere(self, parent: Resource) -> bool:
-        """Whether another thread is just giving it back. Who closes the parent waits for that; who closes it, too, does
+    def _living_children(self) -> list[Resource]:
+        """What was made from it and is not given back, the newest first."""
+        known = [reference() for reference in reversed(self._children.values())]
+        return [child for child in known if child is not None]
+
+    def _closing_elsewhere(self) -> bool:
+        """Whether another thread is just giving it back. Who closes a parent waits for that; who closes it, too, does
         not: that may be a handler of its own, for which the first thread waits."""
-        return id(self) in parent._children and self._closer not in (0, threading.get_ident())
+        return self._closer not in (0, threading.get_ident())
 
     def _close_abandoned(self) -> None:
         """Closes the parents that only waited for this."""
