@@ -269,6 +269,16 @@ async def test_a_cancelled_task_takes_no_event(evd):
 
 
 @runs
+async def test_what_came_for_a_cancelled_task_is_for_the_next_one(evd):
+    first, second = (asyncio.create_task(evd.wait_async(TIMEOUT)) for _ in range(2))
+    await asyncio.sleep(0)
+    evd.post_se(1)
+    evd._distribute()
+    first.cancel()
+    assert (await second).pointer == 1
+
+
+@runs
 async def test_a_task_whose_evd_is_closed_is_told(evd):
     task = asyncio.create_task(evd.wait_async())
     await asyncio.sleep(0)

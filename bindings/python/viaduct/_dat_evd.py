@@ -211,6 +211,7 @@ class Evd(Counting):
         except asyncio.CancelledError:
             if claim.future.done() and claim.future.exception() is None:
                 self._set_aside.append(claim.future.result())
+                self._distribute()  # another task may wait for it
             raise
         finally:
             self._claims.remove(claim)
