@@ -97,6 +97,19 @@ def test_parts_of_a_view_outlive_the_region(device):
         memory.clear()
 
 
+def test_a_view_may_be_registered_again_and_outlive_its_region(device):
+    memory = bytearray(b"twice")
+    region = device.register(memory)
+    again = device.register(region.view)
+    region.close()
+    assert bytes(again.view) == b"twice"
+    with pytest.raises(BufferError):
+        memory.clear()
+    again.close()
+    del region, again
+    memory.clear()
+
+
 def test_what_cannot_be_registered(device):
     for wrong, kind in (("text", TypeError), (object(), TypeError), (numpy.zeros((8, 8))[:, 1], (ValueError, BufferError)),
                         (bytearray(), core.Error), (0, ValueError)):

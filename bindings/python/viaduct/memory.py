@@ -2,6 +2,7 @@
 """Memory that is registered with a device."""
 from __future__ import annotations
 
+import contextlib
 import typing
 
 from viaduct import _core
@@ -37,5 +38,6 @@ class Pinned:
         return self.view.readonly
 
     def release(self) -> None:
-        """Lets the buffer go. Parts of the view that others hold keep it where it is, too."""
-        self.view.release()
+        """Lets the buffer go. Parts of the view that others hold, or have registered, keep it where it is, too."""
+        with contextlib.suppress(BufferError):  # another region of the view; the last one lets it go
+            self.view.release()
