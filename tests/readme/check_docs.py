@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that the pages point at things that exist, and that docs/thread-safety.md has a row for each call of vipl.h,
-dat2/*.h and librpma.h, also by a pattern such as `rpma_log_*`."""
+"""Checks that the pages point at things that exist and have no marks of merges, and that docs/thread-safety.md has a
+row for each call of vipl.h, dat2/*.h and librpma.h, also by a pattern such as `rpma_log_*`."""
 
 import fnmatch
 import pathlib
@@ -19,6 +19,11 @@ def broken_links() -> list[str]:
             if "://" not in target and not (page.parent / target).exists():
                 problems.append(f"{page.relative_to(ROOT)}: {target} does not exist")
     return problems
+
+
+def unfinished_merges() -> list[str]:
+    marker = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+    return [f"{page.relative_to(ROOT)}: a merge is not finished" for page in PAGES if marker.search(page.read_text())]
 
 
 def vipl_gaps(table: str) -> set[str]:
@@ -53,6 +58,6 @@ def thread_safety_gaps() -> list[str]:
 
 
 if __name__ == "__main__":
-    found = broken_links() + thread_safety_gaps()
+    found = broken_links() + unfinished_merges() + thread_safety_gaps()
     print("\n".join(found))
     sys.exit(bool(found))
