@@ -13,7 +13,7 @@ import threading
 import numpy
 import pytest
 import viaduct
-from viaduct import core
+from viaduct import _waiting, core
 from viaduct.pytest_plugin import PATIENCE, connected
 
 TIMEOUT = PATIENCE  # only for what would hang
@@ -329,6 +329,23 @@ def test_asyncio(device, free_service):
         return results[1], bytes(answer.view[:5])
 
     assert asyncio.run(both()) == (5, b"hello")
+
+
+def test_who_waits_for_a_closed_descriptor_is_in_nobodys_way():
+    async def run():
+        closed = os.pipe()
+        stuck = asyncio.create_task(_waiting.readable(closed[0]))
+        await asyncio.sleep(0)
+        for fd in closed:
+            os.close(fd)
+        reading, writing = os.pipe()
+        assert reading == closed[0]
+        os.write(writing, b"news")
+        await asyncio.wait_for(_waiting.readable(reading), TIMEOUT)
+        await stuck
+        os.close(reading)
+        os.close(writing)
+    asyncio.run(run())
 
 
 def test_a_signal_ends_a_wait(device):

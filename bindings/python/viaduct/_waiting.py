@@ -25,8 +25,8 @@ async def readable(fd: int) -> None:
     loop = asyncio.get_running_loop()
     waiters = _waiters.setdefault(loop, collections.defaultdict(list))
     future = loop.create_future()
-    if not waiters[fd]:
-        loop.add_reader(fd, _wake, loop, fd)
+    loop.remove_reader(fd)  # where others wait: for a file that was closed, maybe, which had the same number
+    loop.add_reader(fd, _wake, loop, fd)
     waiters[fd].append(future)
     try:
         await future
