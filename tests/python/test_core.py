@@ -9,6 +9,7 @@ import pickle
 import select
 import signal
 import threading
+import time
 
 import numpy
 import pytest
@@ -346,6 +347,17 @@ def test_who_waits_for_a_closed_descriptor_is_in_nobodys_way():
         os.close(reading)
         os.close(writing)
     asyncio.run(run())
+
+
+def test_a_signal_that_is_handled_does_not_shorten_a_wait(device):
+    former = signal.signal(signal.SIGALRM, lambda number, frame: None)
+    try:
+        start = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert device.next_async_event(timeout=0.08) is None
+        assert time.monotonic() - start >= 0.08
+    finally:
+        signal.signal(signal.SIGALRM, former)
 
 
 def test_a_signal_ends_a_wait(device):

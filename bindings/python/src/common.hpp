@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 
 namespace viaduct::python {
@@ -48,20 +49,20 @@ using WithoutGil = py::call_guard<GilReleased>;
 }
 
 /// Waits so that Ctrl-C ends it: calls `attempt(std::chrono::milliseconds)` until it returns true, in slices of at most
-/// 100 ms, without the GIL, and lets Python's signal handlers run in between. What a handler raises ends the wait.
-/// False: the time-out has passed, and the last attempt began no earlier. Needs the GIL. What `attempt` throws must not
-/// be an exception of Python.
+/// 100 ms, without the GIL, and lets Python's signal handlers run in between. What a handler raises ends the wait; an
+/// attempt that a signal cuts short does not. False: the time-out has passed. Needs the GIL. What `attempt` throws must
+/// not be an exception of Python.
 template <class Attempt>
 bool wait_in_slices(Seconds timeout, Attempt attempt) {
     using Clock = std::chrono::steady_clock;
     using std::chrono::milliseconds;
     constexpr milliseconds slice{100};
     constexpr double longest = 1e9;  // seconds: longer ones do not fit the clock
+    if (timeout && std::isnan(*timeout)) throw py::value_error("the time-out is not a number");
     const auto start = Clock::now();
     const auto whole = std::chrono::duration<double>(std::clamp(timeout.value_or(longest), 0.0, longest));
     while (true) {
         const auto left = std::chrono::ceil<milliseconds>(whole - (Clock::now() - start));
-        const bool last = left <= slice;
         bool done = false;
         {
             const GilReleased unlocked;
@@ -69,7 +70,7 @@ bool wait_in_slices(Seconds timeout, Attempt attempt) {
         }
         if (done) return true;
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-        if (last) return false;
+        if (Clock::now() - start >= whole) return false;
     }
 }
 
