@@ -231,6 +231,13 @@ def test_ends_of_connections_are_told(device, pair):
     assert kind == (core.ConnectionEventKind.LOST if device.capabilities["tells_loss"] else kind)
 
 
+def test_peers_are_told_of_the_end_while_a_thread_waits(pair):
+    held = pair.client._raw.next_event  # as a thread holds it that waits
+    pair.client.close()
+    assert pair.server.next_event(TIMEOUT).kind == core.ConnectionEventKind.DISCONNECTED
+    assert held() is None
+
+
 def test_failed_requests_raise(device, pair):
     client, _ = pair
     region = device.register(8)

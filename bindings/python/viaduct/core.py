@@ -661,6 +661,7 @@ class Endpoint(_Held):
         return _succeeded("Endpoint.wait_receive_async", (await self.receive_queue.wait_async(1, timeout))[0])
 
     def _release(self) -> None:
+        self._raw.disconnect()  # who waits for events holds the endpoint: the peer need not wait for that
         super()._release()
         for queue in self._owned:
             queue.close()
