@@ -50,7 +50,7 @@ import builtins
 import enum
 import typing
 
-from viaduct import _dat, _dat_events, _dat_structures, errors
+from viaduct import _dat, _dat_events, _dat_structures, _naming, errors
 from viaduct._dat_constants import *
 from viaduct._dat_endpoints import Ep, Srq, create_ep
 from viaduct._dat_events import *
@@ -296,3 +296,6 @@ class Ia(Counting):
     def stop_counter(self, kind: IaCounterType) -> None:
         """Stops them."""
         _dat.dat_ib_stop_counter(self.handle, kind)
+
+
+_naming.adopt(__name__, __all__)

@@ -36,7 +36,7 @@ import socket
 import time
 import typing
 
-from viaduct import _rpma, _waiting, errors
+from viaduct import _naming, _rpma, _waiting, errors
 from viaduct._lifetime import Resource
 from viaduct._rpma_cfg import ConnCfg, PeerCfg, SrqCfg
 from viaduct._rpma_memory import MrLocal, MrRemote, Piece, place_of
@@ -607,3 +607,6 @@ def log_set_function(function: LogFunction | None) -> None:
     def deliver(level: int, file: str | None, line: int, name: str | None, text: str) -> None:
         receive(LogLevel(level), text.rstrip("\n"), file, line, name)
     _rpma.rpma_log_set_function(deliver)
+
+
+_naming.adopt(__name__, __all__)

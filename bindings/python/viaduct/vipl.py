@@ -30,7 +30,7 @@ import ipaddress
 import typing
 import weakref
 
-from viaduct import _vipl
+from viaduct import _naming, _vipl
 from viaduct._vipl_values import (Discriminator, Error, ErrorCode, ErrorDescriptor, DescriptorError, Handled,
                                   MemAttributes, NetAddress, NicAttributes, ReliabilityLevel, ResourceCode, ReturnCode,
                                   State, TimeoutError, ViAttributes, ViInfo, discriminator_bytes, from_raw_address,
@@ -433,6 +433,4 @@ class ConnectionRequest(Handled):
         _vipl.VipConnectReject(self.handle)
 
 
-for _name in __all__:  # errors, help() and pickles are to name this module
-    if globals()[_name].__module__.startswith("viaduct._vipl"):
-        globals()[_name].__module__ = __name__
+_naming.adopt(__name__, __all__)
