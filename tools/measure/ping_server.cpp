@@ -42,18 +42,13 @@ public:
 
     /// Answers until the client leaves or `stop` is set; returns how many requests it answered.
     std::uint64_t serve(const std::atomic<bool>& stop) {
-        std::uint64_t answered = 0;
         try {
-            while (!stop.load()) {
-                const auto length = link_->wait_receive(slice);
-                if (!length) continue;
-                answer(*length);
-                ++answered;
-            }
+            while (!stop.load())
+                if (const auto length = link_->wait_receive(slice)) answer(*length);
         } catch (const Closed&) {
-            // The usual end: the client has left.
+            // The usual end: the client has left, maybe before this side has seen that its last answer was sent.
         }
-        return answered;
+        return answered_;
     }
 
 private:
@@ -84,6 +79,7 @@ private:
         } else {
             link_->post_send(frames_->piece(frames_->incoming(), length));
         }
+        ++answered_;
         await_send();
         post_receive();
     }
@@ -98,6 +94,7 @@ private:
     std::optional<Workspace> frames_;
     std::unique_ptr<Link> link_;
     Conversation greeting_talk_;
+    std::uint64_t answered_ = 0;
 };
 
 PingServer::PingServer(Api& api, const Service& service, PingServerOptions options)
