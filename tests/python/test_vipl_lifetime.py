@@ -6,6 +6,7 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 import weakref
 
 import pytest
@@ -250,3 +251,34 @@ def test_the_interpreter_ends_well(program):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr and "Fatal" not in done.stderr
+
+
+def test_threads_may_use_what_another_one_closes():
+    """They get an error, and nothing worse."""
+    with vipl.open_nic() as nic:
+        current = [nic.create_vi()]
+        done = threading.Event()
+        strange = []
+
+        def use():
+            while not done.is_set():
+                try:
+                    current[0].query()
+                    current[0].send_done()
+                except vipl.Error as error:
+                    if error.code not in (vipl.ReturnCode.INVALID_PARAMETER, vipl.ReturnCode.DESCRIPTOR_ERROR):
+                        strange.append(error)
+
+        threads = [threading.Thread(target=use) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(100):
+                vi = current[0] = nic.create_vi()
+                time.sleep(0)  # lets the others have a look at it
+                vi.close()
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join()
+        assert not strange

@@ -60,7 +60,7 @@ void check_wait(const char* name, VIP_RETURN code) {
 
 py::tuple connect_wait(Handle nic, NetAddress* local, Seconds timeout, py::object stop) {
     VIP_NIC_ATTRIBUTES limits{};
-    VipQueryNic(to_pointer(nic), &limits);  // where this fails, the wait does
+    VipQueryNic(present(nic), &limits);  // where this fails, the wait does
     NetAddress remote(limits.NicAddressLen, limits.MaxDiscriminatorLen);
     VIP_VI_ATTRIBUTES attributes{};
     VIP_CONN_HANDLE connection = nullptr;
@@ -102,7 +102,7 @@ void connect_peer_request(Handle vi, NetAddress* local, NetAddress* remote, Seco
 
 py::object connect_peer_done(Handle vi) {
     VIP_VI_ATTRIBUTES attributes{};
-    const VIP_RETURN code = VipConnectPeerDone(to_pointer(vi), &attributes);
+    const VIP_RETURN code = VipConnectPeerDone(present(vi), &attributes);
     if (code == VIP_NOT_DONE) return py::none();
     check("VipConnectPeerDone", code);
     return py::cast(attributes);

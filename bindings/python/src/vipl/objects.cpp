@@ -6,6 +6,16 @@
 namespace viaduct::python {
 namespace {
 
+/// Ends an object that nobody uses any more.
+template <class Object>
+void end(const char* name, Handle object, VIP_RETURN (*call)(Object)) {
+    Solitude alone(object);
+    call_unlocked(name, [&] {
+        alone.await();
+        return call(to_pointer(object));
+    });
+}
+
 Handle open_nic(const std::string& name) {
     VIP_NIC_HANDLE nic = nullptr;
     call_unlocked("VipOpenNic", [&] { return VipOpenNic(name.c_str(), &nic); });
@@ -13,10 +23,7 @@ Handle open_nic(const std::string& name) {
 }
 
 void close_nic(Handle nic) {
-    call_unlocked("VipCloseNic", [&] {
-        const Solitude alone(nic);
-        return VipCloseNic(to_pointer(nic));
-    });
+    end("VipCloseNic", nic, &VipCloseNic);
     handlers().drop_nic(nic);
 }
 
@@ -35,16 +42,15 @@ bool is_busy(Handle vi) {
     VIP_VI_ATTRIBUTES attributes{};
     VIP_BOOLEAN send_empty = VIP_FALSE;
     VIP_BOOLEAN recv_empty = VIP_FALSE;
-    return VipQueryVi(to_pointer(vi), &state, &attributes, &send_empty, &recv_empty) != VIP_SUCCESS ||
+    return VipQueryVi(present(vi), &state, &attributes, &send_empty, &recv_empty) != VIP_SUCCESS ||
            state != VIP_STATE_IDLE || !send_empty || !recv_empty;
 }
 
 void destroy_vi(Handle vi) {
-    call_unlocked("VipDestroyVi", [&] {
-        if (is_busy(vi)) return VipDestroyVi(to_pointer(vi));
-        const Solitude alone(vi);
-        return VipDestroyVi(to_pointer(vi));
-    });
+    if (is_busy(vi))
+        call_unlocked("VipDestroyVi", [&] { return VipDestroyVi(present(vi)); });
+    else
+        end("VipDestroyVi", vi, &VipDestroyVi);
     handlers().drop_owner(vi);
 }
 
@@ -77,10 +83,7 @@ Handle create_cq(Handle nic, VIP_ULONG entries) {
 }
 
 void destroy_cq(Handle cq) {
-    call_unlocked("VipDestroyCQ", [&] {
-        const Solitude alone(cq);
-        return VipDestroyCQ(to_pointer(cq));
-    });
+    end("VipDestroyCQ", cq, &VipDestroyCQ);
     handlers().drop_owner(cq);
 }
 

@@ -64,19 +64,25 @@ bool is_awaited(Handle object) {
     return found != occupied.end() && found->second.awaiting != 0;
 }
 
+void* present(Handle object) { return is_awaited(object) ? nullptr : to_pointer(object); }
+
 Solitude::Solitude(Handle object) : object_(object) {
-    std::unique_lock lock(mutex);
+    const std::lock_guard lock(mutex);
     if (std::ranges::count(occupied[object].staying, std::this_thread::get_id()) != 0)
         throw std::runtime_error("the object is in use by the calling thread");
     ++occupied[object].awaiting;
-    changed.wait(lock, [object] { return occupied[object].staying.empty() && !occupied[object].alone; });
-    occupied[object].alone = true;
+}
+
+void Solitude::await() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return occupied[object_].staying.empty() && !occupied[object_].alone; });
+    occupied[object_].alone = alone_ = true;
 }
 
 Solitude::~Solitude() {
-    leave(object_, [](Occupancy& place) {
+    leave(object_, [this](Occupancy& place) {
         --place.awaiting;
-        place.alone = false;
+        if (alone_) place.alone = false;
     });
 }
 

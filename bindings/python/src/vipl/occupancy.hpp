@@ -23,17 +23,25 @@ private:
 /// Whether who stays is waited for.
 bool is_awaited(Handle object);
 
-/// The calling thread has the object for itself. Waits until all that stay have left, and throws std::runtime_error
-/// where it is one of them: a signal handler, in the midst of its wait. Without the GIL.
+/// The object for a call that keeps the GIL, and so has nothing to wait for: NULL where another thread ends it, or is
+/// about to.
+void* present(Handle object);
+
+/// The calling thread ends the object. From here on no call that keeps the GIL finds it, so this is made with the GIL.
 class Solitude {
 public:
+    /// Throws std::runtime_error where the calling thread stays: a signal handler, in the midst of its wait.
     explicit Solitude(Handle object);
     ~Solitude();
     Solitude(const Solitude&) = delete;
     Solitude& operator=(const Solitude&) = delete;
 
+    /// Waits until all that stay have left. Without the GIL.
+    void await();
+
 private:
     const Handle object_;
+    bool alone_ = false;
 };
 
 }  // namespace viaduct::python

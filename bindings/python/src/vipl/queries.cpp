@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "handlers.hpp"
+#include "occupancy.hpp"
 
 namespace viaduct::python {
 namespace {
 
 NicAttributes query_nic(Handle nic) {
     NicAttributes attributes{};
-    check("VipQueryNic", VipQueryNic(to_pointer(nic), &attributes.fields));
+    check("VipQueryNic", VipQueryNic(present(nic), &attributes.fields));
     attributes.address.assign(reinterpret_cast<const char*>(attributes.fields.LocalNicAddress),
                               attributes.fields.NicAddressLen);
     return attributes;
@@ -26,7 +27,7 @@ py::tuple query_vi(Handle vi) {
     VIP_VI_ATTRIBUTES attributes{};
     VIP_BOOLEAN send_empty = VIP_FALSE;
     VIP_BOOLEAN recv_empty = VIP_FALSE;
-    check("VipQueryVi", VipQueryVi(to_pointer(vi), &state, &attributes, &send_empty, &recv_empty));
+    check("VipQueryVi", VipQueryVi(present(vi), &state, &attributes, &send_empty, &recv_empty));
     return py::make_tuple(static_cast<int>(state), attributes, send_empty != VIP_FALSE, recv_empty != VIP_FALSE);
 }
 
@@ -37,13 +38,13 @@ void set_mem_attributes(Handle nic, Handle address, VIP_MEM_HANDLE memory, VIP_M
 
 VIP_MEM_ATTRIBUTES query_mem(Handle nic, Handle address, VIP_MEM_HANDLE memory) {
     VIP_MEM_ATTRIBUTES attributes{};
-    check("VipQueryMem", VipQueryMem(to_pointer(nic), to_pointer(address), memory, &attributes));
+    check("VipQueryMem", VipQueryMem(present(nic), to_pointer(address), memory, &attributes));
     return attributes;
 }
 
 std::size_t address_bytes(Handle nic) {
     VIP_NIC_ATTRIBUTES attributes{};
-    VipQueryNic(to_pointer(nic), &attributes);  // where this fails, so does the call that the room is for
+    VipQueryNic(present(nic), &attributes);  // where this fails, so does the call that the room is for
     return attributes.NicAddressLen;
 }
 
@@ -58,7 +59,7 @@ std::vector<NetAddress> query_system_management_info(Handle nic, VIP_ULONG type,
         entries.clear();
         for (NetAddress& address : found) entries.push_back(address.get());
         list.ADAddrArray = entries.data();
-        code = VipQuerySystemManagementInfo(to_pointer(nic), type, &list);
+        code = VipQuerySystemManagementInfo(present(nic), type, &list);
     } while (code == VIP_ERROR_RESOURCE && list.NumAdAddrs > found.size());
     check("VipQuerySystemManagementInfo", code);
     found.erase(found.begin() + static_cast<std::ptrdiff_t>(list.NumAdAddrs), found.end());
@@ -76,7 +77,7 @@ void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
 void error_callback(Handle nic, const py::object& context, const py::object& function) {
     const bool wanted = !function.is_none();
     VIP_PVOID const slot = wanted && address_bytes(nic) != 0 ? &handlers().errors_of(nic) : nullptr;
-    check("VipErrorCallback", VipErrorCallback(to_pointer(nic), slot, wanted ? on_error : nullptr));
+    check("VipErrorCallback", VipErrorCallback(present(nic), slot, wanted ? on_error : nullptr));
     Handler handler{function, context};
     std::swap(handlers().errors_of(nic), handler);
 }
@@ -96,10 +97,10 @@ NetAddress ns_get_host_by_name(Handle nic, std::string name, VIP_ULONG index) {
 std::string ns_get_host_by_addr(Handle nic, NetAddress* address) {
     std::string name(256, '\0');
     VIP_ULONG length = name.size();
-    auto code = VipNSGetHostByAddr(to_pointer(nic), get(address), name.data(), &length);
+    auto code = VipNSGetHostByAddr(present(nic), get(address), name.data(), &length);
     if (code == VIP_INVALID_PARAMETER && length > name.size()) {
         name.resize(length);
-        code = VipNSGetHostByAddr(to_pointer(nic), get(address), name.data(), &length);
+        code = VipNSGetHostByAddr(present(nic), get(address), name.data(), &length);
     }
     check("VipNSGetHostByAddr", code);
     name.resize(length);
@@ -128,10 +129,10 @@ void define_queries(py::module_& module) {
     module.def("VipNSGetHostByAddr", &ns_get_host_by_addr, arg("nic"), arg("address"));
     module.def("VipNSShutdown", &ns_shutdown, arg("nic"));
     module.def(
-        "VipSetUserData", [](Handle vi, Handle data) { VipSetUserData(to_pointer(vi), to_pointer(data)); }, arg("vi"),
+        "VipSetUserData", [](Handle vi, Handle data) { VipSetUserData(present(vi), to_pointer(data)); }, arg("vi"),
         arg("data"));
     module.def(
-        "VipGetUserData", [](Handle vi) { return to_handle(VipGetUserData(to_pointer(vi))); }, arg("vi"));
+        "VipGetUserData", [](Handle vi) { return to_handle(VipGetUserData(present(vi))); }, arg("vi"));
 }
 
 }  // namespace viaduct::python

@@ -19,7 +19,7 @@ void define_post(py::module_& module, const char* name) {
     module.def(
         name,
         [name](Handle vi, Handle descriptor, VIP_MEM_HANDLE memory) {
-            check(name, post(to_pointer(vi), static_cast<VIP_DESCRIPTOR*>(to_pointer(descriptor)), memory));
+            check(name, post(present(vi), static_cast<VIP_DESCRIPTOR*>(to_pointer(descriptor)), memory));
         },
         py::arg("vi"), py::arg("descriptor"), py::arg("memory"));
 }
@@ -36,7 +36,7 @@ void define_done(py::module_& module, const char* name) {
         name,
         [name](Handle vi) -> py::object {
             VIP_DESCRIPTOR* descriptor = nullptr;
-            const VIP_RETURN code = done(to_pointer(vi), &descriptor);
+            const VIP_RETURN code = done(present(vi), &descriptor);
             if (code == VIP_NOT_DONE) return py::none();
             return result_of(name, code, descriptor);
         },
@@ -82,7 +82,7 @@ void define_notify(py::module_& module, const char* name, const char* owner_name
         name,
         [name](Handle owner, const py::object& context, const py::object& function) {
             Handler* const handler = handlers().keep(owner, {function, context});
-            const VIP_RETURN code = notify(to_pointer(owner), handler, function.is_none() ? nullptr : on_news);
+            const VIP_RETURN code = notify(present(owner), handler, function.is_none() ? nullptr : on_news);
             if (code != VIP_SUCCESS) handlers().take(handler);
             check(name, code);
         },
@@ -92,7 +92,7 @@ void define_notify(py::module_& module, const char* name, const char* owner_name
 py::object cq_done(Handle cq) {
     VIP_VI_HANDLE vi = nullptr;
     VIP_BOOLEAN recv_queue = VIP_FALSE;
-    const VIP_RETURN code = VipCQDone(to_pointer(cq), &vi, &recv_queue);
+    const VIP_RETURN code = VipCQDone(present(cq), &vi, &recv_queue);
     if (code == VIP_NOT_DONE) return py::none();
     check("VipCQDone", code);
     return py::make_tuple(to_handle(vi), recv_queue != VIP_FALSE);
