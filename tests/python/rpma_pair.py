@@ -5,7 +5,7 @@ import os
 
 from viaduct import core, rpma
 
-TIMEOUT = 20  # seconds; only for what would hang
+TIMEOUT = 60  # seconds; only for what would hang
 ADDRESS = "127.0.0.1" if core.backend() == "loopback" else "10.0.0.3"
 
 _ports = itertools.count()

@@ -17,7 +17,7 @@ SLOW = os.environ.get("VIADUCT_BACKEND") == "verbs"
 
 
 def run(*command, **environment):
-    done = subprocess.run([sys.executable, *map(str, command)], env={**os.environ, **environment}, timeout=120, text=True,
+    done = subprocess.run([sys.executable, *map(str, command)], env={**os.environ, **environment}, timeout=240, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -61,7 +61,7 @@ def test_ping(backend, free_service, script):
     with serving(script, service) as server:
         output = run(EXAMPLES / script, "--service", service, "--count", 50)
         assert output.startswith("50 round trips of 64 bytes: median ")
-        assert server.communicate(timeout=60)[0] == "done\n"
+        assert server.communicate(timeout=240)[0] == "done\n"
     assert server.returncode == 0
 
 

@@ -6,7 +6,7 @@ import threading
 
 from viaduct import vipl
 
-TIMEOUT = 20  # seconds; only for what would hang
+TIMEOUT = 60  # seconds; only for what would hang
 
 _discriminators = itertools.count()
 

@@ -83,7 +83,7 @@ class Server:
 class Client:
     def __init__(self, address: str, port: int) -> None:
         self.peer = rpma.Peer(rpma.get_ibv_context(address, rpma.IbvContextType.REMOTE))
-        self.conn = self.peer.connect(address, port, timeout=10)
+        self.conn = self.peer.connect(address, port, timeout=60)
         self.table = rpma.MrRemote.from_descriptor(self.conn.private_data)
         self.slot = self.peer.mr_reg(SLOT.size, rpma.MrUsage.READ_DST | rpma.MrUsage.SEND)
 

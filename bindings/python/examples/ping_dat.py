@@ -11,7 +11,7 @@ import time
 
 from viaduct import dat
 
-PATIENCE = 10  # seconds
+PATIENCE = 60  # seconds
 ESTABLISHED = dat.EventNumber.CONNECTION_EVENT_ESTABLISHED
 
 

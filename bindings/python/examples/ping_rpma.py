@@ -13,7 +13,7 @@ import time
 
 from viaduct import rpma
 
-PATIENCE = 10  # seconds
+PATIENCE = 60  # seconds
 
 
 def serve(arguments: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ import time
 
 from viaduct import vipl
 
-PATIENCE = 10  # seconds
+PATIENCE = 60  # seconds
 
 
 def serve(nic: vipl.Nic, service: int, size: int) -> None:
