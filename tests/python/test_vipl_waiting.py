@@ -395,7 +395,10 @@ def test_cancelled_waits_for_connections_are_over(nic):
                 await task
         return vi
     vi = asyncio.run(run())
-    assert not [thread for thread in threading.enumerate() if thread.name == "viaduct.vipl"]
+    for thread in threading.enumerate():
+        if thread.name == "viaduct.vipl":  # it has told of its end, and is about to be gone
+            thread.join(TIMEOUT)
+            assert not thread.is_alive()
     vi.disconnect()
     with pytest.raises(vipl.Error) as raised:
         vi.connect_request(nic.net_address(service), TIMEOUT)
