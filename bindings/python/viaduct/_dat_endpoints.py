@@ -208,7 +208,7 @@ class Ep(Counting):
         for name, value in changes.items():
             if name.endswith("_handle"):
                 self._parts[name] = value if isinstance(value, DatObject) else object_of(typing.cast(int, value))
-        self._depend_on(self.ia, *self._parts.values())
+        self._depend_on(self.ia, *(part for part in self._parts.values() if part is not None))
 
     def recv_query(self) -> tuple[int, int]:
         """How many receives it holds, and how far those of a shared queue lie apart. What the provider does not know

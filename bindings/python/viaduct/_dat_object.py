@@ -36,15 +36,6 @@ class DatObject(_lifetime.Resource):
         super().__init__(*(parent for parent in parents if parent is not None))
         _objects[handle] = self
 
-    def _depend_on(self, *parents: DatObject | None) -> None:
-        """Is made from these from now on, and closed before each of them."""
-        with _lifetime._lock:
-            for former in self._parents:
-                former._children.pop(id(self), None)
-            self._parents = tuple(dict.fromkeys(parent for parent in parents if parent is not None))
-            for parent in self._parents:
-                parent._children[id(self)] = weakref.ref(self)
-
     def _destroy(self) -> None:
         """The call of the API that ends the object."""
         raise NotImplementedError

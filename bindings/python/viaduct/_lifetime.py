@@ -63,7 +63,6 @@ class Resource:
             self._release()
         finally:
             self._released()
-            self._close_abandoned()
 
     def _living_children(self) -> list[Resource]:
         """What was made from it and is not given back, the newest first."""
@@ -75,29 +74,28 @@ class Resource:
         not: that may be a handler of its own, for which the first thread waits."""
         return self._closer not in (0, threading.get_ident())
 
-    def _close_abandoned(self) -> None:
-        """Closes the parents that only waited for this."""
-        for parent in self._parents:
-            if parent._abandoned and not parent._children:
-                parent.close()
-
     def _release(self) -> None:
         """Gives the resource back, whatever state it is in. For subclasses."""
 
     def _released(self) -> None:
-        """Notes that the resource was given back."""
+        """Notes that the resource was given back, and closes the parents that only waited for this."""
         with _lock:
             self._closed = True
             for parent in self._parents:
                 parent._children.pop(id(self), None)
             _released.notify_all()
+        for parent in self._parents:
+            if parent._abandoned and not parent._children:
+                parent.close()
 
-    def _change_parent(self, old: Resource, new: Resource) -> None:
-        """Notes that it belongs to another one from now on."""
+    def _depend_on(self, *parents: Resource) -> None:
+        """Is made from these from now on, and closed before each of them."""
         with _lock:
-            self._parents = tuple(new if parent is old else parent for parent in self._parents)
-            old._children.pop(id(self), None)
-            new._children[id(self)] = weakref.ref(self)
+            for former in self._parents:
+                former._children.pop(id(self), None)
+            self._parents = tuple(dict.fromkeys(parents))
+            for parent in self._parents:
+                parent._children[id(self)] = weakref.ref(self)
 
     def __enter__(self: Self) -> Self:
         return self

@@ -40,7 +40,6 @@ class Object(Resource):
             self._end(self._take())
         finally:
             self._released()
-            self._close_abandoned()
 
 
 def handle_of(what: Object | None) -> int:

@@ -237,7 +237,7 @@ class Vi(Handled):
         """VipSetViAttributes. Raises Error: INVALID_STATE (not idle), and as Nic.create_vi()."""
         ptag = attributes.ptag or self.nic.ptag
         _vipl.VipSetViAttributes(self.handle, self.nic._to_raw(attributes))
-        self._change_parent(self._ptag, ptag)
+        self._depend_on(*(ptag if parent is self._ptag else parent for parent in self._parents))
         self._ptag = ptag
 
     @property

@@ -305,7 +305,7 @@ class Region(Handled):
         """VipSetMemAttributes. Raises Error: INVALID_PTAG, ERROR_NOT_SUPPORTED (by RDMA devices)."""
         ptag = attributes.ptag or self.nic.ptag
         _vipl.VipSetMemAttributes(self.nic.handle, self._pinned.address, self.handle, self._to_raw(attributes, ptag))
-        self._change_parent(self._ptag, ptag)
+        self._depend_on(self.nic, ptag)
         self._ptag = ptag
 
     def _to_raw(self, attributes: MemAttributes, ptag: Ptag) -> _vipl.VIP_MEM_ATTRIBUTES:
