@@ -78,11 +78,9 @@ class Lmr(DatObject):
         return self._memory.nbytes
 
     def __getitem__(self, part: slice) -> LmrTriplet:
-        start, stop, step = part.indices(len(self))
-        if step != 1:
-            raise ValueError("a piece of memory has no steps")
-        piece = LmrTriplet(self._memory.address + start, max(stop - start, 0), self.lmr_context)
-        piece.view = self.view[start:max(start, stop)]
+        start, stop = self._memory.extent(part)
+        piece = LmrTriplet(self._memory.address + start, stop - start, self.lmr_context)
+        piece.view = self.view[start:stop]
         piece.lmr = self
         return piece
 

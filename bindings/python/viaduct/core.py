@@ -380,10 +380,8 @@ class MemoryRegion(_Held):
 
     def __getitem__(self, part: slice) -> Piece:
         """Raises ValueError for steps."""
-        start, stop, step = part.indices(len(self))
-        if step != 1:
-            raise ValueError("a piece has no gaps")
-        return Piece(self._pinned.address + start, max(stop - start, 0), self.key)
+        start, stop = self._pinned.extent(part)
+        return Piece(self._pinned.address + start, stop - start, self.key)
 
     def modify(self, access: Access, domain: ProtectionDomain | None = None) -> None:
         """Changes what peers may do, and the domain: both or, on failure, nothing. The key may be another then."""

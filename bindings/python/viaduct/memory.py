@@ -37,6 +37,13 @@ class Pinned:
         """Whether the memory may not be written: it can be sent from, and peers may read it."""
         return self.view.readonly
 
+    def extent(self, part: slice) -> tuple[int, int]:
+        """Where a part begins and ends, in bytes from the beginning. Raises ValueError for steps."""
+        start, stop, step = part.indices(self.nbytes)
+        if step != 1:
+            raise ValueError("a piece has no gaps")
+        return start, max(start, stop)
+
     def release(self) -> None:
         """Lets the buffer go. Parts of the view that others hold, or have registered, keep it where it is, too."""
         with contextlib.suppress(BufferError):  # another region of the view; the last one lets it go

@@ -282,10 +282,8 @@ class Region(Handled):
 
     def __getitem__(self, part: slice) -> Segment:
         """Raises ValueError for steps."""
-        start, stop, step = part.indices(len(self))
-        if step != 1:
-            raise ValueError("a segment has no gaps")
-        return Segment(self._pinned.address + start, self.handle, self.view[start:max(start, stop)])
+        start, stop = self._pinned.extent(part)
+        return Segment(self._pinned.address + start, self.handle, self.view[start:stop])
 
     def descriptor(self, offset: int, segments: Segments = (), operation: Operation = Operation.SENDRECV,
                    remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
