@@ -97,3 +97,14 @@ class Pair:
         event = self.server.got()
         assert bytes(self.server.lmr.view[:event.transfered_length]) == data
         return event
+
+
+@pytest.fixture
+def ia():
+    with dat.ia_open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def pair(ia):
+    return Pair(ia).connect()

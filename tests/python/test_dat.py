@@ -10,7 +10,7 @@ import socket
 
 import pytest
 import viaduct
-from dat_pair import ESTABLISHED, TIMEOUT, Pair, Side, fails, free_qual, succeeded
+from dat_pair import ESTABLISHED, TIMEOUT, Pair, Side, fails, free_qual, ia, pair, succeeded
 from viaduct import _dat, dat
 
 TCP = dat.Comm(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -18,19 +18,8 @@ ATOMIC = dat.MemPrivFlags.ALL | dat.MemPrivFlags.REMOTE_ATOMIC
 
 
 @pytest.fixture
-def ia():
-    with dat.ia_open() as opened:
-        yield opened
-
-
-@pytest.fixture
 def side(ia):
     return Side(ia)
-
-
-@pytest.fixture
-def pair(ia):
-    return Pair(ia).connect()
 
 
 def announced(ia, name):

@@ -3,19 +3,8 @@
 import socket
 
 import pytest
-from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, fails, free_qual
+from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, fails, free_qual, ia, pair
 from viaduct import dat
-
-
-@pytest.fixture
-def ia():
-    with dat.ia_open() as opened:
-        yield opened
-
-
-@pytest.fixture
-def pair(ia):
-    return Pair(ia).connect()
 
 
 def test_private_data_travel_both_ways(ia):

@@ -9,14 +9,8 @@ import sys
 import threading
 
 import pytest
-from dat_pair import DISCONNECTED, TIMEOUT, Pair, Side, free_qual
+from dat_pair import DISCONNECTED, TIMEOUT, Pair, Side, free_qual, ia
 from viaduct import dat
-
-
-@pytest.fixture
-def ia():
-    with dat.ia_open() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -8,18 +8,12 @@ import threading
 import weakref
 
 import pytest
-from dat_pair import AREA, DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual
+from dat_pair import AREA, DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia
 from viaduct import dat
 
 CYCLES = 100 if os.environ.get("VIADUCT_BACKEND") == "verbs" else 1000
 THREADS = 8
 MESSAGES = 50
-
-
-@pytest.fixture
-def ia():
-    with dat.ia_open() as opened:
-        yield opened
 
 
 # ---- Closing ---------------------------------------------------------------------------------------------------------

@@ -6,14 +6,8 @@ import mmap
 import numpy
 import pytest
 import viaduct
-from dat_pair import fails
+from dat_pair import fails, ia
 from viaduct import dat
-
-
-@pytest.fixture
-def ia():
-    with dat.ia_open() as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("buffer", [bytearray(256), array.array("Q", range(32)), mmap.mmap(-1, 4096),

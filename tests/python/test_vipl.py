@@ -12,22 +12,11 @@ import textwrap
 import numpy
 import pytest
 import viaduct
-from vipl_pair import RDMA, TIMEOUT, Background, connect, connected, free_discriminator, request
+from vipl_pair import RDMA, TIMEOUT, Background, connect, connected, free_discriminator, nic, pair, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 
 OPEN = vipl.MemAttributes(enable_rdma_write=True, enable_rdma_read=True)
-
-
-@pytest.fixture
-def nic():
-    with vipl.open_nic() as opened:
-        yield opened
-
-
-@pytest.fixture
-def pair(nic):
-    return connected(nic)
 
 
 def fails(code, call, *arguments, **options):

@@ -10,19 +10,8 @@ import time
 import weakref
 
 import pytest
-from vipl_pair import TIMEOUT, Background, connected, free_discriminator
+from vipl_pair import TIMEOUT, Background, connected, free_discriminator, nic, pair
 from viaduct import _vipl, vipl
-
-
-@pytest.fixture
-def nic():
-    with vipl.open_nic() as opened:
-        yield opened
-
-
-@pytest.fixture
-def pair(nic):
-    return connected(nic)
 
 
 # ---- Objects and their parents ----

@@ -8,21 +8,10 @@ import sys
 import threading
 
 import pytest
-from vipl_pair import RDMA, TIMEOUT, Background, connected, free_discriminator, request
+from vipl_pair import RDMA, TIMEOUT, Background, connected, free_discriminator, nic, pair, request
 from viaduct import _vipl, vipl
 from viaduct._vipl_waiting import Arrivals, result_in_time_async
 from viaduct.vipl import ReturnCode
-
-
-@pytest.fixture
-def nic():
-    with vipl.open_nic() as opened:
-        yield opened
-
-
-@pytest.fixture
-def pair(nic):
-    return connected(nic)
 
 
 # ---- Interruption ----

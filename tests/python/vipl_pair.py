@@ -4,6 +4,7 @@ import itertools
 import os
 import threading
 
+import pytest
 from viaduct import vipl
 
 TIMEOUT = 60  # seconds; only for what would hang
@@ -64,3 +65,14 @@ def connected(nic, attributes=RDMA, **queues):
     client, server = nic.create_vi(attributes), nic.create_vi(attributes, **queues)
     connect(client, server)
     return client, server
+
+
+@pytest.fixture
+def nic():
+    with vipl.open_nic() as opened:
+        yield opened
+
+
+@pytest.fixture
+def pair(nic):
+    return connected(nic)
