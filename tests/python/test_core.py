@@ -300,6 +300,12 @@ def test_time_outs_are_time_outs(device):
     assert device.next_async_event() is None
 
 
+def test_a_time_out_that_is_not_a_number_is_a_value_error(device):
+    for wait in (device.completion_queue().wait, device.endpoint().next_event, device.next_async_event):
+        with pytest.raises(ValueError):
+            wait(timeout=float("nan"))
+
+
 def test_descriptors_may_be_readable_for_nothing():
     results = iter([None, None, "something"])
     reader, writer = os.pipe()

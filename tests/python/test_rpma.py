@@ -221,6 +221,8 @@ def test_private_data_and_events(peer):
     with Raises(rpma.ErrorCode.NO_EVENT) as raised:
         ep.next_conn_req(timeout=0)
     assert isinstance(raised.value, TimeoutError)
+    with pytest.raises(ValueError):
+        ep.next_conn_req(timeout=float("nan"))
     client = peer.conn_req_new(ADDRESS, str(port)).connect(b"hello")
     assert readable(ep.fileno(), TIMEOUT)
     request = ep.next_conn_req(timeout=TIMEOUT)

@@ -40,12 +40,22 @@ private:
 /// For functions that may block: they run without the GIL.
 using WithoutGil = py::call_guard<GilReleased>;
 
+/// The same time-out; one that is not a number is a ValueError. Needs the GIL.
+inline Seconds checked(Seconds timeout) {
+    if (timeout && std::isnan(*timeout)) throw py::value_error("the time-out is not a number");
+    return timeout;
+}
+
+/// Throws an exception of Python. Needs the GIL.
+[[noreturn]] inline void raise(const py::object& error) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    throw py::error_already_set();
+}
+
 /// Throws the exception that the Python module of an API ("viaduct.vipl") makes of a failed call: its function
 /// `_error(call, code)`. Needs the GIL.
 [[noreturn]] inline void raise_error(const char* module, const char* call, long code) {
-    const py::object error = py::module_::import(module).attr("_error")(call, code);
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-    throw py::error_already_set();
+    raise(py::module_::import(module).attr("_error")(call, code));
 }
 
 /// Waits so that Ctrl-C ends it: calls `attempt(std::chrono::milliseconds)` until it returns true, in slices of at most
@@ -58,9 +68,8 @@ bool wait_in_slices(Seconds timeout, Attempt attempt) {
     using std::chrono::milliseconds;
     constexpr milliseconds slice{100};
     constexpr double longest = 1e9;  // seconds: longer ones do not fit the clock
-    if (timeout && std::isnan(*timeout)) throw py::value_error("the time-out is not a number");
     const auto start = Clock::now();
-    const auto whole = std::chrono::duration<double>(std::clamp(timeout.value_or(longest), 0.0, longest));
+    const auto whole = std::chrono::duration<double>(std::clamp(checked(timeout).value_or(longest), 0.0, longest));
     while (true) {
         const auto left = std::chrono::ceil<milliseconds>(whole - (Clock::now() - start));
         bool done = false;

@@ -13,12 +13,11 @@ void raise_status(const char* call, const Status& status) {
     const py::object error =
         py::module_::import("viaduct.core")
             .attr("_error")(call, static_cast<int>(status.code()), status.where(), status.sys_errno());
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-    throw py::error_already_set();
+    raise(error);
 }
 
-Deadline deadline_after(Seconds timeout) noexcept {
-    return timeout ? Deadline::after(std::chrono::duration<double>(*timeout)) : Deadline::never();
+Deadline deadline_after(Seconds timeout) {
+    return checked(timeout) ? Deadline::after(std::chrono::duration<double>(*timeout)) : Deadline::never();
 }
 
 bool wait_readable(int fd, Seconds timeout) {

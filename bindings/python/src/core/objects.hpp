@@ -26,7 +26,8 @@ T take_value(const char* call, Result<T> result) {
     return std::move(*result);
 }
 
-Deadline deadline_after(Seconds timeout) noexcept;
+/// Never where there is no time-out.
+Deadline deadline_after(Seconds timeout);
 
 /// Waits in slices until the descriptor is readable. False: the time-out has passed.
 bool wait_readable(int fd, Seconds timeout);

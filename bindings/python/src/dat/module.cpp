@@ -7,8 +7,7 @@
 namespace viaduct::python::dat {
 
 DAT_TIMEOUT microseconds(Seconds timeout) {
-    if (!timeout) return DAT_TIMEOUT_INFINITE;
-    if (std::isnan(*timeout)) throw py::value_error("a time-out is no number");
+    if (!checked(timeout)) return DAT_TIMEOUT_INFINITE;
     return static_cast<DAT_TIMEOUT>(std::clamp(std::ceil(*timeout * 1e6), 0.0, double{DAT_TIMEOUT_INFINITE - 1}));
 }
 

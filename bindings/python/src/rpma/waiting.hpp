@@ -25,6 +25,7 @@ int call_when_readable(int fd, int nothing, Seconds timeout, Call call) {
     using Clock = std::chrono::steady_clock;
     constexpr double slice = 0.1;
     const auto start = Clock::now();
+    checked(timeout);
     while (true) {
         const int result = call();
         if (result != nothing) return result;

@@ -7,8 +7,7 @@
 namespace viaduct::python {
 
 VIP_ULONG to_milliseconds(Seconds timeout) {
-    if (!timeout) return VIP_INFINITE;
-    if (std::isnan(*timeout)) throw py::value_error("the time-out is not a number");
+    if (!checked(timeout)) return VIP_INFINITE;
     constexpr double longest = 1e15;  // milliseconds: some thirty thousand years
     return static_cast<VIP_ULONG>(std::ceil(std::clamp(*timeout * 1000, 0.0, longest)));
 }
