@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/loopback/device.hpp"
+#include "core/fence.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "backends/loopback/ring.hpp"
-#include "backends/loopback/sync.hpp"
 #include "core/backend.hpp"
 #include "core/event_channel.hpp"
+#include "core/leaning_lock.hpp"
 
 namespace viaduct::loopback {
 

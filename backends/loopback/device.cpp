@@ -6,6 +6,7 @@
 
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/listener.hpp"
+#include "core/fence.hpp"
 #include "core/host_names.hpp"
 
 namespace viaduct::loopback {

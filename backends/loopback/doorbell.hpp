@@ -7,7 +7,6 @@
 
 #include "backends/loopback/fd.hpp"
 #include "backends/loopback/layout.hpp"
-#include "backends/loopback/sync.hpp"
 
 namespace viaduct::loopback {
 

@@ -3,6 +3,7 @@
 
 #include "backends/loopback/atomic_word.hpp"
 #include "backends/loopback/endpoint.hpp"
+#include "core/fence.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {

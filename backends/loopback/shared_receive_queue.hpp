@@ -6,8 +6,8 @@
 
 #include "backends/loopback/ring.hpp"
 #include "backends/loopback/sge_list.hpp"
-#include "backends/loopback/sync.hpp"
 #include "core/backend.hpp"
+#include "core/spin_lock.hpp"
 
 namespace viaduct::loopback {
 

@@ -290,7 +290,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     if (wanted > ia().device()->attributes().max_completions)
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
     EventRing ring(wanted);
-    const std::lock_guard taking(taking_);
+    const LeaningLock::Aside taking(taking_);
     const std::lock_guard lock(lock_);
     if (events_.size() > wanted) return error(DAT_INVALID_STATE);
     if (completions_ != nullptr)
@@ -335,7 +335,7 @@ bool Evd::take_notice() noexcept {
     const bool came = completions_->channel().take_event().ok();
     (void)watch_completions();
     if (!came || !has_tickets_) return came;
-    const std::lock_guard taking(taking_);
+    const LeaningLock::Aside taking(taking_);
     (void)collect();
     return has_news();
 }

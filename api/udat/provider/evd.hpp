@@ -12,7 +12,7 @@
 #include "api/udat/provider/object.hpp"
 #include "core/completion_queue.hpp"
 #include "core/event_channel.hpp"
-#include "core/spin_lock.hpp"
+#include "core/leaning_lock.hpp"
 
 namespace viaduct::dat {
 
@@ -105,7 +105,7 @@ public:
     void close() noexcept override;
 
     /// Waits until no thread that takes an event looks at an object whose handle had ended before.
-    void await_takers() noexcept { const std::lock_guard taking(taking_); }
+    void await_takers() noexcept { const LeaningLock::Aside taking(taking_); }
 
     DAT_RETURN resize(DAT_COUNT qlen);
     void set_waitable(bool waitable) noexcept;
@@ -148,7 +148,7 @@ private:
     std::atomic<bool> waiting_{false};
     std::atomic<DAT_RETURN> farewell_{DAT_SUCCESS};
 
-    SpinLock taking_;  // held by who takes events; never by who brings them
+    LeaningLock taking_;  // held by who takes events; never by who brings them
 
     mutable SpinLock lock_;  // guards what follows; innermost
     EventRing events_;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lock of a completion queue and the fences between processes.
+// The lock of whatever one thread polls: completion queues, event dispatchers.
 #pragma once
 
 #include <atomic>
 
+#include "core/export.hpp"
 #include "core/spin_lock.hpp"
 
-namespace viaduct::loopback {
+namespace viaduct {
 
-/// The lock of a completion queue. It leans towards the thread that uses the queue: that one takes it without an atomic
-/// read-modify-write, which would wait until the message just written has reached the other core. Whoever else wants
-/// it pays for both with membarrier(2) (docs/adr/0005-leaning-locks.md). Where consumers share a queue it becomes an
-/// ordinary lock for good.
-class LeaningLock {
+/// Leans towards the thread that uses the queue: that one takes it without an atomic read-modify-write, which would
+/// wait until the message just written has reached the other core. Whoever else wants it pays for both with
+/// membarrier(2) (docs/adr/0005-leaning-locks.md). Where consumers share a queue it becomes an ordinary lock for good.
+class VIADUCT_EXPORT LeaningLock {
 public:
     void lock() noexcept {
         if (owner_.load(std::memory_order_relaxed) == this_thread()) {
@@ -65,26 +65,4 @@ private:
     SpinLock slow_lock_;  // among those who do not come the fast way
 };
 
-/// "I write A, then read B; you write B, then read A" needs a full fence on both sides. Where one side is hot and the
-/// other rare, membarrier(2) lets the rare side pay for both (docs/adr/0004-asymmetric-fences.md).
-class Fence {
-public:
-    /// Registers the process with the kernel, once. False: this process must use real fences on its hot side.
-    static bool available() noexcept;
-
-    /// For the rare side: a full fence here, and in every thread of every registered process.
-    static void heavy() noexcept;
-
-    /// The same within this process. False: it cannot be had.
-    static bool heavy_in_process() noexcept;
-
-    /// For the hot side. `asymmetric`: the other side's heavy() reaches this process.
-    static void light(bool asymmetric) noexcept {
-        if (asymmetric)
-            std::atomic_signal_fence(std::memory_order_seq_cst);
-        else
-            std::atomic_thread_fence(std::memory_order_seq_cst);
-    }
-};
-
-}  // namespace viaduct::loopback
+}  // namespace viaduct

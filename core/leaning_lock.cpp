@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/loopback/sync.hpp"
+#include "core/leaning_lock.hpp"
 
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sched.h>
 
 #include <utility>
 
-namespace viaduct::loopback {
-namespace {
+#include "core/fence.hpp"
 
-long membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0); }
-
-}  // namespace
-
-bool Fence::available() noexcept {
-    static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
-    return registered;
-}
-
-void Fence::heavy() noexcept {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (available()) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
-bool Fence::heavy_in_process() noexcept {
-    static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-    return registered && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
-}
+namespace viaduct {
 
 void LeaningLock::lock_slowly(bool lean) noexcept {
     slow_lock_.lock();
@@ -64,4 +43,4 @@ void LeaningLock::unlock_slowly() noexcept {
     slow_lock_.unlock();
 }
 
-}  // namespace viaduct::loopback
+}  // namespace viaduct

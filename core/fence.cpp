@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/fence.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace viaduct {
+namespace {
+
+long membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0); }
+
+}  // namespace
+
+bool Fence::available() noexcept {
+    static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+    return registered;
+}
+
+void Fence::heavy() noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (available()) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool Fence::heavy_in_process() noexcept {
+    static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    return registered && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
+}
+
+}  // namespace viaduct
