@@ -90,7 +90,7 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
     std::size_t taken = 0;
     for (; taken < out.size() && !items_.empty(); ++taken) {
         Item& item = items_.front();
-        out[taken] = item.completion;
+        write(item, out[taken]);
         if (item.from != nullptr) item.from->count(-1);
         if (item.solicited) --solicited_;
         items_.pop();
@@ -100,33 +100,20 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
     return taken;
 }
 
-/// The thread that armed the queue may leave completions behind while another thread sleeps already.
-bool CompletionQueue::announce_items() noexcept {
-    if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
-    return !items_.empty();
-}
-
-void CompletionQueue::push(const Completion& completion, WorkQueue& from, bool solicited) noexcept try {
-    if (!sink_.empty()) {
-        sink_.front() = completion;
-        sink_ = sink_.subspan(1);
-        from.count(-1);
-        return;
-    }
-    if (items_.size() == capacity_) {
-        from.count(-1);
-        device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
-                       .endpoint_context = completion.endpoint_context,
-                       .completion_queue_context = context_,
-                       .operation = completion.operation});
-        return;
-    }
-    items_.push() = {completion, &from, solicited || completion.code != CompletionCode::Success};
-    if (items_.back().solicited) ++solicited_;
-    announce_items();
+/// Null where there is no room.
+CompletionQueue::Item* CompletionQueue::append(WorkQueue& from, std::uint64_t endpoint_context,
+                                               CompletedOperation operation) noexcept try {
+    if (items_.size() < capacity_) return &items_.push();
+    from.count(-1);
+    device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
+                   .endpoint_context = endpoint_context,
+                   .completion_queue_context = context_,
+                   .operation = operation});
+    return nullptr;
 } catch (const std::bad_alloc&) {
     from.count(-1);
     log(LogLevel::Error, "out of memory: a completion is lost");
+    return nullptr;
 }
 
 void CompletionQueue::disarm() noexcept {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/loopback/ring.hpp"
+#include "backends/loopback/word.hpp"
 #include "core/backend.hpp"
 #include "core/event_channel.hpp"
 #include "core/leaning_lock.hpp"
@@ -73,7 +74,19 @@ public:
     LeaningLock& lock() noexcept { return lock_; }
 
     /// With the lock held. A completion that finds no room is lost, and the device told.
-    void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept;
+    [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept {
+        if (!sink_.empty()) {
+            write(completion, sink_.front());
+            sink_ = sink_.subspan(1);
+            from.count(-1);
+        } else if (Item* item = append(from, completion.endpoint_context, completion.operation)) {
+            write(completion, *item);
+            item->from = &from;
+            item->solicited = solicited || completion.code != CompletionCode::Success;
+            if (item->solicited) ++solicited_;
+            announce_items();
+        }
+    }
 
     /// With the lock held: whether push() has room. Where it has none, the work queues are moved forward again once a
     /// consumer has made some.
@@ -87,14 +100,40 @@ public:
 
 private:
     struct Item {
-        Completion completion;
+        Word<std::uint64_t> context;
+        Word<std::uint64_t> endpoint_context;
+        Word<std::uint32_t> bytes;
+        Word<std::uint32_t> immediate;
+        Word<CompletedOperation> operation;
+        Word<CompletionCode> code;
+        Word<bool> with_immediate;
+        Word<bool> invalidated;
+        Word<bool> solicited;       // or failed
         WorkQueue* from = nullptr;  // null once the endpoint is gone
-        bool solicited = false;     // or failed
     };
+
+    /// A completion is copied field by field: see Word.
+    template <class From, class To>
+    static void write(const From& from, To& to) noexcept {
+        to.context = from.context;
+        to.endpoint_context = from.endpoint_context;
+        to.bytes = from.bytes;
+        to.immediate = from.immediate;
+        to.operation = from.operation;
+        to.code = from.code;
+        to.with_immediate = from.with_immediate;
+        to.invalidated = from.invalidated;
+    }
+    Item* append(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept;
     std::size_t poll_each(std::span<Completion> out) noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
     void progress() noexcept;
-    bool announce_items() noexcept;
+
+    /// The thread that armed the queue may leave completions behind while another thread sleeps already.
+    bool announce_items() noexcept {
+        if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
+        return !items_.empty();
+    }
     void disarm() noexcept;
     void set_crowded(bool crowded) noexcept;
 

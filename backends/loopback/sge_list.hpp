@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/loopback/word.hpp"
 #include "core/work.hpp"
 
 namespace viaduct::loopback {
@@ -21,7 +22,7 @@ public:
     void assign(std::span<const Sge> sges) {
         size_ = sges.size();
         if (size_ <= few_.size())
-            std::copy(sges.begin(), sges.end(), few_.begin());
+            for (std::size_t i = 0; i < size_; ++i) copy_fields(sges[i], few_[i]);
         else
             many_.assign(sges.begin(), sges.end());
     }
