@@ -45,7 +45,7 @@ public:
     }
 
     /// The first word of a live handle, else null.
-    const void* table_of(const void* handle) const noexcept {
+    [[gnu::always_inline]] const void* table_of(const void* handle) const noexcept {
         const Slot* slot = slot_of(handle);
         return slot == nullptr || slot->kind.load(std::memory_order_acquire) == 0 ? nullptr : slot->table;
     }
@@ -69,7 +69,7 @@ private:
         offset = reinterpret_cast<std::uintptr_t>(pointer) - base_.load(std::memory_order_relaxed);
         return offset < used;
     }
-    const Slot* slot_of(const void* handle) const noexcept {
+    [[gnu::always_inline]] const Slot* slot_of(const void* handle) const noexcept {
         std::size_t offset = 0;
         return contains(handle, offset) && offset % sizeof(Slot) == 0 ? static_cast<const Slot*>(handle) : nullptr;
     }

@@ -92,9 +92,9 @@ public:
 
     // Data transfers: api/udat/provider/transfer.cpp
 
-    DAT_RETURN post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+    DAT_RETURN post(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                     DAT_COMPLETION_FLAGS flags) noexcept;
-    DAT_RETURN post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+    DAT_RETURN post_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                          const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) noexcept;
     DAT_RETURN post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                             DAT_COMPLETION_FLAGS flags) noexcept;

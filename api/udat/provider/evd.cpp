@@ -450,7 +450,7 @@ DAT_RETURN calls::evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
     return dispatcher->try_post(*event) ? success : error(DAT_QUEUE_FULL);
 }
 
-DAT_RETURN calls::evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
+[[gnu::flatten]] DAT_RETURN calls::evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
     Evd* dispatcher = resolve<Evd>(evd);
     if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
     if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG2);

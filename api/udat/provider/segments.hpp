@@ -24,13 +24,17 @@ inline std::uint32_t most_segments(const DeviceAttributes& device) noexcept {
 class Segments {
 public:
     Segments(const DAT_LMR_TRIPLET* iov, DAT_COUNT count) noexcept {
+        std::size_t kept = 0;
+        std::uint64_t bytes = 0;
         for (DAT_COUNT i = 0; i < count; ++i) {
             if (iov[i].segment_length == 0) continue;
-            new (pieces() + count_++) Sge{.address = reinterpret_cast<void*>(iov[i].virtual_address),
-                                          .key = iov[i].lmr_context,
-                                          .length = iov[i].segment_length};
-            bytes_ += iov[i].segment_length;
+            new (pieces() + kept++) Sge{.address = reinterpret_cast<void*>(iov[i].virtual_address),
+                                        .key = iov[i].lmr_context,
+                                        .length = iov[i].segment_length};
+            bytes += iov[i].segment_length;
         }
+        count_ = kept;
+        bytes_ = bytes;
     }
     Segments(const Segments&) = delete;
     Segments& operator=(const Segments&) = delete;
@@ -55,8 +59,8 @@ private:
     const Sge* pieces() const noexcept { return reinterpret_cast<const Sge*>(memory_.data()); }
 
     alignas(Sge) std::array<std::byte, max_segments * sizeof(Sge)> memory_;  // not cleared for each request
-    std::size_t count_ = 0;
-    std::uint64_t bytes_ = 0;
+    std::size_t count_;
+    std::uint64_t bytes_;
 };
 
 }  // namespace viaduct::dat

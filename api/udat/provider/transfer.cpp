@@ -116,7 +116,7 @@ void Ep::count_receive(const Completion& completion) noexcept {
     counters.add(counted.bytes, completion.bytes);
 }
 
-DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+DAT_RETURN Ep::post(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                     DAT_COMPLETION_FLAGS flags) noexcept {
     if (segments < 0 || segments > attr_.max_request_iov) return invalid_parameter(DAT_INVALID_ARG2);
     if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
@@ -127,7 +127,7 @@ DAT_RETURN Ep::post(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPL
     return hand_over(request, pieces, flags);
 }
 
-DAT_RETURN Ep::post_rdma(SendRequest request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+DAT_RETURN Ep::post_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                          const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) noexcept {
     if (segments < 0 || segments > most_segments(request.opcode, attr_)) return invalid_parameter(DAT_INVALID_ARG2);
     if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
@@ -178,8 +178,8 @@ DAT_RETURN Ep::bind(MemoryWindow& window, backend::BindRequest request, DAT_COMP
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-DAT_RETURN calls::ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                               DAT_COMPLETION_FLAGS flags) {
+[[gnu::flatten]] DAT_RETURN calls::ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
+                                                DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
@@ -196,15 +196,16 @@ DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segme
                           segments, iov, flags);
 }
 
-DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                               DAT_COMPLETION_FLAGS flags) {
+[[gnu::flatten]] DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
+                                                DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_receive(cookie, segments, iov, flags);
 }
 
-DAT_RETURN calls::ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                                    const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+[[gnu::flatten]] DAT_RETURN calls::ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
+                                                     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
+                                                     DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, segments, iov, remote, flags);
@@ -225,8 +226,9 @@ DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPL
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags);
 }
 
-DAT_RETURN calls::ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                                     const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+[[gnu::flatten]] DAT_RETURN calls::ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
+                                                      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
+                                                      DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaWrite}, segments, iov, remote, flags);

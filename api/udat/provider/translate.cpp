@@ -28,24 +28,30 @@ DAT_DTO_COMPLETION_STATUS to_status(CompletionCode code) noexcept {
     return DAT_DTO_ERR_TRANSPORT;
 }
 
-DAT_DTOS to_operation(const Completion& completion) noexcept {
-    const auto extension = [](DAT_IB_DTOS operation) { return static_cast<DAT_DTOS>(operation); };
-    switch (completion.operation) {
+/// Of operations that bring nothing along.
+DAT_DTOS to_plain_operation(CompletedOperation operation) noexcept {
+    switch (operation) {
         case CompletedOperation::Send: return DAT_DTO_SEND;
         case CompletedOperation::RdmaWrite:
-            return completion.with_immediate ? extension(DAT_IB_DTO_RDMA_WRITE_IMMED) : DAT_DTO_RDMA_WRITE;
+        case CompletedOperation::AtomicWrite: return DAT_DTO_RDMA_WRITE;
         case CompletedOperation::RdmaRead:
         case CompletedOperation::Flush: return DAT_DTO_RDMA_READ;
-        case CompletedOperation::AtomicWrite: return DAT_DTO_RDMA_WRITE;
-        case CompletedOperation::FetchAdd: return extension(DAT_IB_DTO_FETCH_ADD);
-        case CompletedOperation::CompareSwap: return extension(DAT_IB_DTO_CMP_SWAP);
+        case CompletedOperation::FetchAdd: return static_cast<DAT_DTOS>(DAT_IB_DTO_FETCH_ADD);
+        case CompletedOperation::CompareSwap: return static_cast<DAT_DTOS>(DAT_IB_DTO_CMP_SWAP);
         case CompletedOperation::BindWindow: return DAT_DTO_BIND_MW;
-        case CompletedOperation::Receive:
-            if (completion.invalidated) return DAT_DTO_RECEIVE_WITH_INVALIDATE;
-            return completion.with_immediate ? extension(DAT_IB_DTO_RECV_MSG_IMMED) : DAT_DTO_RECEIVE;
-        case CompletedOperation::ReceiveRdmaWrite: return extension(DAT_IB_DTO_RECV_IMMED);
+        case CompletedOperation::Receive: return DAT_DTO_RECEIVE;
+        case CompletedOperation::ReceiveRdmaWrite: return static_cast<DAT_DTOS>(DAT_IB_DTO_RECV_IMMED);
     }
     return DAT_DTO_SEND;
+}
+
+DAT_DTOS to_operation(const Completion& completion) noexcept {
+    if (completion.invalidated) return DAT_DTO_RECEIVE_WITH_INVALIDATE;
+    if (completion.with_immediate && completion.operation == CompletedOperation::RdmaWrite)
+        return static_cast<DAT_DTOS>(DAT_IB_DTO_RDMA_WRITE_IMMED);
+    if (completion.with_immediate && completion.operation == CompletedOperation::Receive)
+        return static_cast<DAT_DTOS>(DAT_IB_DTO_RECV_MSG_IMMED);
+    return to_plain_operation(completion.operation);
 }
 
 /// What the InfiniBand extension reports by an event of its own.

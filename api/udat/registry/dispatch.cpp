@@ -4,8 +4,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "core/handle_arena.hpp"
-
 namespace viaduct::dat {
 namespace {
 
@@ -16,11 +14,8 @@ constexpr std::uintptr_t lowest_address = 0x10000;
 
 }  // namespace
 
-const DAT_PROVIDER* table_of(DAT_HANDLE handle) noexcept {
-    const HandleArena& arena = HandleArena::instance();
-    if (const void* table = arena.table_of(handle)) [[likely]]
-        return static_cast<const DAT_PROVIDER*>(table);
-    if (arena.contains(handle)) return nullptr;
+const DAT_PROVIDER* foreign_table_of(DAT_HANDLE handle) noexcept {
+    if (HandleArena::instance().contains(handle)) return nullptr;
     const auto address = reinterpret_cast<std::uintptr_t>(handle);
     if (!foreign_handles.load(std::memory_order_acquire) || address < lowest_address ||
         address % alignof(DAT_PROVIDER*) != 0)

@@ -3,12 +3,20 @@
 #pragma once
 
 #include "api/udat/registry/ia_table.hpp"
+#include "core/handle_arena.hpp"
 
 namespace viaduct::dat {
 
+/// The same for a handle that is not a live one of Viaduct's arena.
+const DAT_PROVIDER* foreign_table_of(DAT_HANDLE handle) noexcept;
+
 /// The table of the provider that gave the handle out, or null where it is none. What is in Viaduct's arena of handles
 /// is checked. What is not is believed, once a provider that does not use the arena has opened an adapter.
-const DAT_PROVIDER* table_of(DAT_HANDLE handle) noexcept;
+[[gnu::always_inline]] inline const DAT_PROVIDER* table_of(DAT_HANDLE handle) noexcept {
+    if (const void* table = HandleArena::instance().table_of(handle)) [[likely]]
+        return static_cast<const DAT_PROVIDER*>(table);
+    return foreign_table_of(handle);
+}
 
 /// Called when an adapter is opened, with the handle that its provider gave it.
 void note_provider_of(DAT_IA_HANDLE providers_handle) noexcept;
