@@ -43,7 +43,7 @@ public:
     }
 
     /// The object, or null where the handle is not (or no longer) one of this table.
-    Object* find(std::uint64_t handle) const noexcept {
+    [[gnu::always_inline]] Object* find(std::uint64_t handle) const noexcept {
         const Slot* slot = at(static_cast<std::uint32_t>(handle & 0xFFFFFF));
         if (slot == nullptr || handle == 0 || slot->handle.load(std::memory_order_acquire) != handle) return nullptr;
         return slot->object.load(std::memory_order_relaxed);

@@ -36,23 +36,25 @@ void write_entry(const CqEntry& entry, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) 
 
 }  // namespace
 
-VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr, VIP_MEM_HANDLE MemoryHandle) {
+[[gnu::flatten]] VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
+                                        VIP_MEM_HANDLE MemoryHandle) {
     Vi* vi = resolve<Vi>(ViHandle);
     if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
     return vi->post_send(DescriptorPtr, MemoryHandle);
 }
 
-VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr, VIP_MEM_HANDLE MemoryHandle) {
+[[gnu::flatten]] VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
+                                        VIP_MEM_HANDLE MemoryHandle) {
     Vi* vi = resolve<Vi>(ViHandle);
     if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
     return vi->post_receive(DescriptorPtr, MemoryHandle);
 }
 
-VIP_RETURN VipSendDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {
+[[gnu::flatten]] VIP_RETURN VipSendDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {
     return take_done(ViHandle, QueueKind::Send, DescriptorPtr);
 }
 
-VIP_RETURN VipRecvDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {
+[[gnu::flatten]] VIP_RETURN VipRecvDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {
     return take_done(ViHandle, QueueKind::Receive, DescriptorPtr);
 }
 
