@@ -53,7 +53,7 @@ public:
 
     void post_receive(const Sge& piece) override {
         VIP_DESCRIPTOR& descriptor = receives_.next();
-        descriptor.CS = control_segment(VIP_CONTROL_OP_SENDRECV, 1, piece);
+        write_control(descriptor.CS, VIP_CONTROL_OP_SENDRECV, 1, piece);
         descriptor.DS[0].Local = segment_of(piece);
         check_vipl("VipPostRecv", VipPostRecv(vi_, &descriptor, descriptors_));
         ++receives_.outstanding;
@@ -61,7 +61,7 @@ public:
 
     void post_send(const Sge& piece) override {
         VIP_DESCRIPTOR& descriptor = sends_.next();
-        descriptor.CS = control_segment(VIP_CONTROL_OP_SENDRECV, 1, piece);
+        write_control(descriptor.CS, VIP_CONTROL_OP_SENDRECV, 1, piece);
         descriptor.DS[0].Local = segment_of(piece);
         post(descriptor);
     }
@@ -106,12 +106,13 @@ private:
         }
     };
 
-    static VIP_CONTROL_SEGMENT control_segment(VIP_UINT16 operation, VIP_UINT16 segments, const Sge& piece) noexcept {
-        VIP_CONTROL_SEGMENT segment{};
+    /// In its place, as programs do it: a copy of what was just written would have to wait for it.
+    static void write_control(VIP_CONTROL_SEGMENT& segment, VIP_UINT16 operation, VIP_UINT16 segments,
+                              const Sge& piece) noexcept {
+        segment = {};
         segment.Control = operation;
         segment.SegCount = segments;
         segment.Length = piece.length;
-        return segment;
     }
 
     static VIP_DATA_SEGMENT segment_of(const Sge& piece) noexcept {
@@ -125,7 +126,7 @@ private:
 
     void post_rdma(VIP_UINT16 operation, const Sge& piece, const RemoteAddress& remote) {
         VIP_DESCRIPTOR& descriptor = sends_.next();
-        descriptor.CS = control_segment(operation, 2, piece);
+        write_control(descriptor.CS, operation, 2, piece);
         descriptor.DS[0].Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};
         descriptor.DS[1].Local = segment_of(piece);
         post(descriptor);
