@@ -46,17 +46,6 @@ CompletionQueue::~CompletionQueue() {
     hardware_.reset();
 }
 
-std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
-    const std::lock_guard lock(mutex_);
-    std::size_t taken = kept_.empty() ? 0 : take_kept(out);
-    if (taken < out.size()) taken += fetch(out.subspan(taken));
-    if (out.empty() || armed_.load(std::memory_order_relaxed) != Armed::No) {
-        drain();
-        notify();
-    }
-    return taken;
-}
-
 bool CompletionQueue::ready() noexcept {
     const std::lock_guard lock(mutex_);
     drain();
@@ -133,7 +122,20 @@ std::size_t CompletionQueue::take_kept(std::span<Completion> out) noexcept {
     return taken;
 }
 
-std::size_t CompletionQueue::fetch(std::span<Completion> out) noexcept {
+/// Tells the completion and the queue whose place it takes, if any. False: the consumer is not to know.
+[[gnu::always_inline]] inline bool CompletionQueue::interpret(const ibv_wc& result, Completion& completion,
+                                                              WorkQueue*& queue) noexcept {
+    auto& slot = *reinterpret_cast<Slot*>(result.wr_id);
+    queue = slot.queue;
+    if (queue != nullptr) return queue->complete(slot, result, completion);
+    const auto receiver = shared_receivers_.find(result.qp_num);
+    const bool known = receiver != shared_receivers_.end();
+    if (known) receiver->second->complete_shared(slot, result, completion);
+    SharedReceiveQueue::free(slot);
+    return known;
+}
+
+[[gnu::always_inline]] inline std::size_t CompletionQueue::fetch(std::span<Completion> out) noexcept {
     std::array<ibv_wc, batch> results;
     std::size_t taken = 0;
     while (taken < out.size()) {
@@ -146,6 +148,17 @@ std::size_t CompletionQueue::fetch(std::span<Completion> out) noexcept {
             ++taken;
         }
         if (count < room) break;
+    }
+    return taken;
+}
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::size_t taken = kept_.empty() ? 0 : take_kept(out);
+    if (taken < out.size()) taken += fetch(out.subspan(taken));
+    if (out.empty() || armed_.load(std::memory_order_relaxed) != Armed::No) {
+        drain();
+        notify();
     }
     return taken;
 }
@@ -168,18 +181,6 @@ void CompletionQueue::keep(const Entry& entry) noexcept {
     kept_.push(entry);
     if (entry.completion.code != CompletionCode::Success) ++failures_;
     count_places();
-}
-
-/// Tells the completion and the queue whose place it takes, if any. False: the consumer is not to know.
-bool CompletionQueue::interpret(const ibv_wc& result, Completion& completion, WorkQueue*& queue) noexcept {
-    auto& slot = *reinterpret_cast<Slot*>(result.wr_id);
-    queue = slot.queue;
-    if (queue != nullptr) return queue->complete(slot, result, completion);
-    const auto receiver = shared_receivers_.find(result.qp_num);
-    const bool known = receiver != shared_receivers_.end();
-    if (known) receiver->second->complete_shared(slot, result, completion);
-    SharedReceiveQueue::free(slot);
-    return known;
 }
 
 void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexcept {

@@ -27,7 +27,7 @@ public:
     static Result<std::unique_ptr<CompletionQueue>> create(Device& device, const backend::CompletionQueueInit& init);
     ~CompletionQueue() override;
 
-    std::size_t poll(std::span<Completion> out) noexcept override;
+    [[gnu::hot]] std::size_t poll(std::span<Completion> out) noexcept override;
     bool ready() noexcept override;
     Status arm(Arm what) noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
@@ -82,12 +82,12 @@ private:
     };
 
     CompletionQueue(Device& device, const backend::CompletionQueueInit& init);
-    Status grow(std::uint32_t places) noexcept;
-    void drain() noexcept;
+    [[gnu::cold, gnu::noinline]] Status grow(std::uint32_t places) noexcept;
+    [[gnu::noinline]] void drain() noexcept;
     void keep(const Entry& entry) noexcept;
     void count_places() noexcept;
     void notify() noexcept;
-    std::size_t take_kept(std::span<Completion> out) noexcept;
+    [[gnu::noinline]] std::size_t take_kept(std::span<Completion> out) noexcept;
     std::size_t fetch(std::span<Completion> out) noexcept;
     bool interpret(const ibv_wc& result, Completion& completion, WorkQueue*& queue) noexcept;
 

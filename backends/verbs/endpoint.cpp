@@ -43,7 +43,7 @@ Endpoint::~Endpoint() {
 
 Nic& Endpoint::nic() const noexcept { return device_.nic(); }
 
-Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+[[gnu::hot]] Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     return send_.post(requests, posted);
 }
 
@@ -53,7 +53,7 @@ Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest&
     return {Code::NoResources, "out of memory"};
 }
 
-Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+[[gnu::hot]] Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     posted = 0;
     if (shared_receives_ != nullptr) return {Code::InvalidState, "receives are posted to the shared queue"};
     return receive_.post(requests, posted);
@@ -136,6 +136,7 @@ Status Endpoint::go_live(const rdma_conn_param& peer, std::uint8_t reads_request
     receive_.go_live(queue_pair_->get(), translation, link_.get());
     Status status = receive_.post_kept();
     if (status.ok()) status = queue_pair_->make_ready(link_->id(), terms);
+    send_.set_inline_bytes(queue_pair_->inline_bytes());
     if (status.ok()) send_.go_live(queue_pair_->get(), translation, link_.get());
     return status;
 }

@@ -7,8 +7,9 @@
 namespace viaduct::verbs {
 namespace {
 
-/// What atomic writes send inside the request.
-constexpr std::uint32_t inline_bytes = 8;
+/// What is sent inside the request: small messages, which the device then need not fetch, but at least atomic writes.
+constexpr std::uint32_t inline_bytes_wanted = 64;
+constexpr std::uint32_t inline_bytes_needed = 8;
 
 /// A receiver that is not ready asks for another try after 0.64 ms (InfiniBand's table of RNR timers); left at 0 it
 /// would be 655 ms.
@@ -32,10 +33,15 @@ Result<QueuePair> QueuePair::create(const QueuePairInit& init) noexcept {
                       .max_recv_wr = init.shared_receives != nullptr ? 0 : std::max(init.receive_depth, 1u),
                       .max_send_sge = init.max_sges,
                       .max_recv_sge = init.shared_receives != nullptr ? 0 : init.max_sges,
-                      .max_inline_data = inline_bytes};
+                      .max_inline_data = 0};
     attributes.qp_type = init.reliable ? IBV_QPT_RC : IBV_QPT_UC;
-    QueuePairOwner queue_pair(ibv_create_qp(init.domain, &attributes));
-    if (queue_pair != nullptr) return QueuePair(std::move(queue_pair), init.reliable);
+    for (const std::uint32_t inline_bytes : {inline_bytes_wanted, inline_bytes_needed}) {
+        ibv_qp_init_attr asked = attributes;
+        asked.cap.max_inline_data = inline_bytes;
+        QueuePairOwner queue_pair(ibv_create_qp(init.domain, &asked));
+        if (queue_pair != nullptr) return QueuePair(std::move(queue_pair), init.reliable, inline_bytes);
+        if (errno != EINVAL) break;
+    }
     if (errno == EOPNOTSUPP) return Status(Code::Unsupported, "ibv_create_qp", errno);
     return Status::from_errno(errno, "ibv_create_qp");
 }

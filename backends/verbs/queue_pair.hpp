@@ -36,6 +36,9 @@ public:
     ibv_qp* get() const noexcept { return queue_pair_.get(); }
     std::uint32_t number() const noexcept { return queue_pair_->qp_num; }
 
+    /// How many bytes of a message may be sent inside its request.
+    std::uint32_t inline_bytes() const noexcept { return inline_bytes_; }
+
     /// From here on receives may be posted.
     Status initialize(rdma_cm_id* id, Access access) noexcept;
 
@@ -46,12 +49,13 @@ public:
     bool has_stopped() const noexcept;
 
 private:
-    QueuePair(QueuePairOwner queue_pair, bool reliable) noexcept
-        : queue_pair_(std::move(queue_pair)), reliable_(reliable) {}
+    QueuePair(QueuePairOwner queue_pair, bool reliable, std::uint32_t inline_bytes) noexcept
+        : queue_pair_(std::move(queue_pair)), reliable_(reliable), inline_bytes_(inline_bytes) {}
     Status change(ibv_qp_attr& attributes, int mask) noexcept;
 
     QueuePairOwner queue_pair_;
     bool reliable_;
+    std::uint32_t inline_bytes_;
 };
 
 }  // namespace viaduct::verbs

@@ -13,25 +13,6 @@ namespace viaduct::verbs {
 ReceiveQueue::ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init)
     : WorkQueue(QueueKind::Receive, completions, init), device_(device) {}
 
-Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
-    posted = 0;
-    const std::lock_guard lock(mutex());
-    for (const ReceiveRequest& request : requests) {
-        if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
-}
-
-Status ReceiveQueue::post(const ReceiveRequest& request) noexcept {
-    if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
-    if (!make_room()) return {Code::QueueFull, "receive queue"};
-    if (mode_ == Mode::Live) return post_to_hardware(request);
-    if (mode_ == Mode::Idle) return keep(request);
-    flush_at_once(request.context, CompletedOperation::Receive);
-    return {};
-}
-
 Status ReceiveQueue::keep(const ReceiveRequest& request) noexcept try {
     kept_.push_back({request.context, request.fault, {request.sges.begin(), request.sges.end()}});
     count();
@@ -40,7 +21,7 @@ Status ReceiveQueue::keep(const ReceiveRequest& request) noexcept try {
     return {Code::NoResources, "out of memory"};
 }
 
-Status ReceiveQueue::post_to_hardware(const ReceiveRequest& request) noexcept {
+[[gnu::always_inline]] inline Status ReceiveQueue::post_to_hardware(const ReceiveRequest& request) noexcept {
     Slot& slot = next_slot();
     slot = {.queue = this,
             .shared = nullptr,
@@ -66,6 +47,25 @@ Status ReceiveQueue::post_to_hardware(const ReceiveRequest& request) noexcept {
         completions().release();
         return error == ENOMEM ? Status(Code::QueueFull, "receive queue of the device")
                                : Status::from_errno(error, "ibv_post_recv");
+    }
+    return {};
+}
+
+[[gnu::always_inline]] inline Status ReceiveQueue::post(const ReceiveRequest& request) noexcept {
+    if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
+    if (!make_room()) return {Code::QueueFull, "receive queue"};
+    if (mode_ == Mode::Live) return post_to_hardware(request);
+    if (mode_ == Mode::Idle) return keep(request);
+    flush_at_once(request.context, CompletedOperation::Receive);
+    return {};
+}
+
+[[gnu::hot]] Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+    posted = 0;
+    const std::lock_guard lock(mutex());
+    for (const ReceiveRequest& request : requests) {
+        if (const Status status = post(request); !status.ok()) return status;
+        ++posted;
     }
     return {};
 }

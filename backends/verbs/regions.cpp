@@ -74,20 +74,26 @@ std::uint32_t RegionTable::local_key(std::uint32_t key, bool to_write) const noe
     return to_write && entry.sealed ? refused_key : entry.local_key;
 }
 
-bool RegionTable::may_use(std::uint32_t key, const void* address, std::uint64_t length, bool to_write,
-                          const ProtectionDomain& domain) const noexcept {
+std::optional<RegionTable::Entry> RegionTable::find(std::uint32_t key, const ProtectionDomain& domain) const noexcept {
     const std::shared_lock lock(mutex_);
     const auto found = entries_.find(key);
-    if (found == entries_.end()) return false;
-    const Entry& entry = found->second;
+    if (found == entries_.end() || found->second.domain != &domain) return std::nullopt;
+    return found->second;
+}
+
+bool RegionTable::may_use(std::uint32_t key, const void* address, std::uint64_t length, bool to_write,
+                          const ProtectionDomain& domain) const noexcept {
+    const auto entry = find(key, domain);
+    if (!entry) return false;
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    return entry.domain == &domain && (!to_write || entry.writable) && begin >= entry.begin &&
-           begin - entry.begin <= entry.length && length <= entry.length - (begin - entry.begin);
+    return (!to_write || entry->writable) && begin >= entry->begin && begin - entry->begin <= entry->length &&
+           length <= entry->length - (begin - entry->begin);
 }
 
 void RegionTable::insert(std::uint32_t key, const Entry& entry) {
     const std::lock_guard lock(mutex_);
     entries_[key] = entry;
+    version_.fetch_add(1);
     if (entry.sealed || entry.local_key != key) odd_.fetch_add(1);
 }
 
@@ -97,6 +103,7 @@ void RegionTable::erase(std::uint32_t key) noexcept {
     if (found == entries_.end()) return;
     if (found->second.sealed || found->second.local_key != key) odd_.fetch_sub(1);
     entries_.erase(found);
+    version_.fetch_add(1);
 }
 
 Result<std::unique_ptr<ProtectionDomain>> ProtectionDomain::create(std::shared_ptr<Nic> nic) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -45,6 +46,12 @@ public:
     bool may_use(std::uint32_t key, const void* address, std::uint64_t length, bool to_write,
                  const ProtectionDomain& domain) const noexcept;
 
+    /// The region of that key and domain; nothing where there is none.
+    std::optional<Entry> find(std::uint32_t key, const ProtectionDomain& domain) const noexcept;
+
+    /// Another one after each change of the regions.
+    std::uint32_t version() const noexcept { return version_.load(std::memory_order_acquire); }
+
     void insert(std::uint32_t key, const Entry& entry);
     void erase(std::uint32_t key) noexcept;
 
@@ -52,6 +59,34 @@ private:
     mutable std::shared_mutex mutex_;  // guards what follows
     std::unordered_map<std::uint32_t, Entry> entries_;
     std::atomic<std::uint32_t> odd_{0};  // regions whose key or rights differ from what the hardware has
+    std::atomic<std::uint32_t> version_{0};
+};
+
+/// The region that was asked for last, for the data path. Not thread-safe.
+class LastRegion {
+public:
+    /// Whether the owner may read the piece, which belongs to a region of that domain.
+    bool may_read(const Sge& piece, const RegionTable& regions, const ProtectionDomain& domain) noexcept {
+        return is_within(piece, regions, domain) ||
+               (look_up(piece.key, regions, domain), is_within(piece, regions, domain));
+    }
+
+private:
+    bool is_within(const Sge& piece, const RegionTable& regions, const ProtectionDomain& domain) const noexcept {
+        const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(piece.address) - region_.begin;
+        return piece.key == key_ && region_.domain == &domain && version_ == regions.version() &&
+               offset <= region_.length && piece.length <= region_.length - offset;
+    }
+    [[gnu::cold, gnu::noinline]] void look_up(std::uint32_t key, const RegionTable& regions,
+                                              const ProtectionDomain& domain) noexcept {
+        version_ = regions.version();  // before the look: a change that comes between is noticed
+        key_ = key;
+        region_ = regions.find(key, domain).value_or(RegionTable::Entry{});
+    }
+
+    std::uint32_t key_ = 0;
+    std::uint32_t version_ = 0;
+    RegionTable::Entry region_;  // without a domain where there is none
 };
 
 /// Thread-safe: nothing of it changes.

@@ -76,6 +76,16 @@ bool SendQueue::wants_signal(const SendRequest& request) noexcept {
     return request.signaled || unsignaled_ + 1 >= signal_interval_;
 }
 
+/// The device does not look whose memory it was that came inside a request, so that is done here. What is not allowed
+/// goes the ordinary way, and fails in its turn.
+bool SendQueue::goes_inline(const SendRequest& request, std::uint64_t bytes) noexcept {
+    if (request.opcode == Opcode::AtomicWrite) return true;
+    if (bytes > inline_bytes_ || request.sges.size() != 1) return false;
+    const bool brings_data = request.opcode == Opcode::Send || request.opcode == Opcode::RdmaWrite ||
+                             request.opcode == Opcode::SendInvalidate;
+    return brings_data && last_region_.may_read(request.sges.front(), device_.nic().regions(), *domain_);
+}
+
 Pieces SendQueue::pieces_of(const SendRequest& request) const noexcept {
     if (request.opcode != Opcode::Flush)
         return Pieces(request.sges, request.opcode == Opcode::RdmaRead || is_fetching_atomic(request.opcode),
@@ -141,7 +151,7 @@ template <class Post>
 /// A faulty request becomes a write of nothing: it takes its turn in the hardware and moves no data.
 [[gnu::always_inline]] inline Status SendQueue::post_to_hardware(const SendRequest& request, Slot& slot) noexcept {
     const bool faulty = slot.fault != CompletionCode::Success;
-    const bool atomic = request.opcode == Opcode::AtomicWrite;
+    const bool fence = request.fence || request.opcode == Opcode::AtomicWrite;
     const bool signal = faulty || wants_signal(request);
     Pieces pieces = faulty ? Pieces() : pieces_of(request);
     ibv_send_wr work;  // not cleared: the rest is for operations that are not used here
@@ -150,7 +160,8 @@ template <class Post>
     work.sg_list = pieces.data();
     work.num_sge = pieces.count();
     work.opcode = faulty ? IBV_WR_RDMA_WRITE : opcode_of(request);
-    work.send_flags = (request.fence || atomic ? IBV_SEND_FENCE : 0) | (atomic && !faulty ? IBV_SEND_INLINE : 0) |
+    work.send_flags = (fence ? IBV_SEND_FENCE : 0) |
+                      (!faulty && goes_inline(request, slot.bytes) ? IBV_SEND_INLINE : 0) |
                       (signal ? IBV_SEND_SIGNALED : 0) | (request.solicited && !faulty ? IBV_SEND_SOLICITED : 0);
     if (work.opcode == IBV_WR_SEND_WITH_INV)
         work.invalidate_rkey = request.remote.key;
@@ -191,17 +202,7 @@ std::optional<std::uint32_t> SendQueue::close() noexcept {
     return posted_;
 }
 
-Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
-    posted = 0;
-    const std::lock_guard lock(mutex());
-    for (const SendRequest& request : requests) {
-        if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
-}
-
-Status SendQueue::post(const SendRequest& request) noexcept {
+[[gnu::always_inline]] inline Status SendQueue::post(const SendRequest& request) noexcept {
     if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "send queue"};
     if (mode_ == Mode::Idle || mode_ == Mode::Broken) {
@@ -222,6 +223,16 @@ Status SendQueue::post(const SendRequest& request) noexcept {
             .in_hardware = mode_ == Mode::Live};
     if (mode_ == Mode::Live) return post_to_hardware(request, slot);
     push();
+    return {};
+}
+
+[[gnu::hot]] Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+    posted = 0;
+    const std::lock_guard lock(mutex());
+    for (const SendRequest& request : requests) {
+        if (const Status status = post(request); !status.ok()) return status;
+        ++posted;
+    }
     return {};
 }
 

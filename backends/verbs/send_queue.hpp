@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "backends/verbs/regions.hpp"
 #include "backends/verbs/work_queue.hpp"
 
 namespace viaduct::verbs {
@@ -27,6 +28,9 @@ public:
     /// nothing where it has no room now for what shall tell of that request's end. Takes the mutex.
     std::optional<std::uint32_t> close() noexcept;
 
+    /// How many bytes the queue pair takes inside a request. With the mutex held.
+    void set_inline_bytes(std::uint32_t bytes) noexcept { inline_bytes_ = bytes; }
+
     /// Takes the mutex.
     void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
 
@@ -42,6 +46,7 @@ private:
     bool reliable() const noexcept { return reliable_; }
     bool post_marker() noexcept;
     bool wants_signal(const SendRequest& request) noexcept;
+    bool goes_inline(const SendRequest& request, std::uint64_t bytes) noexcept;
     Pieces pieces_of(const SendRequest& request) const noexcept;
 
     Device& device_;
@@ -50,6 +55,8 @@ private:
     bool reliable_ = true;
     std::uint64_t max_transfer_bytes_ = 0;
     const ProtectionDomain* domain_ = nullptr;
+    std::uint32_t inline_bytes_ = 0;
+    LastRegion last_region_;  // that was sent from
 };
 
 }  // namespace viaduct::verbs

@@ -80,7 +80,7 @@ public:
 
     // With the lock of the completion queue held.
     /// What the hardware says of a request. False: the consumer is not to know.
-    bool complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
+    [[gnu::hot]] bool complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
     void complete_shared(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
     void taken() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
 
@@ -112,7 +112,7 @@ protected:
     void uncount() noexcept { outstanding_.fetch_sub(1, std::memory_order_relaxed); }
 
     /// A request that is over as it comes.
-    void flush_at_once(std::uint64_t context, CompletedOperation operation) noexcept {
+    [[gnu::cold, gnu::noinline]] void flush_at_once(std::uint64_t context, CompletedOperation operation) noexcept {
         count();
         complete_now(context, operation, CompletionCode::Flushed);
     }
@@ -123,9 +123,9 @@ protected:
     std::uint32_t posted_ = 0;
 
 private:
-    bool collect() noexcept;
+    [[gnu::cold, gnu::noinline]] bool collect() noexcept;
     CompletionCode code_of(const Slot& slot, const ibv_wc& result) const noexcept;
-    CompletionCode code_of_failure(const Slot& slot, const ibv_wc& result) const noexcept;
+    [[gnu::cold, gnu::noinline]] CompletionCode code_of_failure(const Slot& slot, const ibv_wc& result) const noexcept;
     CompletionCode code_of_receive(const Slot& slot, const ibv_wc& result) const noexcept;
     void describe(const Slot& slot, const ibv_wc& result, CompletionCode code, Completion& completion) const noexcept;
     void report(const ibv_wc& result, CompletionCode code) noexcept;

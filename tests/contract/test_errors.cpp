@@ -141,12 +141,33 @@ TEST_CASE_METHOD(EveryBackend, "errors: a local fault completes its request, and
 
 TEST_CASE_METHOD(EveryBackend, "errors: a region that is gone protects what was there") {
     Stage stage(near, far, Reliability::ReliableReception);
+    const Sge into = stage.theirs.sge();
     Sge piece;
     {
         const Buffer gone(near, 64);
         piece = gone.sge();
+        stage.server.post(receive_of(1, into));
+        stage.client.post(send_of(1, piece));
+        CHECK(stage.client.sent().code == CompletionCode::Success);
     }
-    stage.client.post(send_of(1, piece));
+    stage.server.post(receive_of(2, into));
+    stage.client.post(send_of(2, piece));
+    CHECK(stage.client.sent().code == CompletionCode::LocalProtection);
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: a region that went to another protection domain is of no use in the old one") {
+    Stage stage(near, far, Reliability::ReliableReception);
+    const Sge into = stage.theirs.sge();
+    const auto other = must(ProtectionDomain::create(near.device));
+    const Buffer moved(near, 64);
+    const Sge before = moved.sge();
+    stage.server.post(receive_of(1, into));
+    stage.client.post(send_of(1, before));
+    CHECK(stage.client.sent().code == CompletionCode::Success);
+    must(moved.region().modify(other, {}));
+    const Sge after = moved.sge();
+    stage.server.post(receive_of(2, into));
+    stage.client.post(send_of(2, after));
     CHECK(stage.client.sent().code == CompletionCode::LocalProtection);
 }
 
