@@ -18,6 +18,7 @@ constexpr DAT_RETURN invalid_handle(DAT_RETURN_SUBTYPE subtype) noexcept { retur
 constexpr DAT_RETURN invalid_state(DAT_RETURN_SUBTYPE subtype) noexcept { return error(DAT_INVALID_STATE, subtype); }
 
 /// What a call of the core reports. `resource`: what is lacking where resources are.
-DAT_RETURN to_return(const Status& status, DAT_RETURN_SUBTYPE resource = DAT_RESOURCE_MEMORY) noexcept;
+[[gnu::cold, gnu::noinline]] DAT_RETURN to_return(const Status& status,
+                                                  DAT_RETURN_SUBTYPE resource = DAT_RESOURCE_MEMORY) noexcept;
 
 }  // namespace viaduct::dat

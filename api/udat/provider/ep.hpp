@@ -53,7 +53,7 @@ public:
         return state == EndpointState::Unconnected ? unconnected_as_.load(std::memory_order_acquire) : state;
     }
     DAT_EP_STATE dat_state() const noexcept;
-    DAT_RETURN wrong_state() const noexcept;
+    [[gnu::cold, gnu::noinline]] DAT_RETURN wrong_state() const noexcept;
 
     DAT_RETURN query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept;
     DAT_RETURN modify(const EpParts& parts);
@@ -88,7 +88,7 @@ public:
     bool follow(EndpointTrigger trigger) noexcept;
 
     /// The consumer has been told that a connection was not made: what was posted is flushed.
-    void settle() noexcept;
+    [[gnu::cold, gnu::noinline]] void settle() noexcept;
 
     // Data transfers: api/udat/provider/transfer.cpp
 

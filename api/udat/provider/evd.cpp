@@ -124,24 +124,23 @@ bool Evd::take_completion(DAT_EVENT& event, bool& quiet) noexcept {
     return false;
 }
 
-/// The oldest event that was posted. One that ends a connection only where the caller says so.
-bool Evd::take_posted(DAT_EVENT& event, bool even_endings) noexcept {
-    if (count_.load(std::memory_order_acquire) == 0) return false;
+/// The oldest event that was posted, of which there is one. One that ends a connection only where the caller says so.
+[[gnu::noinline]] bool Evd::take_posted(DAT_EVENT& event, bool even_endings) noexcept {
     const std::lock_guard lock(lock_);
     if (!even_endings && ends_connection(events_.front().event_number)) return false;
     event = events_.front();
     events_.pop();
     count_.store(events_.size(), std::memory_order_release);
+    if (fails_connection(event.event_number))
+        if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
     return true;
 }
 
 /// The oldest event. `taking_` is held.
 bool Evd::take(DAT_EVENT& event) noexcept {
+    if (has_posted() && take_posted(event, false)) return true;
     bool quiet = false;
-    if (!take_posted(event, false) && !take_completion(event, quiet) && !take_posted(event, true)) return false;
-    if (fails_connection(event.event_number))
-        if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
-    return true;
+    return take_completion(event, quiet) || (has_posted() && take_posted(event, true));
 }
 
 /// Puts a completion behind the events that wait, but before the end of the connection that it belongs to.
@@ -450,7 +449,7 @@ DAT_RETURN calls::evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
     return dispatcher->try_post(*event) ? success : error(DAT_QUEUE_FULL);
 }
 
-[[gnu::flatten]] DAT_RETURN calls::evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
+[[gnu::flatten, gnu::hot]] DAT_RETURN calls::evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
     Evd* dispatcher = resolve<Evd>(evd);
     if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
     if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG2);

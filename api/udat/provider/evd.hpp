@@ -126,6 +126,7 @@ private:
 
     Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags);
 
+    bool has_posted() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
     bool take(DAT_EVENT& event) noexcept;
     bool take_posted(DAT_EVENT& event, bool even_endings) noexcept;
     bool take_completion(DAT_EVENT& event, bool& quiet) noexcept;

@@ -39,10 +39,9 @@ CountedAs counted_as(const Completion& completion) noexcept {
 }
 
 /// Completions that nobody wants make room for others.
-void discard(const std::shared_ptr<CompletionQueue>& queue) noexcept {
-    if (queue == nullptr) return;
+[[gnu::cold, gnu::noinline]] void discard(CompletionQueue& queue) noexcept {
     std::array<Completion, 16> unwanted;
-    while (queue->poll(unwanted) == unwanted.size()) {
+    while (queue.poll(unwanted) == unwanted.size()) {
     }
 }
 
@@ -88,7 +87,7 @@ DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPL
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
-    discard(own_request_queue_);
+    if (own_request_queue_ != nullptr) discard(*own_request_queue_);
     if (!take_ticket(request_tickets_.get(), request.context, flags))
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
     if (const Status status = endpoint_->post_send(request); !status.ok()) {
@@ -155,7 +154,7 @@ DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT
     if (endpoint_ == nullptr || srq_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
     if (endpoint_->state() == EndpointState::Unconnected) settle();
     const Segments pieces(iov, segments);
-    discard(own_recv_queue_);
+    if (own_recv_queue_ != nullptr) discard(*own_recv_queue_);
     ReceiveRequest request{.context = cookie.as_64, .sges = pieces.span()};
     if (!take_ticket(recv_tickets_.get(), request.context, flags))
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
@@ -172,14 +171,14 @@ DAT_RETURN Ep::bind(MemoryWindow& window, backend::BindRequest request, DAT_COMP
     if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG8); result != success) return result;
     if (const DAT_RETURN result = check_posting(); result != success) return result;
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
-    discard(own_request_queue_);
+    if (own_request_queue_ != nullptr) discard(*own_request_queue_);
     return to_return(endpoint_->bind(window, request));
 }
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-[[gnu::flatten]] DAT_RETURN calls::ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
-                                                DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
+[[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
+                                                          DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
@@ -196,16 +195,17 @@ DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segme
                           segments, iov, flags);
 }
 
-[[gnu::flatten]] DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
-                                                DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
+[[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
+                                                          DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_receive(cookie, segments, iov, flags);
 }
 
-[[gnu::flatten]] DAT_RETURN calls::ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
-                                                     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
-                                                     DAT_COMPLETION_FLAGS flags) {
+[[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
+                                                               DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                                                               const DAT_RMR_TRIPLET* remote,
+                                                               DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, segments, iov, remote, flags);
@@ -226,9 +226,10 @@ DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPL
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags);
 }
 
-[[gnu::flatten]] DAT_RETURN calls::ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
-                                                      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
-                                                      DAT_COMPLETION_FLAGS flags) {
+[[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments,
+                                                                DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                                                                const DAT_RMR_TRIPLET* remote,
+                                                                DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaWrite}, segments, iov, remote, flags);

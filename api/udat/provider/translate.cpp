@@ -65,7 +65,7 @@ DAT_IB_EXT_TYPE to_extension(DAT_DTOS operation) noexcept {
     }
 }
 
-void write_extension(const Completion& completion, DAT_EVENT& event) noexcept {
+[[gnu::cold, gnu::noinline]] void write_extension(const Completion& completion, DAT_EVENT& event) noexcept {
     DAT_IB_EXTENSION_EVENT_DATA data{};
     static_assert(sizeof(data) <= sizeof(event.event_extension_data));
     data.type = to_extension(event.event_data.dto_completion_event_data.operation);
@@ -76,7 +76,7 @@ void write_extension(const Completion& completion, DAT_EVENT& event) noexcept {
 }
 
 /// False where the bind is not to be reported.
-bool write_bind(const Completion& completion, DAT_EVENT& event, bool& quiet) noexcept {
+[[gnu::cold, gnu::noinline]] bool write_bind(const Completion& completion, DAT_EVENT& event, bool& quiet) noexcept {
     const auto handle = reinterpret_cast<DAT_RMR_HANDLE>(completion.context);
     Rmr* rmr = resolve<Rmr>(handle);
     const Rmr::Bind bind = rmr == nullptr ? Rmr::Bind{} : rmr->finish_bind();
