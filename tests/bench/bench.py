@@ -22,8 +22,8 @@ import sys
 from collections.abc import Callable
 
 from harness import (
-    PROBLEMS, ROOT, Failed, Measure, Samples, collect, markdown, median, number, pinned, ratio, run, server,
-    write_page
+    PROBLEMS, ROOT, Failed, Measure, Samples, collect, is_complete, markdown, median, median_ratio, number, pinned, run,
+    server, write_page
 )  # fmt: skip
 
 MEGABYTE = 1 << 20
@@ -223,9 +223,13 @@ def python_measures(machine: Machine) -> list[tuple[str, Measure]]:
 
 
 def all_measures(machine: Machine) -> list[tuple[str, Measure]]:
-    peers = [(name, lambda measure=measure: measure(machine)) for name, measure in PEERS.items()]
-    ours = [(f"{api} {row.what}", lambda row=row, api=api: row.ours(machine, api)) for row in ROWS for api in APIS]
-    return peers + ours + python_measures(machine)
+    """What is compared stands side by side."""
+    measures: list[tuple[str, Measure]] = []
+    for row in ROWS:
+        if row.peer is not None:
+            measures.append((row.peer, functools.partial(PEERS[row.peer], machine)))
+        measures += [(f"{api} {row.what}", functools.partial(row.ours, machine, api)) for api in APIS]
+    return measures + python_measures(machine)
 
 
 # ---- The table --------------------------------------------------------------------------------------------------------
@@ -242,9 +246,9 @@ def verdict(row: Row, value: float | None) -> str:
 
 
 def spread(samples: Samples, row: Row) -> float | None:
-    """How much the dearest interface costs over the cheapest."""
-    figures = [median(samples, f"{api} {row.what}") for api in APIS]
-    return None if None in figures else max(figures) / min(figures)
+    """How much the dearest interface costs over the cheapest, each of them beside the core."""
+    costs = [median_ratio(samples, f"{api} {row.what}", f"core {row.what}") for api in APIS]
+    return None if None in costs else max(costs) / min(costs)
 
 
 def too_wide(samples: Samples, row: Row) -> bool:
@@ -256,7 +260,7 @@ def table(samples: Samples) -> str:
     def cells(row: Row) -> list[str]:
         figures = {api: median(samples, f"{api} {row.what}") for api in APIS}
         peer = median(samples, row.peer)
-        to_peer = ratio(figures["vipl"], peer)
+        to_peer = median_ratio(samples, f"vipl {row.what}", row.peer)
         judged = figures["vipl"] if row.peer is None else to_peer
         return [
             f"{row.what}, {row.unit}", *map(number, figures.values()), row.peer or "–", number(peer), number(to_peer),
@@ -272,7 +276,7 @@ def python_table(samples: Samples) -> str:
     def cells(what: str, goal: float | None) -> list[str]:
         figures = {api: median(samples, f"{api} {what}") for api in APIS}
         of_c = median(samples, f"C {what}")
-        share = ratio(figures["core"], of_c)
+        share = median_ratio(samples, f"core {what}", f"C {what}")
         reached = "–" if goal is None or share is None else "goal" if share >= goal else "below the goal"
         goal_text = "–" if goal is None else f"≥ {goal:g} ×"
         return [what, *map(number, figures.values()), number(of_c), number(share), goal_text, reached]
@@ -332,7 +336,7 @@ def main() -> int:
     print(report)
     if arguments.write:
         write_page(report, "bench")
-    return 0 if all(samples.values()) else 1
+    return 0 if is_complete(samples) else 1
 
 
 if __name__ == "__main__":

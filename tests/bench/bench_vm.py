@@ -24,8 +24,8 @@ import tempfile
 from collections.abc import Iterator
 
 from harness import (
-    PROBLEMS, ROOT, Failed, Measure, Samples, background, collect, markdown, median, number, pinned, ratio, run, server,
-    write_page
+    PROBLEMS, ROOT, Failed, Measure, Samples, background, collect, is_complete, markdown, median, median_ratio, number,
+    pinned, run, server, successes, write_page
 )  # fmt: skip
 
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"  # the hosts of the guest, see tests/vm/README.md
@@ -207,14 +207,15 @@ def measure_in_guest(build: pathlib.Path, rounds: int, turns: int) -> Samples:
     return json.loads(done.stdout)
 
 
-def cost(row: Row, value: float | None, base: float | None) -> float | None:
+def cost(samples: Samples, row: Row, column: str, base: str) -> float | None:
     """How much more time one takes than the other, below 1 where it takes less."""
-    return ratio(value, base) if row.test == "latency" else ratio(base, value)
+    names = name_of(column, row), name_of(base, row)
+    return median_ratio(samples, *(names if row.test == "latency" else reversed(names)))
 
 
 def spread(samples: Samples, name: str) -> float | None:
     """The distance between the quartiles, as a share of the median."""
-    values = samples[name]
+    values = successes(samples, name)
     if len(values) < 2:
         return None
     first, middle, third = statistics.quantiles(values, n=4)
@@ -224,14 +225,13 @@ def spread(samples: Samples, name: str) -> float | None:
 def table(samples: Samples) -> str:
     def cells(row: Row) -> list[str]:
         figures = {column: median(samples, name_of(column, row)) for column in COLUMNS}
-        return [row.what, *map(number, figures.values()), number(cost(row, figures["core"], figures["perftest"]))]
+        return [row.what, *map(number, figures.values()), number(cost(samples, row, "core", "perftest"))]
 
     return markdown([["what", *COLUMNS, "core / perftest"], *map(cells, ROWS)])
 
 
 def library_cost(samples: Samples, library: Library, row: Row) -> float | None:
-    ours, stock = (median(samples, name_of(library.column(kind), row)) for kind in (OUR, STOCK))
-    return cost(row, ours, stock)
+    return cost(samples, row, library.column(OUR), library.column(STOCK))
 
 
 def library_table(samples: Samples, library: Library) -> str:
@@ -279,7 +279,7 @@ def main() -> int:
     print(report)
     if arguments.write:
         write_page(report, "bench vm")
-    return 0 if all(samples.values()) else 1
+    return 0 if is_complete(samples) else 1
 
 
 if __name__ == "__main__":

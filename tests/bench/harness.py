@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
 
 Measure = Callable[[], float]
-Samples = dict[str, list[float]]
+Samples = dict[str, list[float | None]]  # in the order in which they were taken; None: a failure
 
 
 class Failed(Exception):
@@ -75,7 +75,7 @@ def show_progress(text: str) -> None:
 
 
 def collect(measures: list[tuple[str, Measure]], rounds: int) -> Samples:
-    """Measures everything, round after round. What fails is told and left out."""
+    """Measures everything, round after round. What fails is told."""
     samples: Samples = {name: [] for name, _ in measures}
     for number in range(1, rounds + 1):
         for name, measure in measures:
@@ -83,24 +83,37 @@ def collect(measures: list[tuple[str, Measure]], rounds: int) -> Samples:
             try:
                 samples[name].append(measure())
             except PROBLEMS as problem:
+                samples[name].append(None)
                 print(f"{name}: {problem!r}", file=sys.stderr)
     show_progress("")
     return samples
 
 
+def successes(samples: Samples, name: str | None) -> list[float]:
+    return [value for value in samples.get(name or "", []) if value is not None]
+
+
 def median(samples: Samples, name: str | None) -> float | None:
-    values = samples.get(name or "")
+    values = successes(samples, name)
     return statistics.median(values) if values else None
+
+
+def median_ratio(samples: Samples, name: str, base: str | None) -> float | None:
+    """Of what was measured one after the other, so that the machine was in the same mood."""
+    pairs = zip(samples[name], samples.get(base or "", []))
+    ratios = [value / basis for value, basis in pairs if value is not None and basis]
+    return statistics.median(ratios) if ratios else None
+
+
+def is_complete(samples: Samples) -> bool:
+    """Whether there is something of everything."""
+    return all(successes(samples, name) for name in samples)
 
 
 def number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def ratio(value: float | None, base: float | None) -> float | None:
-    return value / base if value is not None and base else None
 
 
 def markdown(rows: list[list[str]]) -> str:
