@@ -40,7 +40,6 @@ Result<QueuePair> QueuePair::create(const QueuePairInit& init) noexcept {
         asked.cap.max_inline_data = inline_bytes;
         QueuePairOwner queue_pair(ibv_create_qp(init.domain, &asked));
         if (queue_pair != nullptr) return QueuePair(std::move(queue_pair), init.reliable, inline_bytes);
-        if (errno != EINVAL) break;
     }
     if (errno == EOPNOTSUPP) return Status(Code::Unsupported, "ibv_create_qp", errno);
     return Status::from_errno(errno, "ibv_create_qp");

@@ -22,17 +22,16 @@ Status ReceiveQueue::keep(const ReceiveRequest& request) noexcept try {
 }
 
 [[gnu::always_inline]] inline Status ReceiveQueue::post_to_hardware(const ReceiveRequest& request) noexcept {
-    Slot& slot = next_slot();
-    slot = {.queue = this,
-            .shared = nullptr,
-            .context = request.context,
-            .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
-            .bytes = 0,
-            .fault = request.fault,
-            .operation = CompletedOperation::Receive,
-            .notifies = false,
-            .signaled = true,
-            .in_hardware = true};
+    Slot& slot = *new (&next_slot()) Slot{.queue = this,
+                                          .shared = nullptr,
+                                          .context = request.context,
+                                          .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
+                                          .bytes = 0,
+                                          .fault = request.fault,
+                                          .operation = CompletedOperation::Receive,
+                                          .notifies = false,
+                                          .signaled = true,
+                                          .in_hardware = true};
     Pieces pieces = request.fault == CompletionCode::Success ? Pieces(request.sges, true, device_.nic().regions())
                                                              : Pieces::unusable();
     ibv_recv_wr work{.wr_id = reinterpret_cast<std::uintptr_t>(&slot),

@@ -67,8 +67,10 @@ class LastRegion {
 public:
     /// Whether the owner may read the piece, which belongs to a region of that domain.
     bool may_read(const Sge& piece, const RegionTable& regions, const ProtectionDomain& domain) noexcept {
-        return is_within(piece, regions, domain) ||
-               (look_up(piece.key, regions, domain), is_within(piece, regions, domain));
+        if (is_within(piece, regions, domain)) [[likely]]
+            return true;
+        look_up(piece.key, regions, domain);
+        return is_within(piece, regions, domain);
     }
 
 private:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
@@ -210,17 +211,16 @@ std::optional<std::uint32_t> SendQueue::close() noexcept {
         return {};
     }
     const std::uint64_t bytes = total_bytes(request.sges);
-    Slot& slot = next_slot();
-    slot = {.queue = this,
-            .shared = nullptr,
-            .context = request.context,
-            .first_piece = {},
-            .bytes = static_cast<std::uint32_t>(bytes),
-            .fault = check(request, bytes),
-            .operation = operation_of(request.opcode),
-            .notifies = notifies(request),
-            .signaled = request.signaled,
-            .in_hardware = mode_ == Mode::Live};
+    Slot& slot = *new (&next_slot()) Slot{.queue = this,
+                                          .shared = nullptr,
+                                          .context = request.context,
+                                          .first_piece = {},
+                                          .bytes = static_cast<std::uint32_t>(bytes),
+                                          .fault = check(request, bytes),
+                                          .operation = operation_of(request.opcode),
+                                          .notifies = notifies(request),
+                                          .signaled = request.signaled,
+                                          .in_hardware = mode_ == Mode::Live};
     if (mode_ == Mode::Live) return post_to_hardware(request, slot);
     push();
     return {};
