@@ -13,13 +13,15 @@ if(VIADUCT_WERROR)
 endif()
 target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR})
 
-# The data path crosses several files; link-time optimisation lets the compiler see it whole.
+# The data path crosses several files; link-time optimisation lets the compiler see it whole. Its loops are over a piece
+# or two: what -O3 does to them makes them larger and no faster.
 include(CheckIPOSupported)
 check_ipo_supported(RESULT VIADUCT_HAS_IPO LANGUAGES CXX)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(CMAKE_CXX_COMPILE_OPTIONS_IPO -flto=auto -fno-fat-lto-objects)  # on all processors
 endif()
 function(viaduct_optimise_whole target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
   set_property(TARGET ${target} PROPERTY INTERPROCEDURAL_OPTIMIZATION_RELEASE ${VIADUCT_HAS_IPO})
 endfunction()
 
