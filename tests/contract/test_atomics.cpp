@@ -18,7 +18,6 @@ namespace {
 
 constexpr Access atomics_only{.remote_atomic = true};
 constexpr Access all_rights{.remote_write = true, .remote_read = true, .remote_atomic = true};
-constexpr std::array reliable_levels{Reliability::ReliableDelivery, Reliability::ReliableReception};
 
 /// A connection to an endpoint that calls nothing, with a word there.
 struct Counter {

@@ -21,11 +21,6 @@ using namespace viaduct::testing;
 
 namespace {
 
-bool readable(int fd, const Deadline& deadline = Deadline::now()) {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
-}
-
 /// Watches one descriptor.
 class Epoll {
 public:

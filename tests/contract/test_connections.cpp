@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections between clients and listeners.
-#include <poll.h>
-
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -18,15 +16,6 @@ using namespace viaduct;
 using namespace viaduct::testing;
 using namespace std::chrono_literals;
 using Kind = ConnectionEventKind;
-
-namespace {
-
-bool readable(int fd, const Deadline& deadline) {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
-}
-
-}  // namespace
 
 TEST_CASE_METHOD(EveryBackend, "connection: both sides learn each other's address, attributes and private data") {
     const auto listener = far.listen("service");

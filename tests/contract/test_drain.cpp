@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The graceful end of a connection: what was posted to the send queue comes first.
-#include <array>
 #include <catch2/catch.hpp>
 
 #include "tests/contract/backends.hpp"
@@ -11,8 +10,6 @@ using namespace viaduct::testing;
 using Kind = ConnectionEventKind;
 
 namespace {
-
-constexpr std::array reliable_levels{Reliability::ReliableDelivery, Reliability::ReliableReception};
 
 /// Sends that wait for receives.
 struct Backlog {

@@ -11,9 +11,6 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-constexpr Reliability all_levels[] = {Reliability::Unreliable, Reliability::ReliableDelivery,
-                                      Reliability::ReliableReception};
-
 /// A fresh connection for each failure, with memory on both sides.
 struct Stage {
     Stage(Node& near, Node& far, Reliability level, Access server_access = {.remote_write = true, .remote_read = true})

@@ -18,7 +18,6 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-constexpr std::array reliable_levels{Reliability::ReliableDelivery, Reliability::ReliableReception};
 constexpr std::array targets{FlushTarget::Visibility, FlushTarget::Persistence};
 constexpr Access full_access{.remote_write = true, .remote_read = true};
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Completion queues in use: sharing, waiting, counting.
-#include <poll.h>
-
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -14,15 +12,6 @@
 using namespace viaduct;
 using namespace viaduct::testing;
 using namespace std::chrono_literals;
-
-namespace {
-
-bool readable(int fd, const Deadline& deadline) {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
-}
-
-}  // namespace
 
 TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused") {
     const auto limit = near.device->attributes().max_completions;

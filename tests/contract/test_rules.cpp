@@ -18,9 +18,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::array reliable_levels{Reliability::ReliableDelivery, Reliability::ReliableReception};
-constexpr std::array all_levels{Reliability::Unreliable, Reliability::ReliableDelivery, Reliability::ReliableReception};
-
 std::chrono::nanoseconds cpu_time(clockid_t clock) {
     timespec time{};
     clock_gettime(clock, &time);

@@ -17,8 +17,6 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-constexpr std::array reliable_levels{Reliability::ReliableDelivery, Reliability::ReliableReception};
-
 /// Clients of their own at one node, each connected to an endpoint of the other whose receives are shared.
 struct Crowd {
     Crowd(Node& near, Node& far, std::size_t count, std::uint32_t depth, const PortOptions& options = {})

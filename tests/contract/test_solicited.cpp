@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Solicited messages: whom they wake.
-#include <poll.h>
 
 #include <catch2/catch.hpp>
 #include <memory>
@@ -11,11 +10,6 @@ using namespace viaduct;
 using namespace viaduct::testing;
 
 namespace {
-
-bool readable(int fd, const Deadline& deadline = Deadline::now()) {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
-}
 
 SendRequest solicited(SendRequest request) noexcept {
     request.solicited = true;

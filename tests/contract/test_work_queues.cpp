@@ -15,9 +15,6 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-constexpr std::array reliable_levels{Reliability::ReliableDelivery, Reliability::ReliableReception};
-constexpr std::array all_levels{Reliability::Unreliable, Reliability::ReliableDelivery, Reliability::ReliableReception};
-
 /// Posts once the queue has room, without a look at any completion queue.
 void post_when_room(Endpoint& endpoint, const SendRequest& request) {
     const Deadline deadline = patience();

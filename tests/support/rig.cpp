@@ -49,6 +49,11 @@ void must(const Status& status, const Where& where) {
 
 Deadline patience() noexcept { return Deadline::after(20s); }
 
+bool readable(int fd, const Deadline& deadline) noexcept {
+    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
+}
+
 Node::Node(backend::Provider& provider, std::uint32_t index)
     : device(must(Device::open(provider, index, *this))), domain(must(ProtectionDomain::create(device))) {}
 
@@ -264,8 +269,7 @@ std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& list
         auto request = listener.next_request();
         if (request.ok()) return std::move(*request);
         if (request.status().code() != Code::WouldBlock) must(request.status(), where);
-        pollfd waiter{.fd = listener.fd(), .events = POLLIN, .revents = 0};
-        ::poll(&waiter, 1, deadline.poll_timeout_ms());
+        (void)readable(listener.fd(), deadline);
     }
     require(false, "no connection request came", where);
     return nullptr;

@@ -3,6 +3,7 @@
 // its region. Failures throw, so that the same helpers serve test cases and forked processes.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -30,6 +31,13 @@ T must(Result<T> result, const Where& where = Where::current()) {
 
 /// How long tests wait for what must come: far longer than it ever takes.
 Deadline patience() noexcept;
+
+/// Whether the descriptor is readable, or becomes so in time.
+bool readable(int fd, const Deadline& deadline = Deadline::now()) noexcept;
+
+inline constexpr std::array reliable_levels{Reliability::ReliableDelivery, Reliability::ReliableReception};
+inline constexpr std::array all_levels{Reliability::Unreliable, Reliability::ReliableDelivery,
+                                       Reliability::ReliableReception};
 
 /// A device of the provider, opened, with one protection domain.
 class Node final : private DeviceObserver {

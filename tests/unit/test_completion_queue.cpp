@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Polling, waiting and arming of the core's completion queue, over the fake backend.
-#include <poll.h>
-
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -33,11 +31,6 @@ private:
     Node node_;
     Port port_;
 };
-
-bool readable(int fd) {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, 0) == 1;
-}
 
 }  // namespace
 

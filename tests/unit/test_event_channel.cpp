@@ -15,18 +15,15 @@
 #include <vector>
 
 #include "core/event_channel.hpp"
+#include "tests/support/rig.hpp"
 
 using viaduct::await_readable;
 using viaduct::Code;
 using viaduct::EventChannel;
 using viaduct::ReadableFlag;
+using viaduct::testing::readable;
 
 namespace {
-
-bool readable(int fd) {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, 0) == 1;
-}
 
 void set_nonblocking(int fd, bool wanted) { REQUIRE(fcntl(fd, F_SETFL, wanted ? O_NONBLOCK : 0) == 0); }
 
