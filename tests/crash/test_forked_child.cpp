@@ -14,13 +14,13 @@ using namespace viaduct::testing;
 
 namespace {
 
-constexpr std::string_view service = "forked child";
+constexpr std::string_view meeting_place = "forked child";
 
 /// Accepts, leaves a child behind, and waits for its end.
 [[noreturn]] void connect_and_fork(backend::Provider& provider, Wire& wire) {
     Node node(provider);
     Port port(node);
-    const auto listener = node.listen(service);
+    const auto listener = node.listen(meeting_place);
     wire.notify();
     accept_on(port, *listener);
     const pid_t heir = fork();
@@ -38,7 +38,7 @@ TEST_CASE("crash: the death of a peer is seen although a child that it forked li
     Node node(*provider);
     Port port(node);
     victim.wire().await();
-    connect_to(port, node.address(service));
+    connect_to(port, node.address(meeting_place));
     const auto heir = victim.wire().receive<pid_t>();
 
     victim.kill();

@@ -10,8 +10,8 @@ using Catch::Contains;
 namespace {
 
 /// Measures a few iterations against a server; the figures themselves say nothing here.
-std::vector<Measurement> measure(ApiKind server_api, ApiKind client_api, PerfParameters parameters,
-                                 const std::vector<std::uint32_t>& sizes) {
+std::vector<Measurement> measure_with(ApiKind server_api, ApiKind client_api, PerfParameters parameters,
+                                      const std::vector<std::uint32_t>& sizes) {
     ServerThread server(ServerThread::Tool::Perf, server_api);
     std::vector<Measurement> results;
     {
@@ -46,7 +46,7 @@ TEST_CASE("latency of every operation through every pair of interfaces") {
     parameters.memory = memory;
     parameters.max_size = 70'000;
     parameters.iterations = 20;
-    for (const auto& result : measure(server_api, client_api, parameters, {1, 8, 70'000})) {
+    for (const auto& result : measure_with(server_api, client_api, parameters, {1, 8, 70'000})) {
         CHECK(result.iterations == 20);
         CHECK(result.seconds > 0);
         check_latency(result);
@@ -69,7 +69,7 @@ TEST_CASE("streams of every operation, in both modes and one or both directions"
     CAPTURE(parameters.window);
     parameters.iterations = 600;
     // Sizes of 1 and 2 bytes are those that signals would have otherwise.
-    for (const auto& result : measure(api, api, parameters, {1, 2, 5000})) {
+    for (const auto& result : measure_with(api, api, parameters, {1, 2, 5000})) {
         CHECK(result.iterations == 600);
         REQUIRE(result.messages_per_second);
         CHECK(*result.bytes_per_second == Approx(*result.messages_per_second * result.size));
@@ -85,7 +85,7 @@ TEST_CASE("connections, with some held open") {
     parameters.test = Test::Connect;
     parameters.open = open;
     parameters.iterations = 23;
-    const auto results = measure(server_api, client_api, parameters, {8});
+    const auto results = measure_with(server_api, client_api, parameters, {8});
     CHECK(results[0].iterations == 23);
     CHECK(results[0].size == 0);
     CHECK(results[0].connections_per_second.value_or(0) > 0);

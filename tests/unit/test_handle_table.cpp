@@ -13,12 +13,12 @@ using viaduct::HandleTable;
 
 namespace {
 
-constexpr std::uint8_t kind = 7;
+constexpr std::uint8_t table_kind = 7;
 
 }  // namespace
 
 TEST_CASE("handle table: a handle finds its object until it is erased") {
-    HandleTable<int> table(kind);
+    HandleTable<int> table(table_kind);
     int one = 1;
     int two = 2;
     const auto first = table.insert(&one);
@@ -34,7 +34,7 @@ TEST_CASE("handle table: a handle finds its object until it is erased") {
 }
 
 TEST_CASE("handle table: a stale handle is not the one that took its place") {
-    HandleTable<int> table(kind);
+    HandleTable<int> table(table_kind);
     int object = 0;
     std::set<std::uint64_t> seen;
     for (int round = 0; round < 1000; ++round) {
@@ -47,8 +47,8 @@ TEST_CASE("handle table: a stale handle is not the one that took its place") {
 }
 
 TEST_CASE("handle table: handles of another table are foreign") {
-    HandleTable<int> table(kind);
-    HandleTable<int> other(kind + 1);
+    HandleTable<int> table(table_kind);
+    HandleTable<int> other(table_kind + 1);
     int object = 0;
     const auto handle = table.insert(&object);
     CHECK(other.find(handle) == nullptr);
@@ -60,7 +60,7 @@ TEST_CASE("handle table: handles of another table are foreign") {
 }
 
 TEST_CASE("handle table: forged handles are refused") {
-    HandleTable<int> table(kind);
+    HandleTable<int> table(table_kind);
     int object = 0;
     const auto handle = table.insert(&object);
     CHECK(table.find(0) == nullptr);
@@ -88,7 +88,7 @@ TEST_CASE("handle table: an erased slot of a fresh table is not handle 0") {
 }
 
 TEST_CASE("handle table: grows by chunks and keeps earlier handles") {
-    HandleTable<int> table(kind);
+    HandleTable<int> table(table_kind);
     std::vector<int> objects(5000);
     std::vector<std::uint64_t> handles;
     for (int& object : objects) handles.push_back(table.insert(&object));
@@ -97,7 +97,7 @@ TEST_CASE("handle table: grows by chunks and keeps earlier handles") {
 
 TEST_CASE("handle table: full, it says so, and takes more once a place is free") {
     constexpr std::size_t places = std::size_t{1024} * 1024;
-    HandleTable<int> table(kind);
+    HandleTable<int> table(table_kind);
     int object = 0;
     std::uint64_t last = 0;
     for (std::size_t i = 0; i < places; ++i) last = table.insert(&object);
@@ -108,7 +108,7 @@ TEST_CASE("handle table: full, it says so, and takes more once a place is free")
 }
 
 TEST_CASE("handle table: lookups run beside insertions and removals") {
-    HandleTable<int> table(kind);
+    HandleTable<int> table(table_kind);
     int stable = 0;
     const auto kept = table.insert(&stable);
     std::atomic<bool> stop{false};
@@ -142,7 +142,7 @@ TEST_CASE("handle table: lookups run beside insertions and removals") {
 }
 
 TEST_CASE("handle table: of several removals one wins") {
-    HandleTable<int> table(kind);
+    HandleTable<int> table(table_kind);
     int object = 0;
     for (int round = 0; round < 500; ++round) {
         const auto handle = table.insert(&object);

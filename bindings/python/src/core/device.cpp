@@ -14,7 +14,7 @@ Access access_of(bool remote_write, bool remote_read, bool remote_atomic, bool l
             .local_write = local_write};
 }
 
-py::dict to_python(const Capabilities& capabilities) {
+py::dict dict_of(const Capabilities& capabilities) {
     py::dict result;
 #define VIADUCT_ABILITY(name) result[#name] = capabilities.name
     VIADUCT_ABILITY(unreliable);
@@ -72,11 +72,11 @@ void bind_device(py::module_& module) {
              }),
              py::arg("name"))
         .def_property_readonly("name", [](const DeviceObject& self) { return self.device->attributes().name; })
-        .def_property_readonly(
-            "host", [](const DeviceObject& self) { return python::to_python(self.device->attributes().host); })
+        .def_property_readonly("host",
+                               [](const DeviceObject& self) { return to_python(self.device->attributes().host); })
         .def_property_readonly("limits", [](const DeviceObject& self) { return limits(self.device->attributes()); })
-        .def_property_readonly(
-            "capabilities", [](const DeviceObject& self) { return to_python(self.device->attributes().capabilities); })
+        .def_property_readonly("capabilities",
+                               [](const DeviceObject& self) { return dict_of(self.device->attributes().capabilities); })
         .def("next_async_event", &next_async_event)
         .def_property_readonly("fd", [](DeviceObject& self) { return self.events.fd(); });
     module.def("devices", [] {

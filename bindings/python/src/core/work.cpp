@@ -23,7 +23,7 @@ Pieces pieces_of(const py::sequence& pieces) {
 }
 
 /// Tuples in the order of viaduct.core.Completion.
-py::list to_python(std::span<const Completion> completions) {
+py::list list_of(std::span<const Completion> completions) {
     py::list result(completions.size());
     for (std::size_t i = 0; i < completions.size(); ++i) {
         const Completion& one = completions[i];
@@ -39,7 +39,7 @@ constexpr std::size_t batch = 64;
 
 py::list poll(QueueObject& self, std::size_t count) {
     std::array<Completion, batch> completions;
-    return to_python({completions.data(), self.queue->poll({completions.data(), std::min(count, batch)})});
+    return list_of({completions.data(), self.queue->poll({completions.data(), std::min(count, batch)})});
 }
 
 py::list wait(QueueObject& self, std::size_t count, Seconds timeout) {
@@ -49,7 +49,7 @@ py::list wait(QueueObject& self, std::size_t count, Seconds timeout) {
         got = self.queue->wait({completions.data(), std::min(count, batch)}, Deadline::after(slice));
         return got != 0;
     });
-    return to_python({completions.data(), got});
+    return list_of({completions.data(), got});
 }
 
 void post_receive(EndpointObject& self, std::uint64_t context, const py::sequence& pieces) {

@@ -6,7 +6,7 @@
 namespace viaduct::python::dat {
 namespace {
 
-constexpr Number numbers[] = {
+constexpr Number ib_numbers[] = {
     CONSTANT(DAT_IB_EXTENSION_VERSION),
     CONSTANT(DAT_IB_FETCH_AND_ADD_OP),
     CONSTANT(DAT_IB_CMP_AND_SWAP_OP),
@@ -268,7 +268,7 @@ constexpr Text texts[] = {
 }  // namespace
 
 void add_ib_constants(py::module_& module) {
-    for (const Number& each : numbers) module.attr(each.name) = each.value;
+    for (const Number& each : ib_numbers) module.attr(each.name) = each.value;
     for (const Text& each : texts) module.attr(each.name) = each.value;
 }
 
