@@ -134,7 +134,7 @@ private:
         if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
         return !items_.empty();
     }
-    void disarm() noexcept;
+    [[gnu::noinline]] void disarm() noexcept;
     void set_crowded(bool crowded) noexcept;
 
     Device& device_;

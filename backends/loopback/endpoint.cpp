@@ -66,7 +66,8 @@ Endpoint::~Endpoint() {
 
 const DeviceAttributes& Endpoint::device_attributes() const noexcept { return device_.attributes(); }
 
-Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept try {
+// Posting and polling are one function each: small messages are over before many calls would be.
+[[gnu::flatten]] Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept try {
     posted = 0;
     const std::lock_guard lock(send_.completions().lock());
     for (; posted < requests.size(); ++posted)
@@ -101,7 +102,8 @@ Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest&
     return {Code::NoResources, "out of memory"};
 }
 
-Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
+[[gnu::flatten]] Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept
+    try {
     posted = 0;
     const std::lock_guard lock(receive_.completions().lock());
     for (; posted < requests.size(); ++posted)

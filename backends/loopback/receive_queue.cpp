@@ -101,7 +101,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
     while (!entries_.empty()) complete_front({}, CompletionCode::Flushed, 0);
 }
 
-void ReceiveQueue::progress() noexcept {
+[[gnu::flatten]] void ReceiveQueue::progress() noexcept {
     if (connection_ == nullptr) return;
     bool prompt = false;
     while (!endpoint_.is_breaking()) {

@@ -53,21 +53,21 @@ private:
 
     /// Whether the slot may be consumed now; else it stays, and the connection is rung when it may.
     bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept;
-    bool have_receive() noexcept;
-    bool is_flushed(const wire::Slot& slot) noexcept;
-    bool is_fetched(const Arrival& arrival, const wire::Slot& slot) noexcept;
+    [[gnu::noinline]] bool have_receive() noexcept;
+    [[gnu::noinline]] bool is_flushed(const wire::Slot& slot) noexcept;
+    [[gnu::noinline]] bool is_fetched(const Arrival& arrival, const wire::Slot& slot) noexcept;
     Status fetch(const wire::OfferedMemory& offer, const Receive& into, std::uint32_t length) noexcept;
     void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
     void receive_fragment(const Arrival& arrival) noexcept;
     CompletionCode check(const Receive& entry, const Arrival& arrival) const noexcept;
     void finish_front(const Arrival& arrival, std::uint32_t bytes) noexcept;
     void complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept;
-    void fail_front(const Arrival& arrival, CompletionCode code) noexcept;
-    void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept;
-    void finish_flush(const wire::Slot& slot) noexcept;
-    void refuse_order(RemoteUse use) noexcept;
-    void report_fault(wire::Fault fault) noexcept;
-    void publish_consumed() noexcept;
+    [[gnu::noinline]] void fail_front(const Arrival& arrival, CompletionCode code) noexcept;
+    [[gnu::noinline]] void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept;
+    [[gnu::noinline]] void finish_flush(const wire::Slot& slot) noexcept;
+    [[gnu::noinline]] void refuse_order(RemoteUse use) noexcept;
+    [[gnu::noinline]] void report_fault(wire::Fault fault) noexcept;
+    [[gnu::noinline]] void publish_consumed() noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;

@@ -38,7 +38,7 @@ public:
     void pop() noexcept { ++head_; }
 
 private:
-    void grow() {
+    [[gnu::noinline]] void grow() {
         const std::size_t capacity = capacity_ * 2;
         auto items = std::make_unique<T[]>(capacity);
         for (std::size_t i = 0; i < size(); ++i) items[i] = std::move((*this)[i]);

@@ -16,13 +16,6 @@ using wire::SlotKind;
 /// Where a message is offered instead of sent; docs/performance.md has the measurements.
 constexpr std::uint64_t offer_from_bytes = 2 * 1024;
 
-void copy_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
-    if (length == 8)
-        std::memcpy(target, source, 8);  // one store, without the call
-    else
-        std::memcpy(target, source, length);
-}
-
 template <class Payload>
 void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
     static_assert(sizeof payload <= wire::inline_bytes);

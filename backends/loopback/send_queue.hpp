@@ -24,7 +24,7 @@ public:
 
     CompletionQueue& completions() noexcept { return completions_; }
     Status post(const SendRequest& request);
-    void progress() noexcept override;
+    [[gnu::noinline]] void progress() noexcept override;
 
     void attach(Connection& connection) noexcept;
 
@@ -72,26 +72,27 @@ private:
     enum class Outcome { Finished, Blocked, InFlight };
     enum class Credit { Taken, Missing, Awaited };
 
+    // Out of line is what small messages seldom need: see Endpoint::post_send().
     Outcome execute(Operation& operation) noexcept;
     Outcome send(Operation& operation) noexcept;
-    Outcome send_and_invalidate(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept;
     bool may_offer(const Operation& operation) const noexcept;
-    Outcome offer(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome offer(Operation& operation) noexcept;
     Outcome rdma(Operation& operation) noexcept;
     Outcome transfer(Operation& operation, const RegionView& region) noexcept;
     void transfer_directly(Operation& operation, std::byte* target) noexcept;
-    Outcome transfer_by_kernel(Operation& operation) noexcept;
-    Outcome transfer_by_agent(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome transfer_by_kernel(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome transfer_by_agent(Operation& operation) noexcept;
     bool place_order(Operation& operation, std::uint32_t length) noexcept;
-    Outcome await_agent(Operation& operation) noexcept;
-    Outcome flush(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome await_agent(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome flush(Operation& operation) noexcept;
     Outcome await_answer(Operation& operation) noexcept;
-    Outcome bind(Operation& operation) noexcept;
-    Outcome notify_write(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome bind(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, bool confirmed) noexcept;
-    Outcome refuse(Operation& operation) noexcept;
-    Outcome finish_without_receive(Operation& operation) noexcept;
-    Outcome fail(Operation& operation, CompletionCode code) noexcept;
+    [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome fail(Operation& operation, CompletionCode code) noexcept;
 
     bool may_fail() noexcept;
     CompletionCode check_pieces(const Operation& operation) const noexcept;
@@ -100,17 +101,17 @@ private:
     wire::Slot& next_slot() noexcept;
     void publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flags, std::uint32_t length,
                  std::uint32_t immediate) noexcept;
-    bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
-    bool is_room_coming() noexcept;
-    void expect_ring() noexcept;
+    [[gnu::noinline]] bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
+    [[gnu::noinline]] bool is_room_coming() noexcept;
+    [[gnu::noinline]] void expect_ring() noexcept;
     bool is_consumed(std::uint32_t position) const noexcept {
         return static_cast<std::int32_t>(consumed_ - position) >= 0;
     }
-    void read_consumed() noexcept;
+    [[gnu::noinline]] void read_consumed() noexcept;
     void complete(const Operation& operation, CompletionCode code) noexcept;
-    void give_up(const Operation& operation, CompletionCode code) noexcept;
-    void enqueue(const Operation& operation);
-    void retire() noexcept;
+    [[gnu::noinline]] void give_up(const Operation& operation, CompletionCode code) noexcept;
+    [[gnu::noinline]] void enqueue(const Operation& operation);
+    [[gnu::noinline]] void retire() noexcept;
     Reliability reliability() const noexcept;
     bool is_confirmed(const SendRequest& request) const noexcept;
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;

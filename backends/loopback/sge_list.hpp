@@ -68,9 +68,16 @@ inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std:
     return count;
 }
 
+inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+    if (length == 8)
+        std::memcpy(target, source, 8);  // one store, without the call
+    else
+        std::memcpy(target, source, length);
+}
+
 inline void gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* target, std::uint64_t length) noexcept {
     for_stretch(sges, skip, length, [&](const std::byte* piece, std::uint64_t part) {
-        std::memcpy(target, piece, part);
+        copy_piece(target, piece, part);
         target += part;
     });
 }
@@ -78,7 +85,7 @@ inline void gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* tar
 inline void scatter(std::span<const Sge> sges, std::uint64_t skip, const std::byte* source,
                     std::uint64_t length) noexcept {
     for_stretch(sges, skip, length, [&](std::byte* piece, std::uint64_t part) {
-        std::memcpy(piece, source, part);
+        copy_piece(piece, source, part);
         source += part;
     });
 }
