@@ -43,20 +43,29 @@ RemoteAddress place_of(const SendRequest& request) noexcept {
     return {.address = request.remote.address + request.flush_bytes - flush_reads(request), .key = request.remote.key};
 }
 
-ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
-    switch (request.opcode) {
-        case Opcode::Send: return request.with_immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
-        case Opcode::RdmaWrite: return request.with_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+/// Without conditions, so that it becomes a table.
+ibv_wr_opcode plain_opcode_of(Opcode opcode) noexcept {
+    switch (opcode) {
+        case Opcode::Send: return IBV_WR_SEND;
+        case Opcode::RdmaWrite: return IBV_WR_RDMA_WRITE;
         case Opcode::RdmaRead: return IBV_WR_RDMA_READ;
         case Opcode::AtomicWrite: return IBV_WR_RDMA_WRITE;
-        // Of nothing at all: a write of nothing, which completes in its turn.
-        case Opcode::Flush: return request.flush_bytes == 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+        case Opcode::Flush: return IBV_WR_RDMA_READ;
         case Opcode::SendInvalidate: return IBV_WR_SEND_WITH_INV;
         case Opcode::BindWindow: return IBV_WR_BIND_MW;
         case Opcode::FetchAdd: return IBV_WR_ATOMIC_FETCH_AND_ADD;
         case Opcode::CompareSwap: return IBV_WR_ATOMIC_CMP_AND_SWP;
     }
     return IBV_WR_SEND;
+}
+
+/// Of a request that check() has passed: immediate data come with sends and writes alone.
+ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
+    if (request.with_immediate)
+        return request.opcode == Opcode::Send ? IBV_WR_SEND_WITH_IMM : IBV_WR_RDMA_WRITE_WITH_IMM;
+    // A flush of nothing at all is a write of nothing, which completes in its turn.
+    if (request.opcode == Opcode::Flush && request.flush_bytes == 0) return IBV_WR_RDMA_WRITE;
+    return plain_opcode_of(request.opcode);
 }
 
 }  // namespace
@@ -79,7 +88,7 @@ bool SendQueue::wants_signal(const SendRequest& request) noexcept {
 
 /// The device does not look whose memory it was that came inside a request, so that is done here. What is not allowed
 /// goes the ordinary way, and fails in its turn.
-bool SendQueue::goes_inline(const SendRequest& request, std::uint64_t bytes) noexcept {
+[[gnu::always_inline]] inline bool SendQueue::goes_inline(const SendRequest& request, std::uint64_t bytes) noexcept {
     if (request.opcode == Opcode::AtomicWrite) return true;
     if (bytes > inline_bytes_ || request.sges.size() != 1) return false;
     const bool brings_data = request.opcode == Opcode::Send || request.opcode == Opcode::RdmaWrite ||
