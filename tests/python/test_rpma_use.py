@@ -49,11 +49,13 @@ def test_children_keep_what_they_were_made_from():
 
 
 def test_the_end_of_the_process_closes_everything():
+    # Python itself aborts where a daemon thread has a buffered stream in its hands when the interpreter ends.
     program = """
 from rpma_pair import *
-import threading
+import os, threading
 rpma.log_set_threshold(rpma.LogThreshold.THRESHOLD, rpma.LogLevel.DEBUG)
-rpma.log_set_function(lambda level, text, *place: print(text))
+rpma.log_set_function(lambda level, text, *place: os.write(1, text.encode()))
+threading.excepthook = lambda what: os.write(1, str(what.exc_value).encode())
 pair = Pair(new_peer())
 threading.Thread(target=pair.client.next_event, daemon=True).start()
 print("the end")
