@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/completion_queue.hpp"
 
-#include <poll.h>
-
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+
+#include "core/event_channel.hpp"
 
 namespace viaduct {
 
@@ -21,10 +21,7 @@ Result<std::shared_ptr<Channel>> Channel::create(std::shared_ptr<Device> device)
     return std::shared_ptr<Channel>(new Channel(std::move(device), std::move(*channel)));
 }
 
-bool Channel::sleep(const Deadline& deadline) noexcept {
-    pollfd waiter{.fd = fd(), .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
-}
+bool Channel::sleep(const Deadline& deadline) noexcept { return await_readable(fd(), deadline); }
 
 CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, std::shared_ptr<Channel> channel,
                                  std::unique_ptr<backend::CompletionQueue> queue) noexcept

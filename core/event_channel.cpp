@@ -41,4 +41,9 @@ Status await_readable(int fd) noexcept {
     return {Code::WouldBlock, "no event waits", ready == 0 ? EAGAIN : errno};
 }
 
+bool await_readable(int fd, const Deadline& deadline) noexcept {
+    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
+}
+
 }  // namespace viaduct

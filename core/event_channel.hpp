@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/deadline.hpp"
 #include "core/export.hpp"
 #include "core/status.hpp"
 
@@ -34,6 +35,9 @@ private:
 /// Sleeps until the descriptor is readable. WouldBlock: O_NONBLOCK is set on it and it is not, or a signal came
 /// (sys_errno() tells which: EAGAIN, EINTR).
 VIADUCT_EXPORT Status await_readable(int fd) noexcept;
+
+/// The same until a deadline, whatever the flags of the descriptor. False: it has passed first, or a signal came.
+VIADUCT_EXPORT bool await_readable(int fd, const Deadline& deadline) noexcept;
 
 /// Thread-safe. Holds at most `capacity` events, which its owner knows to be enough. Throws std::bad_alloc where it is
 /// made or enlarged, and never later.

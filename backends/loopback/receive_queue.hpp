@@ -51,6 +51,7 @@ private:
     };
     Arrival read(const wire::Slot& slot) const noexcept;
 
+    // Out of line is what small messages seldom need: see Endpoint::post_send().
     /// Whether the slot may be consumed now; else it stays, and the connection is rung when it may.
     bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept;
     [[gnu::noinline]] bool have_receive() noexcept;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Solicited messages: whom they wake.
-
 #include <catch2/catch.hpp>
 #include <memory>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/support/rig.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,11 +47,6 @@ void must(const Status& status, const Where& where) {
 }
 
 Deadline patience() noexcept { return Deadline::after(20s); }
-
-bool readable(int fd, const Deadline& deadline) noexcept {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
-}
 
 Node::Node(backend::Provider& provider, std::uint32_t index)
     : device(must(Device::open(provider, index, *this))), domain(must(ProtectionDomain::create(device))) {}

@@ -12,6 +12,7 @@
 
 #include "core/device.hpp"
 #include "core/endpoint.hpp"
+#include "core/event_channel.hpp"
 #include "core/event_queue.hpp"
 #include "core/shareable_memory.hpp"
 
@@ -33,7 +34,9 @@ T must(Result<T> result, const Where& where = Where::current()) {
 Deadline patience() noexcept;
 
 /// Whether the descriptor is readable, or becomes so in time.
-bool readable(int fd, const Deadline& deadline = Deadline::now()) noexcept;
+inline bool readable(int fd, const Deadline& deadline = Deadline::now()) noexcept {
+    return await_readable(fd, deadline);
+}
 
 inline constexpr std::array reliable_levels{Reliability::ReliableDelivery, Reliability::ReliableReception};
 inline constexpr std::array all_levels{Reliability::Unreliable, Reliability::ReliableDelivery,

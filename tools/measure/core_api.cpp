@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/measure/core_api.hpp"
 
-#include <poll.h>
-
 #include <cstring>
 
+#include "core/event_channel.hpp"
 #include "tools/measure/error.hpp"
 
 namespace viaduct::measure {
@@ -60,8 +59,7 @@ public:
             if (request.ok()) return answer(**request, static_cast<CoreLink&>(link));
             if (request.status().code() != Code::WouldBlock) fail_call("listen", request.status());
             if (deadline.passed()) return false;
-            pollfd waiter{.fd = listener_->fd(), .events = POLLIN, .revents = 0};
-            ::poll(&waiter, 1, deadline.poll_timeout_ms());
+            (void)await_readable(listener_->fd(), deadline);
         }
     }
 

@@ -2,13 +2,13 @@
 #include "tools/measure/rpma_api.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
 
 #include "core/completion_queue.hpp"
+#include "core/event_channel.hpp"
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/error.hpp"
 #include "tools/measure/target.hpp"
@@ -74,11 +74,6 @@ std::string port_of(const Service& service) {
     const auto bytes = service.span();
     if (bytes.size() != sizeof(std::uint16_t)) throw Error("librpma knows services by number only: 0 to 65535");
     return std::to_string(bytes[0] << 8 | bytes[1]);
-}
-
-bool await_readable(int fd, const Deadline& deadline) {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
 }
 
 class RpmaRegion final : public Region {
