@@ -14,8 +14,10 @@
 
 enum { REQUEST, REPLY, MESSAGES };
 
+static unsigned long client; /* every one sends other bytes */
+
 static char expected_byte(unsigned long iteration, size_t i) {
-    return (char)(iteration * 31 + i * 7 + (i >> 8) + (unsigned long)getpid());
+    return (char)(iteration * 31 + i * 7 + (i >> 8) + client);
 }
 
 /* Nobody waits for a moment while the server takes another client: VIP_NO_MATCH, so try again. */
@@ -63,6 +65,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     unsigned long iterations = strtoul(argv[2], NULL, 10);
+    client = (unsigned long)getpid();
     echo_open(&nic, MESSAGES);
     VIP_VI_HANDLE vi = echo_create_vi(&nic, NULL, NULL);
     connect_to(&nic, vi, argv[1]);
