@@ -68,11 +68,19 @@ TEST(a_range_that_wraps_is_invalid) {
     refused(end, (void *)(UINTPTR_MAX - 10), 100, VIP_INVALID_PARAMETER);
 }
 
+/* Two pages with a hole between them. What other threads map meanwhile goes to the space left free above. */
+static VIP_UINT8 *pages_around_a_hole(void) {
+    const size_t room = (size_t)64 << 20;
+    VIP_UINT8 *pages = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED);
+    CHECK(munmap(pages + 3 * 4096, room - 3 * 4096) == 0);
+    CHECK(munmap(pages + 4096, 4096) == 0);
+    return pages;
+}
+
 TEST(unmapped_memory_is_invalid) {
     Endpoint *end = opened();
-    VIP_UINT8 *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(pages != MAP_FAILED);
-    CHECK(munmap(pages + 4096, 4096) == 0);
+    VIP_UINT8 *pages = pages_around_a_hole();
     refused(end, pages + 4096, 10, VIP_INVALID_PARAMETER);
     refused(end, pages, 4097, VIP_INVALID_PARAMETER);
     refused(end, pages + 4095, 4098, VIP_INVALID_PARAMETER);
