@@ -120,6 +120,22 @@ enum class CompletedOperation : std::uint8_t {
     ReceiveRdmaWrite
 };
 
+/// What a request of the send queue completes as.
+constexpr CompletedOperation operation_of(Opcode opcode) noexcept {
+    switch (opcode) {
+        case Opcode::Send: return CompletedOperation::Send;
+        case Opcode::RdmaWrite: return CompletedOperation::RdmaWrite;
+        case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
+        case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
+        case Opcode::Flush: return CompletedOperation::Flush;
+        case Opcode::SendInvalidate: return CompletedOperation::Send;
+        case Opcode::BindWindow: return CompletedOperation::BindWindow;
+        case Opcode::FetchAdd: return CompletedOperation::FetchAdd;
+        case Opcode::CompareSwap: return CompletedOperation::CompareSwap;
+    }
+    return CompletedOperation::Send;
+}
+
 /// One finished work request.
 struct Completion {
     std::uint64_t context = 0;

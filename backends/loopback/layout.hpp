@@ -14,6 +14,7 @@ inline constexpr std::uint64_t magic = 0x3154434455414956;  // "VIAUDCT1", first
 inline constexpr std::uint32_t version = 3;
 
 inline constexpr std::uint32_t slot_count = 256;  // in each direction; a power of two
+inline constexpr std::uint32_t slot_mask = slot_count - 1;
 inline constexpr std::uint32_t inline_bytes = 44;
 inline constexpr std::uint32_t area_bytes = 512 * 1024;
 inline constexpr std::uint32_t fragment_bytes = 32 * 1024;

@@ -11,7 +11,6 @@ namespace {
 
 using wire::SlotKind;
 
-constexpr std::uint32_t slot_mask = wire::slot_count - 1;
 constexpr std::uint32_t publish_every = wire::slot_count / 4;
 
 bool is_write(SlotKind kind) noexcept { return kind == SlotKind::WriteNotice || kind == SlotKind::RefusedNotice; }
@@ -105,7 +104,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
     if (connection_ == nullptr) return;
     bool prompt = false;
     while (!endpoint_.is_breaking()) {
-        const wire::Slot& slot = connection_->incoming_slots()[next_ & slot_mask];
+        const wire::Slot& slot = connection_->incoming_slots()[next_ & wire::slot_mask];
         if (slot.sequence.load(std::memory_order_acquire) != next_ + 1) break;
         const Arrival arrival = read(slot);
         if (!is_due(arrival, slot)) break;

@@ -8,23 +8,7 @@
 namespace viaduct::loopback {
 namespace {
 
-constexpr std::uint32_t slot_mask = wire::slot_count - 1;
 constexpr std::uint32_t area_step = 64;  // ranges begin on cache lines
-
-CompletedOperation completed_operation(Opcode opcode) noexcept {
-    switch (opcode) {
-        case Opcode::Send: return CompletedOperation::Send;
-        case Opcode::RdmaWrite: return CompletedOperation::RdmaWrite;
-        case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
-        case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
-        case Opcode::Flush: return CompletedOperation::Flush;
-        case Opcode::SendInvalidate: return CompletedOperation::Send;
-        case Opcode::BindWindow: return CompletedOperation::BindWindow;
-        case Opcode::FetchAdd: return CompletedOperation::FetchAdd;
-        case Opcode::CompareSwap: return CompletedOperation::CompareSwap;
-    }
-    return CompletedOperation::Send;
-}
 
 /// What the consumer's fault word means; the peer may have written anything.
 CompletionCode fault_code(wire::Fault fault) noexcept {
@@ -128,7 +112,7 @@ void SendQueue::complete(const Operation& operation, CompletionCode code) noexce
                        .endpoint_context = endpoint_.context(),
                        .bytes = code == CompletionCode::Success ? static_cast<std::uint32_t>(operation.total) : 0,
                        .immediate = 0,
-                       .operation = completed_operation(operation.request->opcode),
+                       .operation = operation_of(operation.request->opcode),
                        .code = code,
                        .with_immediate = notifies(*operation.request),
                        .invalidated = false},
@@ -179,7 +163,7 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
 
 // ---- The producer's end of the ring ------------------------------------------------------------------------------
 
-wire::Slot& SendQueue::next_slot() noexcept { return connection_->outgoing_slots()[next_ & slot_mask]; }
+wire::Slot& SendQueue::next_slot() noexcept { return connection_->outgoing_slots()[next_ & wire::slot_mask]; }
 
 void SendQueue::publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flags, std::uint32_t length,
                         std::uint32_t immediate) noexcept {
@@ -222,7 +206,7 @@ void SendQueue::read_consumed() noexcept {
         return;
     }
     for (; area_used_ != 0 && consumed_ != now; ++consumed_) {
-        const std::uint32_t end = std::exchange(area_end_[consumed_ & slot_mask], 0);
+        const std::uint32_t end = std::exchange(area_end_[consumed_ & wire::slot_mask], 0);
         if (end == 0) continue;
         area_tail_ = end;
         --area_used_;
@@ -246,7 +230,7 @@ bool SendQueue::place_in_area(std::uint32_t length, std::uint32_t& offset) noexc
     while (!find())
         if (!is_room_coming()) return false;
     area_head_ = offset + size;
-    area_end_[next_ & slot_mask] = area_head_;
+    area_end_[next_ & wire::slot_mask] = area_head_;
     ++area_used_;
     return true;
 }

@@ -17,21 +17,6 @@ namespace {
 
 constexpr SendRequest nothing{};
 
-CompletedOperation operation_of(Opcode opcode) noexcept {
-    switch (opcode) {
-        case Opcode::Send: return CompletedOperation::Send;
-        case Opcode::RdmaWrite: return CompletedOperation::RdmaWrite;
-        case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
-        case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
-        case Opcode::Flush: return CompletedOperation::Flush;
-        case Opcode::SendInvalidate: return CompletedOperation::Send;
-        case Opcode::BindWindow: return CompletedOperation::BindWindow;
-        case Opcode::FetchAdd: return CompletedOperation::FetchAdd;
-        case Opcode::CompareSwap: return CompletedOperation::CompareSwap;
-    }
-    return CompletedOperation::Send;
-}
-
 /// How much a flush reads. What was written before has arrived once any read behind it is answered.
 std::uint32_t flush_reads(const SendRequest& request) noexcept {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(request.flush_bytes, ProtectionDomain::scratch_bytes));

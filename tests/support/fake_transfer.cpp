@@ -12,21 +12,6 @@
 namespace viaduct::testing::fake {
 namespace {
 
-CompletedOperation operation_of(Opcode opcode) noexcept {
-    switch (opcode) {
-        case Opcode::Send: return CompletedOperation::Send;
-        case Opcode::RdmaWrite: return CompletedOperation::RdmaWrite;
-        case Opcode::RdmaRead: return CompletedOperation::RdmaRead;
-        case Opcode::AtomicWrite: return CompletedOperation::AtomicWrite;
-        case Opcode::Flush: return CompletedOperation::Flush;
-        case Opcode::SendInvalidate: return CompletedOperation::Send;
-        case Opcode::BindWindow: return CompletedOperation::BindWindow;
-        case Opcode::FetchAdd: return CompletedOperation::FetchAdd;
-        case Opcode::CompareSwap: return CompletedOperation::CompareSwap;
-    }
-    return CompletedOperation::Send;
-}
-
 std::uint64_t total(std::span<const Sge> pieces) noexcept {
     std::uint64_t bytes = 0;
     for (const Sge& piece : pieces) bytes += piece.length;
