@@ -38,7 +38,7 @@ std::string service_text(const Bytes<Address::max_service>& service) {
 }
 
 /// The leading NUL of an abstract name is left to address_of().
-std::string name_prefix() { return fmt::format("viaduct/{}/{}/", wire::version, geteuid()); }
+std::string socket_prefix() { return fmt::format("viaduct/{}/{}/", wire::version, geteuid()); }
 
 socklen_t address_of(const std::string& name, sockaddr_un& address) noexcept {
     address = {};
@@ -186,13 +186,13 @@ void set_bytes(WireBytes& target, std::span<const std::uint8_t> bytes) noexcept 
 }
 
 std::string service_name(const Address& address, std::uint32_t place) {
-    return fmt::format("{}{}/{}/{}", name_prefix(), hex(address.host.span()), service_text(address.service), place);
+    return fmt::format("{}{}/{}/{}", socket_prefix(), hex(address.host.span()), service_text(address.service), place);
 }
 
 std::string rendezvous_name(const Bytes<Address::max_host>& one, const Bytes<Address::max_host>& other,
                             const Bytes<Address::max_service>& service) {
     const std::pair<std::string, std::string> ends = std::minmax({hex(one.span()), hex(other.span())});
-    return fmt::format("{}p2p/{}/{}/{}", name_prefix(), ends.first, ends.second, service_text(service));
+    return fmt::format("{}p2p/{}/{}/{}", socket_prefix(), ends.first, ends.second, service_text(service));
 }
 
 Result<UniqueFd> listen_on(const std::string& name) noexcept {

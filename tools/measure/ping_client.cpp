@@ -12,7 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// How often waits look whether they shall stop.
-constexpr Timeout slice(100);
+constexpr Timeout look_every(100);
 
 constexpr std::byte pattern(std::uint32_t sequence, std::size_t index) noexcept {
     return static_cast<std::byte>(sequence * 31 + index * 7 + (index >> 8));
@@ -77,7 +77,7 @@ private:
     template <class Wait>
     auto await(Wait wait) {
         while (true) {
-            if (auto result = wait(slice)) return result;
+            if (auto result = wait(look_every)) return result;
             if (stop_->load()) throw Stopped();
             if (deadline_.passed()) throw TimedOut("no answer in time");
         }
@@ -173,7 +173,7 @@ namespace {
 /// Sleeps until a point in time, unless told to stop.
 void sleep_until(Clock::time_point end, const std::atomic<bool>& stop) {
     while (!stop.load() && Clock::now() < end)
-        std::this_thread::sleep_until(std::min(end, Clock::now() + Clock::duration(slice)));
+        std::this_thread::sleep_until(std::min(end, Clock::now() + Clock::duration(look_every)));
 }
 
 }  // namespace

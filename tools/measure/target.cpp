@@ -16,7 +16,7 @@
 namespace viaduct::measure {
 namespace {
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 Host bytes_of(const in_addr& address) {
     std::uint8_t bytes[sizeof(address)];
@@ -45,7 +45,7 @@ in_addr look_up(const std::string& name) {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     if (const int error = getaddrinfo(name.c_str(), nullptr, &hints, &found); error != 0)
-        throw Error("unknown host " + quoted(name) + ": " + gai_strerror(error));
+        throw Error("unknown host " + in_quotes(name) + ": " + gai_strerror(error));
     const in_addr address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
     freeaddrinfo(found);
     return address;
@@ -66,7 +66,7 @@ unsigned unit_shift(char unit) {
 std::uint32_t parse_message_size(std::string_view text) {
     const std::uint64_t size = parse_size(text);
     if (size == 0 || size > std::numeric_limits<std::uint32_t>::max())
-        throw Error("size " + quoted(text) + " is out of range");
+        throw Error("size " + in_quotes(text) + " is out of range");
     return static_cast<std::uint32_t>(size);
 }
 
@@ -82,7 +82,7 @@ Service parse_service(std::string_view text) {
     if (std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; })) {
         std::uint16_t number = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (error != std::errc()) throw Error("service number " + quoted(text) + " is above 65535");
+        if (error != std::errc()) throw Error("service number " + in_quotes(text) + " is above 65535");
         return numbered_service(number);
     }
     if (text.size() > Address::max_service)
@@ -100,8 +100,8 @@ Target parse_target(std::string_view text) {
     Target target{.host = std::string(text.substr(0, colon)), .service = std::string(default_service)};
     if (colon != std::string_view::npos) target.service = text.substr(colon + 1);
     if (target.service.find(':') != std::string::npos)
-        throw Error("bad target " + quoted(text) + ": expected HOST[:SERVICE]; IPv6 addresses are not supported");
-    if (target.host.empty()) throw Error("bad target " + quoted(text) + ": the host is empty");
+        throw Error("bad target " + in_quotes(text) + ": expected HOST[:SERVICE]; IPv6 addresses are not supported");
+    if (target.host.empty()) throw Error("bad target " + in_quotes(text) + ": the host is empty");
     (void)parse_service(target.service);
     return target;
 }
@@ -136,7 +136,7 @@ std::uint64_t parse_size(std::string_view text) {
     const unsigned shift = end == last ? 0 : unit_shift(*end);
     const char* const expected_end = end + (shift == 0 ? 0 : 1);
     if (error != std::errc() || expected_end != last || number > std::numeric_limits<std::uint64_t>::max() >> shift)
-        throw Error("bad size " + quoted(text) + ": expected a number of bytes, with K, M or G if wanted");
+        throw Error("bad size " + in_quotes(text) + ": expected a number of bytes, with K, M or G if wanted");
     return number << shift;
 }
 

@@ -17,11 +17,11 @@ namespace viaduct::dat {
 namespace {
 
 /// A thread that is counted as long as this lives.
-struct Counted {
-    explicit Counted(std::atomic<int>& count) noexcept : threads(count) { ++threads; }
-    ~Counted() { --threads; }
-    Counted(const Counted&) = delete;
-    Counted& operator=(const Counted&) = delete;
+struct Counting {
+    explicit Counting(std::atomic<int>& count) noexcept : threads(count) { ++threads; }
+    ~Counting() { --threads; }
+    Counting(const Counting&) = delete;
+    Counting& operator=(const Counting&) = delete;
     std::atomic<int>& threads;
 };
 
@@ -125,12 +125,12 @@ bool Cno::take(DAT_HANDLE& evd) noexcept {
 }
 
 DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept {
-    const Counted counted(consumers_);
+    const Counting counting(consumers_);
     return await(deadline, evd);
 }
 
 DAT_RETURN Cno::await(const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
-    const Counted counted(waiters_);
+    const Counting counting(waiters_);
     evd = DAT_HANDLE_NULL;
     while (!closing_) {
         if (take(evd)) return success;

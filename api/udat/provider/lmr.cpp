@@ -8,8 +8,6 @@
 namespace viaduct::dat {
 namespace {
 
-constexpr int all_privileges = DAT_MEM_PRIV_ALL_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
-
 constexpr int remote_privileges =
     DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
 

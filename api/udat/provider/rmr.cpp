@@ -9,8 +9,6 @@
 namespace viaduct::dat {
 namespace {
 
-constexpr int remote_privileges = DAT_MEM_PRIV_ALL_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
-
 DAT_RETURN create(DAT_PZ_HANDLE pz, DAT_RMR_SCOPE scope, DAT_RMR_HANDLE* rmr) noexcept {
     return guarded([&] {
         Pz* zone = resolve<Pz>(pz);
@@ -116,7 +114,7 @@ DAT_RETURN calls::rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR
         const bool unbinds = triplet->segment_length == 0;
         if (memory == nullptr && !unbinds) return invalid_handle(DAT_INVALID_HANDLE_LMR);
         if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if ((privileges & ~remote_privileges) != 0) return invalid_parameter(DAT_INVALID_ARG4);
+        if ((privileges & ~all_privileges) != 0) return invalid_parameter(DAT_INVALID_ARG4);
         if (va_type == DAT_VA_TYPE_ZB) return error(DAT_MODEL_NOT_SUPPORTED);
         if (va_type != DAT_VA_TYPE_VA) return invalid_parameter(DAT_INVALID_ARG5);
         if (context == nullptr) return invalid_parameter(DAT_INVALID_ARG9);

@@ -32,6 +32,8 @@ DAT_EP_STATE to_ep_state(EndpointState state, bool provider_made) noexcept;
 /// Why a call is not valid in that state: a subtype of DAT_INVALID_STATE.
 DAT_RETURN_SUBTYPE state_subtype(EndpointState state, bool provider_made) noexcept;
 
+/// The privileges that there are, those of the InfiniBand extension among them.
+inline constexpr int all_privileges = DAT_MEM_PRIV_ALL_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
 Access to_access(int privileges) noexcept;
 
 /// Whether a communicator is one of byte streams over IP, which is what connections are.

@@ -58,7 +58,7 @@ std::optional<bool> choice(std::string_view word, std::string_view yes, std::str
     return word == yes;
 }
 
-enum Field { IaName, Api, ThreadSafety, Default, Library, ProviderVersion, IaParams, PlatformParams, fields };
+enum Field { IaName, Api, ThreadSafety, Default, LibraryName, ProviderVersion, IaParams, PlatformParams, fields };
 
 Result<Entry> entry_of(std::array<std::string, fields>& line) {
     const auto bad = [](const char* what) { return Status(Code::InvalidParameter, what); };
@@ -74,7 +74,7 @@ Result<Entry> entry_of(std::array<std::string, fields>& line) {
     if (!thread_safe) return bad("the third field is neither \"threadsafe\" nor \"nonthreadsafe\"");
     const auto is_default = choice(line[Default], "default", "nondefault");
     if (!is_default) return bad("the fourth field is neither \"default\" nor \"nondefault\"");
-    if (line[Library].empty()) return bad("the name of the library is empty");
+    if (line[LibraryName].empty()) return bad("the name of the library is empty");
     const std::string_view version = line[ProviderVersion];
     const std::size_t dot = version.find('.');
     DAT_UINT32 major = 0;
@@ -84,7 +84,7 @@ Result<Entry> entry_of(std::array<std::string, fields>& line) {
     entry.applies = api.front() == 'u' && *is_default;
     offer.ia_name = std::move(line[IaName]);
     offer.thread_safe = *thread_safe;
-    entry.library = std::move(line[Library]);
+    entry.library = std::move(line[LibraryName]);
     entry.ia_params = std::move(line[IaParams]);
     return entry;
 }
