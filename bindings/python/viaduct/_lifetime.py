@@ -91,6 +91,8 @@ class Resource:
     def _depend_on(self, *parents: Resource) -> None:
         """Is made from these from now on, and closed before each of them."""
         with _lock:
+            if self._closed:  # by another thread: who closes one of these must not wait for it
+                return
             for former in self._parents:
                 former._children.pop(id(self), None)
             self._parents = tuple(dict.fromkeys(parents))
