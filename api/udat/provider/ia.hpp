@@ -113,11 +113,12 @@ private:
     Acceptor acceptor_;  // last: its thread makes children
 };
 
-/// Takes an object out of its handle, which ends: of several calls that want it, one gets it. Null: not a handle.
+/// Takes an object out of its handle, which ends: of several calls that want it, one gets it, and none of the others
+/// looks at it. Null: not a handle.
 template <class T>
 std::unique_ptr<T> claim(DAT_HANDLE handle) noexcept {
     T* object = resolve<T>(handle);
-    if (object == nullptr || !object->revoke()) return nullptr;
+    if (object == nullptr || !HandleArena::instance().erase(handle, kind_of(T::handle_type))) return nullptr;
     object->ia().disown(*object);
     return std::unique_ptr<T>(object);
 }

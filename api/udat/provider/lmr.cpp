@@ -44,10 +44,11 @@ DAT_RETURN check_segments(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT
     for (DAT_VLEN i = 0; i < count; ++i) {
         const DAT_LMR_TRIPLET& segment = segments[i];
         if (segment.segment_length == 0) continue;
-        Lmr* lmr = owner->find<Lmr>([&](Lmr& one) { return one.region().key() == segment.lmr_context; });
-        if (lmr == nullptr ||
-            !lmr->region().covers(reinterpret_cast<void*>(segment.virtual_address), segment.segment_length))
-            return invalid_parameter(DAT_INVALID_ARG2);
+        const Lmr* lmr = owner->find<Lmr>([&](Lmr& one) {
+            return one.region().key() == segment.lmr_context &&
+                   one.region().covers(reinterpret_cast<void*>(segment.virtual_address), segment.segment_length);
+        });
+        if (lmr == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
     }
     return success;
 }
