@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Notes which calls of the raw modules the tests make."""
+"""Notes which calls of the raw modules the tests make, and what tests of all APIs need."""
 import importlib
+import sys
 import types
 
 import pytest
@@ -43,3 +44,12 @@ def watched():
 def uncalled(watched):
     """uncalled("vipl"): the calls of the API that no test of this run has made."""
     return lambda api: watched[api].uncalled()
+
+
+@pytest.fixture
+def eager_threads():
+    """Python gives each thread so little time that their calls meet."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(usual)

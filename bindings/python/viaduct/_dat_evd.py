@@ -39,7 +39,8 @@ class Cno(DatObject):
     """A consumer notification object (dat_cno_create): one place to wait for many EVDs.
 
     An agent is called with the Evd by a thread of the CNO whenever one has news; what it raises is printed. Closing the
-    CNO waits for the call that runs, so that an agent must not do it, and takes the CNO from its EVDs.
+    CNO waits for the call that runs, so that an agent must not do it, and takes the CNO from its EVDs. It also ends the
+    waits of other threads, for which C would refuse it: they get Error(INVALID_HANDLE).
     """
 
     def __init__(self, ia: Ia, handle: int, fd: int = -1) -> None:
@@ -174,8 +175,9 @@ class Evd(Counting):
 
     def _dequeue(self) -> Event | None:
         raw = _dat.dat_evd_dequeue(self.handle)
-        if raw is None and self._notifier is not None:
-            self._notifier.trigger()  # what comes from now on makes the descriptor readable
+        notifier = self._notifier  # which another thread may take away
+        if raw is None and notifier is not None:
+            notifier.trigger()  # what comes from now on makes the descriptor readable
             raw = _dat.dat_evd_dequeue(self.handle)
         return None if raw is None else self._event(raw)
 

@@ -65,10 +65,10 @@ class Lmr(DatObject):
             privileges = MemPrivFlags.READ if memory.readonly else MemPrivFlags.ALL
         handle, self.lmr_context, self.rmr_context, self.registered_size, self.registered_address = _dat.dat_lmr_create(
             ia.handle, mem_type, described, memory.nbytes, pz.handle, privileges, va_type, shared_memory_id or b"")
+        self._memory = memory
         super().__init__(handle, ia, pz, region if isinstance(region, Lmr) else None)
         self.ia = ia
         self.pz = pz
-        self._memory = memory
 
     @property
     def view(self) -> memoryview:

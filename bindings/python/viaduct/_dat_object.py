@@ -33,7 +33,11 @@ class DatObject(_lifetime.Resource):
 
     def __init__(self, handle: int, *parents: DatObject | None) -> None:
         self.handle = handle
-        super().__init__(*(parent for parent in parents if parent is not None))
+        try:
+            super().__init__(*(parent for parent in parents if parent is not None))
+        except ValueError:  # another thread closed a parent meanwhile
+            DatObject._release(self)
+            raise
         _objects[handle] = self
 
     def _destroy(self) -> None:

@@ -46,8 +46,10 @@ py::tuple open(std::string name, DAT_COUNT async_evd_min_qlen, Handle async_evd,
                bool thread_safety) {
     DAT_EVD_HANDLE evd = to_dat(async_evd);
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
-    VIADUCT_DAT_CALL(dat_ia_openv, name.data(), async_evd_min_qlen, &evd, &ia, major, minor,
-                     thread_safety ? DAT_TRUE : DAT_FALSE);
+    check("dat_ia_openv", unlocked({.used = {async_evd}}, [&] {
+              return dat_ia_openv(name.data(), async_evd_min_qlen, &evd, &ia, major, minor,
+                                  thread_safety ? DAT_TRUE : DAT_FALSE);
+          }));
     return py::make_tuple(to_python(evd), to_python(ia));
 }
 
@@ -61,7 +63,7 @@ py::tuple query(Handle ia, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_ATTR_MASK prov
     DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
     DAT_IA_ATTR attributes{};
     ProviderAttributes provider;
-    VIADUCT_DAT_CALL(dat_ia_query, to_dat(ia), &async_evd, ia_mask, &attributes, provider_mask, provider.get());
+    VIADUCT_DAT_KEEPING_CALL(dat_ia_query, to_dat(ia), &async_evd, ia_mask, &attributes, provider_mask, provider.get());
     return py::make_tuple(to_python(async_evd), to_dict(attributes), to_dict(*provider.get()));
 }
 
@@ -70,22 +72,32 @@ py::tuple open_query(std::string name, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_AT
     DAT_IA_ATTR attributes{};
     ProviderAttributes provider;
     // As the macro of that name, whose casts are none of C++.
-    check("dat_ib_open_query", unlocked([&] {
+    check("dat_ib_open_query", unlocked({}, [&] {
               return dat_extension_op(DAT_HANDLE_NULL, DAT_IB_OPEN_QUERY_OP, name.data(), &ia, ia_mask, &attributes,
                                       provider_mask, provider.get());
           }));
     return py::make_tuple(to_python(ia), to_dict(attributes), to_dict(*provider.get()));
 }
 
+/// The EVD of its asynchronous events ends with an adapter, if it was made with it.
+Objects ended_with(Handle ia) {
+    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    (void)quick({.used = {ia}}, [&] { return dat_ia_query(to_dat(ia), &evd, 0, nullptr, 0, nullptr); });
+    return {.ended = {ia, to_python(evd)}};
+}
+
 void add_ia(py::module_& module) {
     module.def("dat_ia_openv", &open);
     module.def("dat_ia_query", &query);
     module.def("dat_ia_close", [](Handle ia, int flags) {
-        VIADUCT_DAT_CALL(dat_ia_close, to_dat(ia), static_cast<DAT_CLOSE_FLAGS>(flags));
+        const auto close = [&] { return dat_ia_close(to_dat(ia), static_cast<DAT_CLOSE_FLAGS>(flags)); };
+        check("dat_ia_close", end(ended_with(ia), close));
         forget_agents_of_the_gone();
     });
     module.def("dat_ib_open_query", &open_query);
-    module.def("dat_ib_close_query", [](Handle ia) { VIADUCT_DAT_CALL(dat_ib_close_query, to_dat(ia)); });
+    module.def("dat_ib_close_query", [](Handle ia) {
+        check("dat_ib_close_query", end(ended_with(ia), [&] { return dat_ib_close_query(to_dat(ia)); }));
+    });
     module.def("dats_get_ia_handle", [](Handle ia) {
         DAT_IA_HANDLE other = DAT_HANDLE_NULL;
         VIADUCT_DAT_CALL(dats_get_ia_handle, to_dat(ia), &other);

@@ -35,6 +35,14 @@ py::tuple status(Handle ep) {
     return py::make_tuple(static_cast<int>(state), recv_idle != DAT_FALSE, request_idle != DAT_FALSE);
 }
 
+void modify(Handle ep, DAT_EP_PARAM_MASK mask, const py::dict& fields) {
+    const DAT_EP_PARAM param = ep_param_of(fields);
+    const Objects objects{.used = {ep, to_python(param.pz_handle), to_python(param.recv_evd_handle),
+                                   to_python(param.request_evd_handle), to_python(param.connect_evd_handle),
+                                   to_python(param.srq_handle)}};
+    check("dat_ep_modify", unlocked(objects, [&] { return dat_ep_modify(to_dat(ep), mask, &param); }));
+}
+
 py::tuple query_received(Handle ep) {
     DAT_COUNT allocated = 0, span = 0;
     VIADUCT_DAT_CALL(dat_ep_recv_query, to_dat(ep), &allocated, &span);
@@ -66,13 +74,10 @@ void add_ep(py::module_& module) {
     module.def("dat_ep_create_with_srq", &create_with_srq);
     module.def("dat_ep_query", [](Handle ep, DAT_EP_PARAM_MASK mask) {
         DAT_EP_PARAM param{};
-        VIADUCT_DAT_CALL(dat_ep_query, to_dat(ep), mask, &param);
+        VIADUCT_DAT_KEEPING_CALL(dat_ep_query, to_dat(ep), mask, &param);
         return to_dict(param);
     });
-    module.def("dat_ep_modify", [](Handle ep, DAT_EP_PARAM_MASK mask, const py::dict& fields) {
-        const DAT_EP_PARAM param = ep_param_of(fields);
-        VIADUCT_DAT_CALL(dat_ep_modify, to_dat(ep), mask, &param);
-    });
+    module.def("dat_ep_modify", &modify);
     module.def("dat_ep_get_status", &status);
     module.def("dat_ep_recv_query", &query_received);
     module.def("dat_ep_set_watermark", [](Handle ep, DAT_COUNT soft, DAT_COUNT hard) {
@@ -85,7 +90,7 @@ void add_ep(py::module_& module) {
         VIADUCT_DAT_CALL(dat_ep_disconnect, to_dat(ep), static_cast<DAT_CLOSE_FLAGS>(flags));
     });
     module.def("dat_ep_reset", [](Handle ep) { VIADUCT_DAT_CALL(dat_ep_reset, to_dat(ep)); });
-    module.def("dat_ep_free", [](Handle ep) { VIADUCT_DAT_CALL(dat_ep_free, to_dat(ep)); });
+    def_free<dat_ep_free>(module, "dat_ep_free");
 }
 
 void add_srq(py::module_& module) {
@@ -106,7 +111,7 @@ void add_srq(py::module_& module) {
     module.def("dat_srq_set_lw", [](Handle srq, DAT_COUNT low_watermark) {
         VIADUCT_DAT_CALL(dat_srq_set_lw, to_dat(srq), low_watermark);
     });
-    module.def("dat_srq_free", [](Handle srq) { VIADUCT_DAT_CALL(dat_srq_free, to_dat(srq)); });
+    def_free<dat_srq_free>(module, "dat_srq_free");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
+#include <string>
 
 #include "structures.hpp"
 
@@ -18,13 +19,35 @@ py::tuple data_of(const DAT_RMR_BIND_COMPLETION_EVENT_DATA& data) {
     return py::make_tuple(to_python(data.rmr_handle), data.user_cookie.as_64, static_cast<int>(data.status));
 }
 
-py::tuple data_of(const DAT_CR_ARRIVAL_EVENT_DATA& data) {
-    return py::make_tuple(to_python(data.sp_handle.psp_handle), address_of(data.local_ia_address_ptr), data.conn_qual,
-                          to_python(data.cr_handle), data.truncate_flag != DAT_FALSE);
+/// Reads what an event refers to, if the object to which that belongs has not ended meanwhile.
+template <class Read>
+void read_from(DAT_HANDLE owner, Read read) {
+    (void)quick({.used = {to_python(owner)}}, [&] {
+        DAT_HANDLE_TYPE type{};
+        const DAT_RETURN result = dat_get_handle_type(owner, &type);
+        if (result == DAT_SUCCESS) read();
+        return result;
+    });
+}
+
+/// The address is that of the adapter on which the dispatcher is.
+py::tuple data_of(const DAT_CR_ARRIVAL_EVENT_DATA& data, DAT_EVD_HANDLE evd) {
+    sockaddr_in6 address{};
+    read_from(evd, [&] {
+        const bool is_short = data.local_ia_address_ptr->sa_family == AF_INET;
+        std::memcpy(&address, data.local_ia_address_ptr, is_short ? sizeof(sockaddr_in) : sizeof address);
+    });
+    return py::make_tuple(to_python(data.sp_handle.psp_handle), address_of(reinterpret_cast<DAT_SOCK_ADDR*>(&address)),
+                          data.conn_qual, to_python(data.cr_handle), data.truncate_flag != DAT_FALSE);
 }
 
 py::tuple data_of(const DAT_CONNECTION_EVENT_DATA& data) {
-    return py::make_tuple(to_python(data.ep_handle), bytes_of(data.private_data, data.private_data_size));
+    std::string bytes;
+    if (data.private_data_size > 0)
+        read_from(data.ep_handle, [&] {
+            bytes.assign(static_cast<const char*>(data.private_data), static_cast<std::size_t>(data.private_data_size));
+        });
+    return py::make_tuple(to_python(data.ep_handle), py::bytes(bytes));
 }
 
 py::tuple data_of(const DAT_ASYNCH_ERROR_EVENT_DATA& data) {
@@ -37,7 +60,7 @@ py::tuple data_of(const DAT_EVENT& event) {
         case DAT_DTO_COMPLETION_EVENT:
         case DAT_IB_DTO_EVENT: return data_of(data.dto_completion_event_data);
         case DAT_RMR_BIND_COMPLETION_EVENT: return data_of(data.rmr_completion_event_data);
-        case DAT_CONNECTION_REQUEST_EVENT: return data_of(data.cr_arrival_event_data);
+        case DAT_CONNECTION_REQUEST_EVENT: return data_of(data.cr_arrival_event_data, event.evd_handle);
         case DAT_CONNECTION_EVENT_ESTABLISHED:
         case DAT_CONNECTION_EVENT_PEER_REJECTED:
         case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
@@ -72,9 +95,20 @@ py::tuple event_to_python(const DAT_EVENT& event) {
                           extension_data_of(event));
 }
 
+constexpr DAT_RETURN timed_out = DAT_CLASS_ERROR | DAT_TIMEOUT_EXPIRED;
+
 /// What is no end of waiting: the time of a slice, or a signal that Python has yet to see.
 bool goes_on(DAT_RETURN result) noexcept {
     return DAT_GET_TYPE(result) == DAT_TIMEOUT_EXPIRED || DAT_GET_TYPE(result) == DAT_INTERRUPTED_CALL;
+}
+
+/// Who is sent away, because somebody ends the EVD, waits on: the next slice tells whether there still is one.
+DAT_RETURN wait_slice(Handle evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT& event, DAT_COUNT& more) {
+    const Stay stay({.used = {evd}});
+    if (!stay.enter()) return no_such_object;
+    const DAT_RETURN result = dat_evd_wait(to_dat(evd), timeout, threshold, &event, &more);
+    const bool sent_away = DAT_GET_TYPE(result) == DAT_INVALID_STATE && Stay::is_awaited(evd);
+    return sent_away ? timed_out : result;
 }
 
 /// A slice in which nothing happened has taken no event, so that nothing is lost between slices.
@@ -82,18 +116,21 @@ py::tuple wait(Handle evd, Seconds timeout, DAT_COUNT threshold) {
     DAT_EVENT event{};
     DAT_COUNT more = 0;
     DAT_RETURN result = DAT_SUCCESS;
+    bool has_waited = false;
     wait_in_slices(timeout, [&](std::chrono::microseconds slice) {
-        result = dat_evd_wait(to_dat(evd), static_cast<DAT_TIMEOUT>(slice.count()), threshold, &event, &more);
+        result = wait_slice(evd, static_cast<DAT_TIMEOUT>(slice.count()), threshold, event, more);
+        if (has_waited && DAT_GET_TYPE(result) == DAT_INVALID_HANDLE) result = DAT_CLASS_ERROR | DAT_ABORT;
+        has_waited = true;
         return !goes_on(result);
     });
-    check("dat_evd_wait", goes_on(result) ? DAT_CLASS_ERROR | DAT_TIMEOUT_EXPIRED : result);
+    check("dat_evd_wait", goes_on(result) ? timed_out : result);
     return py::make_tuple(event_to_python(event), more);
 }
 
 /// None: the queue is empty, which is no error where one polls.
 py::object dequeue(Handle evd) {
     DAT_EVENT event{};
-    const DAT_RETURN result = dat_evd_dequeue(to_dat(evd), &event);
+    const DAT_RETURN result = quick({.used = {evd}}, [&] { return dat_evd_dequeue(to_dat(evd), &event); });
     if (DAT_GET_TYPE(result) == DAT_QUEUE_EMPTY) return py::none();
     check("dat_evd_dequeue", result);
     return event_to_python(event);
@@ -107,7 +144,24 @@ void post(Handle evd, int event_number, Handle pointer) {
     VIADUCT_DAT_CALL(dat_evd_post_se, to_dat(evd), &event);
 }
 
+bool is_waitable(Handle evd) noexcept {
+    DAT_EVD_PARAM param{};
+    const DAT_RETURN result = dat_evd_query(to_dat(evd), DAT_EVD_FIELD_EVD_STATE, &param);
+    return result == DAT_SUCCESS && (param.evd_state & DAT_EVD_STATE_UNWAITABLE) == 0;
+}
+
 }  // namespace
+
+Dismissal::Dismissal(Handle object) noexcept {
+    if (!is_waitable(object)) return;
+    evd_ = to_dat(object);
+    (void)dat_evd_set_unwaitable(evd_);
+}
+
+/// Where the EVD has ended, this does nothing.
+Dismissal::~Dismissal() {
+    if (evd_ != DAT_HANDLE_NULL) (void)dat_evd_clear_unwaitable(evd_);
+}
 
 void add_events(py::module_& module) {
     module.def("dat_evd_create", [](Handle ia, DAT_COUNT min_qlen, Handle cno, int flags) {
@@ -131,7 +185,7 @@ void add_events(py::module_& module) {
     module.def("dat_evd_wait", &wait);
     module.def("dat_evd_dequeue", &dequeue);
     module.def("dat_evd_post_se", &post);
-    module.def("dat_evd_free", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_free, to_dat(evd)); });
+    def_free<dat_evd_free>(module, "dat_evd_free");
 }
 
 }  // namespace viaduct::python::dat

@@ -19,7 +19,7 @@ void add_zones(py::module_& module) {
         VIADUCT_DAT_CALL(dat_pz_query, to_dat(pz), static_cast<DAT_PZ_PARAM_MASK>(mask), &param);
         return to_dict(param);
     });
-    module.def("dat_pz_free", [](Handle pz) { VIADUCT_DAT_CALL(dat_pz_free, to_dat(pz)); });
+    def_free<dat_pz_free>(module, "dat_pz_free");
 }
 
 /// The address, or for memory of the type DAT_MEM_TYPE_LMR the handle, that describes a region. The name of shared
@@ -42,9 +42,12 @@ py::tuple create_lmr(Handle ia, int type, Handle region, DAT_VLEN length, Handle
     DAT_RMR_CONTEXT rmr_context = 0;
     DAT_VLEN registered_length = 0;
     DAT_VADDR registered_address = 0;
-    VIADUCT_DAT_CALL(dat_lmr_create, to_dat(ia), static_cast<DAT_MEM_TYPE>(type), description, length, to_dat(pz),
-                     static_cast<DAT_MEM_PRIV_FLAGS>(privileges), static_cast<DAT_VA_TYPE>(va_type), &lmr, &lmr_context,
-                     &rmr_context, &registered_length, &registered_address);
+    const Objects objects{.used = {ia, pz, type == DAT_MEM_TYPE_LMR ? region : 0}};
+    check("dat_lmr_create", unlocked(objects, [&] {
+              return dat_lmr_create(to_dat(ia), static_cast<DAT_MEM_TYPE>(type), description, length, to_dat(pz),
+                                    static_cast<DAT_MEM_PRIV_FLAGS>(privileges), static_cast<DAT_VA_TYPE>(va_type),
+                                    &lmr, &lmr_context, &rmr_context, &registered_length, &registered_address);
+          }));
     return py::make_tuple(to_python(lmr), lmr_context, rmr_context, registered_length, registered_address);
 }
 
@@ -55,7 +58,7 @@ void add_lmr(py::module_& module) {
         VIADUCT_DAT_CALL(dat_lmr_query, to_dat(lmr), static_cast<DAT_LMR_PARAM_MASK>(mask), &param);
         return to_dict(param);
     });
-    module.def("dat_lmr_free", [](Handle lmr) { VIADUCT_DAT_CALL(dat_lmr_free, to_dat(lmr)); });
+    def_free<dat_lmr_free>(module, "dat_lmr_free");
     module.def("dat_lmr_sync_rdma_read", [](Handle ia, const Triplets& pieces) {
         auto segments = to_triplets<DAT_LMR_TRIPLET>(pieces);
         VIADUCT_DAT_CALL(dat_lmr_sync_rdma_read, to_dat(ia), segments.data(), segments.size());
@@ -93,7 +96,7 @@ void add_rmr(py::module_& module) {
         VIADUCT_DAT_CALL(dat_rmr_query, to_dat(rmr), static_cast<DAT_RMR_PARAM_MASK>(mask), &param);
         return to_dict(param);
     });
-    module.def("dat_rmr_free", [](Handle rmr) { VIADUCT_DAT_CALL(dat_rmr_free, to_dat(rmr)); });
+    def_free<dat_rmr_free>(module, "dat_rmr_free");
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ std::map<Handle, Agent>& agents() {
 
 /// Called by a thread of the CNO.
 void call_agent(DAT_PVOID number, DAT_EVD_HANDLE evd) {
+    const Callback callback;
     const py::gil_scoped_acquire locked;
     const auto found = agents().find(to_python(number));
     if (found == agents().end()) return;
@@ -65,7 +66,8 @@ void forget(Matches matches) {
 Handle create(Handle ia, const py::object& callable) {
     const Handle number = remember(0, callable);
     DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
-    const DAT_RETURN result = unlocked([&] { return dat_cno_create(to_dat(ia), agent_number(number), &cno); });
+    const DAT_RETURN result =
+        unlocked({.used = {ia}}, [&] { return dat_cno_create(to_dat(ia), agent_number(number), &cno); });
     if (result != DAT_SUCCESS) forget([&](Handle each, const Agent&) { return each == number; });
     check("dat_cno_create", result);
     if (number != 0) agents()[number].cno = to_python(cno);
@@ -74,7 +76,8 @@ Handle create(Handle ia, const py::object& callable) {
 
 void modify_agent(Handle cno, const py::object& callable) {
     const Handle number = remember(cno, callable);
-    const DAT_RETURN result = unlocked([&] { return dat_cno_modify_agent(to_dat(cno), agent_number(number)); });
+    const DAT_RETURN result =
+        unlocked({.used = {cno}}, [&] { return dat_cno_modify_agent(to_dat(cno), agent_number(number)); });
     if (result != DAT_SUCCESS || number == 0) forget([&](Handle, const Agent& agent) { return agent.cno == cno; });
     check("dat_cno_modify_agent", result);
     if (number != 0) agents()[number] = {cno, callable};
@@ -102,7 +105,9 @@ Handle wait(Handle cno, Seconds timeout) {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     DAT_RETURN result = DAT_SUCCESS;
     wait_in_slices(timeout, [&](std::chrono::microseconds slice) {
-        result = dat_cno_wait(to_dat(cno), static_cast<DAT_TIMEOUT>(slice.count()), &evd);
+        const Stay stay({.used = {cno}});
+        const auto time = static_cast<DAT_TIMEOUT>(slice.count());
+        result = stay.enter() ? dat_cno_wait(to_dat(cno), time, &evd) : no_such_object;
         return DAT_GET_TYPE(result) != DAT_QUEUE_EMPTY && DAT_GET_TYPE(result) != DAT_INTERRUPTED_CALL;
     });
     check("dat_cno_wait", result);
@@ -112,7 +117,7 @@ Handle wait(Handle cno, Seconds timeout) {
 /// None: no EVD has triggered the CNO.
 py::object trigger(Handle cno) {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
-    const DAT_RETURN result = dat_cno_trigger(to_dat(cno), &evd);
+    const DAT_RETURN result = quick({.used = {cno}}, [&] { return dat_cno_trigger(to_dat(cno), &evd); });
     if (DAT_GET_TYPE(result) == DAT_QUEUE_EMPTY) return py::none();
     check("dat_cno_trigger", result);
     return py::int_(to_python(evd));
@@ -122,17 +127,19 @@ py::object trigger(Handle cno) {
 void stop_agents() {
     while (!agents().empty()) {
         const Handle cno = agents().begin()->second.cno;
-        (void)unlocked([&] { return dat_cno_modify_agent(to_dat(cno), agent_number(0)); });
+        (void)unlocked({.used = {cno}}, [&] { return dat_cno_modify_agent(to_dat(cno), agent_number(0)); });
         forget([&](Handle, const Agent& agent) { return agent.cno == cno; });
     }
 }
 
 }  // namespace
 
+/// What another thread is just ending is left to that one.
 void forget_agents_of_the_gone() {
     forget([](Handle, const Agent& agent) {
         DAT_HANDLE_TYPE type{};
-        return agent.cno != 0 && dat_get_handle_type(to_dat(agent.cno), &type) != DAT_SUCCESS;
+        return agent.cno != 0 && !Stay::is_awaited(agent.cno) &&
+               dat_get_handle_type(to_dat(agent.cno), &type) != DAT_SUCCESS;
     });
 }
 
@@ -149,7 +156,7 @@ void add_notification(py::module_& module) {
     module.def("dat_cno_wait", &wait);
     module.def("dat_cno_trigger", &trigger);
     module.def("dat_cno_free", [](Handle cno) {
-        VIADUCT_DAT_CALL(dat_cno_free, to_dat(cno));
+        check("dat_cno_free", end({.ended = {cno}}, [&] { return dat_cno_free(to_dat(cno)); }));
         forget_agents_of_the_gone();
     });
     py::module_::import("atexit").attr("register")(py::cpp_function(&stop_agents));

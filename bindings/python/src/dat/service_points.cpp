@@ -23,7 +23,7 @@ void add_psp(py::module_& module) {
         VIADUCT_DAT_CALL(dat_psp_query, to_dat(psp), static_cast<DAT_PSP_PARAM_MASK>(mask), &param);
         return to_dict(param);
     });
-    module.def("dat_psp_free", [](Handle psp) { VIADUCT_DAT_CALL(dat_psp_free, to_dat(psp)); });
+    def_free<dat_psp_free>(module, "dat_psp_free");
 }
 
 void add_rsp(py::module_& module) {
@@ -37,7 +37,7 @@ void add_rsp(py::module_& module) {
         VIADUCT_DAT_CALL(dat_rsp_query, to_dat(rsp), static_cast<DAT_RSP_PARAM_MASK>(mask), &param);
         return to_dict(param);
     });
-    module.def("dat_rsp_free", [](Handle rsp) { VIADUCT_DAT_CALL(dat_rsp_free, to_dat(rsp)); });
+    def_free<dat_rsp_free>(module, "dat_rsp_free");
 }
 
 void add_csp(py::module_& module) {
@@ -50,26 +50,46 @@ void add_csp(py::module_& module) {
     });
     module.def("dat_csp_query", [](Handle csp, int mask) {
         DAT_CSP_PARAM param{};
-        VIADUCT_DAT_CALL(dat_csp_query, to_dat(csp), static_cast<DAT_CSP_PARAM_MASK>(mask), &param);
+        VIADUCT_DAT_KEEPING_CALL(dat_csp_query, to_dat(csp), static_cast<DAT_CSP_PARAM_MASK>(mask), &param);
         return to_dict(param);
     });
-    module.def("dat_csp_free", [](Handle csp) { VIADUCT_DAT_CALL(dat_csp_free, to_dat(csp)); });
+    def_free<dat_csp_free>(module, "dat_csp_free");
+}
+
+/// The endpoint that a request has from its service point; with the GIL.
+Handle endpoint_of(Handle cr) {
+    DAT_CR_PARAM param{};
+    (void)quick({.used = {cr}}, [&] { return dat_cr_query(to_dat(cr), DAT_CR_FIELD_LOCAL_EP_HANDLE, &param); });
+    return to_python(param.local_ep_handle);
+}
+
+// An answer ends the request. Unless it is accepted, the endpoint that the provider has made for it ends, too.
+
+void accept(Handle cr, Handle ep, std::string_view data) {
+    const Objects objects{.used = {ep, endpoint_of(cr)}, .ended = {cr}};
+    check("dat_cr_accept",
+          end(objects, [&] { return dat_cr_accept(to_dat(cr), to_dat(ep), size_of(data), data_of(data)); }));
+}
+
+void reject(Handle cr, std::string_view data) {
+    const Objects objects{.ended = {cr, endpoint_of(cr)}};
+    check("dat_cr_reject", end(objects, [&] { return dat_cr_reject(to_dat(cr), size_of(data), data_of(data)); }));
+}
+
+void hand_off(Handle cr, DAT_CONN_QUAL handoff) {
+    const Objects objects{.ended = {cr, endpoint_of(cr)}};
+    check("dat_cr_handoff", end(objects, [&] { return dat_cr_handoff(to_dat(cr), handoff); }));
 }
 
 void add_cr(py::module_& module) {
     module.def("dat_cr_query", [](Handle cr, int mask) {
         DAT_CR_PARAM param{};
-        VIADUCT_DAT_CALL(dat_cr_query, to_dat(cr), static_cast<DAT_CR_PARAM_MASK>(mask), &param);
+        VIADUCT_DAT_KEEPING_CALL(dat_cr_query, to_dat(cr), static_cast<DAT_CR_PARAM_MASK>(mask), &param);
         return to_dict(param);
     });
-    module.def("dat_cr_accept", [](Handle cr, Handle ep, std::string_view data) {
-        VIADUCT_DAT_CALL(dat_cr_accept, to_dat(cr), to_dat(ep), size_of(data), data_of(data));
-    });
-    module.def("dat_cr_reject", [](Handle cr, std::string_view data) {
-        VIADUCT_DAT_CALL(dat_cr_reject, to_dat(cr), size_of(data), data_of(data));
-    });
-    module.def("dat_cr_handoff",
-               [](Handle cr, DAT_CONN_QUAL handoff) { VIADUCT_DAT_CALL(dat_cr_handoff, to_dat(cr), handoff); });
+    module.def("dat_cr_accept", &accept);
+    module.def("dat_cr_reject", &reject);
+    module.def("dat_cr_handoff", &hand_off);
 }
 
 }  // namespace

@@ -7,15 +7,15 @@ namespace {
 
 /// The arguments that all posts have, as DAT has them.
 struct Post {
-    Post(Handle endpoint, const Triplets& pieces, DAT_UINT64 number, int completion_flags)
-        : ep(to_dat(endpoint)),
+    Post(Handle queue_owner, const Triplets& pieces, DAT_UINT64 number, int completion_flags)
+        : queue(to_dat(queue_owner)),
           iov(to_triplets<DAT_LMR_TRIPLET>(pieces)),
           cookie(cookie_of(number)),
           flags(static_cast<DAT_COMPLETION_FLAGS>(completion_flags)) {}
 
     DAT_COUNT count() const noexcept { return static_cast<DAT_COUNT>(iov.size()); }
 
-    DAT_EP_HANDLE ep;
+    Object queue;  // an endpoint, or an SRQ
     std::vector<DAT_LMR_TRIPLET> iov;
     DAT_DTO_COOKIE cookie;
     DAT_COMPLETION_FLAGS flags;
@@ -23,32 +23,32 @@ struct Post {
 
 void post_recv(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, int flags) {
     Post post(ep, pieces, cookie, flags);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_recv, post.ep, post.count(), post.iov.data(), post.cookie, post.flags);
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_recv, post.queue, post.count(), post.iov.data(), post.cookie, post.flags);
 }
 
 void post_send(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, int flags) {
     Post post(ep, pieces, cookie, flags);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send, post.ep, post.count(), post.iov.data(), post.cookie, post.flags);
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send, post.queue, post.count(), post.iov.data(), post.cookie, post.flags);
 }
 
 void post_send_with_invalidate(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, int flags, bool invalidate,
                                DAT_RMR_CONTEXT context) {
     Post post(ep, pieces, cookie, flags);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send_with_invalidate, post.ep, post.count(), post.iov.data(), post.cookie,
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send_with_invalidate, post.queue, post.count(), post.iov.data(), post.cookie,
                            post.flags, invalidate ? DAT_TRUE : DAT_FALSE, context);
 }
 
 void post_rdma_write(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, const Triplet& target, int flags) {
     Post post(ep, pieces, cookie, flags);
     const auto remote = to_triplet<DAT_RMR_TRIPLET>(target);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_write, post.ep, post.count(), post.iov.data(), post.cookie, &remote,
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_write, post.queue, post.count(), post.iov.data(), post.cookie, &remote,
                            post.flags);
 }
 
 void post_rdma_read(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, const Triplet& source, int flags) {
     Post post(ep, pieces, cookie, flags);
     const auto remote = to_triplet<DAT_RMR_TRIPLET>(source);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_read, post.ep, post.count(), post.iov.data(), post.cookie, &remote,
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_read, post.queue, post.count(), post.iov.data(), post.cookie, &remote,
                            post.flags);
 }
 
@@ -61,7 +61,7 @@ void post_rdma_read_to_rmr(Handle ep, const Triplet& target, DAT_UINT64 cookie, 
 
 void post_srq_recv(Handle srq, const Triplets& pieces, DAT_UINT64 cookie) {
     Post post(srq, pieces, cookie, DAT_COMPLETION_DEFAULT_FLAG);
-    VIADUCT_DAT_QUICK_CALL(dat_srq_post_recv, post.ep, post.count(), post.iov.data(), post.cookie);
+    VIADUCT_DAT_QUICK_CALL(dat_srq_post_recv, post.queue, post.count(), post.iov.data(), post.cookie);
 }
 
 void post_fetch_and_add(Handle ep, DAT_UINT64 add, const Triplet& result, DAT_UINT64 cookie, const Triplet& word,
@@ -83,8 +83,8 @@ void post_rdma_write_immed(Handle ep, const Triplets& pieces, DAT_UINT64 cookie,
                            DAT_UINT32 immediate, int flags) {
     Post post(ep, pieces, cookie, flags);
     auto remote = to_triplet<DAT_RMR_TRIPLET>(target);
-    VIADUCT_DAT_QUICK_CALL(dat_ib_post_rdma_write_immed, post.ep, post.count(), post.iov.data(), post.cookie, &remote,
-                           immediate, post.flags);
+    VIADUCT_DAT_QUICK_CALL(dat_ib_post_rdma_write_immed, post.queue, post.count(), post.iov.data(), post.cookie,
+                           &remote, immediate, post.flags);
 }
 
 }  // namespace

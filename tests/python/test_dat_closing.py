@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""viaduct.dat: what becomes of the calls of threads on objects that another thread ends."""
+import threading
+import time
+
+import pytest
+from dat_pair import DEPTH, TIMEOUT, Pair, Side, fails, free_qual, ia
+from viaduct import _dat, dat
+
+ROUNDS = 60
+USERS = 3
+
+
+pytestmark = pytest.mark.usefixtures("eager_threads")
+
+
+class Thread(threading.Thread):
+    """Runs at once; result() is what it returns or raises."""
+
+    def __init__(self, function, *arguments):
+        super().__init__(daemon=True)
+        self._call, self._error, self._result = (function, arguments), None, None
+        self.start()
+
+    def run(self):
+        function, arguments = self._call
+        try:
+            self._result = function(*arguments)
+        except BaseException as error:
+            self._error = error
+
+    def result(self):
+        self.join(TIMEOUT)
+        assert not self.is_alive(), "a call hangs"
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+def use_until_gone(thing, uses):
+    """Makes all calls again and again, until each has found that there is no such object."""
+    left = list(uses)
+    while left:
+        for use in list(left):
+            try:
+                use(thing)
+            except dat.Error as error:
+                if error.code is dat.ReturnType.INVALID_HANDLE:
+                    left.remove(use)
+                elif error.code is not dat.ReturnType.INVALID_STATE:  # of an endpoint that is not connected
+                    raise
+            except ValueError as error:
+                assert "is closed" in str(error)  # by who makes something of it
+                left.remove(use)
+
+
+def make_evd(side):
+    return side.ia.evd_create(DEPTH, dat.EvdFlags.DTO | dat.EvdFlags.SOFTWARE)
+
+
+RESERVED = free_qual()
+
+
+def make_rsp(side):
+    return side.ia.rsp_create(RESERVED, side.new_ep(), side.requests_for_connection)
+
+
+# For each kind of object how to make it, and calls that keep the interpreter's lock and that do not.
+KINDS = {
+    "evd": (make_evd, [dat.Evd.dequeue, dat.Evd.query, dat.Evd.post_se, lambda evd: evd.handle_type]),
+    "ep": (Side.new_ep, [dat.Ep.get_status, dat.Ep.recv_query, dat.Ep.query, lambda ep: ep.post_send(()),
+                         lambda ep: ep.modify(max_request_dtos=2), lambda ep: ep.query_counters()]),
+    "lmr": (lambda side: side.ia.lmr_create(bytearray(64), side.pz), [dat.Lmr.query, lambda lmr: lmr.context]),
+    "pz": (lambda side: side.ia.pz_create(), [dat.Pz.query, lambda pz: pz.context]),
+    "srq": (lambda side: side.ia.srq_create(side.pz, 4), [dat.Srq.query, lambda srq: srq.set_lw(1)]),
+    "psp": (lambda side: side.ia.psp_create_any(side.requests_for_connection), [dat.Psp.query]),
+    "rsp": (make_rsp, [dat.Rsp.query]),
+    "cno": (lambda side: side.ia.cno_create(), [dat.Cno.trigger, dat.Cno.query]),
+}
+
+
+@pytest.mark.parametrize("end", [dat.DatObject.close, dat.DatObject.free], ids=["close", "free"])
+@pytest.mark.parametrize("make, uses", KINDS.values(), ids=KINDS)
+def test_threads_may_use_what_another_one_ends(ia, make, uses, end):
+    side, done = Side(ia), threading.Event()
+    current = []
+
+    def use():
+        while not done.is_set():
+            for thing in current:
+                use_until_gone(thing, uses)
+    users = [Thread(use) for _ in range(USERS)]
+    for _ in range(300):
+        thing = make(side)
+        current[:] = [thing]
+        time.sleep(0)  # lets the others have a look at it
+        end(thing)
+    done.set()
+    for user in users:
+        user.result()
+
+
+def test_threads_may_use_an_adapter_that_another_one_closes():
+    for _ in range(ROUNDS):
+        ia = dat.ia_open()
+        errors = ia.async_evd
+        users = [Thread(use_until_gone, ia, [dat.Ia.query, lambda ia: ia.context]),
+                 Thread(use_until_gone, errors, [dat.Evd.dequeue, dat.Evd.query])]
+        ia.close()
+        for user in users:
+            user.result()
+
+
+def test_threads_may_use_a_request_that_another_one_answers(ia):
+    pair = Pair(ia)
+    for answer in [dat.Cr.reject, dat.Cr.close] * 10:
+        client = pair.client.new_ep()
+        request = pair.request(ep=client).cr
+        user = Thread(use_until_gone, request, [dat.Cr.query])
+        answer(request)
+        user.result()
+        assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
+
+
+def test_threads_may_use_the_endpoint_of_a_request_that_another_one_rejects(ia):
+    client, server = Side(ia), Side(ia)
+    psp = ia.psp_create_any(server.requests_for_connection, dat.PspFlags.PROVIDER)
+    for _ in range(20):
+        asking = client.new_ep()
+        asking.connect(ia.address, psp.conn_qual, TIMEOUT)
+        request = server.requests_for_connection.wait(TIMEOUT).cr
+        user = Thread(use_until_gone, request.ep, [dat.Ep.get_status, dat.Ep.recv_query])
+        request.reject()
+        user.result()
+        assert client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
+
+
+def test_threads_may_end_the_same_object(ia):
+    """One of them does."""
+    pz = ia.pz_create()
+    for _ in range(ROUNDS):
+        lmr = ia.lmr_create(bytearray(64), pz)
+
+        def free():
+            try:
+                _dat.dat_lmr_free(lmr.handle)
+            except dat.Error as error:
+                assert error.code is dat.ReturnType.INVALID_HANDLE
+                return 0
+            return 1
+        assert sum(thread.result() for thread in [Thread(free) for _ in range(4)]) == 1
+
+
+# ---- Ends that are refused -------------------------------------------------------------------------------------------
+
+def test_who_polls_does_not_notice_an_end_that_is_refused(ia):
+    side, done = Side(ia), threading.Event()
+
+    def poll():
+        while not done.is_set():
+            assert side.received.dequeue() is None
+            side.received.query()
+    users = [Thread(poll) for _ in range(USERS)]
+    for _ in range(ROUNDS):
+        with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_EVD_IN_USE):
+            side.received.free()
+    done.set()
+    for user in users:
+        user.result()
+
+
+def await_waiter(evd, waits=1):
+    while evd.query_counter("WAIT") < waits:
+        pass
+
+
+def test_who_waits_does_not_notice_an_end_that_is_refused(ia):
+    pair = Pair(ia).connect()
+    waiter = Thread(pair.server.received.wait, TIMEOUT)
+    await_waiter(pair.server.received)
+    for _ in range(ROUNDS):
+        with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_EVD_IN_USE):
+            pair.server.received.free()
+    assert pair.server.received.query().evd_state & dat.EvdState.WAITABLE
+    pair.server.ep.post_recv(pair.server.lmr[:8])
+    pair.client.ep.post_send(pair.client.lmr[:8])
+    assert waiter.result().ok
+
+
+# ---- Ends of what is waited for --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("end", [dat.Evd.close, dat.Evd.free], ids=["close", "free"])
+def test_an_end_wakes_who_waits(ia, end):
+    for _ in range(10):
+        evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE)
+        waiter = Thread(evd.wait)
+        await_waiter(evd)
+        end(evd)
+        with fails(dat.ReturnType.ABORT):
+            waiter.result()
+
+
+def test_the_end_of_an_adapter_wakes_who_waits_for_its_errors():
+    ia = dat.ia_open()
+    waiter = Thread(ia.async_evd.wait)
+    await_waiter(ia.async_evd)
+    ia.close()
+    with fails(dat.ReturnType.ABORT):
+        waiter.result()
+
+
+def test_who_waits_for_a_cno_hears_of_its_end(ia):
+    cno = ia.cno_create()
+    started = threading.Event()
+
+    def wait():
+        started.set()
+        return cno.wait()
+    waiter = Thread(wait)
+    started.wait(TIMEOUT)
+    cno.close()
+    with fails(dat.ReturnType.INVALID_HANDLE):
+        waiter.result()
+
+
+def test_who_waits_for_evds_hears_of_the_end_of_their_cno(ia):
+    cno = ia.cno_create()
+    evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE, cno)
+    waiter = Thread(cno.wait)
+    cno.close()
+    try:
+        assert waiter.result() is None
+    except dat.Error as error:  # it was not inside at that moment
+        assert error.code is dat.ReturnType.INVALID_HANDLE
+    assert evd.query().cno_handle == 0
+
+
+def test_an_agent_may_use_what_is_being_ended(ia):
+    """The end waits for the agent, so the agent does not wait for the end."""
+    called, gone = threading.Event(), []
+
+    def agent(evd):
+        called.set()
+        while not cno.closed:
+            pass
+        use_until_gone(cno, [dat.Cno.query, dat.Cno.trigger])
+        evd.post_se()
+        gone.append(evd)
+    cno = ia.cno_create(agent)
+    evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE, cno)
+    evd.post_se()
+    assert called.wait(TIMEOUT)
+    cno.close()
+    assert gone == [evd]
+
+
+def test_raw_calls_find_no_object_either(ia):
+    side = Side(ia)
+    for _ in range(ROUNDS):
+        handle = _dat.dat_ep_create(ia.handle, side.pz.handle, 0, 0, side.connections.handle, None)
+        users = [Thread(use_until_gone, handle, [_dat.dat_ep_get_status, _dat.dat_ep_reset]) for _ in range(USERS)]
+        _dat.dat_ep_free(handle)
+        for user in users:
+            user.result()
