@@ -242,32 +242,74 @@ def test_the_interpreter_ends_well(program):
     assert "Traceback" not in done.stderr and "Fatal" not in done.stderr
 
 
-def test_threads_may_use_what_another_one_closes():
-    """They get an error, and nothing worse."""
-    with vipl.open_nic() as nic:
-        current = [nic.create_vi()]
-        done = threading.Event()
-        strange = []
+# ---- Threads that use what another one closes ----
 
-        def use():
-            while not done.is_set():
-                try:
-                    current[0].query()
-                    current[0].send_done()
-                except vipl.Error as error:
-                    if error.code not in (vipl.ReturnCode.INVALID_PARAMETER, vipl.ReturnCode.DESCRIPTOR_ERROR):
-                        strange.append(error)
+HARMLESS = (vipl.ReturnCode.DESCRIPTOR_ERROR, vipl.ReturnCode.ERROR_NAMESERVICE)  # an empty queue, no name service
 
-        threads = [threading.Thread(target=use) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        try:
-            for _ in range(100):
-                vi = current[0] = nic.create_vi()
-                time.sleep(0)  # lets the others have a look at it
-                vi.close()
-        finally:
-            done.set()
-            for thread in threads:
-                thread.join()
-        assert not strange
+
+def use_until_gone(thing, uses):
+    """Makes all calls again and again, until each has found that there is no such object."""
+    left = list(uses)
+    while left:
+        for use in list(left):
+            try:
+                use(thing)
+            except vipl.Error as error:
+                if error.code == vipl.ReturnCode.INVALID_PARAMETER:
+                    left.remove(use)
+                elif error.code not in HARMLESS:
+                    raise
+
+
+KINDS = {
+    "vi": (vipl.Nic.create_vi, [vipl.Vi.query, vipl.Vi.send_done, vipl.Vi.disconnect,
+                                lambda vi: vi.set_attributes(vipl.ViAttributes())]),
+    "cq": (vipl.Nic.create_cq, [vipl.CompletionQueue.done, lambda cq: cq.resize(8)]),
+    "region": (lambda nic: nic.register_mem(64), [lambda region: region.query(),
+                                                  lambda region: region.set_attributes(vipl.MemAttributes())]),
+}
+
+
+@pytest.mark.parametrize("make, uses", KINDS.values(), ids=KINDS)
+def test_threads_may_use_what_another_one_closes(nic, eager_threads, make, uses):
+    done = threading.Event()
+    current = []
+
+    def use():
+        while not done.is_set():
+            for thing in current:
+                use_until_gone(thing, uses)
+    users = [Background(use) for _ in range(2)]
+    for _ in range(300):
+        thing = make(nic)
+        current[:] = [thing]
+        time.sleep(0)  # lets the others have a look at it
+        thing.close()
+    done.set()
+    for user in users:
+        user.result()
+
+
+def test_threads_may_use_a_nic_that_another_one_closes(eager_threads):
+    for _ in range(50):
+        nic = vipl.open_nic()
+        user = Background(use_until_gone, nic, [vipl.Nic.query, vipl.Nic.ns_shutdown])
+        nic.close()
+        user.result()
+
+
+def test_threads_may_post_what_lies_in_memory_that_another_one_deregisters(nic, eager_threads):
+    """The library refuses it, and does not look at it."""
+    vi = nic.create_vi()
+    for _ in range(100):
+        region = nic.register_mem(4096)
+        descriptor, memory = region.descriptor(0), region.handle
+
+        def post():
+            while not region.closed:
+                _vipl.VipPostRecv(vi.handle, descriptor.address, memory)
+                vi.disconnect()  # flushes it
+                _vipl.VipRecvDone(vi.handle)
+        user = Background(post)
+        region.close()
+        user.result()

@@ -4,7 +4,6 @@
 
 #include "core/interruption.hpp"
 #include "handlers.hpp"
-#include "occupancy.hpp"
 
 namespace viaduct::python {
 namespace {
@@ -23,8 +22,7 @@ public:
         VIP_RETURN code = VIP_NOT_DONE;
         do {
             made_way_ = false;
-            const Stay stay(object);
-            code = call();
+            code = undisturbed({.used = {object}}, call);
         } while (code == VIP_NOT_DONE && made_way_);  // the NIC is closed now, as the next call tells
         return code;
     }
@@ -33,7 +31,7 @@ private:
     static bool look(void* self) noexcept { return static_cast<Watch*>(self)->look(); }
 
     bool look() noexcept {
-        made_way_ = is_awaited(nic_);
+        made_way_ = Stay::is_awaited(nic_);
         if (made_way_) return true;
         const Entrance::Visit visit;
         return visit && (PyErr_CheckSignals() != 0 || stopped());
@@ -60,7 +58,7 @@ void check_wait(const char* name, VIP_RETURN code) {
 
 py::tuple connect_wait(Handle nic, NetAddress* local, Seconds timeout, py::object stop) {
     VIP_NIC_ATTRIBUTES limits{};
-    VipQueryNic(present(nic), &limits);  // where this fails, the wait does
+    (void)quick({.used = {nic}}, [&] { return VipQueryNic(to_pointer(nic), &limits); });  // or else the wait fails
     NetAddress remote(limits.NicAddressLen, limits.MaxDiscriminatorLen);
     VIP_VI_ATTRIBUTES attributes{};
     VIP_CONN_HANDLE connection = nullptr;
@@ -72,11 +70,12 @@ py::tuple connect_wait(Handle nic, NetAddress* local, Seconds timeout, py::objec
 }
 
 void connect_accept(Handle connection, Handle vi) {
-    call_unlocked("VipConnectAccept", [&] { return VipConnectAccept(to_pointer(connection), to_pointer(vi)); });
+    const Objects objects{.used = {vi}, .ended = {connection}};
+    check("VipConnectAccept", end(objects, [&] { return VipConnectAccept(to_pointer(connection), to_pointer(vi)); }));
 }
 
 void connect_reject(Handle connection) {
-    call_unlocked("VipConnectReject", [&] { return VipConnectReject(to_pointer(connection)); });
+    check("VipConnectReject", end({.ended = {connection}}, [&] { return VipConnectReject(to_pointer(connection)); }));
 }
 
 VIP_VI_ATTRIBUTES connect_request(Handle vi, NetAddress* local, NetAddress* remote, Seconds timeout, py::object stop) {
@@ -91,18 +90,19 @@ VIP_VI_ATTRIBUTES connect_request(Handle vi, NetAddress* local, NetAddress* remo
 }
 
 void disconnect(Handle vi) {
-    call_unlocked("VipDisconnect", [&] { return VipDisconnect(to_pointer(vi)); });
+    check("VipDisconnect", unlocked({.used = {vi}}, [&] { return VipDisconnect(to_pointer(vi)); }));
 }
 
 void connect_peer_request(Handle vi, NetAddress* local, NetAddress* remote, Seconds timeout) {
     const VIP_ULONG milliseconds = to_milliseconds(timeout);
-    call_unlocked("VipConnectPeerRequest",
-                  [&] { return VipConnectPeerRequest(to_pointer(vi), get(local), get(remote), milliseconds); });
+    check("VipConnectPeerRequest", unlocked({.used = {vi}}, [&] {
+              return VipConnectPeerRequest(to_pointer(vi), get(local), get(remote), milliseconds);
+          }));
 }
 
 py::object connect_peer_done(Handle vi) {
     VIP_VI_ATTRIBUTES attributes{};
-    const VIP_RETURN code = VipConnectPeerDone(present(vi), &attributes);
+    const VIP_RETURN code = quick({.used = {vi}}, [&] { return VipConnectPeerDone(to_pointer(vi), &attributes); });
     if (code == VIP_NOT_DONE) return py::none();
     check("VipConnectPeerDone", code);
     return py::cast(attributes);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "handlers.hpp"
 
+#include <unistd.h>
+
 #include <vector>
 
 namespace viaduct::python {
@@ -44,6 +46,10 @@ Entrance::Visit::~Visit() {
     if (!inside_) return;
     PyGILState_Release(state_);
     leave();
+}
+
+void rest_after_python() {
+    while (Entrance::is_closed() && gettid() != getpid()) pause();
 }
 
 Handler* Handlers::keep(Handle owner, Handler handler) {

@@ -24,6 +24,7 @@ public:
         explicit operator bool() const noexcept { return inside_; }
 
     private:
+        const Callback callback_;
         const bool inside_;
         PyGILState_STATE state_{};
     };

@@ -5,21 +5,24 @@
 #include <vector>
 
 #include "handlers.hpp"
-#include "occupancy.hpp"
 
 namespace viaduct::python {
 namespace {
 
 NicAttributes query_nic(Handle nic) {
     NicAttributes attributes{};
-    check("VipQueryNic", VipQueryNic(present(nic), &attributes.fields));
-    attributes.address.assign(reinterpret_cast<const char*>(attributes.fields.LocalNicAddress),
-                              attributes.fields.NicAddressLen);
+    const VIP_NIC_ATTRIBUTES& fields = attributes.fields;
+    check("VipQueryNic", quick({.used = {nic}}, [&] {
+              const VIP_RETURN code = VipQueryNic(to_pointer(nic), &attributes.fields);
+              attributes.address.assign(reinterpret_cast<const char*>(fields.LocalNicAddress), fields.NicAddressLen);
+              return code;
+          }));
     return attributes;
 }
 
 void set_vi_attributes(Handle vi, VIP_VI_ATTRIBUTES* attributes) {
-    call_unlocked("VipSetViAttributes", [&] { return VipSetViAttributes(to_pointer(vi), attributes); });
+    const Objects objects{.used = {vi, ptag_in(attributes)}};
+    check("VipSetViAttributes", unlocked(objects, [&] { return VipSetViAttributes(to_pointer(vi), attributes); }));
 }
 
 py::tuple query_vi(Handle vi) {
@@ -27,24 +30,30 @@ py::tuple query_vi(Handle vi) {
     VIP_VI_ATTRIBUTES attributes{};
     VIP_BOOLEAN send_empty = VIP_FALSE;
     VIP_BOOLEAN recv_empty = VIP_FALSE;
-    check("VipQueryVi", VipQueryVi(present(vi), &state, &attributes, &send_empty, &recv_empty));
+    check("VipQueryVi", quick({.used = {vi}}, [&] {
+              return VipQueryVi(to_pointer(vi), &state, &attributes, &send_empty, &recv_empty);
+          }));
     return py::make_tuple(static_cast<int>(state), attributes, send_empty != VIP_FALSE, recv_empty != VIP_FALSE);
 }
 
 void set_mem_attributes(Handle nic, Handle address, VIP_MEM_HANDLE memory, VIP_MEM_ATTRIBUTES* attributes) {
-    call_unlocked("VipSetMemAttributes",
-                  [&] { return VipSetMemAttributes(to_pointer(nic), to_pointer(address), memory, attributes); });
+    const Objects objects{.used = {nic, registration(memory), ptag_in(attributes)}};
+    check("VipSetMemAttributes", unlocked(objects, [&] {
+              return VipSetMemAttributes(to_pointer(nic), to_pointer(address), memory, attributes);
+          }));
 }
 
 VIP_MEM_ATTRIBUTES query_mem(Handle nic, Handle address, VIP_MEM_HANDLE memory) {
     VIP_MEM_ATTRIBUTES attributes{};
-    check("VipQueryMem", VipQueryMem(present(nic), to_pointer(address), memory, &attributes));
+    check("VipQueryMem", quick({.used = {nic, registration(memory)}},
+                               [&] { return VipQueryMem(to_pointer(nic), to_pointer(address), memory, &attributes); }));
     return attributes;
 }
 
 std::size_t address_bytes(Handle nic) {
     VIP_NIC_ATTRIBUTES attributes{};
-    VipQueryNic(present(nic), &attributes);  // where this fails, so does the call that the room is for
+    // Where this fails, so does the call that the room is for.
+    (void)quick({.used = {nic}}, [&] { return VipQueryNic(to_pointer(nic), &attributes); });
     return attributes.NicAddressLen;
 }
 
@@ -59,7 +68,7 @@ std::vector<NetAddress> query_system_management_info(Handle nic, VIP_ULONG type,
         entries.clear();
         for (NetAddress& address : found) entries.push_back(address.get());
         list.ADAddrArray = entries.data();
-        code = VipQuerySystemManagementInfo(present(nic), type, &list);
+        code = quick({.used = {nic}}, [&] { return VipQuerySystemManagementInfo(to_pointer(nic), type, &list); });
     } while (code == VIP_ERROR_RESOURCE && list.NumAdAddrs > found.size());
     check("VipQuerySystemManagementInfo", code);
     found.erase(found.begin() + static_cast<std::ptrdiff_t>(list.NumAdAddrs), found.end());
@@ -77,30 +86,37 @@ void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
 void error_callback(Handle nic, const py::object& context, const py::object& function) {
     const bool wanted = !function.is_none();
     VIP_PVOID const slot = wanted && address_bytes(nic) != 0 ? &handlers().errors_of(nic) : nullptr;
-    check("VipErrorCallback", VipErrorCallback(present(nic), slot, wanted ? on_error : nullptr));
+    check("VipErrorCallback",
+          quick({.used = {nic}}, [&] { return VipErrorCallback(to_pointer(nic), slot, wanted ? on_error : nullptr); }));
     Handler handler{function, context};
     std::swap(handlers().errors_of(nic), handler);
 }
 
 void ns_init(Handle nic, const std::optional<std::string>& path) {
-    call_unlocked("VipNSInit",
-                  [&] { return VipNSInit(to_pointer(nic), path ? const_cast<char*>(path->c_str()) : nullptr); });
+    check("VipNSInit", unlocked({.used = {nic}}, [&] {
+              return VipNSInit(to_pointer(nic), path ? const_cast<char*>(path->c_str()) : nullptr);
+          }));
 }
 
 NetAddress ns_get_host_by_name(Handle nic, std::string name, VIP_ULONG index) {
     NetAddress address(address_bytes(nic), 0);
-    call_unlocked("VipNSGetHostByName",
-                  [&] { return VipNSGetHostByName(to_pointer(nic), name.data(), address.get(), index); });
+    check("VipNSGetHostByName", unlocked({.used = {nic}}, [&] {
+              return VipNSGetHostByName(to_pointer(nic), name.data(), address.get(), index);
+          }));
     return address;
 }
 
 std::string ns_get_host_by_addr(Handle nic, NetAddress* address) {
     std::string name(256, '\0');
     VIP_ULONG length = name.size();
-    auto code = VipNSGetHostByAddr(present(nic), get(address), name.data(), &length);
+    const auto ask = [&] {
+        return quick({.used = {nic}},
+                     [&] { return VipNSGetHostByAddr(to_pointer(nic), get(address), name.data(), &length); });
+    };
+    auto code = ask();
     if (code == VIP_INVALID_PARAMETER && length > name.size()) {
         name.resize(length);
-        code = VipNSGetHostByAddr(present(nic), get(address), name.data(), &length);
+        code = ask();
     }
     check("VipNSGetHostByAddr", code);
     name.resize(length);
@@ -108,7 +124,23 @@ std::string ns_get_host_by_addr(Handle nic, NetAddress* address) {
 }
 
 void ns_shutdown(Handle nic) {
-    call_unlocked("VipNSShutdown", [&] { return VipNSShutdown(to_pointer(nic)); });
+    check("VipNSShutdown", unlocked({.used = {nic}}, [&] { return VipNSShutdown(to_pointer(nic)); }));
+}
+
+void set_user_data(Handle vi, Handle data) {
+    (void)quick({.used = {vi}}, [&] {
+        VipSetUserData(to_pointer(vi), to_pointer(data));
+        return VIP_SUCCESS;
+    });
+}
+
+Handle get_user_data(Handle vi) {
+    VIP_PVOID data = nullptr;
+    (void)quick({.used = {vi}}, [&] {
+        data = VipGetUserData(to_pointer(vi));
+        return VIP_SUCCESS;
+    });
+    return to_handle(data);
 }
 
 }  // namespace
@@ -128,11 +160,8 @@ void define_queries(py::module_& module) {
     module.def("VipNSGetHostByName", &ns_get_host_by_name, arg("nic"), arg("name"), arg("index"));
     module.def("VipNSGetHostByAddr", &ns_get_host_by_addr, arg("nic"), arg("address"));
     module.def("VipNSShutdown", &ns_shutdown, arg("nic"));
-    module.def(
-        "VipSetUserData", [](Handle vi, Handle data) { VipSetUserData(present(vi), to_pointer(data)); }, arg("vi"),
-        arg("data"));
-    module.def(
-        "VipGetUserData", [](Handle vi) { return to_handle(VipGetUserData(present(vi))); }, arg("vi"));
+    module.def("VipSetUserData", &set_user_data, arg("vi"), arg("data"));
+    module.def("VipGetUserData", &get_user_data, arg("vi"));
 }
 
 }  // namespace viaduct::python

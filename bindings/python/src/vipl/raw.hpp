@@ -5,14 +5,12 @@
 
 #include <vipl.h>
 
-#include <cstdint>
 #include <string>
 
 #include "common.hpp"
+#include "occupancy.hpp"
 
 namespace viaduct::python {
-
-using Handle = std::uintptr_t;
 
 inline void* to_pointer(Handle handle) noexcept { return reinterpret_cast<void*>(handle); }
 inline Handle to_handle(const void* pointer) noexcept { return reinterpret_cast<Handle>(pointer); }
@@ -22,15 +20,48 @@ inline void check(const char* name, VIP_RETURN code) {
     if (code != VIP_SUCCESS) raise_error("viaduct.vipl", name, code);
 }
 
-/// Makes a call without the GIL: it may take its time, or wait for a handler that needs it.
+/// A registration of memory as an object of calls; its handle is a number of 32 bits.
+inline Handle registration(VIP_MEM_HANDLE memory) noexcept { return ~Handle{memory}; }
+
+/// The protection tag that attributes name.
+Handle ptag_in(const auto* attributes) noexcept { return attributes == nullptr ? 0 : to_handle(attributes->Ptag); }
+
+/// Threads that are left when Python ends have no use for results, and nobody for their errors: they rest instead. Not
+/// the one that ends it.
+void rest_after_python();
+
+/// Makes a call in which nobody ends its objects. Without the GIL.
 template <class Call>
-void call_unlocked(const char* name, Call call) {
-    VIP_RETURN code = VIP_SUCCESS;
+VIP_RETURN undisturbed(const Objects& objects, Call call) {
+    rest_after_python();
+    VIP_RETURN code = VIP_INVALID_PARAMETER;
     {
-        const GilReleased unlocked;
-        code = call();
+        const Stay stay(objects);
+        if (stay.enter()) code = call();
     }
-    check(name, code);
+    rest_after_python();
+    return code;
+}
+
+/// The same with the GIL, without which the call is made: it may take its time, or wait for a handler that needs it.
+template <class Call>
+VIP_RETURN unlocked(const Objects& objects, Call call) {
+    const GilReleased released;
+    return undisturbed(objects, call);
+}
+
+/// The same for a call that takes less time than to let other threads run. It does where some thread ends an object.
+template <class Call>
+VIP_RETURN quick(const Objects& objects, Call call) {
+    return Stay::nobody_ends() ? call() : unlocked(objects, call);
+}
+
+/// Makes a call that ends objects.
+template <class Call>
+VIP_RETURN end(const Objects& objects, Call call) {
+    const Stay stay(objects);
+    const GilReleased released;
+    return stay.enter() ? call() : VIP_INVALID_PARAMETER;
 }
 
 /// A time-out in milliseconds, rounded up.

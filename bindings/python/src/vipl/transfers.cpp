@@ -3,7 +3,6 @@
 #include <pybind11/stl.h>
 
 #include "handlers.hpp"
-#include "occupancy.hpp"
 
 namespace viaduct::python {
 namespace {
@@ -19,7 +18,9 @@ void define_post(py::module_& module, const char* name) {
     module.def(
         name,
         [name](Handle vi, Handle descriptor, VIP_MEM_HANDLE memory) {
-            check(name, post(present(vi), static_cast<VIP_DESCRIPTOR*>(to_pointer(descriptor)), memory));
+            check(name, quick({.used = {vi, registration(memory)}}, [&] {
+                      return post(to_pointer(vi), static_cast<VIP_DESCRIPTOR*>(to_pointer(descriptor)), memory);
+                  }));
         },
         py::arg("vi"), py::arg("descriptor"), py::arg("memory"));
 }
@@ -36,7 +37,7 @@ void define_done(py::module_& module, const char* name) {
         name,
         [name](Handle vi) -> py::object {
             VIP_DESCRIPTOR* descriptor = nullptr;
-            const VIP_RETURN code = done(present(vi), &descriptor);
+            const VIP_RETURN code = quick({.used = {vi}}, [&] { return done(to_pointer(vi), &descriptor); });
             if (code == VIP_NOT_DONE) return py::none();
             return result_of(name, code, descriptor);
         },
@@ -51,8 +52,9 @@ void define_wait(py::module_& module, const char* name) {
             VIP_DESCRIPTOR* descriptor = nullptr;
             VIP_RETURN code = VIP_TIMEOUT;
             wait_in_slices(timeout, [&](std::chrono::milliseconds slice) {
-                const Stay stay(vi);
-                code = wait(to_pointer(vi), static_cast<VIP_ULONG>(slice.count()), &descriptor);
+                code = undisturbed({.used = {vi}}, [&] {
+                    return wait(to_pointer(vi), static_cast<VIP_ULONG>(slice.count()), &descriptor);
+                });
                 return code != VIP_TIMEOUT;
             });
             return result_of(name, code, descriptor);
@@ -82,7 +84,9 @@ void define_notify(py::module_& module, const char* name, const char* owner_name
         name,
         [name](Handle owner, const py::object& context, const py::object& function) {
             Handler* const handler = handlers().keep(owner, {function, context});
-            const VIP_RETURN code = notify(present(owner), handler, function.is_none() ? nullptr : on_news);
+            const VIP_RETURN code = quick({.used = {owner}}, [&] {
+                return notify(to_pointer(owner), handler, function.is_none() ? nullptr : on_news);
+            });
             if (code != VIP_SUCCESS) handlers().take(handler);
             check(name, code);
         },
@@ -92,7 +96,7 @@ void define_notify(py::module_& module, const char* name, const char* owner_name
 py::object cq_done(Handle cq) {
     VIP_VI_HANDLE vi = nullptr;
     VIP_BOOLEAN recv_queue = VIP_FALSE;
-    const VIP_RETURN code = VipCQDone(present(cq), &vi, &recv_queue);
+    const VIP_RETURN code = quick({.used = {cq}}, [&] { return VipCQDone(to_pointer(cq), &vi, &recv_queue); });
     if (code == VIP_NOT_DONE) return py::none();
     check("VipCQDone", code);
     return py::make_tuple(to_handle(vi), recv_queue != VIP_FALSE);
@@ -103,8 +107,9 @@ py::tuple cq_wait(Handle cq, Seconds timeout) {
     VIP_BOOLEAN recv_queue = VIP_FALSE;
     VIP_RETURN code = VIP_TIMEOUT;
     wait_in_slices(timeout, [&](std::chrono::milliseconds slice) {
-        const Stay stay(cq);
-        code = VipCQWait(to_pointer(cq), static_cast<VIP_ULONG>(slice.count()), &vi, &recv_queue);
+        code = undisturbed({.used = {cq}}, [&] {
+            return VipCQWait(to_pointer(cq), static_cast<VIP_ULONG>(slice.count()), &vi, &recv_queue);
+        });
         return code != VIP_TIMEOUT;
     });
     check("VipCQWait", code);
