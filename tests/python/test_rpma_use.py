@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
-from viaduct import rpma
+from viaduct import _rpma, rpma
 
 from rpma_pair import ADDRESS, TIMEOUT, Pair, free_port, new_peer
 
@@ -154,6 +155,36 @@ def test_closing_under_calls_of_other_threads(peer):
         with Threads([lambda: use(pair, begun)] * 4):
             begun.wait(TIMEOUT)
             pair.client.close()
+
+
+RAW = {
+    "conn_req": (lambda peer: peer.conn_req_new(ADDRESS, 1), [_rpma.rpma_conn_req_get_private_data]),
+    "mr": (lambda peer: peer.mr_reg(64), [_rpma.rpma_mr_get_size, _rpma.rpma_mr_get_descriptor]),
+    "srq": (lambda peer: peer.srq_new(), [_rpma.rpma_srq_get_rcq]),
+}
+
+
+@pytest.mark.parametrize("make, uses", RAW.values(), ids=RAW)
+def test_raw_calls_on_what_another_thread_deletes(peer, make, uses, eager_threads):
+    """The handle that a thread has got from an object outlives it, and is good for an error."""
+    done = threading.Event()
+    current = []
+
+    def use():
+        while not done.is_set():
+            for call in uses * len(current):
+                try:
+                    call(current[0])
+                except rpma.Error as error:
+                    assert error.code is rpma.ErrorCode.INVAL, error
+
+    with Threads([use] * 3):
+        for _ in range(20 if EMULATED else 200):
+            thing = make(peer)
+            current[:] = [thing._handle]
+            time.sleep(0)  # lets the others have a look at it
+            thing.close()
+        done.set()
 
 
 def test_closing_ends_waits(peer):

@@ -9,14 +9,12 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <type_traits>
 
 #include "numbers.hpp"
+#include "occupancy.hpp"
 
 namespace viaduct::python::rpma {
-
-using Handle = std::uintptr_t;
 
 template <class T>
 T* pointer(Handle handle) noexcept {
@@ -46,60 +44,58 @@ auto output_of(const char* name, Call call) {
     return plain(output);
 }
 
-inline py::bytes bytes_of(const rpma_conn_private_data& data) {
-    return {static_cast<const char*>(data.ptr), data.ptr == nullptr ? 0U : data.len};
+// ---- Calls -------------------------------------------------------------------------------------------------------
+
+/// Whether messages of the log go to Python, which may then run in the midst of any call. Needs the GIL.
+bool log_has_receiver() noexcept;
+
+/// Makes a call while other threads of Python run.
+template <class Call>
+int unlocked(const Objects& objects, Call call) {
+    const GilReleased released;
+    const Stay stay(objects);
+    return stay.enter() ? call() : RPMA_E_INVAL;
+}
+
+/// The same for a call that takes less time than to let other threads run. It does where some thread ends an object.
+template <class Call>
+int quick(const Objects& objects, Call call) {
+    return Stay::nobody_ends() && !log_has_receiver() ? call() : unlocked(objects, call);
+}
+
+/// Makes a call that ends objects.
+template <class Call>
+int end(const Objects& objects, Call call) {
+    const Stay stay(objects);
+    const GilReleased released;
+    return stay.enter() ? call() : RPMA_E_INVAL;
 }
 
 /// The bytes that describe an object to other hosts.
 template <class Object>
 py::bytes descriptor_of(const char* name, int (*get_size)(const Object*, std::size_t*),
                         int (*get)(const Object*, void*), Handle object) {
-    std::size_t size = 0;
-    check(name, get_size(pointer<Object>(object), &size));
-    std::string descriptor(size, '\0');
-    check(name, get(pointer<Object>(object), descriptor.data()));
+    std::string descriptor;
+    check(name, quick({.used = {object}}, [&] {
+              std::size_t size = 0;
+              if (const int result = get_size(pointer<Object>(object), &size); result != 0) return result;
+              descriptor.resize(size);
+              return get(pointer<Object>(object), descriptor.data());
+          }));
     return descriptor;
 }
 
-// ---- Calls without the GIL ---------------------------------------------------------------------------------------
-
-/// Says that a call of this thread uses objects, up to three. librpma wants no object deleted while a call uses it:
-/// deletions wait for that. Calls that keep the GIL need not say so, because the Python layer forgets a handle before
-/// it deletes the object.
-class InUse {
-public:
-    explicit InUse(std::array<Handle, 3> objects);
-    ~InUse();
-    InUse(const InUse&) = delete;
-    InUse& operator=(const InUse&) = delete;
-
-    bool is_used_by_another_thread(Handle object) const noexcept;
-
-private:
-    const std::array<Handle, 3> objects_;
-    const std::thread::id thread_ = std::this_thread::get_id();
-};
-
-/// For a call without the GIL, and the objects that it uses.
-class WithoutGilOn {
-public:
-    explicit WithoutGilOn(Handle first, Handle second = 0, Handle third = 0) : use_({first, second, third}) {}
-
-private:
-    const InUse use_;  // from before the GIL is released
-    const GilReleased released_;
-};
-
-/// Waits until no other thread uses the object. Without the GIL.
-void await_unused(Handle object);
-
-/// Deletes an object, and returns the result.
+/// The private data of an object, which has them as long as it lives.
 template <class Object>
-int end(int (*call)(Object**), Handle handle) {
-    auto* object = pointer<Object>(handle);
-    const GilReleased released;
-    await_unused(handle);
-    return call(&object);
+py::bytes private_data_of(const char* name, int (*get)(const Object*, rpma_conn_private_data*), Handle object) {
+    std::string bytes;
+    check(name, quick({.used = {object}}, [&] {
+              rpma_conn_private_data data{};
+              const int result = get(pointer<Object>(object), &data);
+              if (data.ptr != nullptr) bytes.assign(static_cast<const char*>(data.ptr), data.len);
+              return result;
+          }));
+    return bytes;
 }
 
 // ---- Functions of a common shape ---------------------------------------------------------------------------------
@@ -112,7 +108,12 @@ void bind_new(py::module_& module, const char* name, int (*call)(Object**)) {
 template <class Object>
 void bind_delete(py::module_& module, const char* name, int (*call)(Object**), const char* object) {
     module.def(
-        name, [name, call](Handle handle) { check(name, end(call, handle)); }, py::arg(object));
+        name,
+        [name, call](Handle handle) {
+            auto* ended = pointer<Object>(handle);
+            check(name, end({.ended = {handle}}, [&] { return call(&ended); }));
+        },
+        py::arg(object));
 }
 
 template <class Object, class Value>
@@ -120,7 +121,9 @@ void bind_getter(py::module_& module, const char* name, int (*call)(const Object
     module.def(
         name,
         [name, call](Handle handle) {
-            return output_of<Value>(name, [=](Value* value) { return call(pointer<Object>(handle), value); });
+            return output_of<Value>(name, [=](Value* value) {
+                return quick({.used = {handle}}, [=] { return call(pointer<Object>(handle), value); });
+            });
         },
         py::arg(object));
 }
@@ -132,7 +135,10 @@ template <class Object, class Value>
 void bind_setter(py::module_& module, const char* name, int (*call)(Object*, Value), const char* object,
                  const char* field) {
     module.def(
-        name, [name, call](Handle handle, Argument<Value> value) { check(name, call(pointer<Object>(handle), value)); },
+        name,
+        [name, call](Handle handle, Argument<Value> value) {
+            check(name, quick({.used = {handle}}, [&] { return call(pointer<Object>(handle), value); }));
+        },
         py::arg(object), py::arg(field));
 }
 

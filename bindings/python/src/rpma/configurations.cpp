@@ -58,7 +58,9 @@ void bind_conn_cfg(py::module_& module) {
     module.def(
         "rpma_conn_cfg_set_srq",
         [](Handle cfg, Handle srq) {
-            check("rpma_conn_cfg_set_srq", rpma_conn_cfg_set_srq(pointer<rpma_conn_cfg>(cfg), pointer<rpma_srq>(srq)));
+            check("rpma_conn_cfg_set_srq", quick({.used = {cfg, srq}}, [=] {
+                      return rpma_conn_cfg_set_srq(pointer<rpma_conn_cfg>(cfg), pointer<rpma_srq>(srq));
+                  }));
         },
         py::arg("cfg"), py::arg("srq"));
 }

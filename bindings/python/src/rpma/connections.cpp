@@ -7,9 +7,9 @@ namespace viaduct::python::rpma {
 namespace {
 
 /// The shared receive queue of a configuration, which calls that use the configuration use, too.
-Handle srq_of(Handle cfg) noexcept {
+Handle srq_of(Handle cfg) {
     rpma_srq* srq = nullptr;
-    (void)rpma_conn_cfg_get_srq(pointer<rpma_conn_cfg>(cfg), &srq);
+    (void)quick({.used = {cfg}}, [&] { return rpma_conn_cfg_get_srq(pointer<rpma_conn_cfg>(cfg), &srq); });
     return plain(srq);
 }
 
@@ -17,8 +17,7 @@ Handle srq_of(Handle cfg) noexcept {
 
 Handle ep_listen(Handle peer, const char* addr, const char* port) {
     return output_of<rpma_ep*>("rpma_ep_listen", [=](rpma_ep** ep) {
-        const WithoutGilOn use(peer);
-        return rpma_ep_listen(pointer<rpma_peer>(peer), addr, port, ep);
+        return unlocked({.used = {peer}}, [=] { return rpma_ep_listen(pointer<rpma_peer>(peer), addr, port, ep); });
     });
 }
 
@@ -27,8 +26,9 @@ Handle ep_next_conn_req(Handle ep, Handle cfg, Seconds timeout) {
     const int fd = fd_of(name, &rpma_ep_get_fd, ep);
     return output_of<rpma_conn_req*>(name, [=](rpma_conn_req** req) {
         return call_when_readable(fd, RPMA_E_NO_EVENT, timeout, [=] {
-            const WithoutGilOn use(ep, cfg, srq_of(cfg));
-            return rpma_ep_next_conn_req(pointer<rpma_ep>(ep), pointer<rpma_conn_cfg>(cfg), req);
+            return unlocked({.used = {ep, cfg, srq_of(cfg)}}, [=] {
+                return rpma_ep_next_conn_req(pointer<rpma_ep>(ep), pointer<rpma_conn_cfg>(cfg), req);
+            });
         });
     });
 }
@@ -45,8 +45,9 @@ void bind_ep(py::module_& module) {
 
 Handle conn_req_new(Handle peer, const char* addr, const char* port, Handle cfg) {
     return output_of<rpma_conn_req*>("rpma_conn_req_new", [=](rpma_conn_req** req) {
-        const WithoutGilOn use(peer, cfg, srq_of(cfg));
-        return rpma_conn_req_new(pointer<rpma_peer>(peer), addr, port, pointer<rpma_conn_cfg>(cfg), req);
+        return unlocked({.used = {peer, cfg, srq_of(cfg)}}, [=] {
+            return rpma_conn_req_new(pointer<rpma_peer>(peer), addr, port, pointer<rpma_conn_cfg>(cfg), req);
+        });
     });
 }
 
@@ -59,16 +60,12 @@ Handle conn_req_connect(Handle req, const std::optional<py::bytes>& pdata) {
     }
     return output_of<rpma_conn*>("rpma_conn_req_connect", [&](rpma_conn** conn) {
         auto* request = pointer<rpma_conn_req>(req);
-        const GilReleased released;
-        await_unused(req);
-        return rpma_conn_req_connect(&request, pdata ? &data : nullptr, conn);
+        return end({.ended = {req}}, [&] { return rpma_conn_req_connect(&request, pdata ? &data : nullptr, conn); });
     });
 }
 
 py::bytes conn_req_get_private_data(Handle req) {
-    rpma_conn_private_data data{};
-    check("rpma_conn_req_get_private_data", rpma_conn_req_get_private_data(pointer<rpma_conn_req>(req), &data));
-    return bytes_of(data);
+    return private_data_of<rpma_conn_req>("rpma_conn_req_get_private_data", &rpma_conn_req_get_private_data, req);
 }
 
 void bind_conn_req(py::module_& module) {
@@ -84,8 +81,9 @@ int conn_next_event(Handle conn, Seconds timeout) {
     constexpr const char* name = "rpma_conn_next_event";
     const int fd = fd_of(name, &rpma_conn_get_event_fd, conn);
     return output_of<rpma_conn_event>(name, [=](rpma_conn_event* event) {
-        return call_when_readable(fd, RPMA_E_NO_EVENT, timeout,
-                                  [=] { return rpma_conn_next_event(pointer<rpma_conn>(conn), event); });
+        return call_when_readable(fd, RPMA_E_NO_EVENT, timeout, [=] {
+            return quick({.used = {conn}}, [=] { return rpma_conn_next_event(pointer<rpma_conn>(conn), event); });
+        });
     });
 }
 
@@ -94,30 +92,39 @@ py::tuple conn_wait(Handle conn, Int flags, Seconds timeout) {
     const int fd = fd_of(name, &rpma_conn_get_compl_fd, conn);
     bool is_rcq = false;
     const Handle cq = output_of<rpma_cq*>(name, [&](rpma_cq** found) {
-        return call_when_readable(fd, RPMA_E_NO_COMPLETION, timeout,
-                                  [&] { return rpma_conn_wait(pointer<rpma_conn>(conn), flags, found, &is_rcq); });
+        return call_when_readable(fd, RPMA_E_NO_COMPLETION, timeout, [&] {
+            return quick({.used = {conn}},
+                         [&] { return rpma_conn_wait(pointer<rpma_conn>(conn), flags, found, &is_rcq); });
+        });
     });
     return py::make_tuple(cq, is_rcq);
 }
 
 py::bytes conn_get_private_data(Handle conn) {
-    rpma_conn_private_data data{};
-    check("rpma_conn_get_private_data", rpma_conn_get_private_data(pointer<rpma_conn>(conn), &data));
-    return bytes_of(data);
+    return private_data_of<rpma_conn>("rpma_conn_get_private_data", &rpma_conn_get_private_data, conn);
 }
 
 void conn_disconnect(Handle conn) {
-    int result = 0;
-    {
-        const WithoutGilOn use(conn);
-        result = rpma_conn_disconnect(pointer<rpma_conn>(conn));
-    }
-    check("rpma_conn_disconnect", result);
+    check("rpma_conn_disconnect",
+          unlocked({.used = {conn}}, [=] { return rpma_conn_disconnect(pointer<rpma_conn>(conn)); }));
 }
 
 void conn_apply_remote_peer_cfg(Handle conn, Handle pcfg) {
-    check("rpma_conn_apply_remote_peer_cfg",
-          rpma_conn_apply_remote_peer_cfg(pointer<rpma_conn>(conn), pointer<rpma_peer_cfg>(pcfg)));
+    check("rpma_conn_apply_remote_peer_cfg", quick({.used = {conn, pcfg}}, [=] {
+              return rpma_conn_apply_remote_peer_cfg(pointer<rpma_conn>(conn), pointer<rpma_peer_cfg>(pcfg));
+          }));
+}
+
+/// The completion queues of a connection end with it.
+void conn_delete(Handle conn) {
+    auto* ended = pointer<rpma_conn>(conn);
+    rpma_cq* cq = nullptr;
+    rpma_cq* rcq = nullptr;
+    (void)quick({.used = {conn}}, [&] {
+        (void)rpma_conn_get_cq(ended, &cq);
+        return rpma_conn_get_rcq(ended, &rcq);
+    });
+    check("rpma_conn_delete", end({.ended = {conn, plain(cq), plain(rcq)}}, [&] { return rpma_conn_delete(&ended); }));
 }
 
 void bind_conn(py::module_& module) {
@@ -135,21 +142,29 @@ void bind_conn(py::module_& module) {
     module.def("rpma_conn_wait", &conn_wait, py::arg("conn"), py::arg("flags") = 0, py::arg("timeout") = py::none());
     bind_getter(module, "rpma_conn_get_compl_fd", &rpma_conn_get_compl_fd, "conn");
     module.def("rpma_conn_disconnect", &conn_disconnect, py::arg("conn"));
-    bind_delete(module, "rpma_conn_delete", &rpma_conn_delete, "conn");
+    module.def("rpma_conn_delete", &conn_delete, py::arg("conn"));
 }
 
 // ---- Shared receive queues ---------------------------------------------------------------------------------------
 
 Handle srq_new(Handle peer, Handle cfg) {
     return output_of<rpma_srq*>("rpma_srq_new", [=](rpma_srq** srq) {
-        const WithoutGilOn use(peer, cfg);
-        return rpma_srq_new(pointer<rpma_peer>(peer), pointer<rpma_srq_cfg>(cfg), srq);
+        return unlocked({.used = {peer, cfg}},
+                        [=] { return rpma_srq_new(pointer<rpma_peer>(peer), pointer<rpma_srq_cfg>(cfg), srq); });
     });
+}
+
+/// So does that of a shared receive queue.
+void srq_delete(Handle srq) {
+    auto* ended = pointer<rpma_srq>(srq);
+    rpma_cq* rcq = nullptr;
+    (void)quick({.used = {srq}}, [&] { return rpma_srq_get_rcq(ended, &rcq); });
+    check("rpma_srq_delete", end({.ended = {srq, plain(rcq)}}, [&] { return rpma_srq_delete(&ended); }));
 }
 
 void bind_srq(py::module_& module) {
     module.def("rpma_srq_new", &srq_new, py::arg("peer"), py::arg("cfg"));
-    bind_delete(module, "rpma_srq_delete", &rpma_srq_delete, "srq");
+    module.def("rpma_srq_delete", &srq_delete, py::arg("srq"));
     bind_getter(module, "rpma_srq_get_rcq", &rpma_srq_get_rcq, "srq");
 }
 

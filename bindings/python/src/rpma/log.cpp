@@ -32,6 +32,7 @@ void deliver(rpma_log_level level, const char* file_name, const int line_no, con
     std::vsnprintf(message.data(), message.size(), message_format, arguments);
     va_end(arguments);
     if (Py_IsInitialized() == 0 || _Py_IsFinalizing() != 0) return;
+    const Callback callback;
     const py::gil_scoped_acquire locked;
     const py::error_scope pending;  // the call may be on its way to raise
     const py::object function = receiver();
@@ -51,6 +52,8 @@ void log_set_function(const py::object& function) {
 }
 
 }  // namespace
+
+bool log_has_receiver() noexcept { return !receiver().is_none(); }
 
 void bind_log(py::module_& module) {
     module.def(

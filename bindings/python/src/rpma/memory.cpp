@@ -10,8 +10,9 @@ void bind_local(py::module_& module) {
         "rpma_mr_reg",
         [](Handle peer, Handle ptr, Size size, Int usage) {
             return output_of<rpma_mr_local*>("rpma_mr_reg", [=](rpma_mr_local** mr) {
-                const WithoutGilOn use(peer);
-                return rpma_mr_reg(pointer<rpma_peer>(peer), pointer<void>(ptr), size, usage, mr);
+                return unlocked({.used = {peer}}, [=] {
+                    return rpma_mr_reg(pointer<rpma_peer>(peer), pointer<void>(ptr), size, usage, mr);
+                });
             });
         },
         py::arg("peer"), py::arg("ptr"), py::arg("size"), py::arg("usage"));
@@ -29,12 +30,9 @@ void bind_local(py::module_& module) {
     module.def(
         "rpma_mr_advise",
         [](Handle mr, Size offset, Size len, Int advice, Uint32 flags) {
-            int result = 0;
-            {
-                const WithoutGilOn use(mr);
-                result = rpma_mr_advise(pointer<rpma_mr_local>(mr), offset, len, advice, flags);
-            }
-            check("rpma_mr_advise", result);
+            check("rpma_mr_advise", unlocked({.used = {mr}}, [=] {
+                      return rpma_mr_advise(pointer<rpma_mr_local>(mr), offset, len, advice, flags);
+                  }));
         },
         py::arg("mr"), py::arg("offset"), py::arg("len"), py::arg("advice"), py::arg("flags"));
 }

@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // viaduct._rpma: the functions and constants of librpma, thin; viaduct/rpma.py makes of them what users see.
-#include <algorithm>
-#include <condition_variable>
-#include <mutex>
-#include <vector>
-
 #include "calls.hpp"
 
 namespace viaduct::python::rpma {
 namespace {
-
-struct Uses {
-    std::mutex mutex;
-    std::condition_variable ended;
-    std::vector<const InUse*> running;
-};
-
-/// Never destroyed: threads may be on their way out of a call while the process exits.
-Uses& uses() {
-    static auto& instance = *new Uses;
-    return instance;
-}
 
 void bind_devices(py::module_& module) {
     module.def(
@@ -165,31 +148,6 @@ constexpr std::array constants{
 #undef CONSTANT
 
 }  // namespace
-
-InUse::InUse(std::array<Handle, 3> objects) : objects_(objects) {
-    const std::lock_guard lock(uses().mutex);
-    uses().running.push_back(this);
-}
-
-InUse::~InUse() {
-    {
-        const std::lock_guard lock(uses().mutex);
-        std::erase(uses().running, this);
-    }
-    uses().ended.notify_all();
-}
-
-bool InUse::is_used_by_another_thread(Handle object) const noexcept {
-    return thread_ != std::this_thread::get_id() && std::ranges::find(objects_, object) != objects_.end();
-}
-
-void await_unused(Handle object) {
-    std::unique_lock lock(uses().mutex);
-    uses().ended.wait(lock, [object] {
-        return std::ranges::none_of(uses().running,
-                                    [object](const InUse* use) { return use->is_used_by_another_thread(object); });
-    });
-}
 
 }  // namespace viaduct::python::rpma
 

@@ -11,14 +11,8 @@ constexpr std::size_t quick_length = 64UL * 1024;
 
 template <class Call>
 void post(const char* name, std::size_t length, Handle conn, Handle local, Handle remote, Call call) {
-    int result = 0;
-    if (length <= quick_length) {
-        result = call();
-    } else {
-        const WithoutGilOn use(conn, local, remote);
-        result = call();
-    }
-    check(name, result);
+    const Objects objects{.used = {conn, local, remote}};
+    check(name, length <= quick_length ? quick(objects, call) : unlocked(objects, call));
 }
 
 // ---- Remote memory -----------------------------------------------------------------------------------------------
@@ -50,13 +44,17 @@ void write_with_imm(Handle conn, Handle dst, Size dst_offset, Handle src, Size s
 void atomic_write(Handle conn, Handle dst, Size dst_offset, const py::bytes& src, Int flags, Context op_context) {
     const std::string_view bytes = src;
     if (bytes.size() != RPMA_ATOMIC_WRITE_ALIGNMENT) throw py::value_error("an atomic write has 8 bytes");
-    check("rpma_atomic_write", rpma_atomic_write(pointer<rpma_conn>(conn), pointer<rpma_mr_remote>(dst), dst_offset,
-                                                 bytes.data(), flags, pointer<void>(op_context)));
+    post("rpma_atomic_write", bytes.size(), conn, 0, dst, [=] {
+        return rpma_atomic_write(pointer<rpma_conn>(conn), pointer<rpma_mr_remote>(dst), dst_offset, bytes.data(),
+                                 flags, pointer<void>(op_context));
+    });
 }
 
 void flush(Handle conn, Handle dst, Size dst_offset, Size len, Int type, Int flags, Context op_context) {
-    check("rpma_flush", rpma_flush(pointer<rpma_conn>(conn), pointer<rpma_mr_remote>(dst), dst_offset, len,
-                                   static_cast<rpma_flush_type>(type.value), flags, pointer<void>(op_context)));
+    post("rpma_flush", 0, conn, 0, dst, [=] {
+        return rpma_flush(pointer<rpma_conn>(conn), pointer<rpma_mr_remote>(dst), dst_offset, len,
+                          static_cast<rpma_flush_type>(type.value), flags, pointer<void>(op_context));
+    });
 }
 
 void bind_remote_access(py::module_& module) {
@@ -123,7 +121,8 @@ py::list cq_get_wc(Handle cq, Int num_entries) {
     while (true) {
         const int wanted = std::min(num_entries - static_cast<int>(result.size()), static_cast<int>(batch.size()));
         int got = 0;
-        const int code = rpma_cq_get_wc(pointer<rpma_cq>(cq), wanted, batch.data(), &got);
+        const int code =
+            quick({.used = {cq}}, [&] { return rpma_cq_get_wc(pointer<rpma_cq>(cq), wanted, batch.data(), &got); });
         if (code == RPMA_E_NO_COMPLETION) return result;
         check("rpma_cq_get_wc", code);
         for (int i = 0; i < got; ++i) result.append(batch[static_cast<std::size_t>(i)]);
@@ -134,8 +133,9 @@ py::list cq_get_wc(Handle cq, Int num_entries) {
 void cq_wait(Handle cq, Seconds timeout) {
     constexpr const char* name = "rpma_cq_wait";
     const int fd = fd_of(name, &rpma_cq_get_fd, cq);
-    check(name,
-          call_when_readable(fd, RPMA_E_NO_COMPLETION, timeout, [cq] { return rpma_cq_wait(pointer<rpma_cq>(cq)); }));
+    check(name, call_when_readable(fd, RPMA_E_NO_COMPLETION, timeout, [cq] {
+              return quick({.used = {cq}}, [cq] { return rpma_cq_wait(pointer<rpma_cq>(cq)); });
+          }));
 }
 
 template <auto member>

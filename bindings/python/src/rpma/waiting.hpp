@@ -13,7 +13,8 @@ namespace viaduct::python::rpma {
 /// one of them may find nothing though it was readable.
 template <class Object>
 int fd_of(const char* name, int (*call)(const Object*, int*), Handle object) {
-    const int fd = output_of<int>(name, [=](int* out) { return call(pointer<Object>(object), out); });
+    const int fd = output_of<int>(
+        name, [=](int* out) { return quick({.used = {object}}, [=] { return call(pointer<Object>(object), out); }); });
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
     return fd;
 }
