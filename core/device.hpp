@@ -141,7 +141,7 @@ private:
     std::unique_ptr<backend::Device> device_;
 };
 
-/// The provider named "loopback" or "verbs"; with an empty name, the one in force. Null where there is none.
+/// The provider named "loopback" or "verbs"; with an empty name, the first that has a device. Null where there is none.
 VIADUCT_EXPORT backend::Provider* find_provider(std::string_view name) noexcept;
 
 /// The provider in force; InvalidParameter where the settings name none.

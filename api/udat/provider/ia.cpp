@@ -25,13 +25,20 @@ bool is_set(const char* variable) noexcept {
     return value != nullptr && *value != '\0';
 }
 
+/// Where to look for a device; null where the environment names nothing that is there.
+backend::Provider* provider_for(const std::string& device, bool overridden) {
+    if (!overridden) return find_provider_of(device);
+    const auto in_force = provider_in_force();
+    return in_force.ok() ? in_force.value() : nullptr;
+}
+
 /// The device that an entry of the registry names, with or without the library's name before it. The environment may
 /// name another for the loopback device and for those that its backend does not have.
 Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObserver& observer) {
     const bool overridden = is_set("VIADUCT_DEVICE") || is_set("VIADUCT_BACKEND");
     if (!overridden || name != "lo") {
         for (const std::string& candidate : {name, "viaduct-" + name}) {
-            backend::Provider* provider = overridden ? find_provider("") : find_provider_of(candidate);
+            backend::Provider* provider = provider_for(candidate, overridden);
             if (provider == nullptr) continue;
             const auto number = provider->find(candidate);
             if (number.ok()) return Device::open(*provider, number.value(), observer);

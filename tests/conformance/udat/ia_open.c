@@ -3,6 +3,8 @@
  */
 #include "side.h"
 
+#include <stdlib.h>
+
 static DAT_EVD_HANDLE async_evd_of(DAT_IA_HANDLE ia) {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     CHECK_OK(dat_ia_query(ia, &evd, 0, NULL, 0, NULL));
@@ -80,6 +82,14 @@ TEST(ia_open__invalid_name) {
     memset(name, 'n', sizeof name);
     name[sizeof name - 1] = '\0';
     CHECK_SUB(open_named(name), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+}
+
+/* Beyond the specification: the environment says whose devices the adapters of Viaduct are, whatever their names. */
+TEST(ia_open__with_another_backend) {
+    if (open_named("viaduct-lo1") != DAT_SUCCESS) skip("the library is not Viaduct");
+    CHECK(setenv("VIADUCT_BACKEND", "no-such-backend", 1) == 0);
+    CHECK_RC(open_named("viaduct-lo"), DAT_PROVIDER_NOT_FOUND);
+    CHECK_RC(open_named("viaduct-lo1"), DAT_PROVIDER_NOT_FOUND);
 }
 
 static DAT_RETURN open_version(DAT_UINT32 major, DAT_UINT32 minor) {
