@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/command_line.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <charconv>
 #include <cmath>
 #include <csignal>
@@ -23,6 +26,14 @@ measure::ApiKind parse_api(const std::string& text) {
     for (const auto kind : measure::api_kinds)
         if (text == measure::text_of(kind)) return kind;
     throw UsageError("unknown API '" + text + "': choose vipl, dat, rpma or core");
+}
+
+/// Standard streams that are closed would become sockets of the library: puts something in their place that takes
+/// nothing.
+void occupy_standard_streams() noexcept {
+    int fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY);
+    if (fd >= 0) close(fd);
 }
 
 }  // namespace
@@ -129,14 +140,20 @@ const std::atomic<bool>& stop_on_signal() {
     return stopped;
 }
 
+void complain(const std::string& text) noexcept { (void)std::fputs(text.c_str(), stderr); }
+
 int run_tool(std::string_view tool, int (*tool_main)(int, char**), int argc, char** argv) noexcept {
     constexpr int failure = 2;
+    occupy_standard_streams();
     try {
-        return tool_main(argc, argv);
+        const int status = tool_main(argc, argv);
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+            throw measure::Error("cannot write to standard output");
+        return status;
     } catch (const UsageError& error) {
-        fmt::print(stderr, "{}: {}\nTry '{} --help'.\n", tool, error.what(), tool);
+        complain(fmt::format("{}: {}\nTry '{} --help'.\n", tool, error.what(), tool));
     } catch (const std::exception& error) {
-        fmt::print(stderr, "{}: {}\n", tool, error.what());
+        complain(fmt::format("{}: {}\n", tool, error.what()));
     }
     return failure;
 }

@@ -65,7 +65,10 @@ void exclude(const options::variables_map& given, const char* one, const char* o
 /// A flag that SIGINT and SIGTERM set. A second signal ends the process as usual.
 const std::atomic<bool>& stop_on_signal();
 
-/// Runs a tool: its exit status, or 2 after a message on standard error.
+/// Writes to standard error, where that is possible.
+void complain(const std::string& text) noexcept;
+
+/// Runs a tool: its exit status, or 2 after a message on standard error, also where its output could not be written.
 int run_tool(std::string_view tool, int (*tool_main)(int, char**), int argc, char** argv) noexcept;
 
 }  // namespace viaduct::tools

@@ -198,7 +198,7 @@ private:
             serve(*api, service(), server, true);
             return 0;
         } catch (const std::exception& error) {
-            fmt::print(stderr, "vi-perf: {}\n", error.what());
+            complain(fmt::format("vi-perf: {}\n", error.what()));
             return 1;
         }
     }

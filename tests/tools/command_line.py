@@ -91,6 +91,13 @@ class Tool:
         check(result.returncode == status, f"{options}: ended with {result.returncode}: {result.stderr}{result.stdout}")
         return result
 
+    def run_redirected(self, redirection, *options, status):
+        """Runs to the end with streams that a shell has set up; returns what could be written to the others."""
+        command = ["sh", "-c", f'exec "$0" "$@" {redirection}', self.path, *options]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+        check(result.returncode == status, f"{options} {redirection}: ended with {result.returncode}: {result.stderr}")
+        return result
+
     def start(self, *options):
         return Running([self.path, *options])
 

@@ -65,6 +65,12 @@ def test_tests(tool):
                 check(row["iterations"] == 50 and row[key] > 0, row)
 
 
+def test_results_that_are_lost(tool):
+    for redirection in ">/dev/full", ">&-":
+        result = tool.run_redirected(redirection, "--local", "-n", "20", "--sizes", "8", "--json", status=2)
+        check("cannot write to standard output" in result.stderr, result.stderr)
+
+
 def test_sizes(tool):
     document = document_of(tool, "--local", "-n", "20", "--sizes", "1,8..32", "--histogram")
     check([row["size_bytes"] for row in document["results"]] == [1, 8, 16, 32], document)

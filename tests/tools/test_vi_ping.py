@@ -46,6 +46,15 @@ def test_bad_options(tool):
         check(result.stdout == "", f"{options} print to standard output: {result.stdout}")
 
 
+def test_streams_that_take_nothing(tool):
+    for redirection in ">/dev/full", ">&-":
+        result = tool.run_redirected(redirection, "--version", status=2)
+        check("cannot write to standard output" in result.stderr, result.stderr)
+    for redirection in "2>/dev/full", "2>&-":
+        tool.run_redirected(redirection, status=2)
+        tool.run_redirected(redirection, "--version", status=0)
+
+
 def operations_between(server_api, api):
     """All; on devices one, so that each API has each of them."""
     number = APIS.index(server_api) + APIS.index(api)
