@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vi-perf: latency, bandwidth, message rate and connection rate, over VIPL, librpma or the core.
+// vi-perf: latency, bandwidth, message rate and connection rate, over VIPL, DAT, librpma or the core.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -31,7 +31,7 @@ constexpr std::string_view usage =
     "       vi-perf --local [options]\n"
     "       vi-perf --listen [SERVICE] [options]\n\n"
     "Measures latency, bandwidth, message rate or connection rate against a vi-perf server.\n"
-    "A SERVICE is a number up to 65535 (default 7471) or, but for rpma, a text.\n";
+    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, a text.\n";
 
 void add_test_options(options::options_description& description) {
     auto add = description.add_options();
@@ -261,7 +261,7 @@ int vi_perf(int argc, char** argv) {
     raise_descriptor_limit();
     if (given.count("listen") != 0) return listen(given);
     if (given.count("target") == 0 && given.count("local") == 0) throw UsageError("no host given");
-    if (given.count("target") != 0) exclude(given, "target", "local");
+    if (given.count("target") != 0 && given.count("local") != 0) throw UsageError("--local takes no host");
     return measure_all(given);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// vi-ping: like ping(8), over VIPL, librpma or the core.
+// vi-ping: like ping(8), over VIPL, DAT, librpma or the core.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ constexpr std::string_view usage =
     "Usage: vi-ping [options] HOST[:SERVICE]\n"
     "       vi-ping --listen [SERVICE] [options]\n\n"
     "Sends requests to a vi-ping server and tells how long the answers take.\n"
-    "A SERVICE is a number up to 65535 (default 7471) or, but for rpma, a text.\n";
+    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, a text.\n";
 
 options::options_description describe() {
     options::options_description description("Options");
@@ -32,7 +32,7 @@ options::options_description describe() {
     add("deadline,w", text("SECONDS"), "end after this time");
     add("op", text("NAME", "send"), "what carries the payload: send, write or read");
     add("json", "print one JSON document at the end");
-    add("quiet,q", "print the summary only; as a server: nothing");
+    add("quiet,q", "no line for each reply; as a server: print nothing");
     add_common_options(description);
     return description;
 }

@@ -33,7 +33,7 @@ def test_bad_options(tool):
         (["--csv", "--json", "--local"], "exclude each other"),
         (["--csv", "--histogram", "--local"], "--histogram"),
         (["--listen", "--local"], "exclude each other"),
-        (["--local", "localhost"], "exclude each other"),
+        (["--local", "localhost"], "--local takes no host"),
         (["--server-cpu", "0", "localhost"], "--local"),
         (["--cpu", "4000", "--local"], "cannot run on CPU 4000"),
         (["--server-cpu", "4000", "--local"], "could not start"),

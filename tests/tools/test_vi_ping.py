@@ -55,6 +55,15 @@ def test_streams_that_take_nothing(tool):
         tool.run_redirected(redirection, "--version", status=0)
 
 
+def test_service_in_use(tool):
+    if ON_DEVICES:  # these say it in words of their own
+        return
+    for api, reason in ("dat", "DAT_CONN_QUAL_IN_USE"), ("rpma", "busy"):
+        with tool.server("--api", api) as server:
+            result = tool.run("--api", api, "--device", "1", "--listen", server.service, status=2)
+            check(reason in result.stderr, result.stderr)
+
+
 def operations_between(server_api, api):
     """All; on devices one, so that each API has each of them."""
     number = APIS.index(server_api) + APIS.index(api)

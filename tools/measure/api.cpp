@@ -19,6 +19,7 @@ std::uint32_t choose(std::uint32_t device) {
     const auto provider = provider_in_force();
     if (!provider.ok()) throw Error(provider.status().where());
     const std::uint32_t count = provider.value()->device_count();
+    if (count == 0) throw Error("the " + std::string(provider.value()->name()) + " backend finds no device");
     if (device >= count)
         throw Error("no device " + std::to_string(device) + ": the " + std::string(provider.value()->name()) +
                     " backend has " + std::to_string(count));
