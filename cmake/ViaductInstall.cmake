@@ -50,6 +50,7 @@ function(viaduct_install_manual directory)
     endforeach()
   endforeach()
 endfunction()
+viaduct_install_manual(${PROJECT_SOURCE_DIR}/api/vipl/man)
 viaduct_install_manual(${PROJECT_SOURCE_DIR}/api/rpma/man)
 viaduct_install_manual(${PROJECT_SOURCE_DIR}/api/udat/man)
 
