@@ -44,11 +44,11 @@ public:
     std::size_t poll(std::span<Completion> out) noexcept { return queue_->poll(out); }
 
     /// Waits until at least one completion was taken or the deadline has passed (0): spins a little, then sleeps.
-    /// Several threads may wait at once. WouldBlock is not an error here: the result is then 0 completions.
+    /// Several threads may wait at once.
     std::size_t wait(std::span<Completion> out, const Deadline& deadline) noexcept;
 
-    /// Sleeps until the queue may have a completion or the deadline has passed; takes nothing. For callers that keep
-    /// completions of their own: arm(), look again, then sleep().
+    /// ready() and arm() are those of backend::CompletionQueue. sleep() sleeps until the queue may have a completion or
+    /// the deadline has passed; takes nothing. For callers that keep completions of their own: arm, look again, sleep.
     bool ready() noexcept { return queue_->ready(); }
     Status arm(Arm what = Arm::Any) noexcept { return queue_->arm(what); }
     bool sleep(const Deadline& deadline) noexcept {
