@@ -38,6 +38,8 @@ def test_bad_options(tool):
         (["host", "another"], "too many positional options"),
         (["--listen=1", "2"], "no host"),
         (["--listen", "65536"], "above 65535"),
+        (["localhost:echo", "--api", "rpma"], "by number only"),
+        (["localhost:echo", "--api", "dat"], "by number only"),
         (["--listen", "echo", "--api", "rpma"], "by number only"),
         (["--listen", "echo", "--api", "dat"], "by number only"),
     ]:

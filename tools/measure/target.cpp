@@ -117,6 +117,8 @@ Host resolve_host(const std::string& host, const Host& local_host) {
 
 Address resolve(const Target& target, const DeviceInfo& device) {
     Address address{.host = resolve_host(target.host, device.host), .service = parse_service(target.service)};
+    if (address.service.size() > device.max_service_bytes && device.max_service_bytes == sizeof(std::uint16_t))
+        throw Error("this interface knows services by number only: 0 to 65535");
     if (address.service.size() > device.max_service_bytes)
         throw Error("device " + device.name + " takes services of at most " + std::to_string(device.max_service_bytes) +
                     " bytes");
