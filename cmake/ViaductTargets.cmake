@@ -14,7 +14,8 @@ endif()
 target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR})
 
 # The data path crosses several files; link-time optimisation lets the compiler see it whole. Its loops are over a piece
-# or two: what -O3 does to them makes them larger and no faster.
+# or two: what -O3 does to them makes them larger and no faster. Nor are files compiled as one in a release: what is
+# inlined where changes then, and costs each call some ten instructions.
 include(CheckIPOSupported)
 check_ipo_supported(RESULT VIADUCT_HAS_IPO LANGUAGES CXX)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -23,6 +24,9 @@ endif()
 function(viaduct_optimise_whole target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
   set_property(TARGET ${target} PROPERTY INTERPROCEDURAL_OPTIMIZATION_RELEASE ${VIADUCT_HAS_IPO})
+  if(CMAKE_BUILD_TYPE STREQUAL Release)
+    set_property(TARGET ${target} PROPERTY UNITY_BUILD OFF)
+  endif()
 endfunction()
 
 # viaduct_frontend(NAME vipl SOVERSION 1 MAP vipl.map SOURCES ...): a thin shared library over libviaduct that exports
