@@ -126,11 +126,14 @@ bool Evd::take_completion(DAT_EVENT& event, bool& quiet) noexcept {
 
 /// The oldest event that was posted, of which there is one. One that ends a connection only where the caller says so.
 [[gnu::noinline]] bool Evd::take_posted(DAT_EVENT& event, bool even_endings) noexcept {
-    const std::lock_guard lock(lock_);
-    if (!even_endings && ends_connection(events_.front().event_number)) return false;
-    event = events_.front();
-    events_.pop();
-    count_.store(events_.size(), std::memory_order_release);
+    {
+        const std::lock_guard lock(lock_);
+        if (!even_endings && ends_connection(events_.front().event_number)) return false;
+        event = events_.front();
+        events_.pop();
+        count_.store(events_.size(), std::memory_order_release);
+    }
+    // This takes locks of the core, whose holders post events.
     if (fails_connection(event.event_number))
         if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
     return true;
