@@ -145,11 +145,12 @@ DAT_RETURN Cno::await(const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
 
 // ---- The proxy agent ----------------------------------------------------------------------------------------------
 
-void Cno::run_agent() noexcept {
-    while (!agent_stops_ && !closing_) {
+/// The agent may take itself away, or free this object: then there is nothing to come back to.
+void Cno::run_agent(const StopFlag& stops) noexcept {
+    while (!*stops && !closing_) {
         DAT_HANDLE evd = DAT_HANDLE_NULL;
         const DAT_RETURN result = await(Deadline::never(), evd);
-        if (agent_stops_ || (result != success && DAT_GET_TYPE(result) != DAT_INTERRUPTED_CALL)) return;
+        if (*stops || (result != success && DAT_GET_TYPE(result) != DAT_INTERRUPTED_CALL)) return;
         DAT_OS_WAIT_PROXY_AGENT agent;
         {
             const std::lock_guard members(members_lock_);
@@ -160,11 +161,10 @@ void Cno::run_agent() noexcept {
 }
 
 void Cno::stop_agent() noexcept {
-    agent_stops_ = true;
+    *agent_stops_ = true;
     trigger(DAT_HANDLE_NULL);
     end_thread(agent_thread_);
     agent_thread_ = {};
-    agent_stops_ = false;
     const std::lock_guard lock(lock_);
     std::erase(triggers_, DAT_HANDLE_NULL);
     news_.set(!triggers_.empty());
@@ -181,7 +181,9 @@ void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
         if (agent_thread_.joinable()) stop_agent();
         return;
     }
-    if (!agent_thread_.joinable()) agent_thread_ = start_thread([this] { run_agent(); });
+    if (agent_thread_.joinable()) return;
+    agent_stops_ = std::make_shared<std::atomic<bool>>(false);
+    agent_thread_ = start_thread([this, stops = agent_stops_] { run_agent(stops); });
 }
 
 void Cno::close() noexcept {
@@ -190,6 +192,7 @@ void Cno::close() noexcept {
         const std::lock_guard lock(lock_);
         news_.set(true);
     }
+    if (agent_thread_.get_id() == std::this_thread::get_id()) *agent_stops_ = true;
     end_thread(agent_thread_);
     while (waiters_ != 0 || consumers_ != 0) {
         {

@@ -54,10 +54,12 @@ public:
     void close() noexcept override;
 
 private:
+    using StopFlag = std::shared_ptr<std::atomic<bool>>;
+
     int make_fd();
     DAT_RETURN await(const Deadline& deadline, DAT_HANDLE& evd) noexcept;
     bool look_at_completions(DAT_HANDLE& evd) noexcept;
-    void run_agent() noexcept;
+    void run_agent(const StopFlag& stops) noexcept;
     void stop_agent() noexcept;
 
     std::atomic<int> epoll_{-1};  // watches news_ and the completions of the dispatchers
@@ -72,7 +74,7 @@ private:
     DAT_OS_WAIT_PROXY_AGENT agent_{};
 
     std::thread agent_thread_;
-    std::atomic<bool> agent_stops_{false};
+    StopFlag agent_stops_;  // of that thread, which outlives this object where its agent frees it
 
     SpinLock lock_;                     // guards what follows; innermost
     std::vector<DAT_HANDLE> triggers_;  // each dispatcher at most once

@@ -234,3 +234,57 @@ TEST(cno_fd_create__no_place_for_results) {
     CHECK_OK(dat_cno_free(cno));
     CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
+
+typedef struct {
+    Instance instance;
+    DAT_CNO_HANDLE cno;
+} OwnCno;
+
+/* "After it is invoked, it is no longer associated with the CNO", where it sees to that itself. */
+static void agent_that_takes_itself_away(DAT_PVOID data, DAT_EVD_HANDLE evd) {
+    OwnCno *own = data;
+    CHECK_OK(dat_cno_modify_agent(own->cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
+    agent_function(&own->instance, evd);
+}
+
+TEST(cno_modify_agent__to_none_by_the_agent) {
+    OwnCno own;
+    DAT_EVENT event;
+    DAT_EVD_HANDLE hint;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    agent_of(&own.instance);
+    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &own.cno));
+    DAT_EVD_HANDLE evd = new_evd_with(ia, own.cno);
+    for (int i = 0; i < 3; ++i) {
+        CHECK_OK(dat_cno_modify_agent(own.cno, (DAT_OS_WAIT_PROXY_AGENT){&own, agent_that_takes_itself_away}));
+        post_event(evd);
+        CHECK(is_called(&own.instance, LONG_MS));
+        CHECK_OK(dat_evd_dequeue(evd, &event));
+        post_event(evd);
+        CHECK(!is_called(&own.instance, SHORT_MS));
+        CHECK_OK(dat_cno_wait(own.cno, long_us(), &hint));
+        CHECK(hint == evd);
+        CHECK_OK(dat_evd_dequeue(evd, &event));
+    }
+    free_all(evd, own.cno, ia);
+}
+
+static void agent_that_frees(DAT_PVOID data, DAT_EVD_HANDLE evd) {
+    OwnCno *own = data;
+    CHECK_OK(dat_cno_free(own->cno));
+    agent_function(&own->instance, evd);
+}
+
+/* The agent hears that the last EVD is gone. */
+TEST(cno_free__by_the_agent) {
+    OwnCno own;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    agent_of(&own.instance);
+    CHECK_OK(dat_cno_create(ia, (DAT_OS_WAIT_PROXY_AGENT){&own, agent_that_frees}, &own.cno));
+    DAT_EVD_HANDLE evd = new_evd_with(ia, own.cno);
+    CHECK(!is_called(&own.instance, SHORT_MS)); /* it waits */
+    CHECK_OK(dat_evd_free(evd));
+    CHECK(is_called(&own.instance, LONG_MS));
+    CHECK_RC(dat_cno_free(own.cno), DAT_INVALID_HANDLE);
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
