@@ -25,6 +25,13 @@ struct Counting {
     std::atomic<int>& threads;
 };
 
+/// Adds or changes what an epoll(7) descriptor looks at: the completions of a dispatcher, while those may notify.
+bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
+    if (epoll < 0 || evd.completion_fd() < 0) return true;
+    epoll_event event{.events = evd.is_enabled() ? std::uint32_t{EPOLLIN} : 0u, .data = {.fd = evd.completion_fd()}};
+    return ::epoll_ctl(epoll, operation, evd.completion_fd(), &event) == 0;
+}
+
 }  // namespace
 
 Cno::Cno(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
@@ -49,7 +56,7 @@ int Cno::make_fd() {
         if (news < 0) throw std::system_error(errno, std::generic_category());
         watch(made, news);
         for (const Evd* evd : members_)
-            if (evd->completion_fd() >= 0) watch(made, evd->completion_fd());
+            if (!watch_completions(made, EPOLL_CTL_ADD, *evd)) throw std::system_error(errno, std::generic_category());
     } catch (...) {
         ::close(made);
         throw;
@@ -74,14 +81,14 @@ void Cno::attach(Evd& evd) {
         const std::lock_guard lock(lock_);
         triggers_.reserve(members_.capacity() + 1);
     }
-    if (epoll_ >= 0 && evd.completion_fd() >= 0) watch(epoll_, evd.completion_fd());
+    if (!watch_completions(epoll_, EPOLL_CTL_ADD, evd)) throw std::system_error(errno, std::generic_category());
     members_.push_back(&evd);
 }
 
 void Cno::detach(Evd& evd) noexcept {
     const std::lock_guard members(members_lock_);
     if (std::erase(members_, &evd) == 0) return;
-    if (epoll_ >= 0 && evd.completion_fd() >= 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, evd.completion_fd(), nullptr);
+    (void)watch_completions(epoll_, EPOLL_CTL_DEL, evd);
     {
         const std::lock_guard lock(lock_);
         std::erase(triggers_, evd.handle());
@@ -89,6 +96,11 @@ void Cno::detach(Evd& evd) noexcept {
     }
     // Who waits for dispatchers that are all gone would wait forever.
     if (members_.empty() && waiters_ != 0) trigger(DAT_HANDLE_NULL);
+}
+
+void Cno::heed(const Evd& evd) noexcept {
+    const std::lock_guard members(members_lock_);
+    (void)watch_completions(epoll_, EPOLL_CTL_MOD, evd);
 }
 
 void Cno::trigger(DAT_HANDLE evd) noexcept {

@@ -40,6 +40,9 @@ public:
     void attach(Evd& evd);
     void detach(Evd& evd) noexcept;
 
+    /// A dispatcher has been enabled or disabled.
+    void heed(const Evd& evd) noexcept;
+
     /// A dispatcher has news. Never waits; observers may call it.
     void trigger(DAT_HANDLE evd) noexcept;
 

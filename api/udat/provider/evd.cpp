@@ -205,7 +205,7 @@ public:
     }
     ~Waiting() {
         if (!admitted_) return;
-        if (evd_.feeds_cno()) (void)evd_.take_notice();
+        if (evd_.cno() != nullptr) (void)evd_.take_notice();
         evd_.waiting_ = false;  // from here on it may be gone
     }
     Waiting(const Waiting&) = delete;
@@ -310,15 +310,18 @@ void Evd::set_waitable(bool waitable) noexcept {
 }
 
 void Evd::set_enabled(bool enabled) noexcept {
-    if (enabled_.exchange(enabled) || !enabled || !feeds_cno()) return;
-    (void)take_notice();
+    Cno* const notified = cno();
+    if (enabled_.exchange(enabled) == enabled || notified == nullptr) return;
+    if (enabled) (void)take_notice();
+    notified->heed(*this);
+    if (!enabled) return;
     const std::lock_guard lock(lock_);
     if (cno_ && events_.size() != 0) cno_->trigger(handle());
 }
 
-bool Evd::feeds_cno() const noexcept {
+Cno* Evd::cno() const noexcept {
     const std::lock_guard lock(lock_);
-    return static_cast<bool>(cno_);
+    return cno_.get();
 }
 
 void Evd::set_cno(Cno* cno) {

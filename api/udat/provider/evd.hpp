@@ -120,6 +120,7 @@ public:
     /// Whether completions have come since the last call; from then on the next one is watched for.
     bool take_notice() noexcept;
     bool notifies() const noexcept { return enabled_ && !waiting_; }
+    bool is_enabled() const noexcept { return enabled_; }
 
 private:
     class Waiting;
@@ -136,7 +137,7 @@ private:
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
     Status arm() noexcept;
     Status watch_completions() noexcept;
-    bool feeds_cno() const noexcept;
+    Cno* cno() const noexcept;
     int sleep(const Deadline& deadline) noexcept;
 
     const DAT_EVD_FLAGS flags_;

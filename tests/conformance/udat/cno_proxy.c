@@ -288,3 +288,36 @@ TEST(cno_free__by_the_agent) {
     CHECK_RC(dat_cno_free(own.cno), DAT_INVALID_HANDLE);
     CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
+
+/* "Enables the Event Dispatcher so that the arrival of an event can trigger the associated CNO": until then it cannot.
+ */
+TEST(cno_fd_create__completions_of_a_disabled_evd) {
+    NEED(dat_cno_fd_create);
+    DAT_FD fd = -1;
+    DAT_CNO_HANDLE cno;
+    DAT_EVD_HANDLE hint;
+    Pair pair = connected_pair((Options){0});
+    DAT_EVD_HANDLE evd = pair.client->evds[RECV];
+    CHECK_OK(dat_cno_fd_create(pair.client->ia, &fd, &cno));
+    CHECK_OK(dat_evd_modify_cno(evd, cno));
+    for (unsigned i = 0; i < 4; i += 2) {
+        CHECK_OK(dat_evd_disable(evd));
+        CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+        CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = i}));
+        EXPECT_DONE(pair.server, i);
+        CHECK(!readable(fd, SHORT_MS));
+        CHECK_RC(dat_cno_trigger(cno, &hint), DAT_QUEUE_EMPTY);
+        EXPECT_RECEIVED(pair.client, i);
+        CHECK_OK(dat_evd_enable(evd));
+        CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i + 1}));
+        CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = i + 1}));
+        EXPECT_DONE(pair.server, i + 1);
+        CHECK(readable(fd, LONG_MS));
+        CHECK_OK(dat_cno_trigger(cno, &hint));
+        CHECK(hint == evd);
+        EXPECT_RECEIVED(pair.client, i + 1);
+    }
+    CHECK_OK(dat_evd_modify_cno(evd, DAT_HANDLE_NULL));
+    CHECK_OK(dat_cno_free(cno));
+    pair_close(&pair);
+}
