@@ -16,15 +16,6 @@
 namespace viaduct::dat {
 namespace {
 
-/// A thread that is counted as long as this lives.
-struct Counting {
-    explicit Counting(std::atomic<int>& count) noexcept : threads(count) { ++threads; }
-    ~Counting() { --threads; }
-    Counting(const Counting&) = delete;
-    Counting& operator=(const Counting&) = delete;
-    std::atomic<int>& threads;
-};
-
 /// Adds or changes what an epoll(7) descriptor looks at: the completions of a dispatcher, while those may notify.
 bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
     if (epoll < 0 || evd.completion_fd() < 0) return true;
@@ -34,24 +25,45 @@ bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
 
 }  // namespace
 
+/// A thread of an audience, while it waits.
+class Cno::Presence {
+public:
+    Presence(Cno& cno, Audience& audience) noexcept : cno_(cno), audience_(audience) {
+        const std::lock_guard lock(cno_.lock_);
+        ++audience_.present;
+    }
+    ~Presence() {
+        const std::lock_guard lock(cno_.lock_);
+        audience_.farewells = std::min(audience_.farewells, --audience_.present);
+        audience_.show_news();
+    }
+    Presence(const Presence&) = delete;
+    Presence& operator=(const Presence&) = delete;
+
+private:
+    Cno& cno_;
+    Audience& audience_;
+};
+
 Cno::Cno(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
 
 Cno::~Cno() {
     close();
-    if (epoll_ >= 0) ::close(epoll_);
+    for (const Audience* audience : audiences_)
+        if (audience->epoll >= 0) ::close(audience->epoll);
 }
 
 /// Only objects that somebody waits for need descriptors.
-int Cno::make_fd() {
+int Cno::make_fd(Audience& audience) {
     const std::lock_guard members(members_lock_);
-    if (epoll_ >= 0) return epoll_;
+    if (audience.epoll >= 0) return audience.epoll;
     const int made = ::epoll_create1(EPOLL_CLOEXEC);
     if (made < 0) throw std::system_error(errno, std::generic_category());
     try {
         int news = -1;
         {
             const std::lock_guard lock(lock_);
-            news = news_.fd();
+            news = audience.news.fd();
         }
         if (news < 0) throw std::system_error(errno, std::generic_category());
         watch(made, news);
@@ -61,12 +73,12 @@ int Cno::make_fd() {
         ::close(made);
         throw;
     }
-    epoll_ = made;
+    audience.epoll = made;
     return made;
 }
 
 int Cno::fd() noexcept try {
-    const int made = make_fd();
+    const int made = make_fd(consumers_);
     exposes_fd_ = true;
     return made;
 } catch (const std::exception&) {
@@ -79,75 +91,88 @@ void Cno::attach(Evd& evd) {
     members_.reserve(members_.size() + 1);
     {
         const std::lock_guard lock(lock_);
-        triggers_.reserve(members_.capacity() + 1);
+        for (Audience* audience : audiences_) audience->triggers.reserve(members_.capacity());
     }
-    if (!watch_completions(epoll_, EPOLL_CTL_ADD, evd)) throw std::system_error(errno, std::generic_category());
+    for (const Audience* audience : audiences_)
+        if (!watch_completions(audience->epoll, EPOLL_CTL_ADD, evd)) {
+            const int reason = errno;
+            (void)watch_completions(consumers_.epoll, EPOLL_CTL_DEL, evd);
+            throw std::system_error(reason, std::generic_category());
+        }
     members_.push_back(&evd);
 }
 
+/// Who waits for dispatchers that are all gone would wait forever.
 void Cno::detach(Evd& evd) noexcept {
     const std::lock_guard members(members_lock_);
     if (std::erase(members_, &evd) == 0) return;
-    (void)watch_completions(epoll_, EPOLL_CTL_DEL, evd);
-    {
+    for (Audience* audience : audiences_) {
+        (void)watch_completions(audience->epoll, EPOLL_CTL_DEL, evd);
         const std::lock_guard lock(lock_);
-        std::erase(triggers_, evd.handle());
-        news_.set(!triggers_.empty());
+        std::erase(audience->triggers, evd.handle());
+        if (members_.empty()) audience->farewells = audience->present;
+        audience->show_news();
     }
-    // Who waits for dispatchers that are all gone would wait forever.
-    if (members_.empty() && waiters_ != 0) trigger(DAT_HANDLE_NULL);
 }
 
 void Cno::heed(const Evd& evd) noexcept {
     const std::lock_guard members(members_lock_);
-    (void)watch_completions(epoll_, EPOLL_CTL_MOD, evd);
+    for (const Audience* audience : audiences_) (void)watch_completions(audience->epoll, EPOLL_CTL_MOD, evd);
 }
 
 void Cno::trigger(DAT_HANDLE evd) noexcept {
     const std::lock_guard lock(lock_);
-    if (triggers_.size() == triggers_.capacity() || std::ranges::find(triggers_, evd) != triggers_.end()) return;
-    triggers_.push_back(evd);
-    news_.set(true);
+    for (Audience* audience : audiences_) {
+        std::vector<DAT_HANDLE>& triggers = audience->triggers;
+        if (audience == &agents_ && !has_agent_) continue;
+        if (triggers.size() == triggers.capacity() || std::ranges::find(triggers, evd) != triggers.end()) continue;
+        triggers.push_back(evd);
+        audience->show_news();
+    }
 }
 
-/// The first dispatcher, in turn, to which a completion has come.
-bool Cno::look_at_completions(DAT_HANDLE& evd) noexcept {
+void Cno::look_at_completions() noexcept {
     const std::lock_guard members(members_lock_);
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-        Evd& member = *members_[(turn_ + i) % members_.size()];
-        if (!member.notifies() || !member.take_notice()) continue;
-        turn_ = (turn_ + i + 1) % members_.size();
-        evd = member.handle();
-        return true;
+    for (Evd* member : members_)
+        if (member->notifies() && member->take_notice()) trigger(member->handle());
+}
+
+/// The oldest trigger. False: there is none.
+bool Cno::take_trigger(Audience& audience, DAT_HANDLE& evd) noexcept {
+    const std::lock_guard lock(lock_);
+    if (!audience.triggers.empty()) {
+        evd = audience.triggers.front();
+        audience.triggers.erase(audience.triggers.begin());
+    } else if (audience.farewells != 0) {
+        evd = DAT_HANDLE_NULL;
+        --audience.farewells;
+    } else {
+        return false;
     }
-    return false;
+    audience.show_news();
+    return true;
 }
 
-bool Cno::take(DAT_HANDLE& evd) noexcept {
-    {
-        const std::lock_guard lock(lock_);
-        if (!triggers_.empty()) {
-            evd = triggers_.front();
-            triggers_.erase(triggers_.begin());
-            news_.set(!triggers_.empty());
-            return true;
-        }
-    }
-    return look_at_completions(evd);
+bool Cno::take(Audience& audience, DAT_HANDLE& evd) noexcept {
+    if (take_trigger(audience, evd)) return true;
+    look_at_completions();
+    return take_trigger(audience, evd);
 }
 
-DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept {
-    const Counting counting(consumers_);
-    return await(deadline, evd);
+bool Cno::awaited() const noexcept {
+    const std::lock_guard lock(lock_);
+    return consumers_.present != 0;
 }
 
-DAT_RETURN Cno::await(const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
-    const Counting counting(waiters_);
+DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept { return await(consumers_, deadline, evd); }
+
+DAT_RETURN Cno::await(Audience& audience, const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
+    const Presence presence(*this, audience);
     evd = DAT_HANDLE_NULL;
     while (!closing_) {
-        if (take(evd)) return success;
+        if (take(audience, evd)) return success;
         if (deadline.passed()) return error(DAT_QUEUE_EMPTY);
-        pollfd look{.fd = make_fd(), .events = POLLIN, .revents = 0};
+        pollfd look{.fd = make_fd(audience), .events = POLLIN, .revents = 0};
         if (::poll(&look, 1, deadline.poll_timeout_ms()) < 0) return error(DAT_INTERRUPTED_CALL);
     }
     return success;
@@ -161,7 +186,7 @@ DAT_RETURN Cno::await(const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
 void Cno::run_agent(const StopFlag& stops) noexcept {
     while (!*stops && !closing_) {
         DAT_HANDLE evd = DAT_HANDLE_NULL;
-        const DAT_RETURN result = await(Deadline::never(), evd);
+        const DAT_RETURN result = await(agents_, Deadline::never(), evd);
         if (*stops || (result != success && DAT_GET_TYPE(result) != DAT_INTERRUPTED_CALL)) return;
         DAT_OS_WAIT_PROXY_AGENT agent;
         {
@@ -174,20 +199,24 @@ void Cno::run_agent(const StopFlag& stops) noexcept {
 
 void Cno::stop_agent() noexcept {
     *agent_stops_ = true;
-    trigger(DAT_HANDLE_NULL);
+    {
+        const std::lock_guard lock(lock_);
+        agents_.farewells = 1;
+        agents_.show_news();
+    }
     end_thread(agent_thread_);
     agent_thread_ = {};
     const std::lock_guard lock(lock_);
-    std::erase(triggers_, DAT_HANDLE_NULL);
-    news_.set(!triggers_.empty());
+    has_agent_ = false;
+    agents_.triggers.clear();
+    agents_.farewells = 0;
+    agents_.show_news();
 }
 
 void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
     {
         const std::lock_guard members(members_lock_);
         agent_ = agent;
-        const std::lock_guard lock(lock_);
-        triggers_.reserve(members_.size() + 1);
     }
     if (agent.proxy_agent_func == nullptr) {
         if (agent_thread_.joinable()) stop_agent();
@@ -196,21 +225,21 @@ void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
     if (agent_thread_.joinable()) return;
     agent_stops_ = std::make_shared<std::atomic<bool>>(false);
     agent_thread_ = start_thread([this, stops = agent_stops_] { run_agent(stops); });
+    const std::lock_guard lock(lock_);
+    has_agent_ = true;
 }
 
 void Cno::close() noexcept {
     closing_ = true;
-    {
+    const auto wake = [this] {
         const std::lock_guard lock(lock_);
-        news_.set(true);
-    }
+        for (Audience* audience : audiences_) audience->news.set(true);
+    };
+    wake();
     if (agent_thread_.get_id() == std::this_thread::get_id()) *agent_stops_ = true;
     end_thread(agent_thread_);
-    while (waiters_ != 0 || consumers_ != 0) {
-        {
-            const std::lock_guard lock(lock_);
-            news_.set(true);
-        }
+    while (awaited()) {
+        wake();
         std::this_thread::yield();
     }
 }
@@ -222,7 +251,7 @@ DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const {
     param.proxy = {};
     if (exposes_fd_) {
         param.proxy_type = DAT_PROXY_TYPE_FD;
-        param.proxy.fd = epoll_;
+        param.proxy.fd = consumers_.epoll;
     } else if (agent_.proxy_agent_func != nullptr) {
         param.proxy_type = DAT_PROXY_TYPE_AGENT;
         param.proxy.agent = agent_;

@@ -2,9 +2,8 @@
 // Notification objects: one place to wait for several event dispatchers.
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -20,7 +19,8 @@ namespace viaduct::dat {
 class Evd;
 
 /// Events that are posted to a dispatcher trigger at once. Completions are noticed by who waits: a consumer, the thread
-/// of the proxy agent, or whoever watches the descriptor.
+/// of the proxy agent, or whoever watches the descriptor. The consumer's threads share triggers; the agent hears of
+/// each, too.
 class Cno final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_CNO;
@@ -47,11 +47,11 @@ public:
     void trigger(DAT_HANDLE evd) noexcept;
 
     /// The dispatcher that triggered first. False: none did.
-    bool take(DAT_HANDLE& evd) noexcept;
+    bool take(DAT_HANDLE& evd) noexcept { return take(consumers_, evd); }
     DAT_RETURN wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept;
 
     /// Whether a thread of the consumer's is in wait().
-    bool awaited() const noexcept { return consumers_ != 0; }
+    bool awaited() const noexcept;
 
     /// Lets go of all who wait, with no dispatcher, and ends the agent.
     void close() noexcept override;
@@ -59,29 +59,43 @@ public:
 private:
     using StopFlag = std::shared_ptr<std::atomic<bool>>;
 
-    int make_fd();
-    DAT_RETURN await(const Deadline& deadline, DAT_HANDLE& evd) noexcept;
-    bool look_at_completions(DAT_HANDLE& evd) noexcept;
+    /// Threads that share triggers.
+    struct Audience {
+        std::atomic<int> epoll{-1};  // watches `news` and the completions of the dispatchers
+
+        // Guarded by lock_:
+        std::vector<DAT_HANDLE> triggers;  // each dispatcher at most once
+        int present = 0;                   // threads that wait
+        int farewells = 0;                 // as many of them are still to hear that no dispatcher is left
+        ReadableFlag news;
+
+        void show_news() noexcept { news.set(!triggers.empty() || farewells != 0); }
+    };
+    class Presence;
+
+    int make_fd(Audience& audience);
+    DAT_RETURN await(Audience& audience, const Deadline& deadline, DAT_HANDLE& evd) noexcept;
+    bool take(Audience& audience, DAT_HANDLE& evd) noexcept;
+    bool take_trigger(Audience& audience, DAT_HANDLE& evd) noexcept;
+    void look_at_completions() noexcept;
     void run_agent(const StopFlag& stops) noexcept;
     void stop_agent() noexcept;
 
-    std::atomic<int> epoll_{-1};  // watches news_ and the completions of the dispatchers
     std::atomic<bool> exposes_fd_{false};
     std::atomic<bool> closing_{false};
-    std::atomic<int> waiters_{0};    // in await(): the consumers' threads and the agent's
-    std::atomic<int> consumers_{0};  // in wait()
 
     mutable std::mutex members_lock_;  // guards what follows
     std::vector<Evd*> members_;
-    std::size_t turn_ = 0;
     DAT_OS_WAIT_PROXY_AGENT agent_{};
 
     std::thread agent_thread_;
     StopFlag agent_stops_;  // of that thread, which outlives this object where its agent frees it
 
-    SpinLock lock_;                     // guards what follows; innermost
-    std::vector<DAT_HANDLE> triggers_;  // each dispatcher at most once
-    ReadableFlag news_;
+    mutable SpinLock lock_;  // innermost
+    Audience consumers_;
+    Audience agents_;  // the thread of the agent
+    bool has_agent_ = false;
+    const std::array<Audience*, 2> audiences_{&consumers_, &agents_};
 };
 
 }  // namespace viaduct::dat

@@ -331,3 +331,22 @@ TEST(evd_set_unwaitable__events_still_trigger) {
     CHECK(notified_on(cno) == evd);
     free_cno();
 }
+
+/* "All the waiters on the CNO ... are unblocked with the NULL handle returns ... when all EVDs the CNO is associated
+ * with are freed." */
+TEST(cno_wait__the_last_evd_is_freed_for_all) {
+    Waiter waiters[3];
+    make_cno();
+    for (int i = 0; i < 3; ++i) {
+        waiters[i] = (Waiter){.cno = cno, .notified = evd};
+        waiter_start(&waiters[i]);
+    }
+    CHECK_OK(dat_evd_free(evd));
+    for (int i = 0; i < 3; ++i) {
+        waiter_join(&waiters[i]);
+        CHECK_OK(waiters[i].rc);
+        CHECK(waiters[i].notified == DAT_HANDLE_NULL);
+    }
+    CHECK_OK(dat_cno_free(cno));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}

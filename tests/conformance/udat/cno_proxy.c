@@ -3,6 +3,7 @@
  * (dat_cno_fd_create, dat_cno_trigger).
  */
 #include "side.h"
+#include "waiter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -320,4 +321,50 @@ TEST(cno_fd_create__completions_of_a_disabled_evd) {
     CHECK_OK(dat_evd_modify_cno(evd, DAT_HANDLE_NULL));
     CHECK_OK(dat_cno_free(cno));
     pair_close(&pair);
+}
+
+/* "Any trigger received by the CNO is also passed to the OS Wait Proxy Agent. This is in addition to any local delivery
+ * through the CNO." */
+TEST(cno_modify_agent__in_addition_to_who_waits) {
+    Instance instance;
+    DAT_EVENT event;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    Waiter waiter = {0};
+    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &waiter.cno));
+    DAT_EVD_HANDLE evd = new_evd_with(ia, waiter.cno);
+    for (int i = 0; i < 3; ++i) {
+        CHECK_OK(dat_cno_modify_agent(waiter.cno, agent_of(&instance)));
+        waiter.tid = 0;
+        waiter.done = false;
+        waiter_start(&waiter);
+        post_event(evd);
+        CHECK(is_called(&instance, LONG_MS));
+        waiter_join(&waiter);
+        CHECK_OK(waiter.rc);
+        CHECK(waiter.notified == evd);
+        CHECK_OK(dat_evd_dequeue(evd, &event));
+    }
+    free_all(evd, waiter.cno, ia);
+}
+
+/* Who waits for the CNO does not keep an agent from being taken away. */
+TEST(cno_modify_agent__to_none_while_another_waits) {
+    Instance instance;
+    DAT_EVENT event;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    Waiter waiter = {0};
+    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &waiter.cno));
+    DAT_EVD_HANDLE evd = new_evd_with(ia, waiter.cno);
+    waiter_start(&waiter);
+    for (int i = 0; i < 100; ++i) {
+        CHECK_OK(dat_cno_modify_agent(waiter.cno, agent_of(&instance)));
+        CHECK_OK(dat_cno_modify_agent(waiter.cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
+    }
+    CHECK(still_waiting(&waiter));
+    post_event(evd);
+    waiter_join(&waiter);
+    CHECK_OK(waiter.rc);
+    CHECK(waiter.notified == evd);
+    CHECK_OK(dat_evd_dequeue(evd, &event));
+    free_all(evd, waiter.cno, ia);
 }
