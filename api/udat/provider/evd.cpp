@@ -117,7 +117,7 @@ bool Evd::take_completion(DAT_EVENT& event, bool& quiet) noexcept {
     Completion completion;
     while (completions_->poll({&completion, 1}) == 1) {
         quiet = settle_with_endpoint(completion, has_tickets_);
-        if (!write_event(completion, event, quiet)) continue;
+        if (!write_event(completion, binds, event, quiet)) continue;
         event.evd_handle = handle();
         return true;
     }

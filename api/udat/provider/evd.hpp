@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "api/udat/provider/binds.hpp"
 #include "api/udat/provider/counters.hpp"
 #include "api/udat/provider/object.hpp"
 #include "core/completion_queue.hpp"
@@ -73,6 +74,7 @@ public:
     ~Evd() override;
 
     Counters<DCNT_EVD_ALL_COUNTERS> counters;
+    Binds binds;  ///< that complete here
 
     DAT_EVD_FLAGS flags() const noexcept { return flags_; }
     bool takes(DAT_EVD_FLAGS stream) const noexcept { return (flags_ & stream) != 0; }

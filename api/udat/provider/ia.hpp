@@ -73,7 +73,7 @@ public:
     }
 
     /// Waits until no thread that takes an event, of whichever dispatcher, looks at an object whose handle had ended
-    /// before: events name endpoints and windows, which are looked up as they are taken.
+    /// before: events name endpoints, which are looked up as they are taken.
     void await_takers() noexcept {
         (void)find<Evd>([](Evd& evd) {
             evd.await_takers();

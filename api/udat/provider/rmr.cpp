@@ -34,27 +34,24 @@ bool allows(const Lmr& lmr, int privileges) noexcept {
 Rmr::Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window)
     : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), scope_(scope), window_(std::move(window)) {}
 
-/// Whoever takes the completion of a bind is let go first.
-Rmr::~Rmr() { ia().await_takers(); }
-
 DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
                      DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context) {
-    {
-        const std::lock_guard lock(binds_lock_);
-        binds_.push_back({.cookie = cookie,
-                          .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0,
-                          .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
-    }
+    Evd* const evd = ep.request_evd();
+    const std::uint64_t number = evd == nullptr
+                                     ? 0  // nobody is told
+                                     : evd->binds.add({.rmr = handle(),
+                                                       .cookie = cookie,
+                                                       .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0,
+                                                       .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
     const DAT_RETURN result = ep.bind(*window_,
-                                      {.context = reinterpret_cast<std::uint64_t>(handle()),
+                                      {.context = number,
                                        .region = lmr == nullptr ? nullptr : &lmr->region().backend(),
                                        .address = reinterpret_cast<void*>(triplet.virtual_address),
                                        .length = lmr == nullptr ? 0 : triplet.segment_length,
                                        .access = to_access(privileges & ~DAT_MEM_PRIV_LOCAL_WRITE_FLAG)},
                                       flags);
     if (result != success) {
-        const std::lock_guard lock(binds_lock_);
-        binds_.pop_back();
+        if (evd != nullptr) (void)evd->binds.remove(number);
         return result;
     }
     lmr_ = Use<Lmr>(lmr);
@@ -62,14 +59,6 @@ DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAG
     privileges_ = privileges;
     context = window_->key();
     return success;
-}
-
-Rmr::Bind Rmr::finish_bind() noexcept {
-    const std::lock_guard lock(binds_lock_);
-    if (binds_.empty()) return {};
-    const Bind bind = binds_.front();
-    binds_.pop_front();
-    return bind;
 }
 
 std::optional<DAT_LMR_CONTEXT> Rmr::find(const DAT_RMR_TRIPLET& part) const noexcept {

@@ -2,9 +2,7 @@
 // Remote memory regions: windows that are bound to parts of local ones.
 #pragma once
 
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "api/udat/provider/lmr.hpp"
@@ -18,22 +16,13 @@ class Rmr final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_RMR;
 
-    /// A bind under way. The window completes them in their order.
-    struct Bind {
-        DAT_RMR_COOKIE cookie{};
-        bool suppressed = false;  ///< tell of it only where it fails
-        bool quiet = false;       ///< DAT_COMPLETION_UNSIGNALLED_FLAG: it is to wake nobody
-    };
-
     Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window);
-    ~Rmr() override;
 
     const Pz& pz() const noexcept { return *pz_; }
 
     /// Binds to a part of a region, or to nothing where `lmr` is null.
     DAT_RETURN bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
                     DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context);
-    Bind finish_bind() noexcept;
 
     /// The context of the region that a part of the window is in; nothing where it is not in the window.
     std::optional<DAT_LMR_CONTEXT> find(const DAT_RMR_TRIPLET& part) const noexcept;
@@ -47,9 +36,6 @@ private:
     DAT_LMR_TRIPLET triplet_{};
     DAT_MEM_PRIV_FLAGS privileges_ = DAT_MEM_PRIV_NONE_FLAG;
     std::unique_ptr<MemoryWindow> window_;
-
-    std::mutex binds_lock_;  // guards what follows
-    std::deque<Bind> binds_;
 };
 
 }  // namespace viaduct::dat

@@ -9,8 +9,6 @@
 #include <cstring>
 #include <limits>
 
-#include "api/udat/provider/rmr.hpp"
-
 namespace viaduct::dat {
 namespace {
 
@@ -76,15 +74,13 @@ DAT_IB_EXT_TYPE to_extension(DAT_DTOS operation) noexcept {
 }
 
 /// False where the bind is not to be reported.
-[[gnu::cold, gnu::noinline]] bool write_bind(const Completion& completion, DAT_EVENT& event, bool& quiet) noexcept {
-    const auto handle = reinterpret_cast<DAT_RMR_HANDLE>(completion.context);
-    Rmr* rmr = resolve<Rmr>(handle);
-    const Rmr::Bind bind = rmr == nullptr ? Rmr::Bind{} : rmr->finish_bind();
+[[gnu::cold, gnu::noinline]] bool write_bind(const Completion& completion, const Bind& bind, DAT_EVENT& event,
+                                             bool& quiet) noexcept {
     if (bind.suppressed && completion.code == CompletionCode::Success) return false;
     quiet = bind.quiet;
     event.event_number = DAT_RMR_BIND_COMPLETION_EVENT;
     auto& data = event.event_data.rmr_completion_event_data;
-    data.rmr_handle = handle;
+    data.rmr_handle = bind.rmr;
     data.user_cookie = bind.cookie;
     data.status = to_status(completion.code);
     return true;
@@ -95,8 +91,9 @@ constexpr std::uint16_t first_port_above = 65535 - ports_above;
 
 }  // namespace
 
-bool write_event(const Completion& completion, DAT_EVENT& event, bool& quiet) noexcept {
-    if (completion.operation == CompletedOperation::BindWindow) return write_bind(completion, event, quiet);
+bool write_event(const Completion& completion, Binds& binds, DAT_EVENT& event, bool& quiet) noexcept {
+    if (completion.operation == CompletedOperation::BindWindow)
+        return write_bind(completion, binds.remove(completion.context), event, quiet);
     event.event_number = DAT_DTO_COMPLETION_EVENT;
     auto& data = event.event_data.dto_completion_event_data;
     data.ep_handle = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);

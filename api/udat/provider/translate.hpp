@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "api/udat/provider/api.hpp"
+#include "api/udat/provider/binds.hpp"
 #include "core/address.hpp"
 #include "core/deadline.hpp"
 #include "core/events.hpp"
@@ -17,7 +17,7 @@ namespace viaduct::dat {
 
 /// Fills an event with a finished request. False where it is not to be reported. `quiet` is set where it is a bind that
 /// is to wake nobody.
-bool write_event(const Completion& completion, DAT_EVENT& event, bool& quiet) noexcept;
+bool write_event(const Completion& completion, Binds& binds, DAT_EVENT& event, bool& quiet) noexcept;
 
 Deadline deadline_after(DAT_TIMEOUT timeout) noexcept;
 

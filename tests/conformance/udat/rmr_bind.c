@@ -286,3 +286,64 @@ TEST(rmr_create_for_ep__the_peer_writes) {
     at(pair.server, do_free, &window.rmr, sizeof window.rmr);
     pair_close(&pair);
 }
+
+/* ---- Several endpoints, each with an EVD for requests of its own --------------------------------------------------
+ */
+
+static DAT_RETURN bind_here(const Side *side, DAT_RMR_HANDLE rmr, DAT_UINT64 cookie, DAT_COMPLETION_FLAGS flags) {
+    DAT_LMR_TRIPLET triplet = piece(side, RECV_AT, 1000);
+    DAT_RMR_COOKIE user_cookie = {.as_64 = cookie};
+    DAT_RMR_CONTEXT context;
+    return dat_rmr_bind(rmr, side->lmr, &triplet, REMOTE, DAT_VA_TYPE_VA, side->ep, user_cookie, flags, &context);
+}
+
+static void expect_bound(Side *side, DAT_RMR_HANDLE rmr, DAT_UINT64 cookie) {
+    DAT_EVENT event = EXPECT_EVENT(side, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
+    const DAT_RMR_BIND_COMPLETION_EVENT_DATA *data = &event.event_data.rmr_completion_event_data;
+    CHECK(data->rmr_handle == rmr);
+    CHECK_EQ(data->user_cookie.as_64, cookie);
+    CHECK_EQ(data->status, DAT_RMR_BIND_SUCCESS);
+}
+
+/* "The user_cookie is returned to the Consumer in the rmr_bind Completion event for this operation." */
+TEST(rmr_bind__by_several_endpoints) {
+    Pair pair = connected_pair_here((Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
+    CHECK_OK(bind_here(pair.client, rmr, 1, DAT_COMPLETION_DEFAULT_FLAG));
+    CHECK_OK(bind_here(pair.server, rmr, 2, DAT_COMPLETION_DEFAULT_FLAG));
+    CHECK_OK(bind_here(pair.client, rmr, 3, DAT_COMPLETION_DEFAULT_FLAG));
+    expect_bound(pair.server, rmr, 2);
+    expect_bound(pair.client, rmr, 1);
+    expect_bound(pair.client, rmr, 3);
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}
+
+TEST(rmr_bind__suppressed_by_another_endpoint) {
+    Pair pair = connected_pair_here((Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
+    CHECK_OK(bind_here(pair.client, rmr, 1, DAT_COMPLETION_SUPPRESS_FLAG));
+    CHECK_OK(bind_here(pair.server, rmr, 2, DAT_COMPLETION_DEFAULT_FLAG));
+    expect_bound(pair.server, rmr, 2);
+    expect_nothing(pair.client);
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}
+
+/* ---- The window is freed before its completions are taken ---------------------------------------------------------
+ */
+
+TEST(rmr_free__before_the_completion) {
+    Pair pair = connected_pair_here((Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
+    CHECK_OK(bind_here(pair.client, rmr, 7, DAT_COMPLETION_DEFAULT_FLAG));
+    CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 8}));
+    CHECK_OK(bind_here(pair.client, rmr, 9, DAT_COMPLETION_SUPPRESS_FLAG));
+    CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 10}));
+    tell(pair.server, pair.client);
+    CHECK_OK(dat_rmr_free(rmr));
+    expect_bound(pair.client, rmr, 7);
+    EXPECT_DONE(pair.client, 8);
+    EXPECT_DONE(pair.client, 10);
+    pair_close(&pair);
+}
