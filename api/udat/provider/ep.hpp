@@ -68,6 +68,12 @@ public:
     }
     bool idle(QueueKind queue) const noexcept { return outstanding(queue) == 0; }
 
+    /// Whether a dispatcher may still have completions of this endpoint. Receives of a shared queue are not told apart.
+    bool awaited_on(const Evd& evd) const noexcept {
+        return (recv_evd_.get() == &evd && (srq_ || !idle(QueueKind::Receive))) ||
+               (request_evd_.get() == &evd && !idle(QueueKind::Send));
+    }
+
     // Connections: api/udat/provider/connection.cpp
 
     struct Request {

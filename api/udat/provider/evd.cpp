@@ -96,6 +96,7 @@ bool Evd::try_post(const DAT_EVENT& event) noexcept {
     DAT_EVENT posted = event;
     posted.evd_handle = handle();
     events_.push(posted, false);
+    endings_ += ends_connection(posted.event_number) ? 1 : 0;
     count_.store(events_.size(), std::memory_order_release);
     news_.set(true);
     if (cno_ && notifies()) cno_->trigger(handle());
@@ -112,25 +113,39 @@ void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW,
 
 // ---- Events go ----------------------------------------------------------------------------------------------------
 
-bool Evd::take_completion(DAT_EVENT& event, bool& quiet) noexcept {
+bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
     if (completions_ == nullptr) return false;
     Completion completion;
     while (completions_->poll({&completion, 1}) == 1) {
-        quiet = settle_with_endpoint(completion, has_tickets_);
-        if (!write_event(completion, binds, event, quiet)) continue;
+        origin = {.ep = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context),
+                  .quiet = settle_with_endpoint(completion, has_tickets_)};
+        if (!write_event(completion, binds, event, origin.quiet)) continue;
         event.evd_handle = handle();
         return true;
     }
     return false;
 }
 
-/// The oldest event that was posted, of which there is one. One that ends a connection only where the caller says so.
-[[gnu::noinline]] bool Evd::take_posted(DAT_EVENT& event, bool even_endings) noexcept {
+/// Whether the oldest event that was posted, of which there is one, ends a connection of which there may still be
+/// completions. Those of others do not keep it back: they might never cease.
+[[gnu::noinline]] bool Evd::is_early() const noexcept {
+    DAT_EP_HANDLE ending = DAT_HANDLE_NULL;
     {
         const std::lock_guard lock(lock_);
-        if (!even_endings && ends_connection(events_.front().event_number)) return false;
+        const DAT_EVENT& oldest = events_.front();
+        if (ends_connection(oldest.event_number)) ending = oldest.event_data.connect_event_data.ep_handle;
+    }
+    const Ep* ep = resolve<Ep>(ending);
+    return ep != nullptr && ep->awaited_on(*this);
+}
+
+/// The oldest event that was posted, of which there is one.
+[[gnu::noinline]] bool Evd::take_posted(DAT_EVENT& event) noexcept {
+    {
+        const std::lock_guard lock(lock_);
         event = events_.front();
         events_.pop();
+        endings_ -= ends_connection(event.event_number) ? 1 : 0;
         count_.store(events_.size(), std::memory_order_release);
     }
     // This takes locks of the core, whose holders post events.
@@ -141,18 +156,29 @@ bool Evd::take_completion(DAT_EVENT& event, bool& quiet) noexcept {
 
 /// The oldest event. `taking_` is held.
 bool Evd::take(DAT_EVENT& event) noexcept {
-    if (has_posted() && take_posted(event, false)) return true;
-    bool quiet = false;
-    return take_completion(event, quiet) || (has_posted() && take_posted(event, true));
+    if (has_posted() && !is_early()) return take_posted(event);
+    Origin origin;
+    return take_completion(event, origin) || (has_posted() && take_posted(event));
 }
 
-/// Puts a completion behind the events that wait, but before the end of the connection that it belongs to.
-bool Evd::keep_completion(const DAT_EVENT& event, bool quiet) noexcept {
+/// The place of a completion among the events that wait: before the end of its connection, else behind all. `lock_` is
+/// held.
+std::size_t Evd::place_for(DAT_EP_HANDLE ep) const noexcept {
+    for (std::size_t i = endings_ == 0 ? 0 : events_.size(); i-- > 0;) {
+        const DAT_EVENT& event = events_.at(i);
+        const bool ends = ends_connection(event.event_number);
+        if (!ends && event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED) continue;
+        if (event.event_data.connect_event_data.ep_handle == ep) return ends ? i : events_.size();
+    }
+    return events_.size();
+}
+
+bool Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept {
     const std::lock_guard lock(lock_);
     if (events_.full()) return false;
-    events_.push(event, quiet);
-    for (std::size_t i = events_.size() - 1; i > 0 && ends_connection(events_.at(i - 1).event_number); --i)
-        events_.swap(i, i - 1);
+    const std::size_t place = place_for(origin.ep);
+    events_.push(event, origin.quiet);
+    for (std::size_t i = events_.size() - 1; i > place; --i) events_.swap(i, i - 1);
     count_.store(events_.size(), std::memory_order_release);
     return true;
 }
@@ -160,9 +186,9 @@ bool Evd::keep_completion(const DAT_EVENT& event, bool quiet) noexcept {
 /// Moves completions to the events while there is room. Returns how many events wait.
 std::size_t Evd::collect() noexcept {
     DAT_EVENT event;
-    bool quiet = false;
-    while (count_.load(std::memory_order_acquire) < capacity_ && take_completion(event, quiet))
-        if (!keep_completion(event, quiet)) report_overflow();
+    Origin origin;
+    while (count_.load(std::memory_order_acquire) < capacity_ && take_completion(event, origin))
+        if (!keep_completion(event, origin)) report_overflow();
     return count_.load(std::memory_order_acquire);
 }
 

@@ -127,13 +127,21 @@ public:
 private:
     class Waiting;
 
+    /// Where a completion comes from, and whether it is to wake nobody.
+    struct Origin {
+        DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+        bool quiet = false;
+    };
+
     Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags);
 
     bool has_posted() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
     bool take(DAT_EVENT& event) noexcept;
-    bool take_posted(DAT_EVENT& event, bool even_endings) noexcept;
-    bool take_completion(DAT_EVENT& event, bool& quiet) noexcept;
-    bool keep_completion(const DAT_EVENT& event, bool quiet) noexcept;
+    bool is_early() const noexcept;
+    bool take_posted(DAT_EVENT& event) noexcept;
+    bool take_completion(DAT_EVENT& event, Origin& origin) noexcept;
+    bool keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept;
+    std::size_t place_for(DAT_EP_HANDLE ep) const noexcept;
     bool has_news() const noexcept;
     std::size_t collect() noexcept;
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
@@ -158,6 +166,7 @@ private:
     EventRing events_;
     ReadableFlag news_;                  // since arm()
     std::atomic<std::size_t> count_{0};  // of events_, to look at without the lock
+    std::size_t endings_ = 0;            // of connections, among events_
     Use<Cno> cno_;
 };
 

@@ -180,3 +180,77 @@ TEST(evd_streams__several_endpoints_on_one_evd) {
     }
     CHECK_OK(dat_ia_close(pair.client->ia, DAT_CLOSE_ABRUPT_FLAG));
 }
+
+/* ---- The end of one connection among other events -----------------------------------------------------------------
+ */
+
+typedef struct {
+    Pair pair;
+    DAT_EVD_HANDLE evd; /* of the client, for everything */
+} Merged;
+
+static Merged merged_pair(void) {
+    Merged merged = {.pair = open_pair_here((Options){0})};
+    Side *client = merged.pair.client;
+    merged.evd = new_evd(client->ia, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG);
+    client->evds[RECV] = client->evds[REQUEST] = client->evds[CONN] = merged.evd;
+    client->ep = new_ep(client, (Options){0});
+    pair_connect(&merged.pair);
+    return merged;
+}
+
+/* What was completed before the end is told before it, whatever else has come. */
+TEST(evd_streams__completions_before_the_end) {
+    Merged merged = merged_pair();
+    DAT_EVENT event;
+    DAT_COUNT more;
+    unsigned completions = 0;
+    bool ended = false;
+    for (unsigned i = 0; i < 3; ++i)
+        CHECK_OK(post(merged.pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+    CHECK_OK(disconnect(merged.pair.client, DAT_CLOSE_ABRUPT_FLAG));
+    CHECK_OK(post_event(merged.evd, 0));
+    while (dat_evd_wait(merged.evd, SHORT_US, 1, &event, &more) == DAT_SUCCESS) {
+        if (event.event_number == DAT_DTO_COMPLETION_EVENT) {
+            CHECK(!ended);
+            CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, completions++);
+        }
+        ended = ended || event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED;
+    }
+    CHECK(ended);
+    CHECK_EQ(completions, 3);
+}
+
+/* The end of a connection is told although another one never rests. */
+static void check_end_beside_work(bool waits) {
+    enum { ROUNDS = 100000 };
+    Merged merged = merged_pair();
+    Side *client = merged.pair.client, *server = merged.pair.server;
+    DAT_EP_HANDLE ended = client->ep, peer = server->ep;
+    DAT_EVENT event;
+    DAT_COUNT more;
+    client->ep = new_ep(client, (Options){0});
+    server->ep = new_ep(server, (Options){0});
+    pair_connect(&merged.pair);
+    CHECK_OK(post(client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 1}));
+    CHECK_OK(dat_ep_disconnect(peer, DAT_CLOSE_ABRUPT_FLAG));
+    while (state_of(ended) != DAT_EP_STATE_DISCONNECTED) continue;
+    for (int i = 0; i < ROUNDS; ++i) {
+        CHECK_OK(post(client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 1}));
+        CHECK_OK(waits ? dat_evd_wait(merged.evd, long_us(), 1, &event, &more) : dat_evd_dequeue(merged.evd, &event));
+        if (event.event_number == DAT_DTO_COMPLETION_EVENT) continue;
+        CHECK_EQ(event.event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+        CHECK(event.event_data.connect_event_data.ep_handle == ended);
+        return;
+    }
+    fail(__FILE__, __LINE__, "DAT_CONNECTION_EVENT_DISCONNECTED does not come");
+}
+
+TEST(evd_streams__an_end_beside_work) {
+    if (!on_loopback()) skip("completions are not there at once");
+    check_end_beside_work(false);
+}
+TEST(evd_streams__an_end_beside_work_waited_for) {
+    if (!on_loopback()) skip("completions are not there at once");
+    check_end_beside_work(true);
+}
