@@ -240,24 +240,34 @@ public:
     bool admitted() const noexcept { return admitted_; }
     bool interrupted() const noexcept { return interrupted_; }
 
-    Status arm() noexcept { return evd_.arm(); }
+    Status arm() noexcept {
+        hears_ = evd_.arm();
+        return {};
+    }
+    /// Where no descriptor can be had that would wake the thread, it looks now and then.
     bool sleep(const Deadline& deadline) noexcept {
-        interrupted_ = evd_.sleep(deadline) < 0;
+        constexpr int look_again_ms = 1;
+        const int left_ms = deadline.poll_timeout_ms();
+        interrupted_ = evd_.sleep(hears_ || left_ms == 0 ? left_ms : look_again_ms) < 0;
         return !interrupted_;
     }
 
 private:
     Evd& evd_;
     bool admitted_;
+    bool hears_ = false;
     bool interrupted_ = false;
 };
 
-Status Evd::arm() noexcept {
+/// False where what comes will not wake who sleeps.
+bool Evd::arm() noexcept {
+    bool hears = false;
     {
         const std::lock_guard lock(lock_);
         news_.set(false);
+        hears = news_.fd() >= 0;
     }
-    return watch_completions();
+    return watch_completions().ok() && hears;
 }
 
 Status Evd::watch_completions() noexcept {
@@ -266,7 +276,7 @@ Status Evd::watch_completions() noexcept {
 }
 
 /// As poll(2): below 0 where a signal came.
-int Evd::sleep(const Deadline& deadline) noexcept {
+int Evd::sleep(int timeout_ms) noexcept {
     counters.add(DCNT_EVD_WAIT_BLOCKED);
     std::array<pollfd, 2> sources{};
     {
@@ -274,7 +284,7 @@ int Evd::sleep(const Deadline& deadline) noexcept {
         sources[0] = {.fd = news_.fd(), .events = POLLIN, .revents = 0};
     }
     sources[1] = {.fd = completion_fd(), .events = POLLIN, .revents = 0};
-    return ::poll(sources.data(), sources.size(), deadline.poll_timeout_ms());
+    return ::poll(sources.data(), sources.size(), timeout_ms);
 }
 
 DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {

@@ -145,10 +145,10 @@ private:
     bool has_news() const noexcept;
     std::size_t collect() noexcept;
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
-    Status arm() noexcept;
+    bool arm() noexcept;
     Status watch_completions() noexcept;
     Cno* cno() const noexcept;
-    int sleep(const Deadline& deadline) noexcept;
+    int sleep(int timeout_ms) noexcept;
 
     const DAT_EVD_FLAGS flags_;
     std::atomic<std::size_t> capacity_;

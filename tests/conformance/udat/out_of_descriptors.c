@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #pragma weak dat_cno_fd_create
@@ -143,4 +145,41 @@ TEST(evd_wait__needs_none) {
     CHECK_RC(dat_evd_wait(side->evds[RECV], SHORT_US, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
     give_back();
     side_close(side);
+}
+
+static void *wait_for_ever(void *result) {
+    DAT_EVENT event;
+    DAT_COUNT more;
+    *(DAT_RETURN *)result = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+    return NULL;
+}
+
+/* A thread that waits for the first time when there are none left still hears of what comes. */
+static void check_first_wait(DAT_EVD_FLAGS flags) {
+    pthread_t thread;
+    DAT_RETURN rc = DAT_SUCCESS;
+    DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+    ia = open_ia(NULL);
+    evd = new_evd(ia, flags);
+    leave(0);
+    CHECK(pthread_create(&thread, NULL, wait_for_ever, &rc) == 0);
+    while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) != DAT_INVALID_STATE) continue;
+    CHECK(poll(NULL, 0, (int)SHORT_MS) == 0);
+    event.event_number = DAT_SOFTWARE_EVENT;
+    CHECK_OK(dat_evd_post_se(evd, &event));
+    CHECK(pthread_join(thread, NULL) == 0);
+    give_back();
+    CHECK_OK(rc);
+    unmake_evd();
+    unmake_ia();
+}
+
+TEST(evd_wait__for_the_first_time) {
+    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
+    check_first_wait(DAT_EVD_SOFTWARE_FLAG);
+}
+
+TEST(evd_wait__for_the_first_time_with_completions) {
+    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
+    check_first_wait(DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG);
 }
