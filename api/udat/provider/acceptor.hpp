@@ -34,6 +34,9 @@ public:
         return function();
     }
 
+    /// Waits until a service point that is called, or ends, is done: what it held on to is free then.
+    void await_quiet() noexcept { const std::lock_guard lock(lock_); }
+
 private:
     void run() noexcept;
     void start();

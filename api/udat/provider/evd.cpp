@@ -501,6 +501,7 @@ DAT_RETURN calls::evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
 DAT_RETURN calls::evd_free(DAT_EVD_HANDLE evd) {
     Evd* dispatcher = resolve<Evd>(evd);
     if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->ia().acceptor().await_quiet();
     if (dispatcher->users.in_use()) return invalid_state(DAT_INVALID_STATE_EVD_IN_USE);
     const auto freed = claim<Evd>(evd);
     if (freed == nullptr) return error(DAT_INVALID_HANDLE);

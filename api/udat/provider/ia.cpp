@@ -57,10 +57,12 @@ Ia::Ia(const DAT_PROVIDER& provider, const std::string& device_name)
 
 Ia::~Ia() {
     revoke();
+    for (const DAT_HANDLE_TYPE type : {DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_CSP})
+        destroy_children(type);
+    acceptor_.await_quiet();  // one that ends itself is nobody's child any more
     for (const DAT_HANDLE_TYPE type :
-         {DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_CSP, DAT_HANDLE_TYPE_CR, DAT_HANDLE_TYPE_EP,
-          DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_SRQ, DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO,
-          DAT_HANDLE_TYPE_PZ})
+         {DAT_HANDLE_TYPE_CR, DAT_HANDLE_TYPE_EP, DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_SRQ,
+          DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO, DAT_HANDLE_TYPE_PZ})
         destroy_children(type);
 }
 
@@ -233,6 +235,7 @@ DAT_RETURN calls::ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
     Ia* adapter = resolve<Ia>(ia);
     if (adapter == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
     if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return invalid_parameter(DAT_INVALID_ARG2);
+    adapter->acceptor().await_quiet();
     if (flags == DAT_CLOSE_GRACEFUL_FLAG && adapter->in_use()) return invalid_state(DAT_INVALID_STATE_IA_IN_USE);
     if (!adapter->revoke()) return invalid_handle(DAT_INVALID_HANDLE_IA);
     delete adapter;  // NOLINT(cppcoreguidelines-owning-memory): the handle had it

@@ -18,6 +18,7 @@ ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd
 ServicePoint::~ServicePoint() = default;
 
 DAT_RETURN ServicePoint::listen(std::uint16_t port) {
+    ia().acceptor().await_quiet();  // whose request the consumer has seen may still be listening
     const Address local{.host = ia().device()->attributes().host, .service = service_of(port)};
     auto listener = ia().device()->listen(local, backend::Sharing::Exclusive);
     if (listener.status().code() == Code::Busy) return error(DAT_CONN_QUAL_IN_USE);

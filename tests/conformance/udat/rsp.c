@@ -225,3 +225,40 @@ TEST(rsp_free__twice__invalid_handle) {
     CHECK_OK(dat_rsp_free(scene.rsp));
     CHECK_SUB(dat_rsp_free(scene.rsp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
 }
+
+/* The point is destroyed with its request: whoever sees the request may reserve the qualifier anew, and free the EVD.
+ */
+TEST(rsp_create__again_once_the_request_came) {
+    const Pair pair = open_sides();
+    const Side *server = pair.server;
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_EVENT event;
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_OK(create(server, qual, DAT_HANDLE_NULL, &rsp));
+    for (int i = 0; i < (on_loopback() ? 200 : 10); ++i) {
+        CHECK_OK(request_to(server, pair.client->ep, qual));
+        while (dat_evd_dequeue(server->evds[CR], &event) != DAT_SUCCESS) continue;
+        CHECK_OK(create(server, qual, DAT_HANDLE_NULL, &rsp));
+        CHECK_OK(dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle, 0, NULL));
+        EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+        CHECK_OK(dat_ep_reset(pair.client->ep));
+    }
+}
+
+TEST(rsp_create__its_evd_is_free_once_the_request_came) {
+    const Pair pair = open_sides();
+    const Side *server = pair.server;
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_EVENT event;
+    for (int i = 0; i < (on_loopback() ? 200 : 10); ++i) {
+        DAT_EVD_HANDLE evd = new_evd(server->ia, DAT_EVD_CR_FLAG);
+        DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+        CHECK_OK(dat_rsp_create(server->ia, qual, server->ep, evd, &rsp));
+        CHECK_OK(request_to(server, pair.client->ep, qual));
+        while (dat_evd_dequeue(evd, &event) != DAT_SUCCESS) continue;
+        CHECK_OK(dat_evd_free(evd));
+        CHECK_OK(dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle, 0, NULL));
+        EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+        CHECK_OK(dat_ep_reset(pair.client->ep));
+    }
+}
