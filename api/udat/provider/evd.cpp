@@ -44,14 +44,16 @@ bool fails_connection(DAT_EVENT_NUMBER number) noexcept {
 }
 
 /// Tells its endpoint of a completion that is taken, which gets the cookie of its request back where the endpoint has
-/// tickets. True: it is to wake nobody.
-bool settle_with_endpoint(Completion& completion, bool has_tickets) noexcept {
+/// tickets. False: the endpoint is gone, and the cookie with it. `quiet`: it is to wake nobody.
+bool settle_with_endpoint(Completion& completion, bool has_tickets, bool& quiet) noexcept {
+    quiet = false;
     const bool received = completion.queue() == QueueKind::Receive;
-    if (!received && !has_tickets) return false;
+    if (!received && !has_tickets) return true;
     Ep* ep = resolve<Ep>(reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context));
-    if (ep == nullptr) return false;
+    if (ep == nullptr) return !has_tickets || completion.operation == CompletedOperation::BindWindow;
     if (received) ep->count_receive(completion);
-    return has_tickets && ep->redeem_ticket(completion);
+    quiet = has_tickets && ep->redeem_ticket(completion);
+    return true;
 }
 
 }  // namespace
@@ -117,8 +119,8 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
     if (completions_ == nullptr) return false;
     Completion completion;
     while (completions_->poll({&completion, 1}) == 1) {
-        origin = {.ep = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context),
-                  .quiet = settle_with_endpoint(completion, has_tickets_)};
+        origin.ep = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);
+        if (!settle_with_endpoint(completion, has_tickets_, origin.quiet)) continue;
         if (!write_event(completion, binds, event, origin.quiet)) continue;
         event.evd_handle = handle();
         return true;

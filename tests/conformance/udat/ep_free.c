@@ -179,3 +179,19 @@ TEST(ep_free__what_is_gone__invalid_handle) {
     CHECK_SUB(dat_ep_reset(ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
     CHECK_SUB(dat_ep_free(ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 }
+
+/* "The Consumer must be ready for all completions that are not dequeued yet either still being on the Endpoint
+ * recv_evd_handle and request_evd_handle or not being there": those that are there are theirs. */
+TEST(ep_free__completions_that_are_left) {
+    Pair pair = connected_pair_here(
+        (Options){.recv_flags = DAT_COMPLETION_UNSIGNALLED_FLAG, .request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    DAT_EVENT event;
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 77}));
+    CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 78}));
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_free(pair.client->ep));
+    while (poll_event(pair.client, RECV, &event))
+        CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 77);
+    while (poll_event(pair.client, REQUEST, &event))
+        CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 78);
+}
