@@ -260,6 +260,8 @@ DAT_RETURN change_parts(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, co
         parts.pz = resolve<Pz>(wanted.pz_handle);
         if (wanted.pz_handle != DAT_HANDLE_NULL && (parts.pz == nullptr || &parts.pz->ia() != &ep.ia()))
             return invalid_parameter(DAT_INVALID_ARG3);
+        if (parts.pz != nullptr && parts.srq != nullptr && parts.pz != &parts.srq->pz())
+            return invalid_parameter(DAT_INVALID_ARG3);
     }
     if ((changes(DAT_EP_FIELD_RECV_EVD_HANDLE) &&
          !find_evd(wanted.recv_evd_handle, DAT_EVD_DTO_FLAG, ep.ia(), parts.recv_evd)) ||

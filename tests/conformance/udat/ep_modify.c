@@ -296,3 +296,13 @@ TEST(ep_modify__no_object__invalid_handle) {
     memset(&param, 0, sizeof param);
     CHECK_BAD_HANDLES(dat_ep_modify(bad, DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE, &param));
 }
+
+/* An endpoint with a shared receive queue is of its zone (dat_ep_create_with_srq). */
+TEST(ep_modify__another_zone_than_the_shared_receive_queue) {
+    Side *side = new_side(NULL);
+    side_open(side, (Options){.srq = true});
+    DAT_EP_PARAM param = {.pz_handle = new_pz(side->ia)};
+    CHECK_RC(dat_ep_modify(side->ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_PARAMETER);
+    CHECK_OK(dat_pz_free(param.pz_handle));
+    side_close(side);
+}
