@@ -28,6 +28,12 @@ bool within(const DAT_EP_ATTR& attr, const DeviceAttributes& device) noexcept {
            (attr.request_completion_flags & ~request_flags) == 0;
 }
 
+/// How many pieces a request of any kind may have.
+std::uint32_t most_pieces(const DAT_EP_ATTR& attr) noexcept {
+    return static_cast<std::uint32_t>(
+        std::max({attr.max_recv_iov, attr.max_request_iov, attr.max_rdma_read_iov, attr.max_rdma_write_iov, 1}));
+}
+
 Evd::Notification notification_of(DAT_COMPLETION_FLAGS flags) noexcept {
     if ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0) return Evd::Notification::Solicited;
     if ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0) return Evd::Notification::Every;
@@ -127,9 +133,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
             .shared_receives = parts.srq == nullptr ? nullptr : parts.srq->queue(),
             .send_depth = static_cast<std::uint32_t>(parts.attr.max_request_dtos),
             .receive_depth = static_cast<std::uint32_t>(parts.attr.max_recv_dtos),
-            .max_sges =
-                static_cast<std::uint32_t>(std::max({parts.attr.max_recv_iov, parts.attr.max_request_iov,
-                                                     parts.attr.max_rdma_read_iov, parts.attr.max_rdma_write_iov, 1})),
+            .max_sges = most_pieces(parts.attr),
             .context = reinterpret_cast<std::uint64_t>(handle()),
             .observer = this,
         });
@@ -156,13 +160,13 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
 
 DAT_RETURN Ep::modify(const EpParts& parts) {
     if (!within(parts.attr, ia().device()->attributes())) return invalid_parameter(DAT_INVALID_ARG3);
-    const bool same_queues =
-        endpoint_ != nullptr && parts.pz == pz_.get() && parts.recv_evd == recv_evd_.get() &&
-        parts.request_evd == request_evd_.get() && parts.srq == srq_.get() &&
-        parts.attr.max_recv_dtos == attr_.max_recv_dtos && parts.attr.max_request_dtos == attr_.max_request_dtos &&
-        parts.attr.max_recv_iov == attr_.max_recv_iov && parts.attr.max_request_iov == attr_.max_request_iov &&
-        parts.attr.recv_completion_flags == attr_.recv_completion_flags &&
-        parts.attr.request_completion_flags == attr_.request_completion_flags;
+    const bool same_queues = endpoint_ != nullptr && parts.pz == pz_.get() && parts.recv_evd == recv_evd_.get() &&
+                             parts.request_evd == request_evd_.get() && parts.srq == srq_.get() &&
+                             parts.attr.max_recv_dtos == attr_.max_recv_dtos &&
+                             parts.attr.max_request_dtos == attr_.max_request_dtos &&
+                             most_pieces(parts.attr) == most_pieces(attr_) &&
+                             parts.attr.recv_completion_flags == attr_.recv_completion_flags &&
+                             parts.attr.request_completion_flags == attr_.request_completion_flags;
     if (!same_queues) {
         // What was posted would be lost.
         if (!idle(QueueKind::Receive)) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);

@@ -306,3 +306,18 @@ TEST(ep_modify__another_zone_than_the_shared_receive_queue) {
     CHECK_OK(dat_pz_free(param.pz_handle));
     side_close(side);
 }
+
+TEST(ep_modify__more_segments_of_rdma) {
+    const Pair pair = open_pair_here((Options){.iov_segments = 1});
+    DAT_EP_PARAM param;
+    DAT_LMR_TRIPLET segments[3];
+    memset(&param, 0, sizeof param);
+    param.ep_attr.max_rdma_write_iov = 3;
+    CHECK_OK(dat_ep_modify(pair.client->ep, DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV, &param));
+    pair_connect(&pair);
+    for (size_t i = 0; i < 3; ++i) segments[i] = piece(pair.client, SEND_AT + 100 * i, 50);
+    DAT_RMR_TRIPLET remote = target_piece(pair.client, RECV_AT, 150);
+    CHECK_OK(dat_ep_post_rdma_write(pair.client->ep, 3, segments, (DAT_DTO_COOKIE){.as_64 = 1}, &remote,
+                                    DAT_COMPLETION_DEFAULT_FLAG));
+    EXPECT_DONE(pair.client, 1);
+}
