@@ -101,7 +101,8 @@ public:
     DAT_RETURN post(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                     DAT_COMPLETION_FLAGS flags) noexcept;
     DAT_RETURN post_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
-                         const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) noexcept;
+                         const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags,
+                         DAT_RETURN_SUBTYPE flags_argument = DAT_INVALID_ARG6) noexcept;
     DAT_RETURN post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                             DAT_COMPLETION_FLAGS flags) noexcept;
     DAT_RETURN bind(MemoryWindow& window, backend::BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept;

@@ -127,12 +127,13 @@ DAT_RETURN Ep::post(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRI
 }
 
 DAT_RETURN Ep::post_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
-                         const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) noexcept {
+                         const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags,
+                         DAT_RETURN_SUBTYPE flags_argument) noexcept {
     if (segments < 0 || segments > most_segments(request.opcode, attr_)) return invalid_parameter(DAT_INVALID_ARG2);
     if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
     if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
     if (flags != DAT_COMPLETION_DEFAULT_FLAG)
-        if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG6); result != success) return result;
+        if (const DAT_RETURN result = check_flags(flags, flags_argument); result != success) return result;
     if (const DAT_RETURN result = check_posting(); result != success) return result;
     Segments pieces(iov, segments);
     if (request.opcode == Opcode::RdmaRead) {
@@ -223,7 +224,8 @@ DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPL
     const DAT_LMR_TRIPLET piece{.virtual_address = local->virtual_address,
                                 .segment_length = local->segment_length,
                                 .lmr_context = context.value_or(local->rmr_context)};
-    return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags);
+    return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags,
+                               DAT_INVALID_ARG5);
 }
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments,

@@ -164,7 +164,7 @@ TEST(rdma_read_to_rmr__arguments) {
     EXPECT_DONE(pair.client, 4);
     CHECK_SUB(read_to(ep, NULL, &remote, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
     CHECK_SUB(read_to(ep, &local, NULL, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
-    CHECK_RC(read_to(ep, &local, &remote, DAT_COMPLETION_UNSIGNALLED_FLAG), DAT_INVALID_PARAMETER);
+    CHECK_SUB(read_to(ep, &local, &remote, DAT_COMPLETION_UNSIGNALLED_FLAG), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
     CHECK_SUB(read_to(pair.client->pz, &local, &remote, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_HANDLE,
               DAT_INVALID_HANDLE_EP);
     local.segment_length = 8;
