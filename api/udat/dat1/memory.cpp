@@ -52,12 +52,14 @@ DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_REGION_DE
     // All memory is strongly ordered here.
     if (mem_type == DAT_MEM_TYPE_SO_VIRTUAL) mem_type = DAT_MEM_TYPE_VIRTUAL;
     privileges = static_cast<DAT_MEM_PRIV_FLAGS>(privileges & ~DAT_MEM_PRIV_RO_DISABLE_FLAG);
+    DAT_LMR_CONTEXT unwanted{};  // the region can be bound all the same: dat_lmr_query() tells its context
+    DAT_LMR_CONTEXT* const context = lmr_context != nullptr ? lmr_context : &unwanted;
     const DAT_RETURN result =
-        pass(dat2::dat2_lmr_create, ia, mem_type, region, length, pz, privileges, dat2::DAT_VA_TYPE_VA, lmr,
-             lmr_context, rmr_context, registered_length, registered_address);
+        pass(dat2::dat2_lmr_create, ia, mem_type, region, length, pz, privileges, dat2::DAT_VA_TYPE_VA, lmr, context,
+             rmr_context, registered_length, registered_address);
     if (result != DAT_SUCCESS) return without_argument(result, lmr_create_va_type);
     try {
-        if (lmr_context != nullptr) regions().add(ia, *lmr_context, *lmr);
+        regions().add(ia, *context, *lmr);
     } catch (const std::bad_alloc&) {
         dat2::dat2_lmr_free(*lmr);
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);

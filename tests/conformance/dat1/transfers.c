@@ -194,6 +194,21 @@ TEST(rmr_bind) {
     FAILS(rmr_bind, bind_window(1));
 }
 
+/* dat_lmr_query tells the context of a region, too. */
+TEST(rmr_bind_of_a_region_made_without_a_place_for_its_context) {
+    const DAT_REGION_DESCRIPTION region = {.for_va = memory};
+    DAT_RMR_CONTEXT rmr_context;
+    DAT_VLEN length;
+    DAT_VADDR address;
+    DAT_IA_HANDLE ia = open_fake();
+    make_triplets();
+    ANSWER(DAT_SUCCESS, DAT_NO_SUBTYPE);
+    CHECK_OK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof memory, OBJECT, DAT_MEM_PRIV_ALL_FLAG, &lmr, NULL,
+                            &rmr_context, &length, &address));
+    CHECK_OK(bind_window(segments[0].segment_length));
+    CHECK_NOTED(rmr_bind, WORD(OBJECT), WORD(lmr));
+}
+
 TEST(rmr_bind_of_no_memory) {
     register_what_will_be_bound();
     segments[0].lmr_context = 1; /* not looked at */
