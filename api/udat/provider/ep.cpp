@@ -153,6 +153,9 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     request_evd_ = Use<Evd>(parts.request_evd);
     connect_evd_ = Use<Evd>(parts.connect_evd);
     srq_ = Use<Srq>(parts.srq);
+    recv_room_ =
+        CompletionRoom(parts.recv_evd, parts.srq != nullptr ? parts.srq->max_recv_dtos() : parts.attr.max_recv_dtos);
+    request_room_ = CompletionRoom(parts.request_evd, parts.attr.max_request_dtos);
     comm_ = parts.comm;
     attr_ = parts.attr;
     return success;

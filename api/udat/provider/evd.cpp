@@ -85,6 +85,19 @@ DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, st
     return success;
 }
 
+/// Completions that nobody takes are not lost, whether the consumer has asked for room or not.
+Status Evd::fit_completions(std::size_t qlen) noexcept {
+    const std::uint32_t most = ia().device()->attributes().max_completions;
+    const auto wanted = std::max({static_cast<std::uint32_t>(qlen), fewest_completions, room_.load()});
+    return completions_->resize(std::min(wanted, most));
+}
+
+void Evd::make_room(std::uint32_t completions) noexcept {
+    const LeaningLock::Aside taking(taking_);
+    room_ += completions;
+    (void)fit_completions(capacity_);  // fails only where more wait than would fit
+}
+
 bool Evd::agree(Notification wanted) noexcept {
     Notification present = Notification::Unset;
     return notification_.compare_exchange_strong(present, wanted) || present == wanted;
@@ -334,8 +347,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     const std::lock_guard lock(lock_);
     if (events_.size() > wanted) return error(DAT_INVALID_STATE);
     if (completions_ != nullptr)
-        if (const Status status = completions_->resize(static_cast<std::uint32_t>(qlen)); !status.ok())
-            return to_return(status, DAT_RESOURCE_TEVD);
+        if (const Status status = fit_completions(wanted); !status.ok()) return to_return(status, DAT_RESOURCE_TEVD);
     ring.take_over(events_);
     events_ = std::move(ring);
     capacity_ = wanted;

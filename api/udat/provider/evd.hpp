@@ -86,6 +86,10 @@ public:
     /// Adopts the way of notification of an endpoint. False where another one is in force.
     bool agree(Notification wanted) noexcept;
 
+    /// As many completions of an endpoint may wait here at once, or may not any more. See CompletionRoom.
+    void make_room(std::uint32_t completions) noexcept;
+    void take_back_room(std::uint32_t completions) noexcept { room_ -= completions; }
+
     /// Some completions will wake nobody: the endpoint has tickets.
     void expect_tickets() noexcept { has_tickets_ = true; }
 
@@ -137,6 +141,7 @@ private:
 
     bool has_posted() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
     bool take(DAT_EVENT& event) noexcept;
+    Status fit_completions(std::size_t qlen) noexcept;
     bool is_early() const noexcept;
     bool take_posted(DAT_EVENT& event) noexcept;
     bool take_completion(DAT_EVENT& event, Origin& origin) noexcept;
@@ -152,6 +157,7 @@ private:
 
     const DAT_EVD_FLAGS flags_;
     std::atomic<std::size_t> capacity_;
+    std::atomic<std::uint32_t> room_{0};  // for completions of endpoints, however short the dispatcher is
     std::shared_ptr<CompletionQueue> completions_;
     std::atomic<Notification> notification_{Notification::Unset};
     std::atomic<bool> has_tickets_{false};
@@ -168,6 +174,28 @@ private:
     std::atomic<std::size_t> count_{0};  // of events_, to look at without the lock
     std::size_t endings_ = 0;            // of connections, among events_
     Use<Cno> cno_;
+};
+
+/// Room at a dispatcher, which may be none, for the work that an endpoint may have outstanding.
+class CompletionRoom {
+public:
+    CompletionRoom() noexcept = default;
+    CompletionRoom(Evd* evd, DAT_COUNT completions) noexcept
+        : evd_(evd), completions_(static_cast<std::uint32_t>(completions)) {
+        if (evd_ != nullptr) evd_->make_room(completions_);
+    }
+    CompletionRoom& operator=(CompletionRoom&& other) noexcept {
+        std::swap(evd_, other.evd_);
+        std::swap(completions_, other.completions_);
+        return *this;
+    }
+    ~CompletionRoom() {
+        if (evd_ != nullptr) evd_->take_back_room(completions_);
+    }
+
+private:
+    Evd* evd_ = nullptr;
+    std::uint32_t completions_ = 0;
 };
 
 }  // namespace viaduct::dat

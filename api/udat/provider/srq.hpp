@@ -18,6 +18,7 @@ public:
 
     const std::shared_ptr<SharedReceiveQueue>& queue() const noexcept { return queue_; }
     const Pz& pz() const noexcept { return *pz_; }
+    DAT_COUNT max_recv_dtos() const noexcept { return attr_.max_recv_dtos; }
     DAT_COUNT max_recv_iov() const noexcept { return attr_.max_recv_iov; }
 
     DAT_RETURN post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov) noexcept;

@@ -254,3 +254,45 @@ TEST(evd_streams__an_end_beside_work_waited_for) {
     if (!on_loopback()) skip("completions are not there at once");
     check_end_beside_work(true);
 }
+
+/* Completions that nobody takes, of endpoints with more work than their EVDs have room for: there is room for them all,
+ * or the EVD of the IA is told. */
+static void expect_all(const Pair *pair, Stream stream, unsigned count, DAT_DTO_COMPLETION_STATUS status) {
+    DAT_EVENT event;
+    if (poll_event(pair->client, ASYNC, &event)) {
+        CHECK_EQ(event.event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+        CHECK(!on_loopback());
+    } else {
+        for (unsigned i = 0; i < count; ++i) EXPECT_DTO(pair->client, stream, i, status);
+    }
+    CHECK_OK(dat_ia_close(pair->client->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+enum { MUCH = 200 };
+
+static void post_receives(const Pair *pair) {
+    for (unsigned i = 0; i < MUCH; ++i)
+        CHECK_OK(post(pair->client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+}
+
+TEST(evd_overflow__flushed_receives) {
+    Pair pair = connected_pair_here((Options){.evd_qlen = 2, .recv_dtos = MUCH});
+    post_receives(&pair);
+    CHECK_OK(disconnect(pair.client, DAT_CLOSE_ABRUPT_FLAG));
+    expect_all(&pair, RECV, MUCH, DAT_DTO_ERR_FLUSHED);
+}
+
+TEST(evd_overflow__flushed_receives_of_a_resized_evd) {
+    Pair pair = connected_pair_here((Options){.recv_dtos = MUCH});
+    post_receives(&pair);
+    CHECK_OK(dat_evd_resize(pair.client->evds[RECV], 2));
+    CHECK_OK(disconnect(pair.client, DAT_CLOSE_ABRUPT_FLAG));
+    expect_all(&pair, RECV, MUCH, DAT_DTO_ERR_FLUSHED);
+}
+
+TEST(evd_overflow__requests) {
+    Pair pair = connected_pair_here((Options){.evd_qlen = 2, .request_dtos = MUCH});
+    for (unsigned i = 0; i < MUCH; ++i)
+        CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = i}));
+    expect_all(&pair, REQUEST, MUCH, DAT_DTO_SUCCESS);
+}
