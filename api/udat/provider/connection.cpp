@@ -51,6 +51,7 @@ void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
 }
 
 void Ep::settle() noexcept {
+    const std::lock_guard lock(parts_lock_);
     if (unconnected_as_ != EndpointState::Disconnected || endpoint_ == nullptr) return;
     if (endpoint_->state() == EndpointState::Unconnected) endpoint_->fail();
     unconnected_as_ = EndpointState::Unconnected;

@@ -145,17 +145,20 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     if (parts.recv_evd != nullptr) (void)parts.recv_evd->agree(notification_of(parts.attr.recv_completion_flags));
     if (parts.request_evd != nullptr)
         (void)parts.request_evd->agree(notification_of(parts.attr.request_completion_flags));
-    endpoint_ = std::move(made);
-    recv_tickets_ = std::move(recv_tickets);
-    request_tickets_ = std::move(request_tickets);
+    auto recv_room =
+        CompletionRoom(parts.recv_evd, parts.srq != nullptr ? parts.srq->max_recv_dtos() : parts.attr.max_recv_dtos);
+    auto request_room = CompletionRoom(parts.request_evd, parts.attr.max_request_dtos);
+    const std::lock_guard lock(parts_lock_);
+    std::swap(endpoint_, made);  // what was made before ends without the lock
+    std::swap(recv_tickets_, recv_tickets);
+    std::swap(request_tickets_, request_tickets);
+    recv_room_ = std::move(recv_room);
+    request_room_ = std::move(request_room);
     pz_ = Use<Pz>(parts.pz);
     recv_evd_ = Use<Evd>(parts.recv_evd);
     request_evd_ = Use<Evd>(parts.request_evd);
     connect_evd_ = Use<Evd>(parts.connect_evd);
     srq_ = Use<Srq>(parts.srq);
-    recv_room_ =
-        CompletionRoom(parts.recv_evd, parts.srq != nullptr ? parts.srq->max_recv_dtos() : parts.attr.max_recv_dtos);
-    request_room_ = CompletionRoom(parts.request_evd, parts.attr.max_request_dtos);
     comm_ = parts.comm;
     attr_ = parts.attr;
     return success;

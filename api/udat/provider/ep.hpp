@@ -70,6 +70,7 @@ public:
 
     /// Whether a dispatcher may still have completions of this endpoint. Receives of a shared queue are not told apart.
     bool awaited_on(const Evd& evd) const noexcept {
+        const std::lock_guard lock(parts_lock_);
         return (recv_evd_.get() == &evd && (srq_ || !idle(QueueKind::Receive))) ||
                (request_evd_.get() == &evd && !idle(QueueKind::Send));
     }
@@ -128,6 +129,9 @@ private:
     void begin(const Request& remote, const sockaddr_storage& address) noexcept;
     void tell(DAT_EVENT_NUMBER number) noexcept;
     void tell_end(DAT_EVENT_NUMBER number) noexcept;
+
+    /// Held while parts change, and by threads that take events, whichever these are.
+    mutable std::mutex parts_lock_;
 
     Use<Pz> pz_;
     Use<Evd> recv_evd_;

@@ -101,6 +101,7 @@ DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPL
 }
 
 bool Ep::redeem_ticket(Completion& completion) noexcept {
+    const std::lock_guard lock(parts_lock_);
     Tickets* tickets = completion.queue() == QueueKind::Send ? request_tickets_.get() : recv_tickets_.get();
     if (tickets == nullptr || completion.operation == CompletedOperation::BindWindow) return false;
     const Ticket ticket = tickets->redeem(completion.context);
