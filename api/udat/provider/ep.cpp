@@ -40,12 +40,13 @@ Evd::Notification notification_of(DAT_COMPLETION_FLAGS flags) noexcept {
     return Evd::Notification::Threshold;
 }
 
-/// For an endpoint whose requests may ask that nobody is woken.
-std::unique_ptr<Tickets> tickets_for(Evd* evd, DAT_COMPLETION_FLAGS flags) {
-    if (evd == nullptr || (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) == 0) return nullptr;
-    auto tickets = std::make_unique<Tickets>();
+/// For an endpoint whose requests may ask that nobody is woken. Those that it has it keeps: completions may be left.
+void provide_tickets(std::unique_ptr<Tickets>& tickets, Evd* evd, DAT_COMPLETION_FLAGS flags) {
+    const bool needed = tickets != nullptr || (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+    if (evd == nullptr) return tickets.reset();
+    if (!needed) return;
+    if (tickets == nullptr) tickets = std::make_unique<Tickets>();
     evd->expect_tickets();
-    return tickets;
 }
 
 }  // namespace
@@ -140,8 +141,6 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
         if (!endpoint.ok()) return to_return(endpoint.status(), DAT_RESOURCE_TEP);
         made = std::move(*endpoint);
     }
-    auto recv_tickets = tickets_for(parts.recv_evd, parts.attr.recv_completion_flags);
-    auto request_tickets = tickets_for(parts.request_evd, parts.attr.request_completion_flags);
     if (parts.recv_evd != nullptr) (void)parts.recv_evd->agree(notification_of(parts.attr.recv_completion_flags));
     if (parts.request_evd != nullptr)
         (void)parts.request_evd->agree(notification_of(parts.attr.request_completion_flags));
@@ -149,9 +148,9 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
         CompletionRoom(parts.recv_evd, parts.srq != nullptr ? parts.srq->max_recv_dtos() : parts.attr.max_recv_dtos);
     auto request_room = CompletionRoom(parts.request_evd, parts.attr.max_request_dtos);
     const std::lock_guard lock(parts_lock_);
+    provide_tickets(recv_tickets_, parts.recv_evd, parts.attr.recv_completion_flags);
+    provide_tickets(request_tickets_, parts.request_evd, parts.attr.request_completion_flags);
     std::swap(endpoint_, made);  // what was made before ends without the lock
-    std::swap(recv_tickets_, recv_tickets);
-    std::swap(request_tickets_, request_tickets);
     recv_room_ = std::move(recv_room);
     request_room_ = std::move(request_room);
     pz_ = Use<Pz>(parts.pz);

@@ -321,3 +321,29 @@ TEST(ep_modify__more_segments_of_rdma) {
                                     DAT_COMPLETION_DEFAULT_FLAG));
     EXPECT_DONE(pair.client, 1);
 }
+
+/* dat_ep_reset may lose completions that were not dequeued; those that it leaves are what they were. */
+static void check_left_completions(Operation operation, Stream stream, DAT_EP_PARAM_MASK field) {
+    const Pair pair = connected_pair_here(
+        (Options){.recv_flags = DAT_COMPLETION_UNSIGNALLED_FLAG, .request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    Side *client = pair.client;
+    DAT_EP_PARAM param;
+    DAT_EVENT event;
+    memset(&param, 0, sizeof param);
+    param.ep_attr.max_recv_dtos = param.ep_attr.max_request_dtos = DTOS + 1;
+    CHECK_OK(post(client, (Work){.operation = operation, .at = RECV_AT, .to = RECV_AT, .length = 8, .cookie = 5}));
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_reset(client->ep));
+    DAT_RETURN rc = dat_ep_modify(client->ep, field, &param);
+    if (rc != DAT_SUCCESS) CHECK_RC(rc, DAT_INVALID_STATE); /* the completion keeps the queue */
+    while (poll_event(client, stream, &event))
+        CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 5);
+}
+
+TEST(ep_modify__receives_from_before_a_reset) {
+    check_left_completions(RECEIVE, RECV, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS);
+}
+
+TEST(ep_modify__requests_from_before_a_reset) {
+    check_left_completions(WRITE, REQUEST, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS);
+}
