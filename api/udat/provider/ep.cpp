@@ -141,18 +141,16 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
         if (!endpoint.ok()) return to_return(endpoint.status(), DAT_RESOURCE_TEP);
         made = std::move(*endpoint);
     }
-    if (parts.recv_evd != nullptr) (void)parts.recv_evd->agree(notification_of(parts.attr.recv_completion_flags));
-    if (parts.request_evd != nullptr)
-        (void)parts.request_evd->agree(notification_of(parts.attr.request_completion_flags));
-    auto recv_room =
-        CompletionRoom(parts.recv_evd, parts.srq != nullptr ? parts.srq->max_recv_dtos() : parts.attr.max_recv_dtos);
-    auto request_room = CompletionRoom(parts.request_evd, parts.attr.max_request_dtos);
+    const DAT_COUNT receives = parts.srq != nullptr ? parts.srq->max_recv_dtos() : parts.attr.max_recv_dtos;
+    CompletionStream recv_stream(parts.recv_evd, receives, notification_of(parts.attr.recv_completion_flags));
+    CompletionStream request_stream(parts.request_evd, parts.attr.max_request_dtos,
+                                    notification_of(parts.attr.request_completion_flags));
     const std::lock_guard lock(parts_lock_);
     provide_tickets(recv_tickets_, parts.recv_evd, parts.attr.recv_completion_flags);
     provide_tickets(request_tickets_, parts.request_evd, parts.attr.request_completion_flags);
     std::swap(endpoint_, made);  // what was made before ends without the lock
-    recv_room_ = std::move(recv_room);
-    request_room_ = std::move(request_room);
+    recv_stream_ = std::move(recv_stream);
+    request_stream_ = std::move(request_stream);
     pz_ = Use<Pz>(parts.pz);
     recv_evd_ = Use<Evd>(parts.recv_evd);
     request_evd_ = Use<Evd>(parts.request_evd);

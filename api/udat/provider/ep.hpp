@@ -138,8 +138,8 @@ private:
     Use<Evd> request_evd_;
     Use<Evd> connect_evd_;
     Use<Srq> srq_;
-    CompletionRoom recv_room_;
-    CompletionRoom request_room_;
+    CompletionStream recv_stream_;
+    CompletionStream request_stream_;
     DAT_COMM comm_{};
     DAT_EP_ATTR attr_{};
     bool provider_made_ = false;

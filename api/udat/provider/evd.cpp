@@ -92,15 +92,30 @@ Status Evd::fit_completions(std::size_t qlen) noexcept {
     return completions_->resize(std::min(wanted, most));
 }
 
-void Evd::make_room(std::uint32_t completions) noexcept {
+void Evd::begin_stream(std::uint32_t completions, Notification wanted) noexcept {
+    ++streams_.at(static_cast<std::size_t>(wanted));
+    if (cno() != nullptr) (void)watch_completions();
+    {
+        const std::lock_guard lock(lock_);
+        news_.set(true);  // who waits arms anew
+    }
     const LeaningLock::Aside taking(taking_);
     room_ += completions;
-    (void)fit_completions(capacity_);  // fails only where more wait than would fit
+    if (completions_ != nullptr) (void)fit_completions(capacity_);  // fails only where more wait than would fit
 }
 
-bool Evd::agree(Notification wanted) noexcept {
-    Notification present = Notification::Unset;
-    return notification_.compare_exchange_strong(present, wanted) || present == wanted;
+void Evd::end_stream(std::uint32_t completions, Notification wanted) noexcept {
+    --streams_.at(static_cast<std::size_t>(wanted));
+    room_ -= completions;
+}
+
+/// Where endpoints differ every completion wakes.
+Evd::Notification Evd::notification() const noexcept {
+    Notification common = Notification::Unset;
+    for (const auto each : {Notification::Every, Notification::Solicited, Notification::Threshold})
+        if (streams_.at(static_cast<std::size_t>(each)) != 0)
+            common = common == Notification::Unset ? each : Notification::Every;
+    return common;
 }
 
 // ---- Events come --------------------------------------------------------------------------------------------------
@@ -287,7 +302,7 @@ bool Evd::arm() noexcept {
 
 Status Evd::watch_completions() noexcept {
     if (completions_ == nullptr) return {};
-    return completions_->arm(notification_ == Notification::Solicited ? Arm::Solicited : Arm::Any);
+    return completions_->arm(notification() == Notification::Solicited ? Arm::Solicited : Arm::Any);
 }
 
 /// As poll(2): below 0 where a signal came.
@@ -303,9 +318,9 @@ int Evd::sleep(int timeout_ms) noexcept {
 }
 
 DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
-    if (threshold > 1 && notification_ == Notification::Solicited)
+    if (threshold > 1 && notification() == Notification::Solicited)
         return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_SOLICITED);
-    if (threshold > 1 && notification_ == Notification::Every)
+    if (threshold > 1 && notification() == Notification::Every)
         return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_NOTIFY);
     Waiting waiter(*this);
     if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
@@ -400,7 +415,7 @@ DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexc
                                             DAT_EVD_STATE_CONFIG_SOLICITED, DAT_EVD_STATE_CONFIG_THRESHOLD};
     const int state = (enabled_ ? DAT_EVD_STATE_ENABLED : DAT_EVD_STATE_DISABLED) |
                       (waitable_ ? DAT_EVD_STATE_WAITABLE : DAT_EVD_STATE_UNWAITABLE) |
-                      configured[static_cast<std::size_t>(notification_.load())];
+                      configured[static_cast<std::size_t>(notification())];
     if ((mask & DAT_EVD_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
     if ((mask & DAT_EVD_FIELD_EVD_QLEN) != 0) param.evd_qlen = qlen();
     if ((mask & DAT_EVD_FIELD_EVD_STATE) != 0) param.evd_state = static_cast<DAT_EVD_STATE>(state);

@@ -3,6 +3,7 @@
 // asks; all other events are put here by whoever brings them.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -67,7 +68,7 @@ class Evd final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_EVD;
 
-    /// Who is woken by completions (DAT_EVD_STATE_CONFIG_...): set by the first endpoint that uses the dispatcher.
+    /// Who is woken by completions (DAT_EVD_STATE_CONFIG_...), as the endpoints that use the dispatcher want it.
     enum class Notification : std::uint8_t { Unset, Every, Solicited, Threshold };
 
     static DAT_RETURN create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, std::unique_ptr<Evd>& evd);
@@ -83,12 +84,9 @@ public:
     /// Where endpoints complete their work; null where no such stream feeds this dispatcher.
     const std::shared_ptr<CompletionQueue>& completions() const noexcept { return completions_; }
 
-    /// Adopts the way of notification of an endpoint. False where another one is in force.
-    bool agree(Notification wanted) noexcept;
-
-    /// As many completions of an endpoint may wait here at once, or may not any more. See CompletionRoom.
-    void make_room(std::uint32_t completions) noexcept;
-    void take_back_room(std::uint32_t completions) noexcept { room_ -= completions; }
+    /// Completions of an endpoint come, as many as may wait here at once, or come no more. See CompletionStream.
+    void begin_stream(std::uint32_t completions, Notification wanted) noexcept;
+    void end_stream(std::uint32_t completions, Notification wanted) noexcept;
 
     /// Some completions will wake nobody: the endpoint has tickets.
     void expect_tickets() noexcept { has_tickets_ = true; }
@@ -142,6 +140,7 @@ private:
     bool has_posted() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
     bool take(DAT_EVENT& event) noexcept;
     Status fit_completions(std::size_t qlen) noexcept;
+    Notification notification() const noexcept;
     bool is_early() const noexcept;
     bool take_posted(DAT_EVENT& event) noexcept;
     bool take_completion(DAT_EVENT& event, Origin& origin) noexcept;
@@ -159,7 +158,7 @@ private:
     std::atomic<std::size_t> capacity_;
     std::atomic<std::uint32_t> room_{0};  // for completions of endpoints, however short the dispatcher is
     std::shared_ptr<CompletionQueue> completions_;
-    std::atomic<Notification> notification_{Notification::Unset};
+    std::array<std::atomic<int>, 4> streams_{};  // of completions, by what they want of Notification
     std::atomic<bool> has_tickets_{false};
     std::atomic<bool> enabled_{true};
     std::atomic<bool> waitable_{true};
@@ -176,26 +175,29 @@ private:
     Use<Cno> cno_;
 };
 
-/// Room at a dispatcher, which may be none, for the work that an endpoint may have outstanding.
-class CompletionRoom {
+/// What completes of an endpoint at a dispatcher, which may be none.
+class CompletionStream {
 public:
-    CompletionRoom() noexcept = default;
-    CompletionRoom(Evd* evd, DAT_COUNT completions) noexcept
-        : evd_(evd), completions_(static_cast<std::uint32_t>(completions)) {
-        if (evd_ != nullptr) evd_->make_room(completions_);
+    CompletionStream() noexcept = default;
+    /// `completions`: how many requests the endpoint may have outstanding.
+    CompletionStream(Evd* evd, DAT_COUNT completions, Evd::Notification wanted) noexcept
+        : evd_(evd), completions_(static_cast<std::uint32_t>(completions)), wanted_(wanted) {
+        if (evd_ != nullptr) evd_->begin_stream(completions_, wanted_);
     }
-    CompletionRoom& operator=(CompletionRoom&& other) noexcept {
+    CompletionStream& operator=(CompletionStream&& other) noexcept {
         std::swap(evd_, other.evd_);
         std::swap(completions_, other.completions_);
+        std::swap(wanted_, other.wanted_);
         return *this;
     }
-    ~CompletionRoom() {
-        if (evd_ != nullptr) evd_->take_back_room(completions_);
+    ~CompletionStream() {
+        if (evd_ != nullptr) evd_->end_stream(completions_, wanted_);
     }
 
 private:
     Evd* evd_ = nullptr;
     std::uint32_t completions_ = 0;
+    Evd::Notification wanted_ = Evd::Notification::Unset;
 };
 
 }  // namespace viaduct::dat

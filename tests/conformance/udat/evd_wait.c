@@ -327,3 +327,53 @@ TEST(evd_wait__a_threshold_where_the_sender_decides) {
     CHECK_RC(dat_evd_wait(side->evds[RECV], 0, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
     side_close(side);
 }
+
+/* ---- Which completions wake, once endpoints have changed ----------------------------------------------------------
+ */
+
+static void expect_that_a_message_wakes(const Pair *pair) {
+    Waiter waiter = {.evd = pair->server->evds[RECV]};
+    pair_connect(pair);
+    CHECK_OK(post(pair->server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    waiter_start(&waiter);
+    CHECK_OK(post(pair->client, (Work){.operation = SEND, .length = 8, .cookie = 2}));
+    waiter_join(&waiter);
+    CHECK_OK(waiter.rc);
+    EXPECT_DONE(pair->client, 2);
+}
+
+TEST(evd_wait__after_an_endpoint_where_the_sender_decides) {
+    Pair pair = open_pair_here((Options){.recv_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG});
+    CHECK_OK(dat_ep_free(pair.server->ep));
+    pair.server->ep = new_ep(pair.server, (Options){0});
+    expect_that_a_message_wakes(&pair);
+    pair_close(&pair);
+}
+
+TEST(evd_wait__where_the_sender_does_not_decide_any_more) {
+    Pair pair = open_pair_here((Options){.recv_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG});
+    DAT_EP_PARAM param;
+    memset(&param, 0, sizeof param);
+    param.ep_attr.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+    CHECK_OK(dat_ep_modify(pair.server->ep, DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS, &param));
+    expect_that_a_message_wakes(&pair);
+    pair_close(&pair);
+}
+
+/* "The Consumer cannot specify" other flags than those of the endpoints that share the EVD; stock does not mind. */
+TEST(evd_wait__where_endpoints_differ) {
+    Pair pair = open_pair_here((Options){.recv_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG});
+    DAT_EP_HANDLE first = pair.server->ep, second = DAT_HANDLE_NULL;
+    const DAT_EVD_HANDLE *evds = pair.server->evds;
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    DAT_RETURN rc =
+        dat_ep_create(pair.server->ia, pair.server->pz, evds[RECV], evds[REQUEST], evds[CONN], &attributes, &second);
+    if (rc != DAT_SUCCESS) {
+        CHECK_RC(rc, DAT_INVALID_PARAMETER);
+        return;
+    }
+    pair.server->ep = second;
+    expect_that_a_message_wakes(&pair);
+    CHECK_OK(dat_ep_free(first));
+    pair_close(&pair);
+}
