@@ -63,9 +63,7 @@ public:
     Pz* pz() const noexcept { return pz_.get(); }
     Srq* srq() const noexcept { return srq_.get(); }
     DAT_RETURN reset() noexcept;
-    DAT_COUNT outstanding(QueueKind queue) const noexcept {
-        return endpoint_ == nullptr ? 0 : static_cast<DAT_COUNT>(endpoint_->outstanding(queue));
-    }
+    DAT_COUNT outstanding(QueueKind queue) const noexcept;
     bool idle(QueueKind queue) const noexcept { return outstanding(queue) == 0; }
 
     /// Whether a dispatcher may still have completions of this endpoint. Receives of a shared queue are not told apart.

@@ -66,6 +66,13 @@ bool take_ticket(Tickets* tickets, std::uint64_t& context, DAT_COMPLETION_FLAGS 
 
 }  // namespace
 
+DAT_COUNT Ep::outstanding(QueueKind queue) const noexcept {
+    if (endpoint_ == nullptr) return 0;
+    const auto& own = queue == QueueKind::Send ? own_request_queue_ : own_recv_queue_;
+    if (own != nullptr) discard(*own);
+    return static_cast<DAT_COUNT>(endpoint_->outstanding(queue));
+}
+
 DAT_RETURN Ep::check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept {
     const bool quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
     const bool may_be_quiet = (attr_.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;

@@ -242,3 +242,27 @@ TEST(ep_set_watermark__another_kind_of_object) {
 }
 
 TEST(ep_set_watermark__no_object__invalid_handle) { CHECK_BAD_HANDLES(dat_ep_set_watermark(bad, 1, 2)); }
+
+/* "There are no outstanding or in-progress Receive DTOs", also where nobody is interested in their events. */
+TEST(ep_get_status__idle_without_evds) {
+    Pair pair = open_pair_here((Options){0});
+    Side *server = pair.server;
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    DAT_BOOLEAN recv_idle = DAT_TRUE, request_idle = DAT_TRUE;
+    DAT_EP_STATE state;
+    CHECK_OK(dat_ep_free(server->ep));
+    CHECK_OK(dat_ep_create(server->ia, server->pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, server->evds[CONN], &attributes,
+                           &server->ep));
+    pair_connect(&pair);
+    CHECK_OK(post(server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    CHECK_OK(dat_ep_get_status(server->ep, &state, &recv_idle, &request_idle));
+    CHECK(!recv_idle && request_idle);
+    CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = 8, .cookie = 2}));
+    EXPECT_DONE(pair.client, 2);
+    CHECK_OK(post(server, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 3}));
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_get_status(server->ep, &state, &recv_idle, &request_idle));
+    CHECK(recv_idle && request_idle);
+    side_close(server);
+    side_close(pair.client);
+}
