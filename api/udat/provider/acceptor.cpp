@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/acceptor.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include "api/udat/provider/service_point.hpp"
@@ -8,6 +9,12 @@
 #include "core/thread.hpp"
 
 namespace viaduct::dat {
+
+namespace {
+
+constexpr int look_again_ms = 10;
+
+}  // namespace
 
 Acceptor::~Acceptor() {
     if (thread_.joinable()) {
@@ -46,8 +53,15 @@ void Acceptor::run() noexcept {
         epoll_event event{};
         if (::epoll_wait(epoll_, &event, 1, -1) != 1) continue;
         if (event.data.fd == stop_.fd()) return;
-        const std::lock_guard lock(lock_);
-        if (const auto found = points_.find(event.data.fd); found != points_.end()) found->second->on_request();
+        bool taken = true;
+        {
+            const std::lock_guard lock(lock_);
+            const auto found = points_.find(event.data.fd);
+            if (found != points_.end()) taken = found->second->on_request();
+        }
+        // Descriptors or memory are lacking: the request stays, and its descriptor readable.
+        pollfd stop{.fd = stop_.fd(), .events = POLLIN, .revents = 0};
+        if (!taken) (void)::poll(&stop, 1, look_again_ms);
     }
 }
 

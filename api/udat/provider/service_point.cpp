@@ -34,14 +34,14 @@ void ServicePoint::stop() noexcept {
     if (listener_ != nullptr) ia().acceptor().remove(*this);
 }
 
-void ServicePoint::on_request() noexcept {
+bool ServicePoint::on_request() noexcept {
     while (true) {
         auto request = listener_->next_request();
         if (request.status().code() == Code::Unreachable) ia().acceptor().remove(*this);  // the device is gone
-        if (!request.ok()) return;
+        if (!request.ok()) return request.status().code() != Code::NoResources;
         const bool reserved = type() == DAT_HANDLE_TYPE_RSP;
         receive(std::move(*request));
-        if (reserved) return;  // this may be gone
+        if (reserved) return true;  // this may be gone
     }
 }
 

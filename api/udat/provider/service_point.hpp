@@ -21,8 +21,9 @@ public:
     DAT_CONN_QUAL conn_qual() const noexcept { return conn_qual_; }
     Evd& evd() const noexcept { return *evd_; }
 
-    /// Takes what is waiting and reports each request. Called by the acceptor.
-    void on_request() noexcept;
+    /// Takes what is waiting and reports each request. Called by the acceptor. False: something waits that cannot be
+    /// taken now.
+    bool on_request() noexcept;
 
     /// Reports a request that came here, or was handed over. Refuses it where that cannot be done.
     void receive(std::unique_ptr<backend::ConnectionRequest> request) noexcept;
