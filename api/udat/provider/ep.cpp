@@ -373,6 +373,7 @@ DAT_RETURN calls::ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD
         if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG7);
         if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG8);
         parts.attr = *attr;
+        parts.attr.max_recv_iov = parts.srq->max_recv_iov();  // receives are the queue's
         return adopt_new(*owner, parts, DAT_INVALID_ARG7, ep);
     });
 }

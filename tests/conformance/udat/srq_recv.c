@@ -265,6 +265,20 @@ TEST(srq_set_lw__back_to_none) {
 }
 
 /* Both counts may be unknown; then the operation need not be supported. */
+/* "Except max_recv_iov that is ignored". */
+TEST(ep_create_with_srq__the_queue_says_how_many_segments) {
+    Side *side = new_side(NULL);
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    side_open(side, (Options){.srq = true});
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    const DAT_EVD_HANDLE *evds = side->evds;
+    attributes.max_recv_iov = INT32_MAX;
+    CHECK_OK(
+        dat_ep_create_with_srq(side->ia, side->pz, evds[RECV], evds[REQUEST], evds[CONN], side->srq, &attributes, &ep));
+    CHECK_OK(dat_ep_free(ep));
+    side_close(side);
+}
+
 static void check_recv_query(DAT_EP_HANDLE ep, DAT_COUNT allocated) {
     DAT_COUNT count = -1, span = -1;
     DAT_RETURN rc = dat_ep_recv_query(ep, &count, &span);
