@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory regions: 2.0 has added the kind of their addresses, and dat_rmr_bind() names them in another way.
+#include <algorithm>
 #include <new>
 
 #include "members.hpp"
@@ -41,7 +42,26 @@ constexpr unsigned lmr_create_va_type = 7;
 constexpr unsigned rmr_bind_va_type = 5;
 constexpr unsigned rmr_bind_lmr = 2;
 
-constexpr SegmentArguments sync_arguments{.count = 3, .segments = 2};
+using Sync = decltype(dat2::dat2_lmr_sync_rdma_read);
+
+/// Piece by piece: unlike a transfer, this may be of any number of segments, each as long as a region.
+DAT_RETURN sync_memory(Sync* sync, DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments) noexcept {
+    if (segments == nullptr || num_segments == 0)
+        return num_segments == 0 ? pass(sync, ia, nullptr, num_segments) : bad_argument(2);
+    for (DAT_VLEN i = 0; i < num_segments; ++i) {
+        DAT_LMR_TRIPLET left = segments[i];
+        do {
+            DAT_LMR_TRIPLET piece = left;
+            piece.segment_length = std::min(left.segment_length, max_length);
+            const auto translated = triplet_in_2(piece);
+            const DAT_RETURN result = pass(sync, ia, &translated, DAT_VLEN{1});
+            if (result != DAT_SUCCESS) return result;
+            left.virtual_address += piece.segment_length;
+            left.segment_length -= piece.segment_length;
+        } while (left.segment_length != 0);
+    }
+    return DAT_SUCCESS;
+}
 
 }  // namespace
 
@@ -87,15 +107,11 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PA
 }
 
 DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments) {
-    return with_segments(num_segments, segments, sync_arguments, [&](const dat2::DAT_LMR_TRIPLET* translated) {
-        return pass(dat2::dat2_lmr_sync_rdma_read, ia, translated, num_segments);
-    });
+    return sync_memory(dat2::dat2_lmr_sync_rdma_read, ia, segments, num_segments);
 }
 
 DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments) {
-    return with_segments(num_segments, segments, sync_arguments, [&](const dat2::DAT_LMR_TRIPLET* translated) {
-        return pass(dat2::dat2_lmr_sync_rdma_write, ia, translated, num_segments);
-    });
+    return sync_memory(dat2::dat2_lmr_sync_rdma_write, ia, segments, num_segments);
 }
 
 DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {

@@ -114,7 +114,18 @@ TEST(lmr_sync) {
     PASSES(lmr_sync_rdma_write, dat_lmr_sync_rdma_write(ia, segments, 1), WORD(OBJECT));
     CHECK_EQ(fake()->arguments[2], 1);
     CHECK_SUB(dat_lmr_sync_rdma_read(ia, NULL, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-    CHECK_SUB(dat_lmr_sync_rdma_write(ia, segments, TOO_MANY), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+}
+
+/* "It is permissible to batch synchronizations for multiple RDMA Read operations in a single call." */
+TEST(lmr_sync_of_much) {
+    DAT_IA_HANDLE ia = open_fake();
+    make_triplets();
+    ANSWER(DAT_SUCCESS, DAT_NO_SUBTYPE);
+    CHECK_OK(dat_lmr_sync_rdma_read(ia, segments, TOO_MANY));
+    CHECK_OK(dat_lmr_sync_rdma_write(ia, segments, TOO_MANY));
+    segments[0].segment_length = 1ULL << 33; /* a region may be longer than a transfer */
+    CHECK_OK(dat_lmr_sync_rdma_write(ia, segments, 1));
+    FAILS(lmr_sync_rdma_write, dat_lmr_sync_rdma_write(ia, segments, TOO_MANY));
 }
 
 /* ---- Regions and windows ----------------------------------------------------------------------------------------- */
