@@ -140,6 +140,18 @@ TEST(srq__receives_survive_a_connection) {
     side_close(pair.server);
 }
 
+/* Beyond the pages: what tells that an endpoint takes no receive any more. */
+TEST(srq__an_endpoint_has_taken_its_last_receive) {
+    Pair pair = srq_pair();
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    DAT_EVENT event = next_event(pair.client, ASYNC);
+    CHECK_EQ(event.event_number, DAT_ASYNC_ERROR_EP_BROKEN);
+    CHECK(event.event_data.asynch_error_event_data.dat_handle == pair.client->ep);
+    throw_away_events(pair.server);
+    side_close(pair.client);
+    side_close(pair.server);
+}
+
 TEST(srq_query__counts_as_messages_come) {
     Pair pair = srq_pair();
     DAT_SRQ_PARAM param;
