@@ -22,6 +22,7 @@ static int hoarded;
 /* Takes all file descriptors except this many. */
 static void leave(int count) {
     struct rlimit limit;
+    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
     CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     limit.rlim_cur = LIMIT;
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -36,7 +37,6 @@ static void give_back(void) {
 
 /* How many descriptors a call needs; what it made is undone. */
 static int sweep(DAT_RETURN (*call)(void), void (*undo)(void)) {
-    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
     for (int count = 0;; ++count) {
         leave(count);
         DAT_RETURN rc = call();
@@ -175,11 +175,9 @@ static void check_first_wait(DAT_EVD_FLAGS flags) {
 }
 
 TEST(evd_wait__for_the_first_time) {
-    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
     check_first_wait(DAT_EVD_SOFTWARE_FLAG);
 }
 
 TEST(evd_wait__for_the_first_time_with_completions) {
-    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
     check_first_wait(DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG);
 }
