@@ -16,7 +16,7 @@ _quals = itertools.count()
 
 def free_qual():
     """A connection qualifier that no other process of the tests uses, for a while."""
-    return 1024 + (os.getpid() * 64 + next(_quals)) % 60000
+    return 1024 + (os.getpid() * 64 + next(_quals)) % 18976  # below those of the programs in C
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ _discriminators = itertools.count()
 
 def free_discriminator():
     """One that no other process of the tests uses, for a while."""
-    return 1024 + (os.getpid() * 64 + next(_discriminators)) % 60000
+    return 1024 + (os.getpid() * 64 + next(_discriminators)) % 18976  # below those of the programs in C
 
 
 class Background:
