@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/rpma/ep.hpp"
 
-#include <poll.h>
-
 #include "api/rpma/address.hpp"
 #include "api/rpma/conn_req.hpp"
 #include "api/rpma/log.hpp"
@@ -13,22 +11,17 @@ namespace viaduct::rpma {
 namespace {
 
 /// How long a requester that has knocked may take to say what it wants.
-constexpr int knock_timeout_ms = 100;
-
-bool is_readable(int fd, int timeout_ms) noexcept {
-    pollfd look{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&look, 1, timeout_ms) == 1;
-}
+constexpr std::chrono::milliseconds knock_timeout(100);
 
 }  // namespace
 
 Result<std::unique_ptr<backend::ConnectionRequest>> Ep::next_request() noexcept {
     while (true) {
         // The descriptor says that there may be a request; programs rely on there being one.
-        const bool knocked = is_readable(fd(), 0);
+        const bool knocked = await_readable(fd(), Deadline::now());
         auto request = listener_->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
-        if (knocked && is_readable(fd(), knock_timeout_ms)) continue;
+        if (knocked && await_readable(fd(), Deadline::after(knock_timeout))) continue;
         if (const Status status = await_readable(fd()); !status.ok()) return status;
     }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/connection.hpp"
 
-#include <poll.h>
-
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "api/vipl/vi.hpp"
+#include "core/event_channel.hpp"
 #include "core/interruption.hpp"
 
 using namespace viaduct;
@@ -31,8 +30,7 @@ Result<std::unique_ptr<backend::ConnectionRequest>> wait_for_request(Nic& nic, c
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
         if (deadline.passed()) return Status(Code::TimedOut, "wait for a connection request");
         if (interrupted()) return request;
-        pollfd news{.fd = (*listener)->fd(), .events = POLLIN, .revents = 0};
-        ::poll(&news, 1, next_look(deadline).poll_timeout_ms());
+        (void)await_readable((*listener)->fd(), next_look(deadline));
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/acceptor.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include "api/udat/provider/service_point.hpp"
@@ -9,10 +8,9 @@
 #include "core/thread.hpp"
 
 namespace viaduct::dat {
-
 namespace {
 
-constexpr int look_again_ms = 10;
+constexpr std::chrono::milliseconds pause(10);
 
 }  // namespace
 
@@ -60,8 +58,7 @@ void Acceptor::run() noexcept {
             if (found != points_.end()) taken = found->second->on_request();
         }
         // Descriptors or memory are lacking: the request stays, and its descriptor readable.
-        pollfd stop{.fd = stop_.fd(), .events = POLLIN, .revents = 0};
-        if (!taken) (void)::poll(&stop, 1, look_again_ms);
+        if (!taken) (void)await_readable(stop_.fd(), Deadline::after(pause));
     }
 }
 
