@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "common.hpp"
+
 namespace viaduct::python {
 
 using Handle = std::uintptr_t;
@@ -57,6 +59,22 @@ private:
     const Objects objects_;
     const std::thread::id thread_ = std::this_thread::get_id();
 };
+
+/// Makes a call while other threads of Python run. `gone`: what comes of it where it must not be made.
+template <class Call, class Result>
+Result call_unlocked(const Objects& objects, Call call, Result gone) {
+    const GilReleased released;
+    const Stay stay(objects);
+    return stay.enter() ? call() : gone;
+}
+
+/// The same for a call that ends objects.
+template <class Call, class Result>
+Result call_ending(const Objects& objects, Call call, Result gone) {
+    const Stay stay(objects);
+    const GilReleased released;
+    return stay.enter() ? call() : gone;
+}
 
 /// The calling thread is in the library and about to call Python, while this lives. Who ends an object may have to wait
 /// for it: meanwhile nobody waits for the ends of objects.

@@ -48,9 +48,7 @@ Objects objects_among(const Arguments&... arguments) noexcept {
 /// Makes a call while other threads of Python run.
 template <class Call>
 DAT_RETURN unlocked(const Objects& objects, Call call) {
-    const GilReleased released;
-    const Stay stay(objects);
-    return stay.enter() ? call() : no_such_object;
+    return call_unlocked(objects, call, no_such_object);
 }
 
 /// The same for a call that takes less time than to let other threads run. It does where some thread ends an object.

@@ -52,9 +52,7 @@ bool log_has_receiver() noexcept;
 /// Makes a call while other threads of Python run.
 template <class Call>
 int unlocked(const Objects& objects, Call call) {
-    const GilReleased released;
-    const Stay stay(objects);
-    return stay.enter() ? call() : RPMA_E_INVAL;
+    return call_unlocked(objects, call, RPMA_E_INVAL);
 }
 
 /// The same for a call that takes less time than to let other threads run. It does where some thread ends an object.
@@ -66,9 +64,7 @@ int quick(const Objects& objects, Call call) {
 /// Makes a call that ends objects.
 template <class Call>
 int end(const Objects& objects, Call call) {
-    const Stay stay(objects);
-    const GilReleased released;
-    return stay.enter() ? call() : RPMA_E_INVAL;
+    return call_ending(objects, call, RPMA_E_INVAL);
 }
 
 /// The bytes that describe an object to other hosts.

@@ -61,7 +61,7 @@ Handler* Handlers::keep(Handle owner, Handler handler) {
 
 Handler Handlers::take(void* handler) {
     const auto found = kept_.find(handler);
-    const Handler taken = std::move(*found->second.handler);
+    Handler taken = std::move(*found->second.handler);
     kept_.erase(found);
     return taken;
 }

@@ -59,9 +59,7 @@ VIP_RETURN quick(const Objects& objects, Call call) {
 /// Makes a call that ends objects.
 template <class Call>
 VIP_RETURN end(const Objects& objects, Call call) {
-    const Stay stay(objects);
-    const GilReleased released;
-    return stay.enter() ? call() : VIP_INVALID_PARAMETER;
+    return call_ending(objects, call, VIP_INVALID_PARAMETER);
 }
 
 /// A time-out in milliseconds, rounded up.
