@@ -5,9 +5,9 @@ import itertools
 import os
 
 import pytest
+from background import TIMEOUT
 from viaduct import dat
 
-TIMEOUT = 60  # seconds; only for what would hang
 DEPTH = 16
 AREA = 4096  # bytes of each side's memory
 

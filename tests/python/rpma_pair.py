@@ -3,9 +3,9 @@
 import itertools
 import os
 
+from background import TIMEOUT
 from viaduct import core, rpma
 
-TIMEOUT = 60  # seconds; only for what would hang
 ADDRESS = "127.0.0.1" if core.backend() == "loopback" else "10.0.0.3"
 
 _ports = itertools.count()

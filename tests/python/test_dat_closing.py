@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.dat: what becomes of the calls of threads on objects that another thread ends."""
 import threading
-import time
 
 import pytest
-from dat_pair import DEPTH, TIMEOUT, Pair, Side, fails, free_qual, ia
+from background import TIMEOUT, Background, end_in_use, use_until_gone
+from dat_pair import DEPTH, Pair, Side, fails, free_qual, ia
 from viaduct import _dat, dat
 
 ROUNDS = 60
@@ -14,44 +14,21 @@ USERS = 3
 pytestmark = pytest.mark.usefixtures("eager_threads")
 
 
-class Thread(threading.Thread):
-    """Runs at once; result() is what it returns or raises."""
-
-    def __init__(self, function, *arguments):
-        super().__init__(daemon=True)
-        self._call, self._error, self._result = (function, arguments), None, None
-        self.start()
-
-    def run(self):
-        function, arguments = self._call
-        try:
-            self._result = function(*arguments)
-        except BaseException as error:
-            self._error = error
-
-    def result(self):
-        self.join(TIMEOUT)
-        assert not self.is_alive(), "a call hangs"
-        if self._error is not None:
-            raise self._error
-        return self._result
+def says_gone(error):
+    if isinstance(error, dat.Error):
+        if error.code is dat.ReturnType.INVALID_STATE:  # of an endpoint that is not connected
+            return False
+        if error.code is dat.ReturnType.INVALID_HANDLE:
+            return True
+    elif isinstance(error, ValueError):
+        assert "is closed" in str(error)  # by who makes something of it
+        return True
+    raise error
 
 
-def use_until_gone(thing, uses):
-    """Makes all calls again and again, until each has found that there is no such object."""
-    left = list(uses)
-    while left:
-        for use in list(left):
-            try:
-                use(thing)
-            except dat.Error as error:
-                if error.code is dat.ReturnType.INVALID_HANDLE:
-                    left.remove(use)
-                elif error.code is not dat.ReturnType.INVALID_STATE:  # of an endpoint that is not connected
-                    raise
-            except ValueError as error:
-                assert "is closed" in str(error)  # by who makes something of it
-                left.remove(use)
+def user_of(thing, uses):
+    """A thread that uses it until it is gone."""
+    return Background(use_until_gone, thing, uses, says_gone)
 
 
 def make_evd(side):
@@ -82,30 +59,15 @@ KINDS = {
 @pytest.mark.parametrize("end", [dat.DatObject.close, dat.DatObject.free], ids=["close", "free"])
 @pytest.mark.parametrize("make, uses", KINDS.values(), ids=KINDS)
 def test_threads_may_use_what_another_one_ends(ia, make, uses, end):
-    side, done = Side(ia), threading.Event()
-    current = []
-
-    def use():
-        while not done.is_set():
-            for thing in current:
-                use_until_gone(thing, uses)
-    users = [Thread(use) for _ in range(USERS)]
-    for _ in range(300):
-        thing = make(side)
-        current[:] = [thing]
-        time.sleep(0)  # lets the others have a look at it
-        end(thing)
-    done.set()
-    for user in users:
-        user.result()
+    side = Side(ia)
+    end_in_use(lambda: make(side), end, lambda thing: use_until_gone(thing, uses, says_gone), users=USERS, rounds=300)
 
 
 def test_threads_may_use_an_adapter_that_another_one_closes():
     for _ in range(ROUNDS):
         ia = dat.ia_open()
         errors = ia.async_evd
-        users = [Thread(use_until_gone, ia, [dat.Ia.query, lambda ia: ia.context]),
-                 Thread(use_until_gone, errors, [dat.Evd.dequeue, dat.Evd.query])]
+        users = [user_of(ia, [dat.Ia.query, lambda ia: ia.context]), user_of(errors, [dat.Evd.dequeue, dat.Evd.query])]
         ia.close()
         for user in users:
             user.result()
@@ -116,7 +78,7 @@ def test_threads_may_use_a_request_that_another_one_answers(ia):
     for answer in [dat.Cr.reject, dat.Cr.close] * 10:
         client = pair.client.new_ep()
         request = pair.request(ep=client).cr
-        user = Thread(use_until_gone, request, [dat.Cr.query])
+        user = user_of(request, [dat.Cr.query])
         answer(request)
         user.result()
         assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
@@ -129,7 +91,7 @@ def test_threads_may_use_the_endpoint_of_a_request_that_another_one_rejects(ia):
         asking = client.new_ep()
         asking.connect(ia.address, psp.conn_qual, TIMEOUT)
         request = server.requests_for_connection.wait(TIMEOUT).cr
-        user = Thread(use_until_gone, request.ep, [dat.Ep.get_status, dat.Ep.recv_query])
+        user = user_of(request.ep, [dat.Ep.get_status, dat.Ep.recv_query])
         request.reject()
         user.result()
         assert client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
@@ -148,7 +110,7 @@ def test_threads_may_end_the_same_object(ia):
                 assert error.code is dat.ReturnType.INVALID_HANDLE
                 return 0
             return 1
-        assert sum(thread.result() for thread in [Thread(free) for _ in range(4)]) == 1
+        assert sum(thread.result() for thread in [Background(free) for _ in range(4)]) == 1
 
 
 # ---- Ends that are refused -------------------------------------------------------------------------------------------
@@ -160,7 +122,7 @@ def test_who_polls_does_not_notice_an_end_that_is_refused(ia):
         while not done.is_set():
             assert side.received.dequeue() is None
             side.received.query()
-    users = [Thread(poll) for _ in range(USERS)]
+    users = [Background(poll) for _ in range(USERS)]
     for _ in range(ROUNDS):
         with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_EVD_IN_USE):
             side.received.free()
@@ -176,7 +138,7 @@ def await_waiter(evd, waits=1):
 
 def test_who_waits_does_not_notice_an_end_that_is_refused(ia):
     pair = Pair(ia).connect()
-    waiter = Thread(pair.server.received.wait, TIMEOUT)
+    waiter = Background(pair.server.received.wait, TIMEOUT)
     await_waiter(pair.server.received)
     for _ in range(ROUNDS):
         with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_EVD_IN_USE):
@@ -193,7 +155,7 @@ def test_who_waits_does_not_notice_an_end_that_is_refused(ia):
 def test_an_end_wakes_who_waits(ia, end):
     for _ in range(10):
         evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE)
-        waiter = Thread(evd.wait)
+        waiter = Background(evd.wait)
         await_waiter(evd)
         end(evd)
         with fails(dat.ReturnType.ABORT):
@@ -202,7 +164,7 @@ def test_an_end_wakes_who_waits(ia, end):
 
 def test_the_end_of_an_adapter_wakes_who_waits_for_its_errors():
     ia = dat.ia_open()
-    waiter = Thread(ia.async_evd.wait)
+    waiter = Background(ia.async_evd.wait)
     await_waiter(ia.async_evd)
     ia.close()
     with fails(dat.ReturnType.ABORT):
@@ -216,7 +178,7 @@ def test_who_waits_for_a_cno_hears_of_its_end(ia):
     def wait():
         started.set()
         return cno.wait()
-    waiter = Thread(wait)
+    waiter = Background(wait)
     started.wait(TIMEOUT)
     cno.close()
     with fails(dat.ReturnType.INVALID_HANDLE):
@@ -226,7 +188,7 @@ def test_who_waits_for_a_cno_hears_of_its_end(ia):
 def test_who_waits_for_evds_hears_of_the_end_of_their_cno(ia):
     cno = ia.cno_create()
     evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE, cno)
-    waiter = Thread(cno.wait)
+    waiter = Background(cno.wait)
     cno.close()
     try:
         assert waiter.result() is None
@@ -243,7 +205,7 @@ def test_an_agent_may_use_what_is_being_ended(ia):
         called.set()
         while not cno.closed:
             pass
-        use_until_gone(cno, [dat.Cno.query, dat.Cno.trigger])
+        use_until_gone(cno, [dat.Cno.query, dat.Cno.trigger], says_gone)
         evd.post_se()
         gone.append(evd)
     cno = ia.cno_create(agent)
@@ -258,7 +220,7 @@ def test_raw_calls_find_no_object_either(ia):
     side = Side(ia)
     for _ in range(ROUNDS):
         handle = _dat.dat_ep_create(ia.handle, side.pz.handle, 0, 0, side.connections.handle, None)
-        users = [Thread(use_until_gone, handle, [_dat.dat_ep_get_status, _dat.dat_ep_reset]) for _ in range(USERS)]
+        users = [user_of(handle, [_dat.dat_ep_get_status, _dat.dat_ep_reset]) for _ in range(USERS)]
         _dat.dat_ep_free(handle)
         for user in users:
             user.result()

@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+from background import Background
 from dat_pair import DISCONNECTED, TIMEOUT, Pair, Side, free_qual, ia
 from viaduct import dat
 
@@ -16,28 +17,6 @@ from viaduct import dat
 @pytest.fixture
 def evd(ia):
     return ia.evd_create(16, dat.EvdFlags.SOFTWARE)
-
-
-def in_thread(function, *arguments):
-    """Starts it, and returns how to wait for what it returns or raises."""
-    outcome = []
-
-    def run():
-        try:
-            outcome.append((function(*arguments), None))
-        except Exception as error:
-            outcome.append((None, error))
-    thread = threading.Thread(target=run)
-    thread.start()
-
-    def finish():
-        thread.join(TIMEOUT)
-        assert not thread.is_alive()
-        result, error = outcome[0]
-        if error is not None:
-            raise error
-        return result
-    return finish
 
 
 def runs(main):
@@ -59,19 +38,19 @@ def test_time_outs_are_those_of_python(evd):
 
 
 def test_an_event_of_another_thread_ends_a_wait(evd):
-    finish = in_thread(evd.wait, TIMEOUT)
+    waiter = Background(evd.wait, TIMEOUT)
     evd.post_se(7)
-    assert finish().pointer == 7
+    assert waiter.result().pointer == 7
 
 
 def test_a_wait_below_its_threshold_takes_nothing(evd):
     evd.post_se(1)
     with pytest.raises(TimeoutError):
         evd.wait(0.15, threshold=2)
-    finish = in_thread(evd.wait, TIMEOUT, 3)
+    waiter = Background(evd.wait, TIMEOUT, 3)
     evd.post_se(2)
     evd.post_se(3)
-    event = finish()
+    event = waiter.result()
     assert (event.pointer, event.n_more) == (1, 2)
     assert [evd.dequeue().pointer, evd.dequeue().pointer, evd.dequeue()] == [2, 3, None]
     with pytest.raises(dat.Error) as raised:
@@ -82,12 +61,12 @@ def test_a_wait_below_its_threshold_takes_nothing(evd):
 def test_a_wait_ends_when_the_evd_does(ia):
     for end in (lambda evd: evd.free(), lambda evd: evd.set_unwaitable(), lambda evd: evd.close()):
         evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE)
-        finish = in_thread(evd.wait)
+        waiter = Background(evd.wait)
         while evd.query_counter("WAIT") == 0:
             pass
         end(evd)
         with pytest.raises(dat.Error) as raised:
-            finish()
+            waiter.result()
         assert raised.value.code in (dat.ReturnType.ABORT, dat.ReturnType.INVALID_STATE,
                                      dat.ReturnType.INVALID_HANDLE)  # between two slices it is gone
 
@@ -124,9 +103,9 @@ def test_a_cno_waits_for_several_evds(ia):
     with pytest.raises(TimeoutError) as raised:
         cno.wait(0.15)
     assert (raised.value.call, raised.value.code) == ("dat_cno_wait", dat.ReturnType.QUEUE_EMPTY)
-    finish = in_thread(cno.wait, TIMEOUT)
+    waiter = Background(cno.wait, TIMEOUT)
     evds[1].post_se()
-    assert finish() is evds[1]
+    assert waiter.result() is evds[1]
 
 
 def test_agents_are_called(ia):

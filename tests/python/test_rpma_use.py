@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 from viaduct import _rpma, rpma
 
-from rpma_pair import ADDRESS, TIMEOUT, Pair, free_port, new_peer
+from background import TIMEOUT, end_in_use
+from rpma_pair import ADDRESS, Pair, free_port, new_peer
 
 EMULATED = os.environ.get("VIADUCT_BACKEND") == "verbs"
 
@@ -167,24 +167,15 @@ RAW = {
 @pytest.mark.parametrize("make, uses", RAW.values(), ids=RAW)
 def test_raw_calls_on_what_another_thread_deletes(peer, make, uses, eager_threads):
     """The handle that a thread has got from an object outlives it, and is good for an error."""
-    done = threading.Event()
-    current = []
+    def use(handle):
+        for call in uses:
+            try:
+                call(handle)
+            except rpma.Error as error:
+                assert error.code is rpma.ErrorCode.INVAL, error
 
-    def use():
-        while not done.is_set():
-            for call in uses * len(current):
-                try:
-                    call(current[0])
-                except rpma.Error as error:
-                    assert error.code is rpma.ErrorCode.INVAL, error
-
-    with Threads([use] * 3):
-        for _ in range(20 if EMULATED else 200):
-            thing = make(peer)
-            current[:] = [thing._handle]
-            time.sleep(0)  # lets the others have a look at it
-            thing.close()
-        done.set()
+    end_in_use(lambda: make(peer), lambda thing: thing.close(), use, users=3, rounds=20 if EMULATED else 200,
+               shown=lambda thing: thing._handle)
 
 
 def test_closing_ends_waits(peer):

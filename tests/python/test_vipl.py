@@ -12,7 +12,8 @@ import textwrap
 import numpy
 import pytest
 import viaduct
-from vipl_pair import RDMA, TIMEOUT, Background, connect, connected, free_discriminator, nic, pair, request
+from background import TIMEOUT, Background
+from vipl_pair import RDMA, connect, connected, free_discriminator, nic, pair, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 

@@ -6,11 +6,11 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 import weakref
 
 import pytest
-from vipl_pair import TIMEOUT, Background, connected, free_discriminator, nic, pair
+from background import TIMEOUT, Background, end_in_use, use_until_gone
+from vipl_pair import connected, free_discriminator, nic, pair
 from viaduct import _vipl, vipl
 
 
@@ -247,18 +247,13 @@ def test_the_interpreter_ends_well(program):
 HARMLESS = (vipl.ReturnCode.DESCRIPTOR_ERROR, vipl.ReturnCode.ERROR_NAMESERVICE)  # an empty queue, no name service
 
 
-def use_until_gone(thing, uses):
-    """Makes all calls again and again, until each has found that there is no such object."""
-    left = list(uses)
-    while left:
-        for use in list(left):
-            try:
-                use(thing)
-            except vipl.Error as error:
-                if error.code == vipl.ReturnCode.INVALID_PARAMETER:
-                    left.remove(use)
-                elif error.code not in HARMLESS:
-                    raise
+def says_gone(error):
+    if isinstance(error, vipl.Error):
+        if error.code in HARMLESS:
+            return False
+        if error.code == vipl.ReturnCode.INVALID_PARAMETER:
+            return True
+    raise error
 
 
 KINDS = {
@@ -272,28 +267,14 @@ KINDS = {
 
 @pytest.mark.parametrize("make, uses", KINDS.values(), ids=KINDS)
 def test_threads_may_use_what_another_one_closes(nic, eager_threads, make, uses):
-    done = threading.Event()
-    current = []
-
-    def use():
-        while not done.is_set():
-            for thing in current:
-                use_until_gone(thing, uses)
-    users = [Background(use) for _ in range(2)]
-    for _ in range(300):
-        thing = make(nic)
-        current[:] = [thing]
-        time.sleep(0)  # lets the others have a look at it
-        thing.close()
-    done.set()
-    for user in users:
-        user.result()
+    end_in_use(lambda: make(nic), lambda thing: thing.close(),
+               lambda thing: use_until_gone(thing, uses, says_gone), users=2, rounds=300)
 
 
 def test_threads_may_use_a_nic_that_another_one_closes(eager_threads):
     for _ in range(50):
         nic = vipl.open_nic()
-        user = Background(use_until_gone, nic, [vipl.Nic.query, vipl.Nic.ns_shutdown])
+        user = Background(use_until_gone, nic, [vipl.Nic.query, vipl.Nic.ns_shutdown], says_gone)
         nic.close()
         user.result()
 

@@ -8,7 +8,8 @@ import sys
 import threading
 
 import pytest
-from vipl_pair import RDMA, TIMEOUT, Background, connected, free_discriminator, nic, pair, request
+from background import TIMEOUT, Background
+from vipl_pair import RDMA, connected, free_discriminator, nic, pair, request
 from viaduct import _vipl, vipl
 from viaduct._vipl_waiting import Arrivals, result_in_time_async
 from viaduct.vipl import ReturnCode

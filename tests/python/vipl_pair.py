@@ -2,12 +2,10 @@
 """Connected VIs for the tests of viaduct.vipl."""
 import itertools
 import os
-import threading
 
 import pytest
+from background import TIMEOUT, Background
 from viaduct import vipl
-
-TIMEOUT = 60  # seconds; only for what would hang
 
 _discriminators = itertools.count()
 
@@ -15,28 +13,6 @@ _discriminators = itertools.count()
 def free_discriminator():
     """One that no other process of the tests uses, for a while."""
     return 1024 + (os.getpid() * 64 + next(_discriminators)) % 18976  # below those of the programs in C
-
-
-class Background:
-    """A call in another thread; result() waits for what it returns or raises."""
-
-    def __init__(self, call, *arguments, **options):
-        self._thread = threading.Thread(target=self._run, args=(call, arguments, options), daemon=True)
-        self._thread.start()
-
-    def _run(self, call, arguments, options):
-        self._error = None
-        try:
-            self._result = call(*arguments, **options)
-        except BaseException as error:
-            self._error = error
-
-    def result(self):
-        self._thread.join(TIMEOUT)
-        assert not self._thread.is_alive(), "a call hangs"
-        if self._error is not None:
-            raise self._error
-        return self._result
 
 
 def request(vi, remote, timeout=TIMEOUT):

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls in other threads, for the tests of all APIs."""
+import threading
+import time
+
+TIMEOUT = 60  # seconds; only for what would hang
+
+
+class Background:
+    """A call in another thread; result() waits for what it returns or raises."""
+
+    def __init__(self, call, *arguments, **options):
+        self._thread = threading.Thread(target=self._run, args=(call, arguments, options), daemon=True)
+        self._thread.start()
+
+    def _run(self, call, arguments, options):
+        self._error = None
+        try:
+            self._result = call(*arguments, **options)
+        except BaseException as error:
+            self._error = error
+
+    def result(self):
+        self._thread.join(TIMEOUT)
+        assert not self._thread.is_alive(), "a call hangs"
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+def use_until_gone(thing, uses, says_gone):
+    """Makes all calls again and again, until each has found that there is no such object: what it raises then says so.
+    says_gone() raises what must not come."""
+    left = list(uses)
+    while left:
+        for use in list(left):
+            try:
+                use(thing)
+            except Exception as error:
+                if says_gone(error):
+                    left.remove(use)
+
+
+def end_in_use(make, end, use, users, rounds, shown=lambda thing: thing):
+    """Makes an object and ends it, again and again, while threads use it, or what is shown of it."""
+    done, current = threading.Event(), []
+
+    def work():
+        while not done.is_set():
+            for thing in current:
+                use(thing)
+    workers = [Background(work) for _ in range(users)]
+    for _ in range(rounds):
+        thing = make()
+        current[:] = [shown(thing)]
+        time.sleep(0)  # lets the others have a look at it
+        end(thing)
+    done.set()
+    for worker in workers:
+        worker.result()
