@@ -70,11 +70,11 @@ TEST(a_range_that_wraps_is_invalid) {
 
 /* Two pages with a hole between them. What other threads map meanwhile goes to the space left free above. */
 static VIP_UINT8 *pages_around_a_hole(void) {
-    const size_t room = (size_t)64 << 20;
+    const size_t room = (size_t)64 << 20, page = 4096;
     VIP_UINT8 *pages = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pages != MAP_FAILED);
-    CHECK(munmap(pages + 3 * 4096, room - 3 * 4096) == 0);
-    CHECK(munmap(pages + 4096, 4096) == 0);
+    CHECK(munmap(pages + 3 * page, room - 3 * page) == 0);
+    CHECK(munmap(pages + page, page) == 0);
     return pages;
 }
 
