@@ -104,6 +104,7 @@ public:
 };
 
 /// Receives for the messages of many endpoints: whichever gets a message takes the oldest.
+/// What different endpoints took may complete in another order, even in one completion queue.
 class SharedReceiveQueue {
 public:
     virtual ~SharedReceiveQueue() = default;
