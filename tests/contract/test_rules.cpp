@@ -312,14 +312,10 @@ TEST_CASE_METHOD(EveryBackend, "rule 7: an idle wait uses no processor") {
 TEST_CASE_METHOD(EveryBackend, "rule 7: polling costs what is ready, not what is connected") {
     constexpr std::size_t connections = 500;
     const auto cost_of_polling = [](CompletionQueue& queue) {
-        auto best = std::chrono::nanoseconds::max();
-        for (int attempt = 0; attempt < 5; ++attempt) {
-            const auto begin = cpu_time(CLOCK_THREAD_CPUTIME_ID);
-            Completion completion;
-            for (int i = 0; i < 2000; ++i) queue.poll({&completion, 1});
-            best = std::min(best, cpu_time(CLOCK_THREAD_CPUTIME_ID) - begin);
-        }
-        return best;
+        const auto begin = cpu_time(CLOCK_THREAD_CPUTIME_ID);
+        Completion completion;
+        for (int i = 0; i < 2000; ++i) queue.poll({&completion, 1});
+        return cpu_time(CLOCK_THREAD_CPUTIME_ID) - begin;
     };
     const auto queue = near.make_queue(4096);
     const auto one_queue = near.make_queue(4096);
@@ -337,8 +333,14 @@ TEST_CASE_METHOD(EveryBackend, "rule 7: polling costs what is ready, not what is
         many[i]->client.post(send_of(2, from));
         for (const Completion& completion : take(*queue, 2)) CHECK(completion.endpoint_context == i + 1);
     }
-    // A scan of 1000 endpoints would cost hundreds of times as much as one of a single endpoint.
-    CHECK(cost_of_polling(*queue) < 30 * cost_of_polling(*one_queue));
+    // A scan of 1000 endpoints would cost hundreds of times as much as one of a single endpoint. The clock of a virtual
+    // machine may stand still for a few milliseconds.
+    std::chrono::nanoseconds cost_of_one{}, cost_of_many{};
+    while (cost_of_one < 20ms) {
+        cost_of_one += cost_of_polling(*one_queue);
+        cost_of_many += cost_of_polling(*queue);
+    }
+    CHECK(cost_of_many < 30 * cost_of_one);
 }
 
 TEST_CASE_METHOD(EveryBackend, "rule 8: an observer sees an atomic write whole") {
