@@ -72,7 +72,7 @@ std::uint64_t fingerprint(std::span<const std::uint8_t> bytes) noexcept {
 
 std::uint16_t port_of(const Service& service) noexcept {
     const auto bytes = service.span();
-    if (bytes.size() == 2) return static_cast<std::uint16_t>(number(bytes));
+    if (bytes.size() == 2 && number(bytes) != 0) return static_cast<std::uint16_t>(number(bytes));
     return port_of_hash(fingerprint(service));
 }
 

@@ -27,7 +27,7 @@ namespace viaduct::verbs {
 using Service = Bytes<Address::max_service>;
 
 /// The port of the connection manager's TCP space where a service is found: its two bytes, big endian; for a service of
-/// another length one between 16384 and 32767, below those that the system hands out.
+/// another length, and for 0, which is no port, one between 16384 and 32767, below those that the system hands out.
 std::uint16_t port_of(const Service& service) noexcept;
 
 /// Two bytes of a port, as a service.

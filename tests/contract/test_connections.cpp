@@ -92,6 +92,20 @@ TEST_CASE_METHOD(EveryBackend, "connection: what is too long for a request is re
     CHECK(client.event().kind == Kind::Rejected);
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: a service may be any bytes") {
+    for (const std::string& bytes : {std::string(2, '\0'), std::string(1, '\0'), std::string(8, '\xff')}) {
+        CAPTURE(bytes.size());
+        const Address service = far.exact_address(bytes);
+        const auto listener = must(far.device->listen(service));
+        Port client(near);
+        must(client.endpoint->connect(parameters_for(near, service)));
+        must(next_request(*listener)->reject({}));
+        const auto event = client.event();
+        CHECK(event.kind == Kind::Rejected);
+        CHECK(event.reason == Code::Ok);
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of its siblings, by number") {
     const auto& hosts = near.device->attributes().local_hosts;
     REQUIRE(hosts.size() == provider->device_count());
