@@ -255,14 +255,13 @@ DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
 /// The one waiter that a dispatcher may have, as a source for wait_until().
 class Evd::Waiting {
 public:
-    explicit Waiting(Evd& evd) noexcept : evd_(evd) {
+    /// `told`: how many of the events that are left the thread has heard of, when it leaves.
+    Waiting(Evd& evd, const DAT_COUNT& told) noexcept : evd_(evd), told_(told) {
         bool nobody = false;
         admitted_ = evd_.waiting_.compare_exchange_strong(nobody, true);
     }
     ~Waiting() {
-        if (!admitted_) return;
-        if (evd_.cno() != nullptr) (void)evd_.take_notice();
-        evd_.waiting_ = false;  // from here on it may be gone
+        if (admitted_) evd_.end_wait(static_cast<std::size_t>(told_));
     }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
@@ -284,6 +283,7 @@ public:
 
 private:
     Evd& evd_;
+    const DAT_COUNT& told_;
     bool admitted_;
     bool hears_ = false;
     bool interrupted_ = false;
@@ -322,11 +322,12 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
         return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_SOLICITED);
     if (threshold > 1 && notification() == Notification::Every)
         return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_NOTIFY);
-    Waiting waiter(*this);
-    if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
-    if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);  // looked at last: or it is dismissed
-    counters.add(DCNT_EVD_WAIT);
+    if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);
     nmore = 0;
+    Waiting waiter(*this, nmore);
+    if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
+    if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);  // again: from here on it is dismissed
+    counters.add(DCNT_EVD_WAIT);
     bool taken = false;
     wait_until(waiter, deadline, [&] {
         taken = farewell_ == success && has(threshold, event, nmore);
@@ -337,11 +338,24 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
     return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
 }
 
+/// What came after the waiter looked for the last time, and so left its CNO alone, is for the CNO.
+void Evd::end_wait(std::size_t told) noexcept {
+    if (cno() != nullptr) {
+        (void)take_notice();
+        const std::lock_guard taking(taking_);
+        (void)collect();
+    }
+    const std::lock_guard lock(lock_);
+    if (cno_ && enabled_ && events_.size() > told && events_.has_news()) cno_->trigger(handle());
+    waiting_ = false;  // once the lock is free it may be gone
+}
+
 void Evd::dismiss_waiter(DAT_RETURN farewell) noexcept {
     farewell_ = farewell;
-    while (waiting_) {
+    while (true) {
         {
             const std::lock_guard lock(lock_);
+            if (!waiting_) break;
             news_.set(true);
         }
         std::this_thread::yield();

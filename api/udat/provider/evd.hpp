@@ -150,6 +150,7 @@ private:
     std::size_t collect() noexcept;
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
     bool arm() noexcept;
+    void end_wait(std::size_t told) noexcept;
     Status watch_completions() noexcept;
     Cno* cno() const noexcept;
     int sleep(int timeout_ms) noexcept;

@@ -77,7 +77,7 @@ DAT_NAME_PTR test_ia(void);
 /* Whether that is software on this host, which knows more than a device: who died, and what a queue really holds. */
 bool on_loopback(void);
 
-/* Time-outs for events that come and for events that do not; LONG grows with CONFORMANCE_PATIENCE. */
+/* Time-outs for events that come and for events that do not; long_us() grows with CONFORMANCE_PATIENCE. */
 DAT_TIMEOUT long_us(void);
 #define SHORT_US ((DAT_TIMEOUT)(SHORT_MS * 1000))
 

@@ -53,6 +53,59 @@ TEST(threads__ias_of_their_own) {
     run_all(make_everything, unused, 1);
 }
 
+/* ---- A waiter that comes and goes -------------------------------------------------------------------------------- */
+
+/* A thread that waits once in each round, for next to no time. */
+typedef struct {
+    DAT_EVD_HANDLE evd;
+    unsigned rounds;
+    pthread_barrier_t gate; /* before each wait, and after it */
+    DAT_RETURN rc;          /* of the last one */
+} Guest;
+
+static void *wait_for_a_moment(void *argument) {
+    Guest *guest = argument;
+    for (unsigned i = 0; i < guest->rounds; ++i) {
+        DAT_EVENT event;
+        DAT_COUNT more;
+        pthread_barrier_wait(&guest->gate);
+        guest->rc = dat_evd_wait(guest->evd, 1, 1, &event, &more);
+        pthread_barrier_wait(&guest->gate);
+    }
+    return NULL;
+}
+
+/* Each event is for one who waits for it, or else the CNO tells of it. */
+TEST(threads__an_event_that_comes_when_a_waiter_goes) {
+    need_thread_safety();
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_CNO_HANDLE cno;
+    DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+    Guest guest = {.rounds = 20 * rounds()};
+    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+    CHECK_OK(dat_evd_create(ia, 8, cno, DAT_EVD_DTO_FLAG | DAT_EVD_SOFTWARE_FLAG, &guest.evd));
+    pthread_t thread;
+    CHECK(pthread_barrier_init(&guest.gate, NULL, 2) == 0);
+    CHECK(pthread_create(&thread, NULL, wait_for_a_moment, &guest) == 0);
+    for (unsigned i = 0; i < guest.rounds; ++i) {
+        DAT_EVD_HANDLE told = DAT_HANDLE_NULL;
+        pthread_barrier_wait(&guest.gate);
+        for (volatile unsigned work = i * 7919 % 20000; work > 0; --work) {
+        }
+        CHECK_OK(dat_evd_post_se(guest.evd, &event));
+        pthread_barrier_wait(&guest.gate);
+        if (DAT_GET_TYPE(guest.rc) == DAT_TIMEOUT_EXPIRED) {
+            CHECK_OK(dat_cno_wait(cno, long_us(), &told));
+            CHECK(told == guest.evd);
+            CHECK_OK(dat_evd_dequeue(guest.evd, &event));
+        } else {
+            CHECK_OK(guest.rc);
+            (void)dat_cno_wait(cno, 0, &told); /* where the event was there before the waiter */
+        }
+    }
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
 static DAT_IA_HANDLE shared_ia;
 
 static void *make_in_shared_ia(void *unused) {
