@@ -133,7 +133,7 @@ class Hosts:
 # ---- The faults -------------------------------------------------------------------------------------------------------
 
 ENDED = ("closed", "lost")
-NOT_CONNECTED = ("rejected", "unreachable", "timeout", "no match", "Provider error occurred")
+NOT_CONNECTED = ("rejected", "unreachable", "timeout", "no match", "not accepted", "Provider error occurred")
 
 
 def killed_peer():
@@ -253,7 +253,7 @@ def remove_while_listening(hosts):
     hosts.server.begin("take")
     hosts.server.await_listening()
     with without_device(hosts, SERVER):
-        hosts.server.end(*NOT_CONNECTED)
+        hosts.server.end("catastrophe", *NOT_CONNECTED)
         hosts.close(hosts.client, hosts.server)
 
 

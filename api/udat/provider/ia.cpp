@@ -2,6 +2,7 @@
 #include "api/udat/provider/ia.hpp"
 
 #include <cstdlib>
+#include <utility>
 
 #include "api/udat/provider/cno.hpp"
 #include "api/udat/provider/providers.hpp"
@@ -170,6 +171,11 @@ void Ia::report(DAT_EVENT_NUMBER number, DAT_HANDLE about, DAT_COUNT reason) noe
     event.event_data.asynch_error_event_data.dat_handle = about;
     event.event_data.asynch_error_event_data.reason = reason;
     (void)evd->try_post(event);
+}
+
+void Ia::report_lost_device() noexcept {
+    if (!std::exchange(device_is_lost_, true))
+        report(DAT_ASYNC_ERROR_IA_CATASTROPHIC, number(), DAT_IA_CATASTROPHIC_ERROR);
 }
 
 void Ia::on_async_event(const AsyncEvent& event) noexcept {

@@ -49,6 +49,9 @@ public:
     /// Reports on the asynchronous dispatcher, if there is one.
     void report(DAT_EVENT_NUMBER number, DAT_HANDLE about, DAT_COUNT reason) noexcept;
 
+    /// Reports, once, that the device is gone: who waits for requests would hear nothing otherwise.
+    void report_lost_device() noexcept;
+
     /// Waits until no IA reports on a dispatcher whose handle had ended before.
     static void await_reporters() noexcept;
 
@@ -106,6 +109,7 @@ private:
     std::string mtu_text_;
     std::vector<DAT_NAMED_ATTR> named_attributes_;  // consumers keep pointers to them
     DAT_EVD_HANDLE async_evd_ = DAT_HANDLE_NULL;    // may be another IA's, and end with that one
+    bool device_is_lost_ = false;                   // for the thread of the acceptor
 
     mutable std::mutex children_lock_;  // guards what follows
     std::array<std::unordered_set<Object*>, types> children_;

@@ -37,7 +37,10 @@ void ServicePoint::stop() noexcept {
 bool ServicePoint::on_request() noexcept {
     while (true) {
         auto request = listener_->next_request();
-        if (request.status().code() == Code::Unreachable) ia().acceptor().remove(*this);  // the device is gone
+        if (request.status().code() == Code::Unreachable) {
+            ia().acceptor().remove(*this);
+            ia().report_lost_device();
+        }
         if (!request.ok()) return request.status().code() != Code::NoResources;
         const bool reserved = type() == DAT_HANDLE_TYPE_RSP;
         receive(std::move(*request));
