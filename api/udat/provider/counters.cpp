@@ -117,7 +117,7 @@ static_assert(std::size(evd_names) == DCNT_EVD_ALL_COUNTERS);
 
 struct Counted {
     std::span<Counter> values;
-    const char* const* names = nullptr;
+    std::span<const char* const> names;
 };
 
 /// What an object counts; nothing where it is none that does.

@@ -24,27 +24,27 @@ DAT_RETURN write_with_immediate(Ep& ep, va_list arguments) noexcept {
         segments, iov, remote, flags);
 }
 
-DAT_RETURN post_atomic(Ep& ep, SendRequest&& request, va_list arguments) noexcept {
+DAT_RETURN post_atomic(Ep& ep, SendRequest& request, va_list arguments) noexcept {
     const auto* iov = va_arg(arguments, DAT_LMR_TRIPLET*);
     const auto cookie = va_arg(arguments, DAT_DTO_COOKIE);
     const auto* remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
     const auto flags = static_cast<DAT_COMPLETION_FLAGS>(va_arg(arguments, int));  // promoted
     if (!ep.ia().device()->attributes().capabilities.atomics) return error(DAT_MODEL_NOT_SUPPORTED);
     request.context = cookie.as_64;
-    return ep.post_rdma(std::move(request), 1, iov, remote, flags);
+    return ep.post_rdma(SendRequest(request), 1, iov, remote, flags);
 }
 
 DAT_RETURN fetch_and_add(Ep& ep, va_list arguments) noexcept {
     SendRequest request{.opcode = Opcode::FetchAdd};
     request.add = va_arg(arguments, DAT_UINT64);
-    return post_atomic(ep, std::move(request), arguments);
+    return post_atomic(ep, request, arguments);
 }
 
 DAT_RETURN compare_and_swap(Ep& ep, va_list arguments) noexcept {
     SendRequest request{.opcode = Opcode::CompareSwap};
     request.compare = va_arg(arguments, DAT_UINT64);
     request.swap = va_arg(arguments, DAT_UINT64);
-    return post_atomic(ep, std::move(request), arguments);
+    return post_atomic(ep, request, arguments);
 }
 
 DAT_RETURN query(DAT_HANDLE handle, va_list arguments) noexcept {

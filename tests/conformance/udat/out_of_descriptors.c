@@ -174,10 +174,6 @@ static void check_first_wait(DAT_EVD_FLAGS flags) {
     unmake_ia();
 }
 
-TEST(evd_wait__for_the_first_time) {
-    check_first_wait(DAT_EVD_SOFTWARE_FLAG);
-}
+TEST(evd_wait__for_the_first_time) { check_first_wait(DAT_EVD_SOFTWARE_FLAG); }
 
-TEST(evd_wait__for_the_first_time_with_completions) {
-    check_first_wait(DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG);
-}
+TEST(evd_wait__for_the_first_time_with_completions) { check_first_wait(DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG); }
