@@ -75,7 +75,7 @@ Status QueuePair::make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexc
 
     attributes = {};
     attributes.qp_state = IBV_QPS_RTS;
-    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return Status::from_errno(errno, "rdma_init_qp_attr");
+    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return {Code::TimedOut, "rdma_init_qp_attr", errno};
     attributes.max_rd_atomic = terms.reads_requested;
     attributes.rnr_retry = terms.waits_for_receiver ? retry_for_ever : 0;
     attributes.timeout = std::min(attributes.timeout, max_ack_timeout);

@@ -42,7 +42,8 @@ public:
     /// From here on receives may be posted.
     Status initialize(rdma_cm_id* id, Access access) noexcept;
 
-    /// Ready to receive and to send; the peer's answer or request must be known to the id.
+    /// Ready to receive and to send; the peer's answer or request must be known to the id. TimedOut: it is no more, as
+    /// the peer has given up.
     Status make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexcept;
 
     void stop() noexcept;
