@@ -11,7 +11,7 @@
 
 enum { memory_size = 4096, message_size = 8, connect_timeout_ms = 5000 };
 
-/* What each of the two programs knows how to do. Every command returns its answer: "ok", or what happened. */
+/* What each program knows how to do. Every command returns its answer: "ok", or what happened. */
 struct command {
     const char* name;
     const char* (*run)(void);

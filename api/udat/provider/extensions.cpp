@@ -2,8 +2,6 @@
 // The InfiniBand extension: immediate data, atomics, and queries without opening.
 #include <arpa/inet.h>
 
-#include <utility>
-
 #include "api/udat/provider/counters.hpp"
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/ia.hpp"
