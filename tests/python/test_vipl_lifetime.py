@@ -152,6 +152,33 @@ def test_a_handler_and_another_thread_close_the_same_vi(nic):
         client.close()
 
 
+def test_memory_of_other_nics_ends_beside_a_handler(nic, pair):
+    client, server = pair
+    region = nic.register_mem(64)
+    inside, leave = threading.Event(), threading.Event()
+
+    def handle(vi, descriptor):
+        inside.set()
+        leave.wait(TIMEOUT)
+    server.post_recv(region[:])
+    server.recv_notify(handle)
+    client.post_send(region[0:1])
+    assert inside.wait(TIMEOUT)
+
+    def work():
+        with vipl.open_nic() as own:  # whose memory has the same handles as that of the others
+            vi = own.create_vi()
+            for _ in range(200):
+                with own.register_mem(64) as memory:
+                    vi.post_recv(memory[:])
+            vi.close()
+    try:
+        for thread in [Background(work) for _ in range(4)]:
+            thread.result()
+    finally:
+        leave.set()
+
+
 def resources():
     with open("/proc/self/maps", encoding="ascii") as maps:
         return len(os.listdir("/proc/self/fd")), len(maps.readlines())

@@ -77,7 +77,11 @@ bool Stay::await_ends() const {
     const auto is_behind_an_end = [this] {
         return any_before([this](const Stay& other) { return other.ends_part_of(*this); });
     };
-    line().changed.wait(lock, [&] { return line().callbacks != 0 || !is_behind_an_end(); });
+    const auto may_wait_for_this = [this] {
+        return line().callbacks != 0 &&
+               any_before([this](const Stay& other) { return !other.objects_.at_once && other.ends_part_of(*this); });
+    };
+    line().changed.wait(lock, [&] { return !is_behind_an_end() || may_wait_for_this(); });
     return !is_behind_an_end();
 }
 

@@ -19,6 +19,7 @@ using Handle = std::uintptr_t;
 struct Objects {
     std::array<Handle, 6> used{};
     std::array<Handle, 3> ended{};
+    bool at_once = false;  ///< whoever ends them waits for no function of Python
 };
 
 /// The calling thread makes a call, while this lives. A call that ends objects is alone with them: it waits until those
@@ -34,7 +35,7 @@ public:
     Stay& operator=(const Stay&) = delete;
 
     /// Waits, without the GIL, until the call may be made. False: it must not be made, and the objects are as good as
-    /// ended. Somebody ends them who may have to wait for Python, and Python maybe for this thread.
+    /// ended. Somebody ends them who may have to wait for a function of Python, and that maybe for this thread.
     bool enter() const { return await_ends() && await_calls(); }
 
     // The steps of that: first all leave that end one of the objects, then those that use what this one ends. In

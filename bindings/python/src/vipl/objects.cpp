@@ -51,7 +51,7 @@ VIP_MEM_HANDLE register_mem(Handle nic, Handle address, VIP_ULONG length, VIP_ME
 }
 
 void deregister_mem(Handle nic, Handle address, VIP_MEM_HANDLE memory) {
-    const Objects objects{.used = {nic}, .ended = {registration(memory)}};
+    const Objects objects{.used = {nic}, .ended = {registration(memory)}, .at_once = true};
     check("VipDeregisterMem",
           end(objects, [&] { return VipDeregisterMem(to_pointer(nic), to_pointer(address), memory); }));
 }

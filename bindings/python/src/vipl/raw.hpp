@@ -20,7 +20,8 @@ inline void check(const char* name, VIP_RETURN code) {
     if (code != VIP_SUCCESS) raise_error("viaduct.vipl", name, code);
 }
 
-/// A registration of memory as an object of calls; its handle is a number of 32 bits.
+/// A registration of memory as an object of calls; its handle is a number of 32 bits, which is that of another one on
+/// another NIC: calls that end one have to say that they do so at once, or calls for the other would be refused.
 inline Handle registration(VIP_MEM_HANDLE memory) noexcept { return ~Handle{memory}; }
 
 /// The protection tag that attributes name.
