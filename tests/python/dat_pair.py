@@ -1,22 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two ends of a DAT connection in one process, for tests."""
 import contextlib
-import itertools
-import os
 
 import pytest
 from background import TIMEOUT
+from services import free_number as free_qual
 from viaduct import dat
 
 DEPTH = 16
 AREA = 4096  # bytes of each side's memory
-
-_quals = itertools.count()
-
-
-def free_qual():
-    """A connection qualifier that no other process of the tests uses, for a while."""
-    return 1024 + (os.getpid() * 64 + next(_quals)) % 18976  # below those of the programs in C
 
 
 @contextlib.contextmanager

@@ -1,19 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two connected ends of librpma in one process."""
-import itertools
-import os
-
 from background import TIMEOUT
+from services import free_number as free_port
 from viaduct import core, rpma
 
 ADDRESS = "127.0.0.1" if core.backend() == "loopback" else "10.0.0.3"
-
-_ports = itertools.count()
-
-
-def free_port():
-    """One that no other process of the tests uses, for a while."""
-    return 1024 + (os.getpid() * 64 + next(_ports)) % 18976  # below those of the programs in C
 
 
 def new_peer():

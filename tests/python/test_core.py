@@ -376,8 +376,8 @@ def test_a_signal_that_is_handled_does_not_shorten_a_wait(device):
 def test_a_signal_ends_a_wait(device):
     queue = device.completion_queue()
     timer = threading.Timer(0.2, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         queue.wait(timeout=TIMEOUT)
     timer.join()
 

@@ -298,7 +298,7 @@ def test_counters(pair, capfd):
     assert client.query_counter("POST_SEND_DATA", reset=True) == 21
     assert client.query_counter("POST_SEND_DATA") == 0
     assert pair.client.ia.query_counter("EP_CREATE") == 2
-    assert pair.client.requested.query_counters()["WAIT"] == 3
+    assert pair.client.requested.query_counters()["WAIT"] >= 3  # each waits in slices
     with pytest.raises(KeyError):
         client.query_counter("NO_SUCH_COUNTER")
     with fails(dat.ReturnType.INVALID_HANDLE):

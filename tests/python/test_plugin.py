@@ -23,6 +23,7 @@ PEERS = """
         raise LookupError("what the peer has to say")
 
     def wait_for_ever(link):
+        link.send("here")
         link.recv()
 
     def die(link):
@@ -94,7 +95,7 @@ def test_does_not_look(peer_process):
     peer_process(fail)
 
 def test_fails_first(peer_process):
-    peer_process(wait_for_ever)
+    peer_process(wait_for_ever).receive()
     assert 1 + 1 == 3
 
 def test_dead(peer_process):

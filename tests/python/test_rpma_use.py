@@ -200,8 +200,8 @@ def test_a_signal_ends_a_wait(peer, name):
             "next_conn_req": ep.next_conn_req}[name]
     main = threading.main_thread().ident
     timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         call()
     timer.join()
 

@@ -300,7 +300,7 @@ def test_attributes_have_to_agree(nic):
 def test_request_that_was_given_up_cannot_be_accepted(nic):
     client, server = nic.create_vi(), nic.create_vi()
     discriminator = free_discriminator()
-    asked = Background(request, client, nic.net_address(discriminator), 1)
+    asked = Background(request, client, nic.net_address(discriminator), 5)
     asking = nic.connect_wait(discriminator, TIMEOUT)
     with pytest.raises(vipl.TimeoutError):
         asked.result()

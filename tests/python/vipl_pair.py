@@ -1,18 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Connected VIs for the tests of viaduct.vipl."""
-import itertools
-import os
-
 import pytest
 from background import TIMEOUT, Background
+from services import free_number as free_discriminator
 from viaduct import vipl
-
-_discriminators = itertools.count()
-
-
-def free_discriminator():
-    """One that no other process of the tests uses, for a while."""
-    return 1024 + (os.getpid() * 64 + next(_discriminators)) % 18976  # below those of the programs in C
 
 
 def request(vi, remote, timeout=TIMEOUT):

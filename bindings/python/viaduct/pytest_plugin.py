@@ -83,8 +83,8 @@ def device(backend: str) -> typing.Iterator[core.Device]:
         yield opened
 
 
-_candidates = itertools.cycle(range(10000, 30000))  # below the ports that systems give away
-for _ in range(random.randrange(20000)):
+_candidates = itertools.cycle(range(10000, 20000))  # below the ports that systems give away
+for _ in range(random.randrange(10000)):
     next(_candidates)
 
 

@@ -13,7 +13,7 @@ LENGTHS = (1, 4096, 300000)
 
 def play(program, rounds, length):
     adapter = os.environ.get("CONFORMANCE_IA", "viaduct-lo")
-    qualifier = str(20000 + os.getpid() % 20000)
+    qualifier = str(61000 + os.getpid() % 4500)  # above those of the other tests
     command = [program, "-d", adapter, "-q", qualifier, "-n", str(rounds), "-l", str(length)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
