@@ -198,7 +198,7 @@ TEST(conn_next_event__unreachable_when_nobody_answers_in_time) {
 }
 
 TEST(conn_next_event__unreachable_while_the_server_holds_the_request) {
-    Pair pair = open_pair((Options){.timeout_ms = 1000});
+    Pair pair = open_pair((Options){.timeout_ms = (int)MEDIUM_MS});
     request_of(&pair);
     next_request(pair.server);
     EXPECT_EVENT(pair.client, RPMA_CONN_UNREACHABLE);

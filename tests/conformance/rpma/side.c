@@ -89,7 +89,7 @@ static void open_cfg(Side *side, const Options *options) {
     if (options->rcq_size != 0) CHECK_OK(rpma_conn_cfg_set_rcq_size(side->cfg, options->rcq_size));
     if (options->sq_size != 0) CHECK_OK(rpma_conn_cfg_set_sq_size(side->cfg, options->sq_size));
     if (options->rq_size != 0) CHECK_OK(rpma_conn_cfg_set_rq_size(side->cfg, options->rq_size));
-    int timeout_ms = options->timeout_ms != 0 ? options->timeout_ms : RPMA_DEFAULT_TIMEOUT_MS * (int)patience();
+    int timeout_ms = options->timeout_ms != 0 ? options->timeout_ms : (int)LONG_MS;
     CHECK_OK(rpma_conn_cfg_set_timeout(side->cfg, timeout_ms));
     CHECK_OK(rpma_conn_cfg_set_compl_channel(side->cfg, options->shared_channel));
     if (side->srq != NULL) CHECK_OK(rpma_conn_cfg_set_srq(side->cfg, side->srq));

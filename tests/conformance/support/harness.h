@@ -29,8 +29,10 @@
 /* How many times longer to wait for what is to come: CONFORMANCE_PATIENCE, which slow machines have, or 1. */
 unsigned patience(void);
 
-/* Milliseconds, for waits that an event ends and for waits that nothing ends. No test depends on their exact length. */
+/* Milliseconds, for waits that an event ends, for those who give up once others have seen what they ask for, and for
+ * waits that nothing ends. No test depends on their exact length. */
 #define LONG_MS (15000UL * patience())
+#define MEDIUM_MS (500UL * patience())
 #define SHORT_MS 60UL
 
 /* ---- Cases and checks -------------------------------------------------------------------------------------------- */

@@ -352,7 +352,7 @@ TEST(ep_connect__timed_out) {
 TEST(ep_connect__timed_out_while_the_server_thinks) {
     const Pair pair = open_pair_here((Options){0});
     Request request = usual(&pair);
-    request.timeout = 2 * SHORT_US;
+    request.timeout = MEDIUM_US;
     CHECK_OK(connect_pair(&pair, &request));
     take_request(pair.server);
     check_ended(pair.client, DAT_CONNECTION_EVENT_TIMED_OUT);

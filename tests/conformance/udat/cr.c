@@ -232,7 +232,7 @@ TEST(cr_accept__the_client_gave_up) {
 TEST(cr_accept__the_time_of_the_client_is_over) {
     const Pair pair = open_pair((Options){0});
     struct sockaddr_storage address = pair.server->address;
-    CHECK_OK(dat_ep_connect(pair.client->ep, (DAT_IA_ADDRESS_PTR)&address, pair.server->qual, 4 * SHORT_US, 0, NULL,
+    CHECK_OK(dat_ep_connect(pair.client->ep, (DAT_IA_ADDRESS_PTR)&address, pair.server->qual, MEDIUM_US, 0, NULL,
                             DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
     take_request(pair.server);
     EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_TIMED_OUT);

@@ -2,9 +2,7 @@
  * Completion flags of work and of endpoints: which completions are told, whom they wake, and what waits for what.
  */
 #include "scene.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
+#include "waiter.h"
 
 /* ---- Suppressed completions -------------------------------------------------------------------------------------- */
 
@@ -79,46 +77,20 @@ TEST(unsignalled__is_told_all_the_same) {
     pair_close(&pair);
 }
 
-/* A thread waits; what it has been told of when it wakes shows what woke it. */
-typedef struct {
-    DAT_EVD_HANDLE evd;
-    atomic_bool last_is_under_way;
-    bool seen;
-    DAT_RETURN rc;
-} Waiter;
-
-static void *wait_for_event(void *argument) {
-    Waiter *waiter = argument;
-    DAT_EVENT event;
-    DAT_COUNT more;
-    waiter->rc = dat_evd_wait(waiter->evd, long_us(), 1, &event, &more);
-    waiter->seen = atomic_load(&waiter->last_is_under_way);
-    return NULL;
-}
-
-/* The waiter has the EVD for itself: dequeuing is refused. */
-static void wait_until_it_waits(DAT_EVD_HANDLE evd) {
-    DAT_EVENT event;
-    while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) != DAT_INVALID_STATE) continue;
-}
-
 TEST(unsignalled__wakes_nobody) {
     const Pair pair = connected_pair_here((Options){.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
     Waiter waiter = {.evd = pair.client->evds[REQUEST]};
-    pthread_t thread;
     const Work quiet = {.operation = SEND, .length = 64, .cookie = 1, .flags = DAT_COMPLETION_UNSIGNALLED_FLAG};
     const Work loud = {.operation = SEND, .length = 64, .cookie = 2};
-    CHECK(pthread_create(&thread, NULL, wait_for_event, &waiter) == 0);
-    wait_until_it_waits(waiter.evd);
+    waiter_start(&waiter);
     for (DAT_UINT64 i = 0; i < 2; ++i)
         CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = i}));
     CHECK_OK(post(pair.client, quiet));
     EXPECT_RECEIVED(pair.server, 0);
-    atomic_store(&waiter.last_is_under_way, true);
+    CHECK(still_waiting(&waiter));
     CHECK_OK(post(pair.client, loud));
-    CHECK(pthread_join(thread, NULL) == 0);
+    waiter_join(&waiter);
     CHECK_OK(waiter.rc);
-    CHECK(waiter.seen);
     EXPECT_DONE(pair.client, 2);
     EXPECT_RECEIVED(pair.server, 1);
     pair_close(&pair);
@@ -142,19 +114,16 @@ TEST(unsignalled__receives) {
 TEST(solicited_wait__only_solicited_messages_wake) {
     const Pair pair = connected_pair_here((Options){.recv_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG});
     Waiter waiter = {.evd = pair.server->evds[RECV]};
-    pthread_t thread;
     for (DAT_UINT64 i = 0; i < 2; ++i)
         CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = i}));
-    CHECK(pthread_create(&thread, NULL, wait_for_event, &waiter) == 0);
-    wait_until_it_waits(waiter.evd);
+    waiter_start(&waiter);
     CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = 64, .cookie = 1}));
     EXPECT_DONE(pair.client, 1);
-    atomic_store(&waiter.last_is_under_way, true);
+    CHECK(still_waiting(&waiter));
     CHECK_OK(post(pair.client,
                   (Work){.operation = SEND, .length = 64, .cookie = 2, .flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG}));
-    CHECK(pthread_join(thread, NULL) == 0);
+    waiter_join(&waiter);
     CHECK_OK(waiter.rc);
-    CHECK(waiter.seen);
     EXPECT_DONE(pair.client, 2);
     EXPECT_RECEIVED(pair.server, 1);
     pair_close(&pair);
@@ -174,12 +143,10 @@ TEST(solicited_wait__means_nothing_to_other_endpoints) {
 TEST(solicited_wait__failures_wake) {
     const Pair pair = connected_pair_here((Options){.recv_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG});
     Waiter waiter = {.evd = pair.server->evds[RECV]};
-    pthread_t thread;
     CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = 1}));
-    CHECK(pthread_create(&thread, NULL, wait_for_event, &waiter) == 0);
-    wait_until_it_waits(waiter.evd);
+    waiter_start(&waiter);
     CHECK_OK(disconnect(pair.client, DAT_CLOSE_ABRUPT_FLAG));
-    CHECK(pthread_join(thread, NULL) == 0);
+    waiter_join(&waiter);
     CHECK_OK(waiter.rc);
 }
 

@@ -354,7 +354,7 @@ TEST(ep_dup_connect__timed_out) {
     const Pair pair = connected_pair_here((Options){0});
     DAT_EP_HANDLE ep = new_ep(pair.client, (Options){0});
     Request request = usual;
-    request.timeout = SHORT_US;
+    request.timeout = MEDIUM_US;
     CHECK_OK(duplicate_with(ep, pair.client->ep, request));
     check_ended(pair.client, ep, DAT_CONNECTION_EVENT_TIMED_OUT);
     CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_CONNECTED);

@@ -79,6 +79,7 @@ bool on_loopback(void);
 
 /* Time-outs for events that come and for events that do not; long_us() grows with CONFORMANCE_PATIENCE. */
 DAT_TIMEOUT long_us(void);
+#define MEDIUM_US ((DAT_TIMEOUT)(MEDIUM_MS * 1000))
 #define SHORT_US ((DAT_TIMEOUT)(SHORT_MS * 1000))
 
 /* ---- Single objects, in the process of the case ------------------------------------------------------------------ */

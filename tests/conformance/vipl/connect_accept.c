@@ -93,7 +93,7 @@ TEST(a_conflict_that_is_not_mended_times_out_at_the_client) {
     Pair pair = open_pair_of((Options){.max_transfer = 4096}, (Options){.max_transfer = 8192});
     Task task;
     Request request;
-    found_request(&pair, &task, &request, SHORT_MS);
+    found_request(&pair, &task, &request, MEDIUM_MS);
     VIP_RETURN rc = accept_request(pair.server);
     CHECK(rc == VIP_INVALID_MTU || rc == VIP_TIMEOUT); /* the client's time is short */
     expect_client(&task, &request, VIP_TIMEOUT);
@@ -104,7 +104,7 @@ TEST(accept_after_the_client_gave_up_times_out) {
     Pair pair = open_pair((Options){0});
     Task task;
     Request request;
-    found_request(&pair, &task, &request, SHORT_MS);
+    found_request(&pair, &task, &request, MEDIUM_MS);
     expect_client(&task, &request, VIP_TIMEOUT);
     CHECK_RC(accept_request(pair.server), VIP_TIMEOUT);
     CHECK_EQ(state_of(pair.server), VIP_STATE_IDLE);
@@ -206,7 +206,7 @@ TEST(reject_after_the_client_gave_up_succeeds) {
     Pair pair = open_pair((Options){0});
     Task task;
     Request request;
-    found_request(&pair, &task, &request, SHORT_MS);
+    found_request(&pair, &task, &request, MEDIUM_MS);
     expect_client(&task, &request, VIP_TIMEOUT);
     CHECK_RC(reject_request(pair.server), VIP_SUCCESS);
 }

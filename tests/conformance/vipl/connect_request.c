@@ -90,7 +90,7 @@ TEST(times_out_on_a_silent_server) {
     Pair pair = open_pair((Options){0});
     Task task;
     Listening waiting = listening(pair.server, LONG_MS);
-    Request request = request_to(pair.client, pair.server, SHORT_MS);
+    Request request = request_to(pair.client, pair.server, MEDIUM_MS);
     begin(&task, pair.server, do_wait, &waiting, sizeof waiting);
     post_simple_recv(pair.client, 0, 64);
     CHECK_RC(request_connection(pair.client, &request), VIP_TIMEOUT);
@@ -107,7 +107,7 @@ TEST(times_out_when_the_server_died_before_answering) {
     endpoint_open(pair.server, (Options){0});
     Task task;
     Listening waiting = listening(pair.server, LONG_MS);
-    Request request = request_to(pair.client, pair.server, 20 * SHORT_MS);
+    Request request = request_to(pair.client, pair.server, is_hardware(pair.client) ? LONG_MS : MEDIUM_MS);
     begin(&task, pair.client, do_request, &request, sizeof request);
     CHECK_RC(wait_request(pair.server, &waiting), VIP_SUCCESS);
     __atomic_store_n(&request.retry, VIP_FALSE, __ATOMIC_RELEASE); /* the request has arrived */

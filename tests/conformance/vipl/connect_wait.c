@@ -139,7 +139,7 @@ static void connect_over(const Pair *pair, const VIP_UINT8 *discriminator, size_
 
 TEST(discriminators_of_every_length) {
     VIP_UINT8 discriminator[1024];
-    for (size_t i = 0; i < sizeof discriminator; ++i) discriminator[i] = (VIP_UINT8)(i * 37 + 0x80);
+    for (size_t i = 0; i < sizeof discriminator; ++i) discriminator[i] = (VIP_UINT8)(i * 37 + 0xF0);
     Pair pair = open_pair((Options){0});
     size_t longest = pair.client->limits.MaxDiscriminatorLen;
     CHECK(longest >= (is_hardware(pair.client) ? 16 : 64));

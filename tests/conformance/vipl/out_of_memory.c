@@ -125,7 +125,7 @@ TEST(connect_wait) {
 }
 
 static VIP_RETURN call_connect_request(void) {
-    return VipConnectRequest(end->vi, &request.local.address, &request.remote.address, SHORT_MS,
+    return VipConnectRequest(end->vi, &request.local.address, &request.remote.address, LONG_MS,
                              &request.remote_attribs);
 }
 TEST(connect_request) {
@@ -179,10 +179,15 @@ TEST(peer_request) {
     allocates(call_peer_request, VIP_SUCCESS);
 }
 
-TEST(peer_results) {
+TEST(peer_done) {
+    open_endpoint();
+    CHECK_RC(VipConnectPeerRequest(end->vi, &request.local.address, &request.remote.address, LONG_MS), VIP_SUCCESS);
+    allocates_nothing(call_peer_done, VIP_NOT_DONE);
+}
+
+TEST(peer_wait) {
     open_endpoint();
     CHECK_RC(call_peer_request(), VIP_SUCCESS);
-    allocates_nothing(call_peer_done, VIP_NOT_DONE);
     allocates_nothing(call_peer_wait, VIP_TIMEOUT);
 }
 
