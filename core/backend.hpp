@@ -197,7 +197,8 @@ public:
     virtual const PrivateData& private_data() const noexcept = 0;  ///< a bare one may have zeros behind it
 
     /// Connects an idle endpoint. The event Established, which says nothing of the peer here, tells of success before
-    /// this returns, and before any event that the peer may cause as it learns of the connection. TimedOut: the peer
+    /// this returns, and before any event that the peer may cause as it learns of the connection; over a device, where
+    /// the messages of different connections may overtake each other, before any of this endpoint. TimedOut: the peer
     /// has given up. InvalidState: the endpoint is not idle, and the request may be tried again with another.
     virtual Status accept(Endpoint& endpoint, const PrivateData& private_data) noexcept = 0;
 

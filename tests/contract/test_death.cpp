@@ -162,8 +162,10 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies in the mid
         const auto after = [&](Port& port) {
             const auto sent = take(*port.send_queue, count);
             for (std::uint64_t i = 0; i < count; ++i) require(sent[i].context == i, "order");
-            const auto failed = std::ranges::find_if(
+            auto failed = std::ranges::find_if(
                 sent, [](const Completion& completion) { return completion.code != CompletionCode::Success; });
+            // A device may have lost the victim's memory before its connection.
+            if (backend.by_device && failed != sent.end() && failed->code == CompletionCode::RemoteProtection) ++failed;
             check_flushed({failed, sent.end()}, static_cast<std::uint64_t>(failed - sent.begin()));
             buffer.reset();
         };
@@ -178,7 +180,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies in the mid
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is known within 100 ms") {
     auto best = std::chrono::nanoseconds::max();  // of several deaths: a busy machine may delay some
-    for (int attempt = 0; attempt < 5; ++attempt) {
+    for (const Deadline deadline = patience(); best >= 100ms && !deadline.passed();) {
         const auto keeper = provider();
         const auto client = [&](Wire& wire) {
             Node node(*keeper);
@@ -251,7 +253,9 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
         require(event.kind == Kind::TimedOut || event.reason == Code::NoListener,
                 "the time-out, or that nobody is there");
         require(port.endpoint->state() == EndpointState::Unconnected, "state");
-        require(attempt(port, parameters) == Code::NoListener, "nobody listens any more");
+        sleep_until_hangup(wire);
+        require(attempt(port, parameters_for(node, node.address(service))) == Code::NoListener,
+                "nobody listens any more");
     };
     const auto server = [&](Wire& wire) {
         Node node(*keeper);

@@ -25,7 +25,7 @@
 namespace viaduct::testing {
 namespace {
 
-constexpr unsigned patience_seconds = 120;
+constexpr unsigned patience_seconds = 240;
 constexpr uid_t nobody = 65534;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }

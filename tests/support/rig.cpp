@@ -59,8 +59,13 @@ Address Node::exact_address(std::string_view service) const {
     return {.host = device->attributes().host, .service = Bytes<Address::max_service>(octets(service))};
 }
 
-std::unique_ptr<backend::Listener> Node::listen(std::string_view service) const {
-    return must(device->listen(address(service)));
+std::unique_ptr<backend::Listener> Node::listen_at(const Address& address) const {
+    const Deadline deadline = patience();
+    while (true) {
+        auto listener = device->listen(address);
+        if (listener.status().code() != Code::Busy || deadline.passed()) return must(std::move(listener));
+        std::this_thread::sleep_for(1ms);
+    }
 }
 
 std::shared_ptr<CompletionQueue> Node::make_queue(std::uint32_t capacity, std::uint64_t context,

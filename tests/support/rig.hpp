@@ -50,7 +50,9 @@ public:
     /// A service of this run of tests, so that another run beside it is not disturbed; or just these bytes.
     Address address(std::string_view service) const;
     Address exact_address(std::string_view service) const;
-    std::unique_ptr<backend::Listener> listen(std::string_view service) const;
+    /// Waits where another test has the port of the service, of which RDMA devices of a host have not many.
+    std::unique_ptr<backend::Listener> listen_at(const Address& address) const;
+    std::unique_ptr<backend::Listener> listen(std::string_view service) const { return listen_at(address(service)); }
     /// By default with room for what two full work queues hold.
     std::shared_ptr<CompletionQueue> make_queue(std::uint32_t capacity = 16384, std::uint64_t context = 0,
                                                 std::shared_ptr<Channel> channel = nullptr) const;

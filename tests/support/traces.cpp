@@ -72,7 +72,7 @@ Traces find_traces() {
 }
 
 std::string leaked_since(const Traces& before) {
-    const auto deadline = Deadline::after(std::chrono::seconds(5));
+    const auto deadline = Deadline::after(std::chrono::seconds(20));
     while (true) {
         const Traces now = find_traces();
         std::string text;

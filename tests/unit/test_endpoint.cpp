@@ -103,7 +103,7 @@ TEST_CASE("endpoint: an accept that comes too late leaves it idle") {
     Pair pair;
     const auto listener = pair.node.listen("service");
     auto parameters = parameters_for(pair.node, pair.node.address("service"));
-    parameters.deadline = Deadline::after(5ms);
+    parameters.deadline = Deadline::after(500ms);  // long enough for the request to be taken
     must(pair.client.endpoint->connect(parameters));
     const auto request = next_request(*listener);
     CHECK(pair.client.event().kind == ConnectionEventKind::TimedOut);
