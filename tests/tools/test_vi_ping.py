@@ -111,7 +111,7 @@ def test_json(tool):
 
 
 def test_loss(tool):
-    result = tool.run("-c", "2", "-i", "0", "localhost:nobody-is-here", status=1)
+    result = tool.run("-c", "2", "-i", "0", "-W", "20", "localhost:nobody-is-here", status=1)
     check("seq=2 nobody listens there" in result.stdout, result.stdout)
     check("2 packets transmitted, 0 received, 100% packet loss" in result.stdout, result.stdout)
 
