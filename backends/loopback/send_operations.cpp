@@ -14,7 +14,7 @@ namespace {
 using wire::SlotKind;
 
 /// Where a message is offered instead of sent; docs/performance.md has the measurements.
-constexpr std::uint64_t offer_from_bytes = 2 * 1024;
+constexpr std::uint64_t offer_from_bytes = 2048;
 
 template <class Payload>
 void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
