@@ -52,7 +52,7 @@ static bool register_memory(void) {
                                 &region, &context, &unused, &length, &address));
 }
 
-static const char* open_all(void) {
+const char* open_all(void) {
     char name[32];
     snprintf(name, sizeof name, "viaduct-veth%d", own_host);
     errors = DAT_HANDLE_NULL;
@@ -67,7 +67,7 @@ static const char* open_all(void) {
     return answer("ok");
 }
 
-static const char* take_request(void) {
+const char* take_request(void) {
     DAT_EVD_HANDLE told = DAT_HANDLE_NULL;
     DAT_EVENT event;
     while (check(dat_cno_wait(notifier, DAT_TIMEOUT_INFINITE, &told))) {
@@ -79,7 +79,7 @@ static const char* take_request(void) {
     return answer(NULL);
 }
 
-static const char* next_event(void) {
+const char* next_event(void) {
     DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
     DAT_COUNT more = 0;
     check(dat_evd_wait(connections, DAT_TIMEOUT_INFINITE, 1, &event, &more));
@@ -105,7 +105,7 @@ static DAT_RETURN ask(void) {
                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 }
 
-static const char* connect_ends(void) {
+const char* connect_ends(void) {
     return check(server_host != 0 ? ask() : dat_cr_accept(request, endpoint, 0, NULL)) ? next_event() : answer(NULL);
 }
 
@@ -113,22 +113,21 @@ static DAT_LMR_TRIPLET piece(DAT_SEG_LENGTH length) {
     return (DAT_LMR_TRIPLET){.virtual_address = (uintptr_t)memory, .segment_length = length, .lmr_context = context};
 }
 
-static const char* post_receive(void) {
+const char* post_receive(void) {
     DAT_LMR_TRIPLET whole = piece(sizeof memory);
     const DAT_DTO_COOKIE cookie = {.as_64 = 0};
     if (check(dat_ep_post_recv(endpoint, 1, &whole, cookie, DAT_COMPLETION_DEFAULT_FLAG))) ++outstanding;
     return answer("ok");
 }
 
-static const char* post_send(void) {
+const char* post_send(void) {
     DAT_LMR_TRIPLET message = piece(message_size);
     const DAT_DTO_COOKIE cookie = {.as_64 = 0};
     if (check(dat_ep_post_send(endpoint, 1, &message, cookie, DAT_COMPLETION_DEFAULT_FLAG))) ++outstanding;
     return answer("ok");
 }
 
-/* Waits until all work has completed, and tells whether any of it succeeded. */
-static const char* finish(void) {
+const char* finish(void) {
     DAT_EVENT event;
     DAT_COUNT more = 0;
     bool succeeded = false;
@@ -139,7 +138,7 @@ static const char* finish(void) {
     return answer(succeeded ? "done" : "failed");
 }
 
-static const char* close_all(void) {
+const char* close_all(void) {
     if (service_point != DAT_HANDLE_NULL) check(dat_psp_free(service_point));
     check(dat_ep_free(endpoint));
     check(dat_evd_free(completions));
@@ -154,8 +153,3 @@ static const char* close_all(void) {
     outstanding = 0;
     return answer("ok");
 }
-
-const struct command commands[] = {{"open", open_all},        {"take", take_request}, {"connect", connect_ends},
-                                   {"receive", post_receive}, {"send", post_send},    {"event", next_event},
-                                   {"finish", finish},        {"close", close_all}};
-const size_t command_count = sizeof commands / sizeof *commands;

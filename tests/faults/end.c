@@ -9,6 +9,12 @@
 int own_host;
 int server_host;
 
+static const struct {
+    const char* name;
+    const char* (*run)(void);
+} commands[] = {{"open", open_all},  {"take", take_request}, {"connect", connect_ends}, {"receive", post_receive},
+                {"send", post_send}, {"event", next_event},  {"finish", finish},        {"close", close_all}};
+
 static int count_descriptors(void) {
     int count = -3; /* "." and "..", and the descriptor that lists the others */
     DIR* directory = opendir("/proc/self/fd");
@@ -19,7 +25,7 @@ static int count_descriptors(void) {
 
 static bool obey(const char* name) {
     if (strcmp(name, "descriptors") == 0) return printf("%d\n", count_descriptors()) > 0;
-    for (size_t i = 0; i < command_count; ++i)
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; ++i)
         if (strcmp(commands[i].name, name) == 0) return puts(commands[i].run()) != EOF;
     fprintf(stderr, "no command '%s'\n", name);
     return false;

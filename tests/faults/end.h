@@ -7,18 +7,18 @@
 #define END_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 enum { memory_size = 4096, message_size = 8, connect_timeout_ms = 5000 };
 
-/* What each program knows how to do. Every command returns its answer: "ok", or what happened. */
-struct command {
-    const char* name;
-    const char* (*run)(void);
-};
-
-extern const struct command commands[];
-extern const size_t command_count;
+/* What the program of each API knows how to do. All return their answer: "ok", or what happened. */
+const char* open_all(void);
+const char* take_request(void);
+const char* connect_ends(void);
+const char* post_receive(void);
+const char* post_send(void);
+const char* next_event(void);
+const char* finish(void); /* waits until all work has completed, and tells whether any of it succeeded */
+const char* close_all(void);
 
 extern int own_host;
 extern int server_host; /* 0: this end is the server */

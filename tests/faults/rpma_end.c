@@ -35,7 +35,7 @@ static const char* address_of(int host) {
     return text;
 }
 
-static const char* open_all(void) {
+const char* open_all(void) {
     struct ibv_context* context = NULL;
     const int usage = RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
     if (check(rpma_utils_get_ibv_context(address_of(own_host), RPMA_UTIL_IBV_CONTEXT_LOCAL, &context)) &&
@@ -46,12 +46,12 @@ static const char* open_all(void) {
     return answer("ok");
 }
 
-static const char* take_request(void) {
+const char* take_request(void) {
     check(rpma_ep_next_conn_req(endpoint, configuration, &request));
     return answer("ok");
 }
 
-static const char* next_event(void) {
+const char* next_event(void) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     check(rpma_conn_next_event(connection, &event));
     switch (event) {
@@ -64,24 +64,23 @@ static const char* next_event(void) {
     }
 }
 
-static const char* connect_ends(void) {
+const char* connect_ends(void) {
     if (server_host != 0 && !check(rpma_conn_req_new(peer, address_of(server_host), "7400", configuration, &request)))
         return answer(NULL);
     return check(rpma_conn_req_connect(&request, NULL, &connection)) ? next_event() : answer(NULL);
 }
 
-static const char* post_receive(void) {
+const char* post_receive(void) {
     if (check(rpma_recv(connection, region, 0, sizeof memory, NULL))) ++outstanding;
     return answer("ok");
 }
 
-static const char* post_send(void) {
+const char* post_send(void) {
     if (check(rpma_send(connection, region, 0, message_size, RPMA_F_COMPLETION_ALWAYS, NULL))) ++outstanding;
     return answer("ok");
 }
 
-/* Waits until all work has completed, and tells whether any of it succeeded. */
-static const char* finish(void) {
+const char* finish(void) {
     struct rpma_cq* queue = NULL;
     struct ibv_wc completion;
     bool succeeded = false;
@@ -98,7 +97,7 @@ static const char* finish(void) {
     return answer(succeeded ? "done" : "failed");
 }
 
-static const char* close_all(void) {
+const char* close_all(void) {
     if (connection != NULL) {
         rpma_conn_disconnect(connection); /* where there is nothing to disconnect any more it says so */
         check(rpma_conn_delete(&connection));
@@ -111,8 +110,3 @@ static const char* close_all(void) {
     outstanding = 0;
     return answer("ok");
 }
-
-const struct command commands[] = {{"open", open_all},        {"take", take_request}, {"connect", connect_ends},
-                                   {"receive", post_receive}, {"send", post_send},    {"event", next_event},
-                                   {"finish", finish},        {"close", close_all}};
-const size_t command_count = sizeof commands / sizeof *commands;

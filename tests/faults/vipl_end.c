@@ -70,7 +70,7 @@ static VIP_VI_ATTRIBUTES attributes(void) {
         .ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY, .MaxTransferSize = sizeof memory.data, .Ptag = tag};
 }
 
-static const char* open_all(void) {
+const char* open_all(void) {
     char device[32];
     VIP_MEM_ATTRIBUTES access = {0};
     VIP_VI_ATTRIBUTES wanted;
@@ -94,7 +94,7 @@ static VIP_NET_ADDRESS* address_of(NetAddress* place, int host) {
     return &place->address;
 }
 
-static const char* take_request(void) {
+const char* take_request(void) {
     NetAddress local, remote;
     VIP_VI_ATTRIBUTES theirs;
     remote.address.HostAddressLen = 4;
@@ -103,7 +103,7 @@ static const char* take_request(void) {
     return answer("ok");
 }
 
-static const char* connect_ends(void) {
+const char* connect_ends(void) {
     NetAddress local, remote;
     VIP_VI_ATTRIBUTES theirs;
     if (server_host == 0)
@@ -114,7 +114,7 @@ static const char* connect_ends(void) {
     return answer("established");
 }
 
-static const char* next_event(void) {
+const char* next_event(void) {
     while (sem_wait(&errors) != 0) continue;
     switch (last_error) {
         case VIP_ERROR_CONN_LOST: return "lost";
@@ -132,20 +132,19 @@ static void prepare(VIP_DESCRIPTOR* descriptor, VIP_UINT32 length) {
     descriptor->DS[0].Local.Length = length;
 }
 
-static const char* post_receive(void) {
+const char* post_receive(void) {
     prepare(&memory.receive, sizeof memory.data);
     receives = check(VipPostRecv(vi, &memory.receive, region));
     return answer("ok");
 }
 
-static const char* post_send(void) {
+const char* post_send(void) {
     prepare(&memory.send, message_size);
     sends = check(VipPostSend(vi, &memory.send, region));
     return answer("ok");
 }
 
-/* Waits until all work has completed, and tells whether any of it succeeded. */
-static const char* finish(void) {
+const char* finish(void) {
     VIP_DESCRIPTOR* done = NULL;
     bool succeeded = false;
     if (sends) succeeded = VipSendWait(vi, VIP_INFINITE, &done) == VIP_SUCCESS;
@@ -154,7 +153,7 @@ static const char* finish(void) {
     return succeeded ? "done" : "failed";
 }
 
-static const char* close_all(void) {
+const char* close_all(void) {
     check(VipDisconnect(vi));
     finish(); /* a VI is destroyed with empty queues */
     check(VipDestroyVi(vi));
@@ -164,8 +163,3 @@ static const char* close_all(void) {
     sem_destroy(&errors);
     return answer("ok");
 }
-
-const struct command commands[] = {{"open", open_all},        {"take", take_request}, {"connect", connect_ends},
-                                   {"receive", post_receive}, {"send", post_send},    {"event", next_event},
-                                   {"finish", finish},        {"close", close_all}};
-const size_t command_count = sizeof commands / sizeof *commands;
