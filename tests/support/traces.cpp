@@ -2,14 +2,13 @@
 #include "tests/support/traces.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <thread>
 
-#include "core/deadline.hpp"
+#include "tests/support/rig.hpp"
 
 namespace viaduct::testing {
 namespace {
@@ -72,7 +71,7 @@ Traces find_traces() {
 }
 
 std::string leaked_since(const Traces& before) {
-    const auto deadline = Deadline::after(std::chrono::seconds(20));
+    const Deadline deadline = patience();
     while (true) {
         const Traces now = find_traces();
         std::string text;

@@ -168,9 +168,10 @@ TEST(connect_reject) {
     CHECK_RC(request.rc, VIP_REJECT);
 }
 
-static VIP_RETURN call_peer_request(void) {
-    return VipConnectPeerRequest(end->vi, &request.local.address, &request.remote.address, SHORT_MS);
+static VIP_RETURN ask_peer(VIP_ULONG timeout_ms) {
+    return VipConnectPeerRequest(end->vi, &request.local.address, &request.remote.address, timeout_ms);
 }
+static VIP_RETURN call_peer_request(void) { return ask_peer(SHORT_MS); }
 static VIP_RETURN call_peer_done(void) { return VipConnectPeerDone(end->vi, &request.remote_attribs); }
 static VIP_RETURN call_peer_wait(void) { return VipConnectPeerWait(end->vi, &request.remote_attribs); }
 
@@ -181,7 +182,7 @@ TEST(peer_request) {
 
 TEST(peer_done) {
     open_endpoint();
-    CHECK_RC(VipConnectPeerRequest(end->vi, &request.local.address, &request.remote.address, LONG_MS), VIP_SUCCESS);
+    CHECK_RC(ask_peer(LONG_MS), VIP_SUCCESS);
     allocates_nothing(call_peer_done, VIP_NOT_DONE);
 }
 
