@@ -292,7 +292,7 @@ bool Endpoint::serve(Connection& connection) noexcept {
 void Endpoint::peer_hung_up(Connection& connection) noexcept {
     if (connection_.get() != &connection) return;
     {
-        // What the peer had sent before it went is still received.
+        // A message that cannot be received makes the end a loss.
         const LeaningLock::Aside lock(receive_.completions().lock());
         receive_.progress();
     }

@@ -57,11 +57,6 @@ public:
     void request_end() noexcept;
     bool is_breaking() const noexcept { return breaking_.load(std::memory_order_acquire); }
 
-    /// A receive failed: on reliable levels that ends the connection.
-    void fail_receive() noexcept {
-        if (attributes_.reliability != Reliability::Unreliable) request_break();
-    }
-
     // What connections and connectors use, with the mutex of the reference held.
     std::shared_ptr<EndpointRef> ref() const noexcept { return ref_; }
     Device& device() noexcept { return device_; }

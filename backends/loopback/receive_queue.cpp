@@ -83,7 +83,7 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
     next_ = published_ = 0;
     received_ = 0;
-    in_message_ = skipping_ = false;
+    in_message_ = skipping_ = stopped_ = false;
 }
 
 void ReceiveQueue::withdraw() noexcept {
@@ -92,6 +92,7 @@ void ReceiveQueue::withdraw() noexcept {
 }
 
 void ReceiveQueue::detach(bool reject) noexcept {
+    progress();  // the sender of a message that is here may have been told of its success
     connection_ = nullptr;
     withdraw();
     rejecting_ = reject;
@@ -103,14 +104,14 @@ void ReceiveQueue::detach(bool reject) noexcept {
 [[gnu::flatten]] void ReceiveQueue::progress() noexcept {
     if (connection_ == nullptr) return;
     bool prompt = false;
-    while (!endpoint_.is_breaking()) {
+    while (!stopped_) {
         const wire::Slot& slot = connection_->incoming_slots()[next_ & wire::slot_mask];
         if (slot.sequence.load(std::memory_order_acquire) != next_ + 1) break;
         const Arrival arrival = read(slot);
         if (!is_due(arrival, slot)) break;
         connection_->told_credit.store(slot.credit, std::memory_order_relaxed);
         consume(arrival, slot);
-        if (endpoint_.is_breaking()) break;  // the slot that could not be received stays unconfirmed
+        if (stopped_) break;  // the slot that could not be received stays unconfirmed
         ++next_;
         prompt = prompt || (arrival.flags & (wire::slot_flags::external | wire::slot_flags::acknowledge)) != 0;
         if ((prompt && arrival.length == wire::fragment_bytes) || next_ - published_ >= publish_every)
@@ -175,8 +176,7 @@ bool ReceiveQueue::is_fetched(const Arrival& arrival, const wire::Slot& slot) no
     if (connection_->has_peer_withdrawn() || status.code() == Code::Unreachable) return false;
     if (status.ok()) return true;
     log(LogLevel::Error, "a message that the peer offered cannot be read: %s", status.where());
-    endpoint_.request_break();
-    report_fault(wire::Fault::Operation);
+    fail_connection(wire::Fault::Operation);
     return false;
 }
 
@@ -212,7 +212,7 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
         case SlotKind::RefusedNotice: {
             if (entries_.empty()) {
                 endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, received_operation(arrival.kind));
-                return endpoint_.fail_receive();
+                return fail_connection(wire::Fault::Operation);
             }
             const Receive& entry = entries_.front();
             if (arrival.kind == SlotKind::Offer && fetched_ != CompletionCode::Success)
@@ -235,16 +235,16 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
         case SlotKind::AgentCompareSwap: return serve_agent_order(arrival, slot);
         case SlotKind::AgentFlush: return finish_flush(slot);
     }
-    endpoint_.request_break();  // a kind that does not exist: the peer does not keep to the protocol
+    stop();  // a kind that does not exist: the peer does not keep to the protocol
 }
 
 void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
-    if (arrival.payload == nullptr) return endpoint_.request_break();
+    if (arrival.payload == nullptr) return stop();
     const bool last = (arrival.flags & wire::slot_flags::more) == 0;
     if (!in_message_) {
         if (entries_.empty()) {  // an honest peer sends NoReceive instead
             endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
-            return endpoint_.request_break();
+            return stop();
         }
         received_ = 0;
         skipping_ = false;
@@ -256,7 +256,7 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
     }
     if (!skipping_) {
         const Receive& entry = entries_.front();
-        if (received_ + arrival.length > entry.room) return endpoint_.request_break();  // more than the peer had said
+        if (received_ + arrival.length > entry.room) return stop();  // more than the peer had said
         scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
         received_ += arrival.length;
         if (last) finish_front(arrival, static_cast<std::uint32_t>(received_));
@@ -302,18 +302,25 @@ void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, s
 
 void ReceiveQueue::fail_front(const Arrival& arrival, CompletionCode code) noexcept {
     complete_front(arrival, code, 0);
-    endpoint_.fail_receive();
-    if (endpoint_.is_breaking()) report_fault(wire::Fault::Operation);
+    fail_connection(wire::Fault::Operation);
 }
 
-/// Lets a sender that waits for confirmation know that this slot is why the connection broke.
-void ReceiveQueue::report_fault(wire::Fault fault) noexcept {
+/// On reliable levels a failure ends the connection. A sender that waits for confirmation learns which slot is the
+/// reason.
+void ReceiveQueue::fail_connection(wire::Fault fault) noexcept {
+    if (endpoint_.attributes().reliability == Reliability::Unreliable) return;
     if (published_ != next_) {
         published_ = next_;
         connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
     }
     connection_->incoming().consumer.fault_slot.store(next_, std::memory_order_relaxed);
     connection_->incoming().consumer.fault.store(fault, std::memory_order_release);
+    stop();
+}
+
+void ReceiveQueue::stop() noexcept {
+    stopped_ = true;
+    endpoint_.request_break();
 }
 
 void ReceiveQueue::refuse_order(RemoteUse use) noexcept {
@@ -321,8 +328,7 @@ void ReceiveQueue::refuse_order(RemoteUse use) noexcept {
         endpoint_.raise(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
     else
         endpoint_.raise(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
-    endpoint_.fail_receive();
-    if (endpoint_.is_breaking()) report_fault(wire::Fault::Protection);
+    fail_connection(wire::Fault::Protection);
 }
 
 /// A flush is over, or was never begun: because the peer may not, or for want of memory or a thread.
@@ -332,8 +338,7 @@ void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
     const wire::AgentTransfer order = agent_order(slot);
     if (!endpoint_.peer_may_access(RemoteUse::Flush, order.key, order.address, order.value))
         return refuse_order(RemoteUse::Flush);
-    endpoint_.fail_receive();
-    if (endpoint_.is_breaking()) report_fault(wire::Fault::Operation);
+    fail_connection(wire::Fault::Operation);
 }
 
 /// An RDMA operation that the peer could not do itself. Its checks are repeated: the peer may be hostile, and the
@@ -343,7 +348,7 @@ void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& s
     const bool word = arrival.kind != SlotKind::AgentRead && arrival.kind != SlotKind::AgentWrite;
     if (arrival.length > wire::fragment_bytes || order.offset > wire::area_bytes - arrival.length ||
         (word && (arrival.length != 8 || order.address % 8 != 0)))
-        return endpoint_.request_break();
+        return stop();
     const RemoteUse use = use_of(arrival.kind);
     if (!endpoint_.peer_may_access(use, order.key, order.address, arrival.length)) return refuse_order(use);
     auto* target = reinterpret_cast<std::byte*>(order.address);

@@ -29,7 +29,8 @@ public:
     /// Begins to consume.
     void attach(Connection& connection) noexcept;
 
-    /// Ends consumption and completes what is posted as Flushed. `reject`: what is posted later as well, until reset().
+    /// Receives what has arrived, ends consumption and completes the remaining receives as Flushed. `reject`: what is
+    /// posted later as well, until reset().
     void detach(bool reject) noexcept;
 
     /// Takes back announce(): the connection did not come about. What is posted stays.
@@ -67,7 +68,8 @@ private:
     [[gnu::noinline]] void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept;
     [[gnu::noinline]] void finish_flush(const wire::Slot& slot) noexcept;
     [[gnu::noinline]] void refuse_order(RemoteUse use) noexcept;
-    [[gnu::noinline]] void report_fault(wire::Fault fault) noexcept;
+    [[gnu::noinline]] void fail_connection(wire::Fault fault) noexcept;
+    void stop() noexcept;
     [[gnu::noinline]] void publish_consumed() noexcept;
 
     Endpoint& endpoint_;
@@ -86,6 +88,7 @@ private:
     std::uint64_t received_ = 0;   // bytes of the message that is coming in fragments
     bool in_message_ = false;
     bool skipping_ = false;   // its fragments are dropped: the receive has failed
+    bool stopped_ = false;    // the next slot cannot be consumed: it ends the connection, and nothing follows it
     bool rejecting_ = false;  // broken: posted receives complete as Flushed
 };
 

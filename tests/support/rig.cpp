@@ -207,6 +207,16 @@ RemoteAddress Buffer::remote(std::size_t offset) const noexcept {
     return one.size() == other.size();
 }
 
+std::vector<std::size_t> sizes_around_thresholds(const Node& node) {
+    // Inline in a slot of loopback, inline in a request of verbs, one fragment, all of the area, source memory checked.
+    constexpr std::size_t thresholds[] = {44, 64, 2048, 32 * 1024, 512 * 1024, 1024 * 1024};
+    std::vector<std::size_t> sizes{1, 8};
+    for (const std::size_t threshold : thresholds)
+        for (const std::size_t size : {threshold - 1, threshold, threshold + 1})
+            if (size == node.bytes_up_to(size)) sizes.push_back(size);
+    return sizes;
+}
+
 SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept {
     return request_of(Opcode::Send, context, piece, {});
 }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rule 14: a message whose sender was told of success is received, whatever ends the connection afterwards.
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "tests/contract/backends.hpp"
+#include "tests/support/processes.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+using Kind = ConnectionEventKind;
+
+namespace {
+
+/// Who ends the connection, and how.
+struct Ending {
+    const char* name;
+    bool by_receiver;
+    void (*end)(Endpoint& endpoint);
+};
+
+constexpr Ending endings[] = {
+    {"the receiver disconnects", true, [](Endpoint& endpoint) { endpoint.disconnect(); }},
+    {"the receiver breaks off", true, [](Endpoint& endpoint) { endpoint.fail(); }},
+    {"the sender disconnects", false, [](Endpoint& endpoint) { endpoint.disconnect(); }},
+    {"the sender breaks off", false, [](Endpoint& endpoint) { endpoint.fail(); }},
+    {"the sender drains", false, [](Endpoint& endpoint) { (void)endpoint.drain_and_disconnect(); }},
+};
+
+void require_message(const Completion& completion, std::uint64_t context, const Buffer& buffer, std::uint32_t seed) {
+    require(completion.context == context, "context of the receive");
+    require(completion.code == CompletionCode::Success, "the message that arrived is received");
+    require(completion.bytes == buffer.bytes().size() && matches(buffer.bytes(), seed), "bytes of the message");
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackend, "rule 14: what arrived before the end is received, the rest is flushed") {
+    for (const Ending& ending : endings)
+        for (const Reliability level : reliable_levels)
+            for (const std::size_t size : sizes_around_thresholds(near)) {
+                CAPTURE(ending.name, static_cast<int>(level), size);
+                Connection connection(near, far, {.reliability = level});
+                auto& [client, server] = connection;
+                const Buffer mine(near, size);
+                const Buffer first(far, size);
+                const Buffer second(far, size);
+                const Sge from = mine.sge();
+                const Sge pieces[] = {first.sge(), second.sge(), second.sge()};
+                fill(mine.bytes(), 1);
+                for (std::uint64_t i = 0; i < 3; ++i) server.post(receive_of(i, pieces[i]));
+                for (std::uint64_t i = 0; i < 2; ++i) {
+                    client.post(send_of(10 + i, from));
+                    REQUIRE(client.sent().code == CompletionCode::Success);
+                }
+                ending.end(ending.by_receiver ? *server.endpoint : *client.endpoint);
+                if (!ending.by_receiver) {
+                    const Kind kind = server.event().kind;
+                    CHECK((kind == Kind::Disconnected || kind == Kind::Lost));
+                }
+                CHECK_NOTHROW(require_message(server.received(), 0, first, 1));
+                CHECK_NOTHROW(require_message(server.received(), 1, second, 1));
+                const Completion flushed = server.received();
+                CHECK(flushed.context == 2);
+                CHECK(flushed.code == CompletionCode::Flushed);
+            }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 14: what a process sent before it was killed is received") {
+    for (const std::size_t size : {std::size_t{1}, std::size_t{44}, std::size_t{45}, std::size_t{100'000}}) {
+        CAPTURE(size);
+        const auto keeper = provider();
+        const Script receiver = [&](Wire& wire) {
+            Node node(*keeper);
+            Port port(node, {.reliability = Reliability::ReliableDelivery});
+            const Buffer buffer(node, size);
+            const Sge piece = buffer.sge();
+            for (std::uint64_t i = 0; i < 3; ++i) port.post(receive_of(i, piece));
+            const auto listener = node.listen("last words");
+            wire.notify();
+            accept_on(port, *listener);
+            kill(wire.receive<pid_t>(), SIGKILL);  // it has taken the completions of two sends
+            require(port.lost(), "the loss");
+            require_message(port.received(), 0, buffer, 1);
+            require_message(port.received(), 1, buffer, 1);
+            require(port.received().code == CompletionCode::Flushed, "the third receive is flushed");
+        };
+        const Script sender = [&](Wire& wire) {
+            Node node(*keeper);
+            Port port(node, {.reliability = Reliability::ReliableDelivery});
+            const Buffer buffer(node, size);
+            fill(buffer.bytes(), 1);
+            const Sge piece = buffer.sge();
+            wire.await();
+            connect_to(port, node.address("last words"));
+            for (std::uint64_t i = 0; i < 2; ++i) {
+                port.post(send_of(i, piece));
+                require(port.sent().code == CompletionCode::Success, "send");
+            }
+            wire.send(getpid());
+            sleep_until_hangup(wire);
+        };
+        CHECK_NOTHROW(run_processes(receiver, sender));
+    }
+}
