@@ -58,7 +58,6 @@ Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> desc
     peer_number_ = handshake.instance.connection;
     peer_domain_ = handshake.instance.domain;
     remote_attributes_ = handshake.attributes;
-    segment().reaches_peer[role_].store(peer_->is_reachable(), std::memory_order_relaxed);
     peer_shares_receives_ = handshake.instance.shared_receives != 0;
     asymmetric_ = Fence::available() && peer_->asymmetric_fences();
     return {};

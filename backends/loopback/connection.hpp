@@ -73,13 +73,6 @@ public:
     void hint_peer() const noexcept { peer_->doorbell().hint(peer_number_); }
     void ring_peer() const noexcept { peer_->doorbell().ring(peer_number_); }
 
-    /// Offers: whether the peer can take them, and whether what the peer offered was still good at this moment.
-    bool peer_reaches_here() const noexcept {
-        return segment().reaches_peer[1 - role_].load(std::memory_order_relaxed) != 0;
-    }
-    void withdraw_offers() noexcept { segment().withdrawn[role_].store(1); }
-    bool has_peer_withdrawn() const noexcept { return segment().withdrawn[1 - role_].load() != 0; }
-
     /// Where a stretch of the peer's memory is here: its own place within one process, else a mapping. Null where it is
     /// not mapped; the peer is asked for the file then, once. Good as Peer::mapped() is.
     std::byte* find_memory(const RegionView& region, std::uint32_t key, std::uint64_t address,

@@ -11,7 +11,7 @@
 namespace viaduct::loopback::wire {
 
 inline constexpr std::uint64_t magic = 0x3154434455414956;  // "VIAUDCT1", first byte lowest
-inline constexpr std::uint32_t version = 3;
+inline constexpr std::uint32_t version = 4;
 
 inline constexpr std::uint32_t slot_count = 256;  // in each direction; a power of two
 inline constexpr std::uint32_t slot_mask = slot_count - 1;
@@ -23,7 +23,6 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std
 
 enum class SlotKind : std::uint8_t {
     Message = 1,    ///< one fragment of a send
-    Offer,          ///< a whole send, which the consumer copies out of the producer's memory
     WriteNotice,    ///< an RDMA write with immediate data: the data are in place already
     RefusedNotice,  ///< the same, but the write was refused by the target's protection
     NoReceive,      ///< a message for which no receive was posted
@@ -50,12 +49,6 @@ inline constexpr std::uint8_t invalidate = 32;  ///< the message ends the window
 struct External {
     std::uint32_t offset;
     std::uint32_t total;  ///< length of the whole message
-};
-
-/// Payload of an Offer; the slot has the length.
-struct OfferedMemory {
-    std::uint64_t address;
-    std::uint32_t key;
 };
 
 /// Payload of the Agent kinds.
@@ -127,8 +120,6 @@ struct Segment {
     std::uint32_t reserved;
     alignas(64) std::atomic<Handshake> handshake;
     alignas(64) std::atomic<std::uint32_t> closing[2];  ///< by role: this side ends the connection on purpose
-    std::atomic<std::uint32_t> reaches_peer[2];         ///< by role: this side can copy out of the other's memory
-    std::atomic<std::uint32_t> withdrawn[2];            ///< by role: what this side offers is no longer good
     alignas(256) Direction directions[2];
     alignas(4096) Slot slots[2][slot_count];
     alignas(4096) std::byte area[2][area_bytes];

@@ -48,12 +48,6 @@ public:
     /// Whether the peer is this very process: its addresses are good here.
     bool is_this_process() const noexcept { return same_process_; }
 
-    /// Orders what threads of this process do to each other's memory, for those who look at the two mappings of a
-    /// segment as if they were two memories, as the thread sanitizer does.
-    void order_with_own_threads() const noexcept {
-        if (same_process_) own_order_.fetch_add(1, std::memory_order_acq_rel);
-    }
-
     /// Where a stretch of a mapped region is here; null where it is not mapped (yet). Good as long as the caller holds
     /// the lock of the work queue under which it asked.
     std::byte* mapped(std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept {
@@ -72,8 +66,7 @@ public:
     /// using them any more.
     std::vector<std::unique_ptr<RemoteMapping>> install(const MapMessage& reply, const UniqueFd& file);
 
-    /// Whether copy_from() or its own addresses lead to the peer's memory.
-    bool is_reachable() const noexcept { return same_process_ || process_vm(); }
+    /// Whether copy_to() and copy_from() may be tried.
     bool process_vm() const noexcept { return process_vm_.load(std::memory_order_relaxed); }
 
     /// Copies between local pieces and the peer's memory through the kernel. PermissionDenied: this way is closed from
@@ -89,7 +82,6 @@ private:
     static Status watch_process(const std::shared_ptr<Peer>& peer);
     void on_readable(int fd) noexcept override;
 
-    static inline std::atomic<std::uint64_t> own_order_{0};
     Device& device_;
     UniqueFd process_fd_;
     std::uint64_t instance_id_ = 0;

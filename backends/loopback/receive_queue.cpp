@@ -20,7 +20,7 @@ CompletedOperation received_operation(SlotKind kind) noexcept {
 }
 
 bool takes_receive(SlotKind kind) noexcept {
-    return kind == SlotKind::Message || kind == SlotKind::Offer || is_write(kind);
+    return kind == SlotKind::Message || is_write(kind);
 }
 
 /// What the order of an agent needs of the region.
@@ -150,7 +150,6 @@ ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept 
 
 bool ReceiveQueue::is_due(const Arrival& arrival, const wire::Slot& slot) noexcept {
     if (takes_receive(arrival.kind) && shared_ != nullptr && !in_message_ && !have_receive()) return false;
-    if (arrival.kind == SlotKind::Offer) return is_fetched(arrival, slot);
     return arrival.kind != SlotKind::AgentFlush || is_flushed(slot);
 }
 
@@ -162,37 +161,6 @@ bool ReceiveQueue::have_receive() noexcept {
     entries_.commit();
     count(1);
     return true;
-}
-
-/// Copies the offered message into the receive, which consume() then completes. An offer that was withdrawn in the
-/// meantime, or whose owner has died, is as good as never made: the end of the connection follows.
-bool ReceiveQueue::is_fetched(const Arrival& arrival, const wire::Slot& slot) noexcept {
-    if (entries_.empty()) return true;
-    fetched_ = check(entries_.front(), arrival);
-    if (fetched_ != CompletionCode::Success) return true;
-    wire::OfferedMemory offer;
-    std::memcpy(&offer, slot.payload, sizeof offer);
-    const Status status = fetch(offer, entries_.front(), arrival.length);
-    if (connection_->has_peer_withdrawn() || status.code() == Code::Unreachable) return false;
-    if (status.ok()) return true;
-    log(LogLevel::Error, "a message that the peer offered cannot be read: %s", status.where());
-    fail_connection(wire::Fault::Operation);
-    return false;
-}
-
-Status ReceiveQueue::fetch(const wire::OfferedMemory& offer, const Receive& into, std::uint32_t length) noexcept {
-    Peer& peer = connection_->peer();
-    const RegionView region = peer.region(offer.key).value_or(RegionView{});
-    const std::byte* source = connection_->find_memory(region, offer.key, offer.address, length);
-    if (source != nullptr) {
-        peer.order_with_own_threads();
-        scatter(into.sges.span(), 0, source, length);
-        peer.order_with_own_threads();
-        return {};
-    }
-    std::array<iovec, max_pieces> pieces;
-    const std::size_t count = to_iovecs(into.sges.span(), 0, length, pieces);
-    return peer.copy_from(offer.address, {pieces.data(), count}, length);
 }
 
 /// Starts the flush that the slot orders, or looks whether it is done; consume() then judges.
@@ -207,7 +175,6 @@ bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
 void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexcept {
     switch (arrival.kind) {
         case SlotKind::Message: receive_fragment(arrival); return;
-        case SlotKind::Offer:
         case SlotKind::WriteNotice:
         case SlotKind::RefusedNotice: {
             if (entries_.empty()) {
@@ -215,8 +182,6 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
                 return fail_connection(wire::Fault::Operation);
             }
             const Receive& entry = entries_.front();
-            if (arrival.kind == SlotKind::Offer && fetched_ != CompletionCode::Success)
-                return fail_front(arrival, fetched_);
             if (arrival.kind == SlotKind::RefusedNotice) return fail_front(arrival, CompletionCode::LocalProtection);
             if (entry.fault != CompletionCode::Success) return fail_front(arrival, entry.fault);
             return finish_front(arrival, arrival.length);

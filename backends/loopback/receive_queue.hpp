@@ -57,8 +57,6 @@ private:
     bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept;
     [[gnu::noinline]] bool have_receive() noexcept;
     [[gnu::noinline]] bool is_flushed(const wire::Slot& slot) noexcept;
-    [[gnu::noinline]] bool is_fetched(const Arrival& arrival, const wire::Slot& slot) noexcept;
-    Status fetch(const wire::OfferedMemory& offer, const Receive& into, std::uint32_t length) noexcept;
     void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
     void receive_fragment(const Arrival& arrival) noexcept;
     CompletionCode check(const Receive& entry, const Arrival& arrival) const noexcept;
@@ -80,8 +78,7 @@ private:
     SharedReceiveQueue::Member member_;
     Ring<Receive> entries_;  // with a shared queue: the receive of the message that is coming in
     std::atomic<std::uint32_t> posted_{0};
-    std::shared_ptr<FlushJob> flush_;                   // ordered by the slot that is next
-    CompletionCode fetched_ = CompletionCode::Success;  // what became of the message that the slot offers
+    std::shared_ptr<FlushJob> flush_;  // ordered by the slot that is next
 
     std::uint32_t next_ = 0;       // slots consumed, in total
     std::uint32_t published_ = 0;  // of those, told to the producer

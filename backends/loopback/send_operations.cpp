@@ -13,9 +13,6 @@ namespace {
 
 using wire::SlotKind;
 
-/// Where a message is offered instead of sent; docs/performance.md has the measurements.
-constexpr std::uint64_t offer_from_bytes = 2048;
-
 template <class Payload>
 void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
     static_assert(sizeof payload <= wire::inline_bytes);
@@ -81,7 +78,6 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
     const std::uint8_t marks = marks_of(request);
     const std::uint8_t last = confirmed ? wire::slot_flags::acknowledge : 0;
     if (confirmed) expect_ring();
-    if (may_offer(operation)) return offer(operation);
     if (operation.total <= wire::inline_bytes) {
         wire::Slot& slot = next_slot();
         gather(request.sges, 0, slot.payload, operation.total);
@@ -113,22 +109,6 @@ SendQueue::Outcome SendQueue::send_and_invalidate(Operation& operation) noexcept
     if (outcome != Outcome::InFlight) return outcome;
     operation.awaiting = true;
     return Outcome::Blocked;
-}
-
-/// One copy instead of two, for the price of an answer: for large messages, which the peer can fetch.
-bool SendQueue::may_offer(const Operation& operation) const noexcept {
-    return operation.total >= offer_from_bytes && operation.moved == 0 && operation.request->sges.size() == 1 &&
-           reliability() != Reliability::Unreliable && connection_->peer_reaches_here();
-}
-
-SendQueue::Outcome SendQueue::offer(Operation& operation) noexcept {
-    const Sge& piece = operation.request->sges.front();
-    expect_ring();
-    wire::Slot& slot = next_slot();
-    set_payload(slot, wire::OfferedMemory{reinterpret_cast<std::uint64_t>(piece.address), piece.key});
-    publish(slot, SlotKind::Offer, wire::slot_flags::acknowledge | marks_of(*operation.request), piece.length,
-            word_of(*operation.request));
-    return hand_over(operation, true);
 }
 
 /// The last slot of a message is written: it is done with here, or once the peer has confirmed it.

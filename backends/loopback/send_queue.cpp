@@ -89,7 +89,6 @@ void SendQueue::progress() noexcept {
 }
 
 void SendQueue::retire() noexcept {
-    if (cursor_ != 0) connection_->peer().order_with_own_threads();
     while (cursor_ != 0) {
         const Operation& operation = entries_.front().ready();
         if (!operation.finished && !is_consumed(operation.last_slot)) return;
@@ -138,7 +137,6 @@ void SendQueue::attach(Connection& connection) noexcept {
 void SendQueue::detach(CompletionCode in_flight) noexcept {
     CompletionCode refused = CompletionCode::Success;
     if (connection_ != nullptr) {
-        connection_->withdraw_offers();
         read_consumed();
         retire();
         refused = fault_code(connection_->outgoing().consumer.fault.load(std::memory_order_acquire));

@@ -76,8 +76,6 @@ private:
     Outcome execute(Operation& operation) noexcept;
     Outcome send(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept;
-    bool may_offer(const Operation& operation) const noexcept;
-    [[gnu::noinline]] Outcome offer(Operation& operation) noexcept;
     Outcome rdma(Operation& operation) noexcept;
     Outcome transfer(Operation& operation, const RegionView& region) noexcept;
     void transfer_directly(Operation& operation, std::byte* target) noexcept;

@@ -169,12 +169,12 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies in the mid
             check_flushed({failed, sent.end()}, static_cast<std::uint64_t>(failed - sent.begin()));
             buffer.reset();
         };
-        const auto offers_memory = [memory](Port& port, Wire& wire) {
+        const auto shares_memory = [memory](Port& port, Wire& wire) {
             const Buffer mine(port.node, 4u << 20, memory);
             wire.send(mine.remote());
             sleep_until_hangup(wire);
         };
-        CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, offers_memory)));
+        CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, shares_memory)));
     }
 }
 
