@@ -35,6 +35,7 @@ struct ConnectionEvent {
 enum class AsyncEventKind : std::uint8_t {
     ReceiveQueueEmpty,        ///< a message came and no receive was posted
     RemoteWriteProtection,    ///< a peer's RDMA write was refused
+    RemoteWriteAborted,       ///< a peer's RDMA write ended in the middle: its source was gone
     RemoteReadProtection,     ///< a peer's RDMA read was refused
     CompletionQueueOverrun,   ///< a completion found no room
     SharedReceiveQueueLimit,  ///< fewer receives wait than SharedReceiveQueue::arm_limit() asked for

@@ -65,6 +65,7 @@ enum class CompletionCode : std::uint8_t {
     RemoteProtection,  ///< the peer's region does not allow the RDMA operation
     RemoteOperation,   ///< the peer had no receive posted, or its receive failed
     Transport,         ///< the connection broke while the operation was under way
+    PartialMessage,    ///< of a receive: only a part came, because the rest of the sender's memory was gone
     Flushed,           ///< the endpoint was disconnected before the operation ran
 };
 
@@ -140,7 +141,7 @@ constexpr CompletedOperation operation_of(Opcode opcode) noexcept {
 struct Completion {
     std::uint64_t context = 0;
     std::uint64_t endpoint_context = 0;  ///< as given at the creation of the endpoint
-    std::uint32_t bytes = 0;             ///< moved; 0 where code is not Success
+    std::uint32_t bytes = 0;             ///< moved; after LocalProtection what had left before, otherwise 0 on failure
     std::uint32_t immediate = 0;         ///< data, or with `invalidated` a key
     CompletedOperation operation = CompletedOperation::Send;
     CompletionCode code = CompletionCode::Success;

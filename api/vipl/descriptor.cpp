@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/descriptor.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <span>
 
@@ -105,8 +106,11 @@ VIP_DESCRIPTOR* write_back(const Completion& completion) noexcept {
         status |= VIP_STATUS_IMMEDIATE;
         control.ImmediateData = completion.immediate;
     }
+    // A part had left before the source turned out to be gone (guide, section 5.2, Partial Packet Error).
+    if (completion.code == CompletionCode::LocalProtection && completion.bytes != 0) status |= VIP_STATUS_PARTIAL_ERROR;
     control.Length = completion.bytes;
-    control.Status = status;
+    // Programs may look at the status instead of making a call: it is written last.
+    std::atomic_ref(control.Status).store(status, std::memory_order_release);
     return descriptor;
 }
 

@@ -61,6 +61,7 @@ VIP_ERROR_CODE to_error_code(AsyncEventKind kind) noexcept {
     switch (kind) {
         case AsyncEventKind::ReceiveQueueEmpty: return VIP_ERROR_RECVQ_EMPTY;
         case AsyncEventKind::RemoteWriteProtection: return VIP_ERROR_RDMAW_PROT;
+        case AsyncEventKind::RemoteWriteAborted: return VIP_ERROR_RDMAW_ABORT;
         case AsyncEventKind::RemoteReadProtection: return VIP_ERROR_RDMAR_PROT;
         case AsyncEventKind::CompletionQueueOverrun:
         case AsyncEventKind::SharedReceiveQueueLimit: return VIP_ERROR_CATASTROPHIC;

@@ -29,6 +29,7 @@ constexpr VIP_UINT32 to_status_bit(CompletionCode code) noexcept {
         case CompletionCode::RemoteProtection: return VIP_STATUS_RDMA_PROT_ERROR;
         case CompletionCode::RemoteOperation: return VIP_STATUS_REMOTE_DESC_ERROR;
         case CompletionCode::Transport: return VIP_STATUS_TRANSPORT_ERROR;
+        case CompletionCode::PartialMessage: return VIP_STATUS_PARTIAL_ERROR;
         case CompletionCode::Flushed: return VIP_STATUS_DESC_FLUSHED_ERROR;
     }
     return VIP_STATUS_TRANSPORT_ERROR;

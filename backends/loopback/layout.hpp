@@ -22,11 +22,14 @@ inline constexpr std::uint32_t fragment_bytes = 32 * 1024;
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
 
 enum class SlotKind : std::uint8_t {
-    Message = 1,    ///< one fragment of a send
-    WriteNotice,    ///< an RDMA write with immediate data: the data are in place already
-    RefusedNotice,  ///< the same, but the write was refused by the target's protection
-    NoReceive,      ///< a message for which no receive was posted
-    WriteRefused,   ///< an RDMA write without immediate data was refused by the target's protection
+    Message = 1,     ///< one fragment of a send
+    WriteNotice,     ///< an RDMA write with immediate data: the data are in place already
+    RefusedNotice,   ///< the same, but the write was refused by the target's protection
+    MessageAborted,  ///< the message whose fragments came before ends here: the rest of its source is gone
+    NoticeAborted,   ///< an RDMA write with immediate data ended in the middle, likewise
+    WriteAborted,    ///< the same without immediate data
+    NoReceive,       ///< a message for which no receive was posted
+    WriteRefused,    ///< an RDMA write without immediate data was refused by the target's protection
     ReadRefused,
     AgentWrite,     ///< the target copies from the area into its region
     AgentRead,      ///< the target copies from its region into the area

@@ -13,15 +13,15 @@ using wire::SlotKind;
 
 constexpr std::uint32_t publish_every = wire::slot_count / 4;
 
-bool is_write(SlotKind kind) noexcept { return kind == SlotKind::WriteNotice || kind == SlotKind::RefusedNotice; }
+bool is_write(SlotKind kind) noexcept {
+    return kind == SlotKind::WriteNotice || kind == SlotKind::RefusedNotice || kind == SlotKind::NoticeAborted;
+}
 
 CompletedOperation received_operation(SlotKind kind) noexcept {
     return is_write(kind) ? CompletedOperation::ReceiveRdmaWrite : CompletedOperation::Receive;
 }
 
-bool takes_receive(SlotKind kind) noexcept {
-    return kind == SlotKind::Message || is_write(kind);
-}
+bool takes_receive(SlotKind kind) noexcept { return kind == SlotKind::Message || is_write(kind); }
 
 /// What the order of an agent needs of the region.
 RemoteUse use_of(SlotKind kind) noexcept {
@@ -175,13 +175,16 @@ bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
 void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexcept {
     switch (arrival.kind) {
         case SlotKind::Message: receive_fragment(arrival); return;
+        case SlotKind::MessageAborted: return abort_message(arrival);
         case SlotKind::WriteNotice:
+        case SlotKind::NoticeAborted:
         case SlotKind::RefusedNotice: {
             if (entries_.empty()) {
                 endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, received_operation(arrival.kind));
                 return fail_connection(wire::Fault::Operation);
             }
             const Receive& entry = entries_.front();
+            if (arrival.kind == SlotKind::NoticeAborted) return fail_front(arrival, CompletionCode::PartialMessage);
             if (arrival.kind == SlotKind::RefusedNotice) return fail_front(arrival, CompletionCode::LocalProtection);
             if (entry.fault != CompletionCode::Success) return fail_front(arrival, entry.fault);
             return finish_front(arrival, arrival.length);
@@ -189,6 +192,8 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
         case SlotKind::NoReceive:
             // On reliable levels the sender breaks the connection; its hang-up comes behind this slot.
             return endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
+        case SlotKind::WriteAborted:
+            return endpoint_.raise(AsyncEventKind::RemoteWriteAborted, CompletedOperation::RdmaWrite);
         case SlotKind::WriteRefused:
             return endpoint_.raise(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
         case SlotKind::ReadRefused:
@@ -227,6 +232,13 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         if (last) finish_front(arrival, static_cast<std::uint32_t>(received_));
     }
     in_message_ = !last;
+}
+
+/// The peer has lost the rest of the message that is coming in.
+void ReceiveQueue::abort_message(const Arrival& arrival) noexcept {
+    if (!in_message_) return stop();
+    in_message_ = false;
+    if (!skipping_) fail_front(arrival, CompletionCode::PartialMessage);
 }
 
 /// What the guide (section 5.2) checks of a receive when a message has come.

@@ -59,6 +59,7 @@ private:
     [[gnu::noinline]] bool is_flushed(const wire::Slot& slot) noexcept;
     void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
     void receive_fragment(const Arrival& arrival) noexcept;
+    [[gnu::noinline]] void abort_message(const Arrival& arrival) noexcept;
     CompletionCode check(const Receive& entry, const Arrival& arrival) const noexcept;
     void finish_front(const Arrival& arrival, std::uint32_t bytes) noexcept;
     void complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept;

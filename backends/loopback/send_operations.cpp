@@ -6,12 +6,17 @@
 
 #include "backends/loopback/atomic_word.hpp"
 #include "backends/loopback/endpoint.hpp"
+#include "backends/loopback/mapped_memory.hpp"
 #include "backends/loopback/send_queue.hpp"
 
 namespace viaduct::loopback {
 namespace {
 
 using wire::SlotKind;
+
+/// From this size on it is worth a system call to look first whether memory is still mapped: it takes as long as
+/// copying some 8 KiB. An access to smaller pieces that were unmapped faults, as any access of the program does.
+constexpr std::uint64_t checked_from_bytes = 256 * 1024;
 
 template <class Payload>
 void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
@@ -83,8 +88,9 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
         gather(request.sges, 0, slot.payload, operation.total);
         publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total), word_of(request));
     } else {
-        while (operation.moved < operation.total) {
-            const std::uint32_t length = next_fragment(operation.total, operation.moved);
+        if (operation.total >= checked_from_bytes && !find_end(operation)) return abort(operation);
+        while (operation.moved < operation.end()) {
+            const std::uint32_t length = next_fragment(operation.end(), operation.moved);
             std::uint32_t offset = 0;
             if (!have_slot() || !place_in_area(length, offset)) return Outcome::Blocked;
             gather(request.sges, operation.moved, connection_->outgoing_area() + offset, length);
@@ -96,6 +102,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
                     wire::slot_flags::external | marks | (more ? wire::slot_flags::more : last), length,
                     word_of(request));
         }
+        if (operation.cut_at != 0) return abort(operation);
     }
     return hand_over(operation, confirmed);
 }
@@ -142,12 +149,14 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
         }
         operation.started = true;
     }
-    if (operation.moved < operation.total) {
+    if (operation.total >= checked_from_bytes && !find_end(operation)) return abort(operation);
+    if (operation.moved < operation.end()) {
         const auto region = connection_->peer().region(request.remote.key);
         if (!region || !may_access(*region, operation)) return refuse(operation);
         const Outcome outcome = transfer(operation, *region);
-        if (outcome != Outcome::Finished || operation.moved < operation.total) return outcome;
+        if (outcome != Outcome::Finished || operation.moved < operation.end()) return outcome;
     }
+    if (operation.cut_at != 0) return abort(operation);
     return with_notice ? notify_write(operation) : Outcome::Finished;
 }
 
@@ -197,7 +206,7 @@ void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexc
         std::memcpy(request.sges[0].address, &old, sizeof old);
     } else {
         target += operation.moved;
-        for_stretch(request.sges, operation.moved, operation.total - operation.moved,
+        for_stretch(request.sges, operation.moved, operation.end() - operation.moved,
                     [&](std::byte* piece, std::uint64_t length) {
                         if (request.opcode == Opcode::RdmaRead)
                             copy_piece(piece, target, length);
@@ -206,13 +215,13 @@ void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexc
                         target += length;
                     });
     }
-    operation.moved = operation.total;
+    operation.moved = operation.end();
 }
 
 SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
     std::array<iovec, max_pieces> pieces;
-    const std::uint64_t length = operation.total - operation.moved;
+    const std::uint64_t length = operation.end() - operation.moved;
     const std::size_t count = to_iovecs(request.sges, operation.moved, length, pieces);
     Peer& peer = connection_->peer();
     const std::uint64_t address = request.remote.address + operation.moved;
@@ -220,11 +229,15 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
     const Status status = request.opcode == Opcode::RdmaRead ? peer.copy_from(address, local, length)
                                                              : peer.copy_to(address, local, length);
     switch (status.code()) {
-        case Code::Ok: operation.moved = operation.total; return Outcome::Finished;
+        case Code::Ok: operation.moved = operation.end(); return Outcome::Finished;
         case Code::PermissionDenied: return transfer_by_agent(operation);
         case Code::Unreachable: return Outcome::Blocked;  // the hang-up of its socket will end this
-        default: return refuse(operation);
+        default: break;
     }
+    if (!find_end(operation)) return abort(operation);
+    if (operation.cut_at == 0) return refuse(operation);  // it is the peer's memory that is gone
+    operation.moved = operation.cut_at;
+    return abort(operation);
 }
 
 /// The last resort, and the way of atomic operations on memory that is not mapped here.
@@ -232,11 +245,11 @@ SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
     const bool fetched = fetches(operation.request->opcode);
     expect_ring();
     do {
-        const std::uint32_t length = next_fragment(operation.total, operation.moved);
+        const std::uint32_t length = next_fragment(operation.end(), operation.moved);
         if (!have_slot() || !place_order(operation, length)) return Outcome::Blocked;
         operation.by_agent = true;
         if (!fetched) operation.moved += length;
-    } while (!fetched && operation.moved < operation.total);
+    } while (!fetched && operation.moved < operation.end());
     operation.last_slot = next_;
     operation.awaiting = true;
     connection_->ring_peer();
@@ -334,6 +347,32 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     publish(next_slot(), SlotKind::WriteNotice, marks_of(request) | (confirmed ? wire::slot_flags::acknowledge : 0),
             static_cast<std::uint32_t>(operation.total), request.immediate);
     return hand_over(operation, confirmed);
+}
+
+/// Looks how much of the local memory is still there. False: nothing of it, or not all that an RDMA read needs.
+bool SendQueue::find_end(Operation& operation) noexcept {
+    const std::uint64_t mapped = mapped_bytes(operation.request->sges);
+    if (mapped >= operation.total) return true;
+    if (fetches(operation.request->opcode)) return false;
+    operation.cut_at = std::max(mapped, operation.moved);
+    return operation.cut_at != 0;
+}
+
+/// Memory of this side was unmapped under the request. If a part has left already, the peer is told (guide, sections
+/// 3.8.1, RDMA Write Packet Abort, and 5.2, Partial Packet Error).
+SendQueue::Outcome SendQueue::abort(Operation& operation) noexcept {
+    if (!may_fail() || !have_slot()) return Outcome::Blocked;
+    const SendRequest& request = *operation.request;
+    const bool notice = notifies(request);
+    if (fetches(request.opcode)) operation.moved = 0;
+    if (operation.moved != 0) {
+        const SlotKind of_write = notice ? SlotKind::NoticeAborted : SlotKind::WriteAborted;
+        publish(next_slot(), request.opcode == Opcode::RdmaWrite ? of_write : SlotKind::MessageAborted, 0, 0, 0);
+        connection_->ring_peer();
+    } else if (notice || request.opcode == Opcode::Send || request.opcode == Opcode::SendInvalidate) {
+        --sent_;  // the receive stays posted
+    }
+    return fail(operation, CompletionCode::LocalProtection);
 }
 
 /// The target's protection forbids the operation: both sides are told, each as the reliability level has it

@@ -107,9 +107,11 @@ void SendQueue::drain() noexcept {
 
 void SendQueue::complete(const Operation& operation, CompletionCode code) noexcept {
     if (code == CompletionCode::Success && !operation.request->signaled) return count(-1);
+    std::uint64_t bytes = code == CompletionCode::Success ? operation.total : 0;
+    if (code == CompletionCode::LocalProtection) bytes = operation.moved;
     completions_.push({.context = operation.request->context,
                        .endpoint_context = endpoint_.context(),
-                       .bytes = code == CompletionCode::Success ? static_cast<std::uint32_t>(operation.total) : 0,
+                       .bytes = static_cast<std::uint32_t>(bytes),
                        .immediate = 0,
                        .operation = operation_of(operation.request->opcode),
                        .code = code,

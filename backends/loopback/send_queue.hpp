@@ -40,6 +40,7 @@ private:
         const SendRequest* request = nullptr;  // the caller's during the post, the entry's later
         std::uint64_t total = 0;
         std::uint64_t moved = 0;
+        std::uint64_t cut_at = 0;                       // not 0: the source is mapped up to here only
         std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
         std::uint32_t last_slot = 0;                    // position behind the last slot, once in flight or awaited
         std::uint32_t area_offset = 0;                  // of the AgentRead fragment that is awaited
@@ -49,6 +50,8 @@ private:
         bool by_agent = false;                          // the peer's agent has part of the data: it gets the rest, too
         bool in_flight = false;
         bool finished = false;
+
+        std::uint64_t end() const noexcept { return cut_at != 0 ? cut_at : total; }
     };
     struct Entry {
         Operation operation;
@@ -89,6 +92,8 @@ private:
     [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, bool confirmed) noexcept;
     [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
+    [[gnu::noinline]] bool find_end(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome abort(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome fail(Operation& operation, CompletionCode code) noexcept;
 

@@ -35,6 +35,9 @@ public:
     void notify() { send('.'); }
     void await() { (void)receive<char>(); }
 
+    /// For poll(2): readable when something was sent, or the other process has gone.
+    int fd() const noexcept { return fd_; }
+
     /// Closes this end: the other one sees a hang-up.
     void close() noexcept;
 

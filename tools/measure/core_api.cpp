@@ -33,6 +33,7 @@ const char* text_of(CompletionCode code) {
         case CompletionCode::RemoteProtection: return "protection error at the peer";
         case CompletionCode::RemoteOperation: return "the peer had no fitting receive";
         case CompletionCode::Transport: return "transport error";
+        case CompletionCode::PartialMessage: return "the message was cut off";
         case CompletionCode::Flushed: return "flushed";
     }
     return "unknown error";

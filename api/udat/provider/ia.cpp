@@ -191,6 +191,7 @@ void Ia::on_async_event(const AsyncEvent& event) noexcept {
         // What the peer's faults do to this side is told by the end of the connection.
         case AsyncEventKind::ReceiveQueueEmpty:
         case AsyncEventKind::RemoteWriteProtection:
+        case AsyncEventKind::RemoteWriteAborted:
         case AsyncEventKind::RemoteReadProtection: return;
     }
 }

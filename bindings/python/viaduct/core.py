@@ -153,7 +153,8 @@ class CompletionCode(enum.IntEnum):
     REMOTE_PROTECTION = 4
     REMOTE_OPERATION = 5
     TRANSPORT = 6
-    FLUSHED = 7
+    PARTIAL_MESSAGE = 7
+    FLUSHED = 8
 
 
 class ConnectionEventKind(enum.IntEnum):
@@ -171,9 +172,10 @@ class AsyncEventKind(enum.IntEnum):
     """What a device reports unasked."""
     RECEIVE_QUEUE_EMPTY = 0
     REMOTE_WRITE_PROTECTION = 1
-    REMOTE_READ_PROTECTION = 2
-    COMPLETION_QUEUE_OVERRUN = 3
-    SHARED_RECEIVE_QUEUE_LIMIT = 4
+    REMOTE_WRITE_ABORTED = 2
+    REMOTE_READ_PROTECTION = 3
+    COMPLETION_QUEUE_OVERRUN = 4
+    SHARED_RECEIVE_QUEUE_LIMIT = 5
 
 
 class Piece(typing.NamedTuple):

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that the program takes away under its requests: it unmaps a source, or deregisters the memory of a receive.
+// Devices pin the pages of registered memory, so there the data still go out whole.
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "tests/contract/backends.hpp"
+#include "tests/contract/two_processes.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+
+namespace {
+
+constexpr std::size_t large = 1u << 20;
+
+/// Registered memory of one mapping, parts of which may be unmapped.
+class Mapped {
+public:
+    Mapped(const Node& node, std::size_t size)
+        : size_(size),
+          memory_(
+              static_cast<std::byte*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
+          region_(must(MemoryRegion::create(node.domain, memory_, size, {.remote_write = true, .remote_read = true}))) {
+    }
+    ~Mapped() { munmap(memory_, size_); }
+    Mapped(const Mapped&) = delete;
+    Mapped& operator=(const Mapped&) = delete;
+
+    std::span<std::byte> bytes() const noexcept { return {memory_, size_}; }
+    Sge sge() const noexcept {
+        return {.address = memory_, .key = region_->key(), .length = static_cast<std::uint32_t>(size_)};
+    }
+    void unmap_from(std::size_t offset) const { require(munmap(memory_ + offset, size_ - offset) == 0, "munmap"); }
+    void deregister() { region_.reset(); }
+
+private:
+    const std::size_t size_;
+    std::byte* const memory_;
+    std::unique_ptr<MemoryRegion> region_;
+};
+
+/// What both ends do where half of a source is gone.
+struct HalfGone {
+    Reliability level;
+    Path path;
+    bool immediate;
+};
+
+void require_end_of_sender(End& end, Reliability level) {
+    const Completion completion = end.port.sent();
+    require(completion.code == CompletionCode::LocalProtection, "the sender's own memory is at fault");
+    require(completion.bytes != 0 && completion.bytes < large, "a part had left");
+    if (level != Reliability::Unreliable) require(end.port.lost(), "the connection breaks");
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: a message whose source is half unmapped is cut off") {
+    if (backend.by_device) return;
+    for (const Reliability level : all_levels) {
+        CAPTURE(static_cast<int>(level));
+        const auto receiver = [&](Wire& wire) {
+            End end(*provider(), {.reliability = level});
+            const Buffer buffer(end.node, large);
+            const Sge piece = buffer.sge();
+            end.port.post(receive_of(1, piece));
+            end.serve(wire);
+            const Completion completion = end.port.received();
+            require(completion.code == CompletionCode::PartialMessage, "the receive is told that a part came");
+            require(completion.context == 1 && completion.bytes == 0, "completion");
+            if (level != Reliability::Unreliable) require(end.port.lost(), "the connection breaks");
+            wire.await();
+        };
+        const auto sender = [&](Wire& wire) {
+            End end(*provider(), {.reliability = level});
+            const Mapped source(end.node, large);
+            end.call(wire);
+            source.unmap_from(large / 2);
+            const Sge piece = source.sge();
+            end.port.post(send_of(2, piece));
+            require_end_of_sender(end, level);
+            wire.notify();
+        };
+        CHECK_NOTHROW(run_processes(receiver, sender));
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: a write whose source is half unmapped tells both ends") {
+    if (backend.by_device) return;
+    for (const Path& path : paths(backend))
+        for (const Reliability level : all_levels)
+            for (const bool immediate : {false, true}) {
+                CAPTURE(path.name, static_cast<int>(level), immediate);
+                const auto target = [&](Wire& wire) {
+                    End end(*provider(), {.reliability = level, .context = 7});
+                    const Buffer buffer(end.node, large, path.memory);
+                    const Sge none{};
+                    end.port.post(receive_of(1, none));
+                    end.serve(wire);
+                    wire.send(buffer.remote());
+                    if (immediate) {
+                        const Completion completion = end.port.received();
+                        require(completion.code == CompletionCode::PartialMessage, "the receive is told");
+                        require(completion.operation == CompletedOperation::ReceiveRdmaWrite, "operation");
+                    } else {
+                        require(end.node.hears(AsyncEventKind::RemoteWriteAborted, 7), "the target is told");
+                    }
+                    if (level != Reliability::Unreliable) require(end.port.lost(), "the connection breaks");
+                    wire.await();
+                };
+                const auto initiator = [&](Wire& wire) {
+                    prepare(path);
+                    End end(*provider(), {.reliability = level});
+                    const Mapped source(end.node, large);
+                    end.call(wire);
+                    const auto remote = wire.receive<RemoteAddress>();
+                    source.unmap_from(large / 2);
+                    const Sge piece = source.sge();
+                    const SendRequest write = write_of(2, piece, remote);
+                    end.port.post(immediate ? with_immediate(write, 5) : write);
+                    require_end_of_sender(end, level);
+                    wire.notify();
+                };
+                CHECK_NOTHROW(run_processes(target, initiator));
+            }
+}
+
+TEST_CASE_METHOD(EveryBackend, "lost memory: a source that is wholly unmapped is a local fault, and nothing is sent") {
+    if (backend.by_device || backend.name == "fake") return;
+    for (const Reliability level : all_levels) {
+        CAPTURE(static_cast<int>(level));
+        Connection connection(near, far, {.reliability = level});
+        auto& [client, server] = connection;
+        const Mapped source(near, large);
+        const Buffer buffer(far, large);
+        const Sge into = buffer.sge();
+        const Sge from = source.sge();
+        server.post(receive_of(1, into));
+        source.unmap_from(0);
+        client.post(send_of(2, from));
+        const Completion completion = client.sent();
+        CHECK(completion.code == CompletionCode::LocalProtection);
+        CHECK(completion.bytes == 0);
+        if (level == Reliability::Unreliable) {
+            const Buffer mine(near, large);
+            const Sge other = mine.sge();
+            client.post(send_of(3, other));
+            CHECK(server.received().code == CompletionCode::Success);
+        } else {
+            CHECK(server.received().code == CompletionCode::Flushed);
+            CHECK(server.lost());
+        }
+        CHECK(server.quiet());
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "lost memory: a receive whose memory is deregistered and unmapped fails") {
+    for (const std::size_t size : sizes_around_thresholds(near)) {
+        CAPTURE(size);
+        Connection connection(near, far, {.reliability = Reliability::ReliableDelivery});
+        auto& [client, server] = connection;
+        const Buffer mine(near, size);
+        Mapped theirs(far, size);
+        const Sge from = mine.sge();
+        const Sge into = theirs.sge();
+        server.post(receive_of(1, into));
+        theirs.deregister();
+        theirs.unmap_from(0);
+        client.post(send_of(2, from));
+        CHECK(server.received().code == CompletionCode::LocalProtection);
+        CHECK(server.lost());
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "lost memory: page faults of the sender that nobody answers harm it alone") {
+    if (backend.by_device) return;  // the pages are pinned when they are registered
+    const int faults = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+    if (faults < 0) {
+        WARN("userfaultfd(2) is not allowed here");
+        return;
+    }
+    close(faults);
+    const auto receiver = [&](Wire& wire) {
+        End end(*provider());
+        Port other(end.node);
+        const Buffer buffer(end.node, large);
+        const Sge piece = buffer.sge();
+        end.port.post(receive_of(1, piece));
+        end.serve(wire);
+        // Polls while the sender's pages are asked for, and still answers after that.
+        for (bool fault_pending = false; !fault_pending;) {
+            require(end.port.quiet(), "no message");
+            pollfd news{.fd = wire.fd(), .events = POLLIN, .revents = 0};
+            fault_pending = ::poll(&news, 1, 0) == 1;
+        }
+        wire.await();
+        Connection connection(end.node, end.node);
+        connection.server.post(receive_of(2, piece));
+        connection.client.post(send_of(3, piece));
+        require(connection.server.received().code == CompletionCode::Success, "another message");
+        require(end.port.quiet(), "no message still");
+        end.port.endpoint->disconnect();
+        wire.notify();
+    };
+    const auto sender = [&](Wire& wire) {
+        End end(*provider());
+        const Mapped source(end.node, large);
+        end.call(wire);
+        const int uffd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+        uffdio_api api{.api = UFFD_API, .features = 0, .ioctls = 0};
+        require(ioctl(uffd, UFFDIO_API, &api) == 0, "UFFDIO_API");
+        uffdio_register range{};
+        range.range = {.start = reinterpret_cast<std::uint64_t>(source.bytes().data()), .len = large};
+        range.mode = UFFDIO_REGISTER_MODE_MISSING;
+        require(ioctl(uffd, UFFDIO_REGISTER, &range) == 0, "UFFDIO_REGISTER");
+        std::thread poster([&] {
+            const Sge piece = source.sge();
+            end.port.post(send_of(2, piece));  // may not return: its own pages are missing
+            for (Completion completion;; (void)end.port.send_queue->poll({&completion, 1})) std::this_thread::yield();
+        });
+        pollfd fault{.fd = uffd, .events = POLLIN, .revents = 0};
+        require(::poll(&fault, 1, -1) == 1, "a page fault");
+        wire.notify();
+        wire.await();
+        die();  // the poster cannot be joined
+    };
+    CHECK_NOTHROW(run_processes(receiver, sender));
+}
