@@ -25,11 +25,11 @@ enum class ReceiverNotReady : std::uint8_t {
     Break,  ///< the connection breaks (VIPL)
 };
 
-/// What the initiator of an RDMA write that the target's protection refused learns at ReliableDelivery (at
+/// What an initiator learns at ReliableDelivery of an RDMA write or a send that the target refused, whatever its size (at
 /// ReliableReception it is always told).
 enum class RefusedWrite : std::uint8_t {
-    Reported,  ///< the request completes with RemoteProtection (DAT, RPMA); so may sends that the target refused
-    Silent,    ///< the request completes as if the data had arrived, sends too; only the target is told (VIPL)
+    Reported,  ///< it completes with RemoteProtection, RemoteOperation or RemoteLength (DAT, RPMA)
+    Silent,    ///< it completes as if the data had arrived; only the target is told (VIPL)
 };
 
 /// Who may use the memory of a window.

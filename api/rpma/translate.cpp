@@ -65,7 +65,8 @@ ibv_wc_status to_wc_status(CompletionCode code) noexcept {
         case CompletionCode::LocalLength: return IBV_WC_LOC_LEN_ERR;
         case CompletionCode::LocalProtection: return IBV_WC_LOC_PROT_ERR;
         case CompletionCode::RemoteProtection: return IBV_WC_REM_ACCESS_ERR;
-        case CompletionCode::RemoteOperation: return IBV_WC_REM_INV_REQ_ERR;
+        case CompletionCode::RemoteOperation: return IBV_WC_REM_OP_ERR;
+        case CompletionCode::RemoteLength: return IBV_WC_REM_INV_REQ_ERR;
         case CompletionCode::Transport: return IBV_WC_RETRY_EXC_ERR;
         case CompletionCode::PartialMessage:  // on InfiniBand it never completes, and is flushed
         case CompletionCode::Flushed: return IBV_WC_WR_FLUSH_ERR;

@@ -101,13 +101,17 @@ ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, const DescriptorLi
 VIP_DESCRIPTOR* write_back(const Completion& completion) noexcept {
     auto* descriptor = reinterpret_cast<VIP_DESCRIPTOR*>(completion.context);
     VIP_CONTROL_SEGMENT& control = descriptor->CS;
-    VIP_UINT32 status = VIP_STATUS_DONE | to_status_bit(completion.code) | to_operation_bits(completion.operation);
+    VIP_UINT32 status = VIP_STATUS_DONE | to_operation_bits(completion.operation);
+    if (completion.code != CompletionCode::Success) [[unlikely]] {
+        status |= to_status_bit(completion.code);
+        // A part had left before the source turned out to be gone (guide, section 5.2, Partial Packet Error).
+        if (completion.code == CompletionCode::LocalProtection && completion.bytes != 0)
+            status |= VIP_STATUS_PARTIAL_ERROR;
+    }
     if (completion.with_immediate && completion.queue() == QueueKind::Receive) {
         status |= VIP_STATUS_IMMEDIATE;
         control.ImmediateData = completion.immediate;
     }
-    // A part had left before the source turned out to be gone (guide, section 5.2, Partial Packet Error).
-    if (completion.code == CompletionCode::LocalProtection && completion.bytes != 0) status |= VIP_STATUS_PARTIAL_ERROR;
     control.Length = completion.bytes;
     // Programs may look at the status instead of making a call: it is written last.
     std::atomic_ref(control.Status).store(status, std::memory_order_release);

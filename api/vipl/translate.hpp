@@ -27,7 +27,8 @@ constexpr VIP_UINT32 to_status_bit(CompletionCode code) noexcept {
         case CompletionCode::LocalLength: return VIP_STATUS_LENGTH_ERROR;
         case CompletionCode::LocalProtection: return VIP_STATUS_PROTECTION_ERROR;
         case CompletionCode::RemoteProtection: return VIP_STATUS_RDMA_PROT_ERROR;
-        case CompletionCode::RemoteOperation: return VIP_STATUS_REMOTE_DESC_ERROR;
+        case CompletionCode::RemoteOperation:
+        case CompletionCode::RemoteLength: return VIP_STATUS_REMOTE_DESC_ERROR;
         case CompletionCode::Transport: return VIP_STATUS_TRANSPORT_ERROR;
         case CompletionCode::PartialMessage: return VIP_STATUS_PARTIAL_ERROR;
         case CompletionCode::Flushed: return VIP_STATUS_DESC_FLUSHED_ERROR;

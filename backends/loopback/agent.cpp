@@ -15,11 +15,13 @@ namespace {
 
 constexpr std::uint64_t doorbell_id = 0;
 constexpr int lease_ms = 1;
+constexpr int look_ms = 2;  // what arrives for a consumer that has stopped polling waits so long, at most twice
 
 }  // namespace
 
-Result<std::unique_ptr<Agent>> Agent::start(DoorbellBoard& board, std::function<bool()> serve) noexcept try {
-    std::unique_ptr<Agent> agent(new Agent(board, std::move(serve)));
+Result<std::unique_ptr<Agent>> Agent::start(DoorbellBoard& board, std::function<bool()> serve,
+                                            std::function<bool(bool)> look) noexcept try {
+    std::unique_ptr<Agent> agent(new Agent(board, std::move(serve), std::move(look)));
     agent->epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
     if (!agent->epoll_) return Status::from_errno(errno, "epoll_create1");
     epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = doorbell_id}};
@@ -108,12 +110,18 @@ void Agent::run_deadlines() noexcept {
 
 void Agent::run() noexcept {
     bool lease = false;
+    bool looking = false;
+    Deadline next_look = Deadline::now();
     std::array<epoll_event, 64> events;
     while (!stop_.load()) {
         int timeout_ms = sleep_time_ms();
+        const auto at_most = [&timeout_ms](int limit) {
+            timeout_ms = timeout_ms < 0 ? limit : std::min(timeout_ms, limit);
+        };
         leasing_.store(lease);
+        if (looking) at_most(look_ms);
         if (lease) {
-            timeout_ms = timeout_ms < 0 ? lease_ms : std::min(timeout_ms, lease_ms);
+            at_most(lease_ms);
         } else {
             board_.set_asleep(true);
             if (board_.any() || stop_.load()) timeout_ms = 0;
@@ -125,6 +133,9 @@ void Agent::run() noexcept {
             if (events[static_cast<std::size_t>(i)].data.u64 != doorbell_id)
                 dispatch(events[static_cast<std::size_t>(i)].data.u64);
         lease = serve_();
+        const bool due = looking && next_look.passed();
+        if (due || !looking) next_look = Deadline::after(std::chrono::milliseconds(look_ms));
+        looking = look_(due);
         run_deadlines();
     }
 }

@@ -28,8 +28,10 @@ public:
 class Agent {
 public:
     /// `serve` handles what the doorbell board shows and tells whether consumers are polling themselves: then the
-    /// agent looks again after a millisecond instead of being woken by every ring.
-    static Result<std::unique_ptr<Agent>> start(DoorbellBoard& board, std::function<bool()> serve) noexcept;
+    /// agent looks again after a millisecond instead of being woken by every ring. `look` is called now and then as
+    /// long as it says so, and looks for consumers that have stopped polling.
+    static Result<std::unique_ptr<Agent>> start(DoorbellBoard& board, std::function<bool()> serve,
+                                                std::function<bool(bool)> look) noexcept;
     ~Agent() { stop(); }
 
     /// Ends the thread. What it was the last to know is destroyed on it, and may still call the agent.
@@ -48,7 +50,8 @@ public:
     }
 
 private:
-    Agent(DoorbellBoard& board, std::function<bool()> serve) noexcept : board_(board), serve_(std::move(serve)) {}
+    Agent(DoorbellBoard& board, std::function<bool()> serve, std::function<bool(bool)> look) noexcept
+        : board_(board), serve_(std::move(serve)), look_(std::move(look)) {}
     void run() noexcept;
     int sleep_time_ms() noexcept;
     void dispatch(std::uint64_t id) noexcept;
@@ -61,6 +64,7 @@ private:
 
     DoorbellBoard& board_;
     std::function<bool()> serve_;
+    std::function<bool(bool)> look_;
     UniqueFd epoll_;
     std::atomic<bool> stop_{false};
     std::atomic<bool> leasing_{false};

@@ -33,8 +33,6 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
 }
 
 CompletionQueue::~CompletionQueue() {
-    if (armed_) device_.doorbell().leave_attention();
-    set_crowded(false);
     if (channel_ != nullptr) channel_->take_back_event(*this);
     device_.completion_queue_closed();
 }
@@ -118,7 +116,6 @@ CompletionQueue::Item* CompletionQueue::append(WorkQueue& from, std::uint64_t en
 
 void CompletionQueue::disarm() noexcept {
     armed_ = false;
-    device_.doorbell().leave_attention();
     channel_->leave_event(*this, context_);
 }
 
@@ -131,7 +128,8 @@ Status CompletionQueue::arm(Arm what) noexcept {
             channel_->take_back_event(*this);
             armed_ = true;
             armed_for_ = what;
-            device_.doorbell().want_attention();
+            if (!crowded_)
+                for (WorkQueue* queue : attached_) queue->expect_ring();
         }
         if (what == Arm::Any) armed_for_ = Arm::Any;
     }
@@ -164,15 +162,11 @@ void CompletionQueue::detach(WorkQueue& queue) noexcept {
 }
 
 void CompletionQueue::set_crowded(bool crowded) noexcept {
-    if (crowded == crowded_) return;
-    crowded_ = crowded;
-    if (!crowded) {
-        device_.doorbell().leave_attention();
-        return;
+    if (!std::exchange(crowded_, crowded) && crowded) {
+        for (WorkQueue* queue : attached_) queue->expect_ring();
+        Fence::heavy();
+        device_.ring_all_connections();  // for messages that came before peers could see the want of attention
     }
-    device_.doorbell().want_attention();
-    Fence::heavy();
-    device_.ring_all_connections();  // for messages that came before peers could see the want of attention
 }
 
 }  // namespace viaduct::loopback

@@ -44,6 +44,9 @@ public:
     explicit WorkQueue(std::uint32_t depth) noexcept : depth_(depth) {}
     virtual void progress() noexcept = 0;
 
+    /// Asks the peer to ring from now on for what completes requests: nobody looks before that.
+    virtual void expect_ring() noexcept = 0;
+
     /// Requests posted whose completions were not yet polled.
     std::uint32_t outstanding() const noexcept { return outstanding_.load(std::memory_order_relaxed); }
 
@@ -87,6 +90,9 @@ public:
             announce_items();
         }
     }
+
+    /// With the lock held: whether the consumer looks at each work queue by itself, as far as can be told.
+    bool is_polled() const noexcept { return !armed_ && !crowded_; }
 
     /// With the lock held: whether push() has room. Where it has none, the work queues are moved forward again once a
     /// consumer has made some.

@@ -106,6 +106,11 @@ bool Connection::serve() noexcept {
     return endpoint != nullptr && endpoint->serve(*this);
 }
 
+bool Connection::is_still_polled() noexcept {
+    const std::lock_guard lock(owner_->mutex);
+    return owner_->endpoint != nullptr && owner_->endpoint->is_still_polled(*this);
+}
+
 void Connection::hang_up() noexcept {
     const std::shared_lock serving(device_.serving());
     const std::lock_guard lock(owner_->mutex);

@@ -70,7 +70,11 @@ public:
     const EndpointAttributes& remote_attributes() const noexcept { return remote_attributes_; }
     bool asymmetric_fences() const noexcept { return asymmetric_; }
     bool peer_shares_receives() const noexcept { return peer_shares_receives_; }
-    void hint_peer() const noexcept { peer_->doorbell().hint(peer_number_); }
+    /// For every message on the hot path: rings only where nobody polls at the peer.
+    void hint_peer() noexcept {
+        if (outgoing().attention.wanted.load(std::memory_order_relaxed) != 0) ring_peer();
+    }
+    /// Where the peer's help is needed.
     void ring_peer() const noexcept { peer_->doorbell().ring(peer_number_); }
 
     /// Where a stretch of the peer's memory is here: its own place within one process, else a mapping. Null where it is
@@ -87,8 +91,16 @@ public:
     /// Receives that the peer has posted, as its last message said; a cache of the peer's credit line.
     std::atomic<std::uint32_t> told_credit{0};
 
+    /// Slots that the peer has consumed, modulo 2^16, likewise.
+    std::atomic<std::uint16_t> told_consumed{0};
+
     /// Called by the agent, or by a consumer that polls a crowded queue. Tells whether consumers poll by themselves.
     bool serve() noexcept;
+
+    /// Called by the agent now and then while serve() has found the consumer polling. False: it has stopped, and the
+    /// peer was asked to ring for every message; serve() is to be called once every processor has seen that
+    /// (Fence::heavy()).
+    bool is_still_polled() noexcept;
 
     bool is_with(const Peer& peer) const noexcept { return peer_.get() == &peer; }
 

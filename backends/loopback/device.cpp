@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
+#include <algorithm>
+
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/listener.hpp"
 #include "core/fence.hpp"
@@ -118,7 +120,9 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
     std::unique_ptr<Device> device(new Device(index, observer, std::move(*doorbell), std::move(*regions)));
     if (getrandom(&device->instance_id_, sizeof device->instance_id_, 0) != sizeof device->instance_id_)
         return Status::from_errno(errno, "getrandom");
-    auto agent = Agent::start(device->doorbell_, [raw = device.get()] { return raw->serve_connections(); });
+    auto agent = Agent::start(
+        device->doorbell_, [raw = device.get()] { return raw->serve_connections(); },
+        [raw = device.get()](bool due) { return raw->look_at_watched(due); });
     if (!agent.ok()) return agent.status();
     device->agent_ = std::move(*agent);
     return device;
@@ -217,6 +221,7 @@ Result<std::uint32_t> Device::add_connection(const std::shared_ptr<Connection>& 
         return number;
     }
     if (connections_.size() == wire::max_connections) return Status(Code::NoResources, "all connections are in use");
+    watch_.push_back(Watch::None);
     connections_.push_back(connection);
     free_numbers_.reserve(connections_.capacity());  // so that remove_connection() never allocates
     return static_cast<std::uint32_t>(connections_.size() - 1);
@@ -245,6 +250,50 @@ bool Device::serve_connections() noexcept {
         if (connection && connection->serve()) consumers_poll = true;
     });
     return consumers_poll;
+}
+
+void Device::watch(std::uint32_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    watch_[number] = Watch::Polled;
+}
+
+/// Visits the connections in that state, with no lock held; `visit` gives the next state.
+template <class Visit>
+void Device::for_each_watched(Watch state, Visit visit) noexcept {
+    for (std::uint32_t number = 0; number < connection_numbers(); ++number) {
+        std::shared_ptr<Connection> connection;
+        {
+            const std::lock_guard lock(mutex_);
+            if (watch_[number] != state) continue;
+            watch_[number] = Watch::None;
+            connection = connections_[number].lock();
+        }
+        const Watch next = connection == nullptr ? Watch::None : visit(*connection);
+        if (next == Watch::None) continue;
+        const std::lock_guard lock(mutex_);
+        if (watch_[number] == Watch::None) watch_[number] = next;  // else it is polled again
+    }
+}
+
+/// Connections whose consumer has stopped polling get the attention of the agent: their peers ring from now on, and
+/// what came before they knew is served here. Tells whether any is still polled.
+bool Device::look_at_watched(bool due) noexcept {
+    bool stopped = false;
+    if (due)
+        for_each_watched(Watch::Polled, [&stopped](Connection& connection) {
+            if (connection.is_still_polled()) return Watch::Polled;
+            stopped = true;
+            return Watch::Stopped;
+        });
+    if (stopped) {
+        Fence::heavy();
+        for_each_watched(Watch::Stopped, [](Connection& connection) {
+            connection.serve();
+            return Watch::None;
+        });
+    }
+    const std::lock_guard lock(mutex_);
+    return std::ranges::find(watch_, Watch::Polled) != watch_.end();
 }
 
 void Device::ring_all_connections() noexcept {

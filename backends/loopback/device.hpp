@@ -102,6 +102,9 @@ public:
 
     /// Serves the connections whose bits are set; tells whether consumers poll by themselves.
     bool serve_connections() noexcept;
+
+    /// Lets the agent look now and then whether the consumer of a connection still polls.
+    void watch(std::uint32_t number) noexcept;
     void ring_all_connections() noexcept;
 
     /// The connection of a number; null where it is gone, or the number was never given out.
@@ -126,6 +129,10 @@ public:
 
 private:
     Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard doorbell, OwnRegionTable regions);
+    enum class Watch : std::uint8_t { None, Polled, Stopped };
+    template <class Visit>
+    void for_each_watched(Watch state, Visit visit) noexcept;
+    bool look_at_watched(bool due) noexcept;
 
     DeviceAttributes attributes_;
     DeviceObserver& observer_;
@@ -141,6 +148,7 @@ private:
     std::mutex mutex_;  // guards what follows
     std::vector<std::weak_ptr<Connection>> connections_;
     std::vector<std::uint32_t> free_numbers_;
+    std::vector<Watch> watch_;  // no shorter than connections_
     std::unordered_map<std::uint64_t, std::weak_ptr<Peer>> peers_;
     std::unique_ptr<Agent> agent_;  // last: its thread uses all of the above
 };

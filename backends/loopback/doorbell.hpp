@@ -32,10 +32,6 @@ public:
         }
     }
 
-    /// Counts those in this process who want a bit for every message.
-    void want_attention() noexcept { board().attention.fetch_add(1); }
-    void leave_attention() noexcept { board().attention.fetch_sub(1); }
-
     void set_asleep(bool asleep) noexcept { board().agent_asleep.store(asleep ? 1 : 0); }
 
     /// Sets a bit on the own board and wakes the agent.
@@ -61,12 +57,7 @@ public:
     /// Checks size, seals and version of what a peer handed over.
     static Result<RemoteDoorbell> open(const UniqueFd& memory, UniqueFd event) noexcept;
 
-    /// For every message on the hot path: rings only where the owner asked for it.
-    void hint(std::uint32_t number) const noexcept {
-        if (board_->attention.load(std::memory_order_relaxed) != 0) ring(number);
-    }
-
-    /// Where the owner's help is needed. Orders all earlier stores before the owner's look.
+    /// Asks the owner to look at a connection. Orders all earlier stores before the owner's look.
     void ring(std::uint32_t number) const noexcept;
 
 private:

@@ -207,6 +207,8 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
     with_queues_locked([&] {
         breaking_.store(false);
         connection_ = std::move(connection);
+        watched_ = false;
+        polls_seen_ = send_.completions().polls() + receive_.completions().polls() - 1;  // taken to be polled at first
         send_.attach(*connection_);
         receive_.attach(*connection_);
     });
@@ -267,6 +269,8 @@ void Endpoint::request_end() noexcept { device_.doorbell().ring_self(connection_
 
 bool Endpoint::serve(Connection& connection) noexcept {
     if (connection_.get() != &connection) return false;
+    const std::uint32_t polls = send_.completions().polls() + receive_.completions().polls();
+    const bool polled = std::exchange(polls_seen_, polls) != polls;
     bool drained = false;
     {
         const LeaningLock::Aside lock(send_.completions().lock());
@@ -276,6 +280,8 @@ bool Endpoint::serve(Connection& connection) noexcept {
     {
         const LeaningLock::Aside lock(receive_.completions().lock());
         receive_.progress();
+        receive_.confirm_promptly();
+        receive_.attend(polled || watched_);
     }
     if (is_breaking()) {
         broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
@@ -285,8 +291,21 @@ bool Endpoint::serve(Connection& connection) noexcept {
         broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed, true);
         return false;
     }
-    const std::uint32_t polls = send_.completions().polls() + receive_.completions().polls();
-    return std::exchange(polls_seen_, polls) != polls;
+    if (!receive_.wants_attention() && !std::exchange(watched_, true)) {
+        receive_polls_seen_ = receive_.completions().polls();
+        device_.watch(connection.number());
+    }
+    return polled;
+}
+
+bool Endpoint::is_still_polled(const Connection& connection) noexcept {
+    if (connection_.get() != &connection) return false;
+    const std::uint32_t polls = receive_.completions().polls();
+    watched_ = std::exchange(receive_polls_seen_, polls) != polls && !receive_.wants_attention();
+    if (watched_) return true;
+    const LeaningLock::Aside lock(receive_.completions().lock());
+    receive_.attend(false);
+    return false;
 }
 
 void Endpoint::peer_hung_up(Connection& connection) noexcept {

@@ -37,6 +37,7 @@ public:
     std::uint64_t context() const noexcept { return context_; }
     std::uint32_t domain_id() const noexcept { return domain_id_; }
     std::uint32_t receives_posted() const noexcept { return receive_.posted_total(); }
+    std::uint16_t slots_consumed() const noexcept { return receive_.consumed_total(); }
     bool may_use(const Sge& sge, bool written) const noexcept;
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
@@ -62,6 +63,7 @@ public:
     Device& device() noexcept { return device_; }
     bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
     bool serve(Connection& connection) noexcept;
+    bool is_still_polled(const Connection& connection) noexcept;
     void peer_hung_up(Connection& connection) noexcept;
 
     /// Tells the peer-to-be how many receives are posted.
@@ -89,8 +91,10 @@ private:
     SendQueue send_;
     ReceiveQueue receive_;
     std::atomic<bool> breaking_{false};
-    std::uint32_t polls_seen_ = 0;
     std::shared_ptr<EndpointRef> ref_;  // its mutex guards what follows; connection_ is changed with both queues locked
+    std::uint32_t polls_seen_ = 0;      // by serve()
+    std::uint32_t receive_polls_seen_ = 0;  // by is_still_polled()
+    bool watched_ = false;                  // the agent asks is_still_polled() now and then
     std::shared_ptr<Connection> connection_;
     std::shared_ptr<Connector> connector_;
     bool broken_ = false;

@@ -43,9 +43,10 @@ namespace slot_flags {
 inline constexpr std::uint8_t more = 1;  ///< further fragments of the message follow
 inline constexpr std::uint8_t immediate = 2;
 inline constexpr std::uint8_t external = 4;     ///< the payload lies in the area, at External::offset
-inline constexpr std::uint8_t acknowledge = 8;  ///< the producer waits for this slot to be consumed
+inline constexpr std::uint8_t acknowledge = 8;  ///< the producer waits for this slot to be consumed: tell at once
 inline constexpr std::uint8_t solicited = 16;   ///< wakes those who wait for solicited messages only
 inline constexpr std::uint8_t invalidate = 32;  ///< the message ends the window whose key stands for immediate data
+inline constexpr std::uint8_t confirm = 64;     ///< as acknowledge, but the next slot of the other direction may tell
 }  // namespace slot_flags
 
 /// Payload of a slot whose data lie in the area.
@@ -69,7 +70,7 @@ struct alignas(64) Slot {
     std::atomic<std::uint32_t> sequence;
     SlotKind kind;
     std::uint8_t flags;
-    std::uint16_t reserved;
+    std::uint16_t consumed;  ///< slots of the other direction that the producer has consumed, in total, modulo 2^16
     std::uint32_t length;
     std::uint32_t immediate;
     std::uint32_t credit;  ///< receives that the producer has posted for the other direction, in total
@@ -86,6 +87,7 @@ struct alignas(64) ProducerLine {
 enum class Fault : std::uint32_t {
     None,
     Operation,   ///< what came could not be received
+    Length,      ///< it was longer than the receive
     Protection,  ///< the order of an RDMA operation was refused
 };
 
@@ -101,11 +103,16 @@ struct alignas(64) CreditLine {
     std::atomic<std::uint32_t> posted;  ///< in total
 };
 
+/// Written by the consumer of a direction, now and then.
+struct alignas(64) AttentionLine {
+    std::atomic<std::uint32_t> wanted;  ///< not 0: ring my doorbell for every slot, nobody polls
+};
+
 struct Direction {
     ProducerLine producer;
     ConsumerLine consumer;
     CreditLine credit;
-    std::byte reserved[64];
+    AttentionLine attention;
 };
 
 enum class Handshake : std::uint32_t {
@@ -138,9 +145,7 @@ struct DoorbellBoard {
     std::uint64_t magic;
     std::uint32_t version;
     std::uint32_t reserved;
-    /// Written by the owner. Not 0: set your bit for every message, not only where you need the owner's help.
-    alignas(64) std::atomic<std::uint32_t> attention;
-    std::atomic<std::uint32_t> agent_asleep;  ///< whoever turns 1 into 0 writes the eventfd
+    alignas(64) std::atomic<std::uint32_t> agent_asleep;  ///< whoever turns 1 into 0 writes the eventfd
     alignas(64) std::atomic<std::uint64_t> summary[max_connections / 64 / 64];
     alignas(64) std::atomic<std::uint64_t> words[max_connections / 64];
 };

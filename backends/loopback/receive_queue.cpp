@@ -81,9 +81,19 @@ void ReceiveQueue::announce(Connection& connection) noexcept {
 
 void ReceiveQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
-    next_ = published_ = 0;
+    next_.store(0, std::memory_order_relaxed);
+    published_ = 0;
     received_ = 0;
-    in_message_ = skipping_ = stopped_ = false;
+    owing_ = in_message_ = skipping_ = stopped_ = false;
+    attention_.store(false, std::memory_order_relaxed);
+    attend(true);
+}
+
+void ReceiveQueue::attend(bool polled) noexcept {
+    const bool wanted = !polled || !completions_.is_polled();
+    if (connection_ == nullptr || wanted == wants_attention()) return;
+    attention_.store(wanted, std::memory_order_relaxed);
+    connection_->incoming().attention.wanted.store(wanted ? 1 : 0, std::memory_order_release);
 }
 
 void ReceiveQueue::withdraw() noexcept {
@@ -93,6 +103,7 @@ void ReceiveQueue::withdraw() noexcept {
 
 void ReceiveQueue::detach(bool reject) noexcept {
     progress();  // the sender of a message that is here may have been told of its success
+    if (connection_ != nullptr) publish_consumed();
     connection_ = nullptr;
     withdraw();
     rejecting_ = reject;
@@ -102,22 +113,41 @@ void ReceiveQueue::detach(bool reject) noexcept {
 }
 
 [[gnu::flatten]] void ReceiveQueue::progress() noexcept {
+    constexpr auto at_once = wire::slot_flags::external | wire::slot_flags::acknowledge;
     if (connection_ == nullptr) return;
-    bool prompt = false;
+    std::uint8_t seen = 0;  // the flags of all
+    std::uint32_t next = next_;
     while (!stopped_) {
-        const wire::Slot& slot = connection_->incoming_slots()[next_ & wire::slot_mask];
-        if (slot.sequence.load(std::memory_order_acquire) != next_ + 1) break;
+        const wire::Slot& slot = connection_->incoming_slots()[next & wire::slot_mask];
+        if (slot.sequence.load(std::memory_order_acquire) != next + 1) break;
         const Arrival arrival = read(slot);
         if (!is_due(arrival, slot)) break;
         connection_->told_credit.store(slot.credit, std::memory_order_relaxed);
+        connection_->told_consumed.store(slot.consumed, std::memory_order_release);
         consume(arrival, slot);
         if (stopped_) break;  // the slot that could not be received stays unconfirmed
-        ++next_;
-        prompt = prompt || (arrival.flags & (wire::slot_flags::external | wire::slot_flags::acknowledge)) != 0;
-        if ((prompt && arrival.length == wire::fragment_bytes) || next_ - published_ >= publish_every)
+        next_.store(++next, std::memory_order_release);
+        seen |= arrival.flags;
+        if (next - published_ >= publish_every || ((seen & at_once) != 0 && arrival.length == wire::fragment_bytes))
             publish_consumed();
     }
-    if (prompt) publish_consumed();
+    if ((seen & at_once) != 0)
+        publish_consumed();
+    else if ((seen & wire::slot_flags::confirm) != 0)
+        owing_ = true;
+    else if (owing_)
+        confirm();
+}
+
+/// Tells what is consumed once there is nothing else to do, if no message has told it by then. Without a fence: senders
+/// that sleep have asked to be rung, and are by publish_consumed().
+void ReceiveQueue::confirm() noexcept {
+    owing_ = false;
+    connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
+}
+
+void ReceiveQueue::confirm_promptly() noexcept {
+    if (std::exchange(owing_, false)) publish_consumed();
 }
 
 void ReceiveQueue::publish_consumed() noexcept {
@@ -279,7 +309,7 @@ void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, s
 
 void ReceiveQueue::fail_front(const Arrival& arrival, CompletionCode code) noexcept {
     complete_front(arrival, code, 0);
-    fail_connection(wire::Fault::Operation);
+    fail_connection(code == CompletionCode::LocalLength ? wire::Fault::Length : wire::Fault::Operation);
 }
 
 /// On reliable levels a failure ends the connection. A sender that waits for confirmation learns which slot is the

@@ -11,7 +11,8 @@ namespace viaduct::loopback {
 
 class Endpoint;
 
-/// Everything is called with the lock of the completion queue held, but for posted_total().
+/// Everything is called with the lock of the completion queue held, but for posted_total(), consumed_total() and
+/// wants_attention().
 class ReceiveQueue final : public WorkQueue {
 public:
     /// `shared`: where receives are taken from, or null.
@@ -22,6 +23,14 @@ public:
     bool is_shared() const noexcept { return shared_ != nullptr; }
     Status post(const ReceiveRequest& request);
     void progress() noexcept override;
+
+    /// Tells the peer at once what is consumed, if it waits for that.
+    void confirm_promptly() noexcept;
+
+    /// Asks the peer to ring for every message unless the consumer polls.
+    void attend(bool polled) noexcept;
+    bool wants_attention() const noexcept { return attention_.load(std::memory_order_relaxed); }
+    void expect_ring() noexcept override { attend(false); }
 
     /// Tells the peer how many receives are posted, from now on.
     void announce(Connection& connection) noexcept;
@@ -39,6 +48,11 @@ public:
 
     /// Receives posted since announce(), for the messages of the send queue.
     std::uint32_t posted_total() const noexcept { return posted_.load(std::memory_order_relaxed); }
+
+    /// Slots consumed on this connection, modulo 2^16, likewise.
+    std::uint16_t consumed_total() const noexcept {
+        return static_cast<std::uint16_t>(next_.load(std::memory_order_acquire));
+    }
 
 private:
     /// The fields of a slot, copied once: the peer may change them at any time.
@@ -70,6 +84,7 @@ private:
     [[gnu::noinline]] void fail_connection(wire::Fault fault) noexcept;
     void stop() noexcept;
     [[gnu::noinline]] void publish_consumed() noexcept;
+    [[gnu::noinline]] void confirm() noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
@@ -81,9 +96,11 @@ private:
     std::atomic<std::uint32_t> posted_{0};
     std::shared_ptr<FlushJob> flush_;  // ordered by the slot that is next
 
-    std::uint32_t next_ = 0;       // slots consumed, in total
-    std::uint32_t published_ = 0;  // of those, told to the producer
-    std::uint64_t received_ = 0;   // bytes of the message that is coming in fragments
+    std::atomic<std::uint32_t> next_{0};  // slots consumed, in total; read by the send queue, too
+    std::uint32_t published_ = 0;         // of those, told to the producer
+    std::uint64_t received_ = 0;          // bytes of the message that is coming in fragments
+    std::atomic<bool> attention_{false};  // what the peer was asked for
+    bool owing_ = false;                  // a sender waits for a confirmation, without haste
     bool in_message_ = false;
     bool skipping_ = false;   // its fragments are dropped: the receive has failed
     bool stopped_ = false;    // the next slot cannot be consumed: it ends the connection, and nothing follows it

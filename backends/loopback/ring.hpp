@@ -30,6 +30,11 @@ public:
     }
     void commit() noexcept { ++tail_; }
 
+    /// Makes room for `size` elements, so that push() does not throw before there are more. Throws std::bad_alloc.
+    void reserve(std::size_t size) {
+        while (capacity_ < size) grow();
+    }
+
     T& push() {
         T& item = vacant();
         commit();

@@ -44,6 +44,12 @@ std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
 
 Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
 
+bool SendQueue::learns_of_refusals() const noexcept {
+    return reliability() == Reliability::ReliableReception ||
+           (reliability() == Reliability::ReliableDelivery &&
+            endpoint_.attributes().refused_write == RefusedWrite::Reported);
+}
+
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     if (operation.code != CompletionCode::Success) return fail(operation, operation.code);
     // The fence of the guide (section 5.2) needs no work here: an RDMA read is complete before the next request starts.
@@ -61,11 +67,12 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     return rdma(operation);
 }
 
-/// Whether the peer tells when it has received a message. One that takes its receives from a shared queue does not know
-/// before whether there will be one.
-bool SendQueue::is_confirmed(const SendRequest& request) const noexcept {
-    return request.opcode == Opcode::SendInvalidate || reliability() == Reliability::ReliableReception ||
-           (reliability() == Reliability::ReliableDelivery && connection_->peer_shares_receives());
+/// How the peer tells that it has received a message, as a flag of its last slot; 0: it does not. Nobody is in a hurry
+/// to know of errors as long as this side's consumer polls.
+std::uint8_t SendQueue::confirmation(const SendRequest& request) const noexcept {
+    if (request.opcode == Opcode::SendInvalidate) return wire::slot_flags::acknowledge;
+    const bool in_a_hurry = confirmed_by_ == wire::slot_flags::confirm && !completions_.is_polled();
+    return in_a_hurry ? wire::slot_flags::acknowledge : confirmed_by_;
 }
 
 SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
@@ -79,10 +86,9 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
             case Credit::Taken: operation.started = true;
         }
     }
-    const bool confirmed = is_confirmed(request);
     const std::uint8_t marks = marks_of(request);
-    const std::uint8_t last = confirmed ? wire::slot_flags::acknowledge : 0;
-    if (confirmed) expect_ring();
+    const std::uint8_t last = confirmation(request);
+    if (last == wire::slot_flags::acknowledge) say_waiting();
     if (operation.total <= wire::inline_bytes) {
         wire::Slot& slot = next_slot();
         gather(request.sges, 0, slot.payload, operation.total);
@@ -104,7 +110,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
         }
         if (operation.cut_at != 0) return abort(operation);
     }
-    return hand_over(operation, confirmed);
+    return hand_over(operation, last);
 }
 
 /// What stands behind it waits until the window is gone.
@@ -119,14 +125,13 @@ SendQueue::Outcome SendQueue::send_and_invalidate(Operation& operation) noexcept
 }
 
 /// The last slot of a message is written: it is done with here, or once the peer has confirmed it.
-SendQueue::Outcome SendQueue::hand_over(Operation& operation, bool confirmed) noexcept {
+SendQueue::Outcome SendQueue::hand_over(Operation& operation, std::uint8_t confirmation) noexcept {
     operation.last_slot = next_;
-    if (!confirmed) {
+    if (confirmation == wire::slot_flags::acknowledge)
+        connection_->ring_peer();
+    else
         connection_->hint_peer();
-        return Outcome::Finished;
-    }
-    connection_->ring_peer();
-    return Outcome::InFlight;
+    return confirmation == 0 ? Outcome::Finished : Outcome::InFlight;
 }
 
 SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
@@ -243,7 +248,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
 /// The last resort, and the way of atomic operations on memory that is not mapped here.
 SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
     const bool fetched = fetches(operation.request->opcode);
-    expect_ring();
+    say_waiting();
     do {
         const std::uint32_t length = next_fragment(operation.end(), operation.moved);
         if (!have_slot() || !place_order(operation, length)) return Outcome::Blocked;
@@ -312,7 +317,7 @@ SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (request.flush_to == FlushTarget::Visibility || !region->has_file()) return Outcome::Finished;
     if (!have_slot()) return Outcome::Blocked;
-    expect_ring();
+    say_waiting();
     wire::Slot& slot = next_slot();
     set_payload(slot, wire::AgentTransfer{.address = request.remote.address,
                                           .value = request.flush_bytes,
@@ -342,11 +347,11 @@ SendQueue::Outcome SendQueue::bind(Operation& operation) noexcept {
 SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     if (!have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;
-    const bool confirmed = is_confirmed(request);
-    if (confirmed) expect_ring();
-    publish(next_slot(), SlotKind::WriteNotice, marks_of(request) | (confirmed ? wire::slot_flags::acknowledge : 0),
-            static_cast<std::uint32_t>(operation.total), request.immediate);
-    return hand_over(operation, confirmed);
+    const std::uint8_t last = confirmation(request);
+    if (last == wire::slot_flags::acknowledge) say_waiting();
+    publish(next_slot(), SlotKind::WriteNotice, marks_of(request) | last, static_cast<std::uint32_t>(operation.total),
+            request.immediate);
+    return hand_over(operation, last);
 }
 
 /// Looks how much of the local memory is still there. False: nothing of it, or not all that an RDMA read needs.
@@ -387,9 +392,7 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
         kind = SlotKind::RefusedNotice;
     publish(next_slot(), kind, 0, 0, request.immediate);
     connection_->ring_peer();
-    const bool told = request.opcode != Opcode::RdmaWrite || reliability() == Reliability::ReliableReception ||
-                      (reliability() == Reliability::ReliableDelivery &&
-                       endpoint_.attributes().refused_write == RefusedWrite::Reported);
+    const bool told = request.opcode != Opcode::RdmaWrite || learns_of_refusals();
     return fail(operation, told ? CompletionCode::RemoteProtection : CompletionCode::Success);
 }
 
@@ -398,15 +401,14 @@ SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexc
     if (!may_fail()) return Outcome::Blocked;
     publish(next_slot(), SlotKind::NoReceive, 0, 0, 0);
     connection_->ring_peer();
-    const bool told = reliability() == Reliability::ReliableReception;
-    return fail(operation, told ? CompletionCode::RemoteOperation : CompletionCode::Success);
+    return fail(operation, learns_of_refusals() ? CompletionCode::RemoteOperation : CompletionCode::Success);
 }
 
 /// An error ends a reliable connection, so it waits until what stands before it is confirmed.
 bool SendQueue::may_fail() noexcept {
     if (reliability() == Reliability::Unreliable) return true;
     retire();
-    return cursor_ == 0;
+    return executed_.empty();
 }
 
 /// Ends an operation that went wrong. On reliable levels nothing behind it is executed (guide, section 2.4).

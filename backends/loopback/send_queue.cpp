@@ -15,6 +15,7 @@ CompletionCode fault_code(wire::Fault fault) noexcept {
     switch (fault) {
         case wire::Fault::None: return CompletionCode::Success;
         case wire::Fault::Protection: return CompletionCode::RemoteProtection;
+        case wire::Fault::Length: return CompletionCode::RemoteLength;
         case wire::Fault::Operation: break;
     }
     return CompletionCode::RemoteOperation;
@@ -23,7 +24,7 @@ CompletionCode fault_code(wire::Fault fault) noexcept {
 }  // namespace
 
 Status SendQueue::post(const SendRequest& request) {
-    if (is_full()) return {Code::QueueFull, "the send queue is full"};
+    if (is_full() && !make_room()) return {Code::QueueFull, "the send queue is full"};
     if (request.sges.size() > endpoint_.device_attributes().max_sges)
         return {Code::InvalidParameter, "too many pieces"};
     Operation operation;
@@ -38,10 +39,11 @@ Status SendQueue::post(const SendRequest& request) {
     }
     if (connection_ == nullptr) {
         count(1);
-        give_up(operation, CompletionCode::Flushed);
+        give_up(executed(operation, Outcome::Finished), CompletionCode::Flushed);
         return {};
     }
-    entries_.vacant();  // what needs memory comes before what has effects
+    executed_.reserve(executed_.size() + entries_.size() + 1);  // what needs memory comes before what has effects
+    entries_.vacant();
     const bool in_turn = entries_.empty() && !draining_ && !endpoint_.is_breaking();
     if (!in_turn || request.sges.size() > 2) {
         enqueue(operation);
@@ -50,16 +52,22 @@ Status SendQueue::post(const SendRequest& request) {
         return {};
     }
     count(1);
-    switch (execute(operation)) {
-        case Outcome::Finished: complete(operation, operation.code); break;
-        case Outcome::InFlight:
-            operation.in_flight = true;
-            enqueue(operation);
-            ++cursor_;
-            break;
-        case Outcome::Blocked: enqueue(operation); break;
-    }
+    const Outcome outcome = execute(operation);
+    if (outcome == Outcome::Blocked)
+        enqueue(operation);
+    else if (outcome == Outcome::Finished && executed_.empty())
+        complete(executed(operation, outcome));
+    else
+        executed_.push() = executed(operation, outcome);
     return {};
+}
+
+/// Unsignaled requests make room once they are confirmed, although nobody polls.
+bool SendQueue::make_room() noexcept {
+    progress();
+    if (!is_full()) return true;
+    expect_ring();
+    return !is_full();
 }
 
 void SendQueue::enqueue(const Operation& operation) {
@@ -71,65 +79,97 @@ void SendQueue::enqueue(const Operation& operation) {
 }
 
 void SendQueue::progress() noexcept {
-    if (entries_.empty() || connection_ == nullptr) return;
+    if ((entries_.empty() && executed_.empty()) || connection_ == nullptr) return;
     read_consumed();
-    while (cursor_ < (draining_ ? left_ : entries_.size()) && !endpoint_.is_breaking()) {
-        Operation& operation = entries_[cursor_].ready();
-        const Outcome outcome = execute(operation);
+    while (!entries_.empty() && (!draining_ || left_ > executed_.size()) && !endpoint_.is_breaking()) {
+        const Operation& operation = entries_.front().ready();
+        const Outcome outcome = execute(entries_.front().operation);
         if (outcome == Outcome::Blocked) break;
-        operation.finished = outcome == Outcome::Finished;
-        operation.in_flight = outcome == Outcome::InFlight;
-        ++cursor_;
+        executed_.push() = executed(operation, outcome);
+        entries_.pop();
     }
     retire();
-    if (entries_.empty() && waiting_) {
+    if (waiting_ && entries_.empty() && executed_.empty()) {
         waiting_ = false;
         connection_->outgoing().producer.waiting.store(0, std::memory_order_relaxed);
     }
 }
 
+/// Completes what is executed and, where it is to be, confirmed.
 void SendQueue::retire() noexcept {
-    while (cursor_ != 0) {
-        const Operation& operation = entries_.front().ready();
-        if (!operation.finished && !is_consumed(operation.last_slot)) return;
-        complete(operation, operation.code);
-        entries_.pop();
-        --cursor_;
+    while (!executed_.empty()) {
+        const Executed& oldest = executed_.front();
+        if (oldest.confirmed && !is_consumed(oldest.last_slot)) return;
+        complete(oldest);
+        executed_.pop();
         if (draining_ && --left_ == 0) endpoint_.request_end();
     }
 }
 
-void SendQueue::drain() noexcept {
-    if (std::exchange(draining_, true)) return;
-    left_ = entries_.size();
-    if (left_ == 0) endpoint_.request_end();
+void SendQueue::expect_ring() noexcept {
+    if (executed_.empty() || connection_ == nullptr) return;
+    read_consumed();
+    retire();
+    if (executed_.empty()) return;
+    say_waiting();
+    connection_->ring_peer();
 }
 
-void SendQueue::complete(const Operation& operation, CompletionCode code) noexcept {
-    if (code == CompletionCode::Success && !operation.request->signaled) return count(-1);
-    std::uint64_t bytes = code == CompletionCode::Success ? operation.total : 0;
-    if (code == CompletionCode::LocalProtection) bytes = operation.moved;
-    completions_.push({.context = operation.request->context,
+void SendQueue::drain() noexcept {
+    if (std::exchange(draining_, true)) return;
+    left_ = executed_.size() + entries_.size();
+    if (left_ == 0) return endpoint_.request_end();
+    expect_ring();
+}
+
+SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outcome) noexcept {
+    const SendRequest& request = *operation.request;
+    // Where the source ended early, a part may have left.
+    const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
+    return {
+        .context = request.context,
+        .bytes = static_cast<std::uint32_t>(operation.code == CompletionCode::Success ? operation.total : of_failure),
+        .last_slot = operation.last_slot,
+        .operation = operation_of(request.opcode),
+        .code = operation.code,
+        .confirmed = outcome == Outcome::InFlight,
+        .signaled = request.signaled,
+        .with_immediate = notifies(request)};
+}
+
+void SendQueue::complete(const Executed& executed) noexcept {
+    if (executed.code == CompletionCode::Success && !executed.signaled) return count(-1);
+    completions_.push({.context = executed.context,
                        .endpoint_context = endpoint_.context(),
-                       .bytes = static_cast<std::uint32_t>(bytes),
+                       .bytes = executed.bytes,
                        .immediate = 0,
-                       .operation = operation_of(operation.request->opcode),
-                       .code = code,
-                       .with_immediate = notifies(*operation.request),
+                       .operation = executed.operation,
+                       .code = executed.code,
+                       .with_immediate = executed.with_immediate,
                        .invalidated = false},
                       *this);
 }
 
-/// Completes what may never have had its turn.
-void SendQueue::give_up(const Operation& operation, CompletionCode code) noexcept {
-    if (operation.request->opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request->remote.key);
-    complete(operation, code);
+/// Completes what the connection did not live to see.
+void SendQueue::give_up(Executed executed, CompletionCode code) noexcept {
+    executed.code = code;
+    if (code != CompletionCode::Success) executed.bytes = 0;
+    complete(executed);
+}
+
+/// A peer that takes its receives from a shared queue does not know before whether there will be one. Senders that
+/// learn of refusals wait for them.
+std::uint8_t SendQueue::way_of_confirmation() const noexcept {
+    if (reliability() == Reliability::Unreliable) return 0;
+    if (reliability() == Reliability::ReliableReception || connection_->peer_shares_receives())
+        return wire::slot_flags::acknowledge;
+    return learns_of_refusals() ? wire::slot_flags::confirm : 0;
 }
 
 void SendQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
+    confirmed_by_ = way_of_confirmation();
     draining_ = false;
-    cursor_ = 0;
     next_ = consumed_ = sent_ = credit_ = rung_at_ = 0;
     area_head_ = area_tail_ = area_used_ = 0;
     area_end_.fill(0);
@@ -143,21 +183,28 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
         retire();
         refused = fault_code(connection_->outgoing().consumer.fault.load(std::memory_order_acquire));
     }
+    const auto unconfirmed = [&] {
+        if (refused == CompletionCode::Success) return in_flight;
+        in_flight = CompletionCode::Flushed;  // the oldest one is what the peer could not take
+        return std::exchange(refused, CompletionCode::Success);
+    };
+    for (; !executed_.empty(); executed_.pop()) {
+        const Executed& oldest = executed_.front();
+        if (oldest.confirmed)
+            give_up(oldest, unconfirmed());
+        else
+            complete(oldest);
+    }
     for (; !entries_.empty(); entries_.pop()) {
         const Operation& operation = entries_.front().ready();
-        CompletionCode code = CompletionCode::Flushed;
-        if (operation.finished) {
-            code = operation.code;
-        } else if (operation.in_flight || operation.awaiting) {
-            code = in_flight;
-            if (refused != CompletionCode::Success) {  // the oldest one is what the peer could not take
-                code = std::exchange(refused, CompletionCode::Success);
-                in_flight = CompletionCode::Flushed;
-            }
-        }
-        give_up(operation, code);
+        if (operation.request->opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request->remote.key);
+        const bool begun = operation.awaiting || operation.moved != 0;
+        CompletionCode code = begun ? unconfirmed() : CompletionCode::Flushed;
+        const bool silent = begun && operation.request->opcode == Opcode::Send && !learns_of_refusals();
+        if (silent && (code == CompletionCode::RemoteOperation || code == CompletionCode::RemoteLength))
+            code = CompletionCode::Success;
+        give_up(executed(operation, Outcome::Finished), code);
     }
-    cursor_ = 0;
     connection_ = nullptr;
 }
 
@@ -172,6 +219,7 @@ void SendQueue::publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flag
     slot.length = length;
     slot.immediate = immediate;
     slot.credit = endpoint_.receives_posted();
+    slot.consumed = endpoint_.slots_consumed();
     slot.sequence.store(++next_, std::memory_order_release);
 }
 
@@ -184,7 +232,7 @@ bool SendQueue::have_slot() noexcept {
 /// Says that this side waits, and looks once more: the peer may have consumed in between. Else the peer's agent is
 /// asked to consume, once for each want.
 bool SendQueue::is_room_coming() noexcept {
-    expect_ring();
+    say_waiting();
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const std::uint32_t before = consumed_;
     read_consumed();
@@ -193,18 +241,26 @@ bool SendQueue::is_room_coming() noexcept {
     return false;
 }
 
-void SendQueue::expect_ring() noexcept {
+void SendQueue::say_waiting() noexcept {
     if (waiting_) return;
     waiting_ = true;
     connection_->outgoing().producer.waiting.store(1, std::memory_order_relaxed);
 }
 
+/// What the peer's messages told is enough where it covers everything; its line is read only where it does not.
 void SendQueue::read_consumed() noexcept {
-    const std::uint32_t now = connection_->outgoing().consumer.consumed.load(std::memory_order_acquire);
-    if (next_ - now > wire::slot_count || now - consumed_ > wire::slot_count) {
-        endpoint_.request_break();  // a peer that counts wrong
-        return;
+    const std::uint32_t open = next_ - consumed_;
+    const std::uint16_t told = connection_->told_consumed.load(std::memory_order_acquire);
+    std::uint32_t more = static_cast<std::uint16_t>(told - static_cast<std::uint16_t>(consumed_));
+    if (more > open) more = 0;  // told before the line was read last
+    if (more < open) {
+        const std::uint32_t line = connection_->outgoing().consumer.consumed.load(std::memory_order_acquire);
+        if (line - consumed_ <= open)
+            more = std::max(more, line - consumed_);
+        else if (consumed_ - line > wire::slot_count)
+            return endpoint_.request_break();  // a peer that counts wrong
     }
+    const std::uint32_t now = consumed_ + more;
     for (; area_used_ != 0 && consumed_ != now; ++consumed_) {
         const std::uint32_t end = std::exchange(area_end_[consumed_ & wire::slot_mask], 0);
         if (end == 0) continue;
@@ -247,7 +303,7 @@ SendQueue::Credit SendQueue::take_credit() noexcept {
             endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Break)
             return Credit::Missing;
         if (!std::exchange(awaiting_credit_, true)) {
-            expect_ring();
+            say_waiting();
             Fence::heavy();  // the peer posts receives with a light fence
             credit_ = line.load(std::memory_order_acquire);
         }

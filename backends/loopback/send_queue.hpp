@@ -14,9 +14,9 @@ class Endpoint;
 
 /// Everything is called with the lock of the completion queue held.
 ///
-/// A request is executed right in the post if nothing stands before it; else it waits in `entries_`, and progress()
-/// goes on with it. Requests are started in order and completed in order; only sends that the peer confirms are in
-/// flight between the two.
+/// A request is executed right in the post if none waits before it; else it waits in `entries_`, and progress() goes on
+/// with it. Requests are executed in order and completed in order: what the peer is to confirm, and what was executed
+/// behind that, waits in `executed_` in between.
 class SendQueue final : public WorkQueue {
 public:
     SendQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth)
@@ -24,6 +24,7 @@ public:
 
     CompletionQueue& completions() noexcept { return completions_; }
     Status post(const SendRequest& request);
+    void expect_ring() noexcept override;
     [[gnu::noinline]] void progress() noexcept override;
 
     void attach(Connection& connection) noexcept;
@@ -36,23 +37,35 @@ public:
     void detach(CompletionCode in_flight) noexcept;
 
 private:
+    /// A request that is being executed, or waits for that.
     struct Operation {
         const SendRequest* request = nullptr;  // the caller's during the post, the entry's later
         std::uint64_t total = 0;
         std::uint64_t moved = 0;
         std::uint64_t cut_at = 0;                       // not 0: the source is mapped up to here only
         std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
-        std::uint32_t last_slot = 0;                    // position behind the last slot, once in flight or awaited
+        std::uint32_t last_slot = 0;                    // position behind the last slot, once handed over or awaited
         std::uint32_t area_offset = 0;                  // of the AgentRead fragment that is awaited
         CompletionCode code = CompletionCode::Success;  // of a finished operation; before that, a fault found early
         bool started = false;                           // checked, and credit taken
         bool awaiting = false;                          // last_slot is to be consumed before the operation goes on
         bool by_agent = false;                          // the peer's agent has part of the data: it gets the rest, too
-        bool in_flight = false;
-        bool finished = false;
 
         std::uint64_t end() const noexcept { return cut_at != 0 ? cut_at : total; }
     };
+
+    /// A request that is executed. Its completion waits for its turn, or for the peer's confirmation.
+    struct Executed {
+        std::uint64_t context = 0;
+        std::uint32_t bytes = 0;
+        std::uint32_t last_slot = 0;
+        CompletedOperation operation = CompletedOperation::Send;
+        CompletionCode code = CompletionCode::Success;
+        bool confirmed = false;  // by nobody but the peer: done once last_slot is consumed
+        bool signaled = true;
+        bool with_immediate = false;
+    };
+
     struct Entry {
         Operation operation;
         SendRequest request;
@@ -90,7 +103,7 @@ private:
     Outcome await_answer(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome bind(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
-    Outcome hand_over(Operation& operation, bool confirmed) noexcept;
+    Outcome hand_over(Operation& operation, std::uint8_t confirmation) noexcept;
     [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
     [[gnu::noinline]] bool find_end(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome abort(Operation& operation) noexcept;
@@ -106,26 +119,31 @@ private:
                  std::uint32_t immediate) noexcept;
     [[gnu::noinline]] bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
     [[gnu::noinline]] bool is_room_coming() noexcept;
-    [[gnu::noinline]] void expect_ring() noexcept;
+    [[gnu::noinline]] void say_waiting() noexcept;
     bool is_consumed(std::uint32_t position) const noexcept {
         return static_cast<std::int32_t>(consumed_ - position) >= 0;
     }
     [[gnu::noinline]] void read_consumed() noexcept;
-    void complete(const Operation& operation, CompletionCode code) noexcept;
-    [[gnu::noinline]] void give_up(const Operation& operation, CompletionCode code) noexcept;
+    static Executed executed(const Operation& operation, Outcome outcome) noexcept;
+    void complete(const Executed& executed) noexcept;
+    [[gnu::noinline]] void give_up(Executed executed, CompletionCode code) noexcept;
+    std::uint8_t way_of_confirmation() const noexcept;
+    [[gnu::noinline]] bool make_room() noexcept;
     [[gnu::noinline]] void enqueue(const Operation& operation);
     [[gnu::noinline]] void retire() noexcept;
     Reliability reliability() const noexcept;
-    bool is_confirmed(const SendRequest& request) const noexcept;
+    bool learns_of_refusals() const noexcept;
+    std::uint8_t confirmation(const SendRequest& request) const noexcept;
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
     Connection* connection_ = nullptr;
-    Ring<Entry> entries_;
-    std::size_t cursor_ = 0;  // the first entry that is not finished and not in flight
+    std::uint8_t confirmed_by_ = 0;  // how messages are, on this connection: a flag of slots, or 0
+    Ring<Executed> executed_;        // has room for the entries, too
+    Ring<Entry> entries_;            // not executed yet; behind those that are
     bool draining_ = false;
-    std::size_t left_ = 0;  // entries to be executed, while draining
+    std::size_t left_ = 0;  // requests to be completed, while draining
 
     // The producer's end of the connection.
     std::uint32_t next_ = 0;      // slots written, in total

@@ -24,7 +24,7 @@ CompletionCode code_of(const ibv_wc& result) noexcept {
         case IBV_WC_LOC_ACCESS_ERR: return CompletionCode::LocalProtection;
         case IBV_WC_WR_FLUSH_ERR: return CompletionCode::Flushed;
         case IBV_WC_REM_ACCESS_ERR: return CompletionCode::RemoteProtection;
-        case IBV_WC_REM_INV_REQ_ERR:
+        case IBV_WC_REM_INV_REQ_ERR: return CompletionCode::RemoteLength;
         case IBV_WC_REM_OP_ERR:
         case IBV_WC_RNR_RETRY_EXC_ERR: return CompletionCode::RemoteOperation;
         default: return CompletionCode::Transport;
@@ -32,7 +32,8 @@ CompletionCode code_of(const ibv_wc& result) noexcept {
 }
 
 bool is_remote(CompletionCode code) noexcept {
-    return code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation;
+    return code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation ||
+           code == CompletionCode::RemoteLength;
 }
 
 /// Operations whose initiators wait for data, and so learn what became of them.

@@ -244,7 +244,9 @@ TEST_CASE_METHOD(EveryBackend, "errors: a receive that cannot take the message f
             CHECK(received.code == expected);
             CHECK(received.context == 5);
             CHECK(received.bytes == 0);
-            CHECK(stage.client.sent().code == stage.told(CompletionCode::RemoteOperation));
+            const bool too_long = expected == CompletionCode::LocalLength;
+            CHECK(stage.client.sent().code ==
+                  stage.told(too_long ? CompletionCode::RemoteLength : CompletionCode::RemoteOperation));
             if (stage.reliable() || far.able().survives_bad_receives)
                 stage.check_aftermath();
             else
@@ -260,6 +262,31 @@ TEST_CASE_METHOD(EveryBackend, "errors: a receive that cannot take the message f
             "fault", [](ReceiveRequest& request, Sge&) { request.fault = CompletionCode::LocalFormat; },
             CompletionCode::LocalFormat);
     }
+}
+
+TEST_CASE_METHOD(EveryBackend, "errors: what a sender learns of a message that cannot be received has no size") {
+    for (const std::size_t size : sizes_around_thresholds(near))
+        for (const Reliability level : reliable_levels)
+            for (const RefusedWrite errors : {RefusedWrite::Reported, RefusedWrite::Silent})
+                for (const bool too_long : {true, false}) {
+                    CAPTURE(size, static_cast<int>(level), static_cast<int>(errors), too_long);
+                    Connection connection(near, far, {.reliability = level, .refused_write = errors});
+                    auto& [client, server] = connection;
+                    const testing::Buffer mine(near, size);
+                    const testing::Buffer theirs(far, size);
+                    Sge into = theirs.sge(0, too_long ? size - 1 : size);
+                    if (!too_long) into.key ^= 0x5a5a5a5a;
+                    const Sge from = mine.sge();
+                    server.post(receive_of(1, into));
+                    client.post(send_of(2, from));
+                    CHECK(server.received().code ==
+                          (too_long ? CompletionCode::LocalLength : CompletionCode::LocalProtection));
+                    const bool told = level == Reliability::ReliableReception || errors == RefusedWrite::Reported;
+                    const auto error = too_long ? CompletionCode::RemoteLength : CompletionCode::RemoteOperation;
+                    CHECK(client.sent().code == (told ? error : CompletionCode::Success));
+                    CHECK(server.lost());
+                    CHECK(client.lost());
+                }
 }
 
 TEST_CASE_METHOD(EveryBackend, "errors: RDMA that the target does not allow is refused, and the target told") {

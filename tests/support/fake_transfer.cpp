@@ -162,7 +162,9 @@ Endpoint::Outcome Endpoint::send_message(const PostedSend& send) {
     const bool ends_window = send.request.opcode == Opcode::SendInvalidate && code == CompletionCode::Success;
     if (ends_window && !peer_->invalidate(send.request.remote.key)) code = CompletionCode::LocalProtection;
     peer_->complete_receive(receive, send, code);
-    return code == CompletionCode::Success ? Outcome{} : remote_failure(CompletionCode::RemoteOperation);
+    if (code == CompletionCode::Success) return {};
+    return remote_failure(code == CompletionCode::LocalLength ? CompletionCode::RemoteLength
+                                                              : CompletionCode::RemoteOperation);
 }
 
 Endpoint::Outcome Endpoint::write(const PostedSend& send) {
@@ -274,12 +276,10 @@ Endpoint::Outcome Endpoint::no_receive(CompletedOperation operation) {
     return remote_failure(CompletionCode::RemoteOperation);
 }
 
-/// Only Reliable Reception tells the sender what happened at the far end; Reliable Delivery, if asked to, of a refused
-/// write.
+/// Reliable Reception tells the sender what happened at the far end; Reliable Delivery, if asked to.
 Endpoint::Outcome Endpoint::remote_failure(CompletionCode code) const noexcept {
-    const bool refused = code == CompletionCode::RemoteProtection;
     const bool told = attributes_.reliability == Reliability::ReliableReception ||
-                      (refused && reliable() && attributes_.refused_write == RefusedWrite::Reported);
+                      (reliable() && attributes_.refused_write == RefusedWrite::Reported);
     return {.code = told ? code : CompletionCode::Success, .breaks = reliable()};
 }
 

@@ -31,7 +31,8 @@ const char* text_of(CompletionCode code) {
         case CompletionCode::LocalLength: return "length error";
         case CompletionCode::LocalProtection: return "protection error";
         case CompletionCode::RemoteProtection: return "protection error at the peer";
-        case CompletionCode::RemoteOperation: return "the peer had no fitting receive";
+        case CompletionCode::RemoteOperation:
+        case CompletionCode::RemoteLength: return "the peer had no fitting receive";
         case CompletionCode::Transport: return "transport error";
         case CompletionCode::PartialMessage: return "the message was cut off";
         case CompletionCode::Flushed: return "flushed";
@@ -91,6 +92,7 @@ CoreApi::CoreApi(std::uint32_t device)
 
 EndpointAttributes CoreApi::endpoint_attributes() const noexcept {
     return {.reliability = Reliability::ReliableDelivery,
+            .refused_write = RefusedWrite::Silent,
             .max_transfer_bytes = info_.max_transfer_bytes,
             .access = {.remote_write = true, .remote_read = true}};
 }

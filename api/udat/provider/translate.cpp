@@ -19,7 +19,8 @@ DAT_DTO_COMPLETION_STATUS to_status(CompletionCode code) noexcept {
         case CompletionCode::LocalLength: return DAT_DTO_ERR_LOCAL_LENGTH;
         case CompletionCode::LocalProtection: return DAT_DTO_ERR_LOCAL_PROTECTION;
         case CompletionCode::RemoteProtection: return DAT_DTO_ERR_REMOTE_ACCESS;
-        case CompletionCode::RemoteOperation: return DAT_DTO_ERR_REMOTE_RESPONDER;
+        case CompletionCode::RemoteOperation:
+        case CompletionCode::RemoteLength: return DAT_DTO_ERR_REMOTE_RESPONDER;
         case CompletionCode::Transport: return DAT_DTO_ERR_TRANSPORT;
         case CompletionCode::PartialMessage: return DAT_DTO_ERR_PARTIAL_PACKET;
         case CompletionCode::Flushed: return DAT_DTO_ERR_FLUSHED;

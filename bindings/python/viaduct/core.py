@@ -152,9 +152,10 @@ class CompletionCode(enum.IntEnum):
     LOCAL_PROTECTION = 3
     REMOTE_PROTECTION = 4
     REMOTE_OPERATION = 5
-    TRANSPORT = 6
-    PARTIAL_MESSAGE = 7
-    FLUSHED = 8
+    REMOTE_LENGTH = 6
+    TRANSPORT = 7
+    PARTIAL_MESSAGE = 8
+    FLUSHED = 9
 
 
 class ConnectionEventKind(enum.IntEnum):
