@@ -37,6 +37,7 @@ public:
     std::uint64_t context() const noexcept { return context_; }
     std::uint32_t domain_id() const noexcept { return domain_id_; }
     std::uint32_t receives_posted() const noexcept { return receive_.posted_total(); }
+    std::uint16_t told_by_next_slot() const noexcept { return receive_.told_by_next_slot(*connection_); }
     std::uint16_t slots_consumed() const noexcept { return receive_.consumed_total(); }
     bool may_use(const Sge& sge, bool written) const noexcept;
     bool shares_receives() const noexcept { return receive_.is_shared(); }

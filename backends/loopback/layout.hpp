@@ -70,7 +70,8 @@ struct alignas(64) Slot {
     std::atomic<std::uint32_t> sequence;
     SlotKind kind;
     std::uint8_t flags;
-    std::uint16_t consumed;  ///< slots of the other direction that the producer has consumed, in total, modulo 2^16
+    std::atomic<std::uint16_t>
+        consumed;  ///< slots of the other direction that the producer has consumed, in total, modulo 2^16
     std::uint32_t length;
     std::uint32_t immediate;
     std::uint32_t credit;  ///< receives that the producer has posted for the other direction, in total

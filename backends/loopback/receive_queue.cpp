@@ -123,7 +123,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
         const Arrival arrival = read(slot);
         if (!is_due(arrival, slot)) break;
         connection_->told_credit.store(slot.credit, std::memory_order_relaxed);
-        connection_->told_consumed.store(slot.consumed, std::memory_order_release);
+        connection_->told_consumed.store(slot.consumed.load(std::memory_order_relaxed), std::memory_order_release);
         consume(arrival, slot);
         if (stopped_) break;  // the slot that could not be received stays unconfirmed
         next_.store(++next, std::memory_order_release);
@@ -137,6 +137,16 @@ void ReceiveQueue::detach(bool reject) noexcept {
         owing_ = true;
     else if (owing_)
         confirm();
+}
+
+std::uint16_t ReceiveQueue::told_by_next_slot(Connection& connection) const noexcept {
+    const std::uint32_t next = next_.load(std::memory_order_acquire);
+    const wire::Slot& slot = connection.incoming_slots()[next & wire::slot_mask];
+    if (slot.sequence.load(std::memory_order_acquire) == next + 1) {
+        const std::uint16_t told = slot.consumed.load(std::memory_order_acquire);
+        if (slot.sequence.load(std::memory_order_relaxed) == next + 1) return told;  // not used again since
+    }
+    return connection.told_consumed.load(std::memory_order_acquire);
 }
 
 /// Tells what is consumed once there is nothing else to do, if no message has told it by then. Without a fence: senders

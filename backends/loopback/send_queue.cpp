@@ -219,7 +219,7 @@ void SendQueue::publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flag
     slot.length = length;
     slot.immediate = immediate;
     slot.credit = endpoint_.receives_posted();
-    slot.consumed = endpoint_.slots_consumed();
+    slot.consumed.store(endpoint_.slots_consumed(), std::memory_order_relaxed);
     slot.sequence.store(++next_, std::memory_order_release);
 }
 
@@ -247,12 +247,16 @@ void SendQueue::say_waiting() noexcept {
     connection_->outgoing().producer.waiting.store(1, std::memory_order_relaxed);
 }
 
-/// What the peer's messages told is enough where it covers everything; its line is read only where it does not.
+/// What the peer's messages told is enough where it covers everything; else the next message may tell more, or the
+/// peer's line does.
 void SendQueue::read_consumed() noexcept {
     const std::uint32_t open = next_ - consumed_;
-    const std::uint16_t told = connection_->told_consumed.load(std::memory_order_acquire);
-    std::uint32_t more = static_cast<std::uint16_t>(told - static_cast<std::uint16_t>(consumed_));
-    if (more > open) more = 0;  // told before the line was read last
+    const auto since_then = [&](std::uint16_t told) -> std::uint32_t {
+        const auto more = static_cast<std::uint16_t>(told - static_cast<std::uint16_t>(consumed_));
+        return more <= open ? more : 0;  // else it was told before the line was read last
+    };
+    std::uint32_t more = since_then(connection_->told_consumed.load(std::memory_order_acquire));
+    if (more < open) more = std::max(more, since_then(endpoint_.told_by_next_slot()));
     if (more < open) {
         const std::uint32_t line = connection_->outgoing().consumer.consumed.load(std::memory_order_acquire);
         if (line - consumed_ <= open)
