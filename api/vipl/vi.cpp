@@ -130,7 +130,8 @@ bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const
 }
 
 VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    if (!postable(descriptor, memory)) return refuse_descriptor(descriptor, QueueKind::Send);
+    if (!postable(descriptor, memory))
+        return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, QueueKind::Send);
     const SendRequest request = read_send(*descriptor, limits());
     descriptor->CS.Status = 0;
     const Status status = endpoint_->post_send(request);
@@ -138,7 +139,8 @@ VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noex
 }
 
 VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    if (!postable(descriptor, memory)) return refuse_descriptor(descriptor, QueueKind::Receive);
+    if (!postable(descriptor, memory))
+        return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, QueueKind::Receive);
     const ReceiveRequest request = read_receive(*descriptor, limits());
     descriptor->CS.Status = 0;
     const Status status = endpoint_->post_receive(request);
@@ -146,19 +148,16 @@ VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) n
 }
 
 /// The call has posted nothing, and the program learns it as from hardware: later, by an error (guide, section 6.3.1).
-VIP_RETURN Vi::refuse_descriptor(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
+VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
+                      QueueKind queue) noexcept {
     break_off();
-    report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, operation_of(queue));
+    report(code, resource, descriptor, operation_of(queue));
     report_loss();
     return VIP_SUCCESS;
 }
 
 VIP_RETURN Vi::not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
-    if (status.code() == Code::QueueFull) {
-        break_off();
-        report(VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI, descriptor, operation_of(queue));
-        report_loss();
-    }
+    if (status.code() == Code::QueueFull) return refuse(VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI, descriptor, queue);
     return to_return(status);
 }
 

@@ -53,7 +53,8 @@ private:
     void copy_attributes() noexcept;
     DescriptorLimits limits() const noexcept;
     bool postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept;
-    VIP_RETURN refuse_descriptor(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
+    VIP_RETURN refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
+                      QueueKind queue) noexcept;
     VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
     void break_off() noexcept;
     void report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,

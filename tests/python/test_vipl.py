@@ -500,9 +500,13 @@ def test_posting_too_many(nic):
     vi = nic.create_vi()
     for _ in range(nic.attributes.max_descriptors_per_queue):
         vi.post_recv(())
-    one_more = nic.ptag.descriptor(())
-    assert fails(ReturnCode.ERROR_RESOURCE, vi.post_recv, one_more).call == "VipPostRecv"
+    errors = queue.Queue()
+    nic.error_callback(errors.put)
+    one_more = vi.post_recv(nic.ptag.descriptor(()))
+    error = errors.get(timeout=TIMEOUT)
+    assert error.error_code is vipl.ErrorCode.VI_OVERRUN and error.vi is vi and error.descriptor is one_more
     assert not one_more.posted
+    assert vi.state == vipl.State.ERROR
 
 
 def test_completion_queues_tell_which_queue(nic):

@@ -360,7 +360,10 @@ extern VIP_RETURN VipDeregisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Vir
 
 /* ---- Section 3.5: data transfer and completion ------------------------------------------------------------------- */
 
-/* Post a descriptor that lies in registered memory (MemoryHandle). They return at once; the work needs no later call.
+/*
+ * Post a descriptor that lies in registered memory (MemoryHandle). They return at once; the work needs no later call.
+ * One that cannot be used, or finds the queue full, is not posted: the call succeeds, the handler of VipErrorCallback
+ * gets VIP_ERROR_POST_DESC or VIP_ERROR_VI_OVERRUN, and the VI enters the Error state.
  */
 extern VIP_RETURN VipPostSend(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr,
                               IN VIP_MEM_HANDLE MemoryHandle);

@@ -107,15 +107,16 @@ class Vi(Handled):
     def post_send(self, what: Descriptor | Segments = (), operation: Operation = Operation.SENDRECV,
                   remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
         """VipPostSend. Posts a descriptor as it is, or makes one of segments and the other arguments, which are those
-        of Descriptor.set(). Returns it. Without a connection it completes as flushed. Raises Error(ERROR_RESOURCE): too
-        many are posted; ValueError where it is posted already."""
+        of Descriptor.set(). Returns it. Without a connection it completes as flushed. One more than
+        max_descriptors_per_queue is not posted and breaks the VI: the handler of error_callback() gets VI_OVERRUN.
+        Raises Error(ERROR_RESOURCE): no memory; ValueError where it is posted already."""
         return self._post(_vipl.VipPostSend, what if isinstance(what, Descriptor) else
                           self._ptag.descriptor(what, operation, remote, immediate, fence))
 
     def post_recv(self, what: Descriptor | Segments = ()) -> Descriptor:
         """VipPostRecv. Posts a descriptor, or makes one of segments, for one message; good before connecting. Returns
-        it. Raises Error(ERROR_RESOURCE): too many are posted; ValueError where it is posted already, or its memory may
-        not be written."""
+        it. One too many breaks the VI as with post_send(). Raises Error(ERROR_RESOURCE): no memory; ValueError where it
+        is posted already, or its memory may not be written."""
         descriptor = what if isinstance(what, Descriptor) else self._ptag.descriptor(what)
         if not descriptor.writable:
             raise ValueError("the memory may not be written")

@@ -163,8 +163,11 @@ class Nic(Handled):
 
     def _error_descriptor(self, raw: _vipl.VIP_ERROR_DESCRIPTOR) -> ErrorDescriptor:
         vi = self._vis.get(raw.ViHandle)
-        return ErrorDescriptor(self, vi, self._cqs.get(raw.CQHandle), vi._posted.get(raw.DescriptorPtr) if vi else None,
-                               StatusOperation(raw.OpCode), ResourceCode(raw.ResourceCode), ErrorCode(raw.ErrorCode))
+        descriptor = vi._posted.get(raw.DescriptorPtr) if vi else None
+        if vi and raw.ErrorCode in (ErrorCode.POST_DESC, ErrorCode.VI_OVERRUN):
+            vi._take(raw.DescriptorPtr)  # it was not posted
+        return ErrorDescriptor(self, vi, self._cqs.get(raw.CQHandle), descriptor, StatusOperation(raw.OpCode),
+                               ResourceCode(raw.ResourceCode), ErrorCode(raw.ErrorCode))
 
     # ---- Names and surroundings ----
 

@@ -109,7 +109,8 @@ TEST(a_descriptor_can_be_posted_again) {
 
 typedef VIP_RETURN (*PostCall)(VIP_VI_HANDLE, VIP_DESCRIPTOR *, VIP_MEM_HANDLE);
 
-/* One descriptor more than the queue holds: guide, section 3.8.1, "VI Overrun". */
+/* One descriptor more than the queue holds: the post succeeds as any other (guide, sections 3.5.1 and 3.5.4), and the
+ * overrun is an asynchronous error (section 3.8.1) that takes the VI to the Error state (section 6.3.1). */
 static void overrun(PostCall post) {
     Endpoint *end = opened();
     VIP_ULONG limit = end->limits.MaxDescriptorsPerQueue;
@@ -121,9 +122,12 @@ static void overrun(PostCall post) {
     memset(descriptors, 0, (limit + 1) * sizeof *descriptors);
     CHECK_RC(VipRegisterMem(end->nic, descriptors, (limit + 1) * sizeof *descriptors, &attribs, &handle), VIP_SUCCESS);
     for (VIP_ULONG i = 0; i < limit; ++i) CHECK_RC(post(end->vi, &descriptors[i], handle), VIP_SUCCESS);
-    CHECK_RC(post(end->vi, &descriptors[limit], handle), VIP_ERROR_RESOURCE);
+    CHECK_EQ(count_errors(end, VIP_ERROR_VI_OVERRUN), 0);
+    CHECK_RC(post(end->vi, &descriptors[limit], handle), VIP_SUCCESS);
     VIP_ERROR_DESCRIPTOR error = await_error(end, VIP_ERROR_VI_OVERRUN);
     CHECK(error.ViHandle == end->vi);
+    CHECK(error.DescriptorPtr == &descriptors[limit]);
+    CHECK_EQ(error.OpCode, post == VipPostRecv ? VIP_STATUS_OP_RECEIVE : VIP_STATUS_OP_SEND);
     CHECK_EQ(error.ResourceCode, VIP_RESOURCE_VI);
     CHECK_EQ(state_of(end), VIP_STATE_ERROR);
     for (VIP_ULONG i = 0; i < limit; ++i) {
@@ -133,7 +137,8 @@ static void overrun(PostCall post) {
         CHECK(done == &descriptors[i]);
         CHECK(done->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR);
     }
-    CHECK(query_vi(end).recv_empty && query_vi(end).send_empty);
+    CHECK(query_vi(end).recv_empty && query_vi(end).send_empty); /* the one too many was not queued */
+    CHECK_EQ(count_errors(end, VIP_ERROR_VI_OVERRUN), 0);
     CHECK_RC(disconnect(end), VIP_SUCCESS);
 }
 
