@@ -24,6 +24,13 @@ install(TARGETS viaduct EXPORT ViaductTargets INCLUDES DESTINATION ${VIADUCT_COR
 install(TARGETS ${VIADUCT_FRONTENDS} dat EXPORT ViaductTargets)
 install(TARGETS daplviaduct LIBRARY NAMELINK_SKIP) # loaded, never linked
 
+# Names that programs of the time link and load VIPL by.
+get_target_property(vipl_soversion vipl SOVERSION)
+foreach(name libgnivipl.so vipl.so)
+  file(CREATE_LINK libvipl.so.${vipl_soversion} ${PROJECT_BINARY_DIR}/${name} SYMBOLIC)
+  install(FILES ${PROJECT_BINARY_DIR}/${name} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endforeach()
+
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core DESTINATION ${VIADUCT_CORE_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 foreach(frontend IN LISTS VIADUCT_FRONTENDS)
   get_target_property(directory ${frontend} SOURCE_DIR)

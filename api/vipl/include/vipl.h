@@ -5,8 +5,8 @@
  *
  * Declares what the "Intel Virtual Interface (VI) Architecture Developer's Guide", revision 1.0 (1998), defines: the 41
  * calls of its section 3, the types and values of section 4 and the descriptor format of section 5. Names, values and
- * layouts are those of its appendix A on an LP64 system (VIP_ULONG is unsigned long). Extensions stand at the end and
- * are marked as such. The header compiles alone as C89, C11 and C++17.
+ * layouts are those of its appendix A on an LP64 system (VIP_ULONG is unsigned long). Names that vendors' headers of
+ * the time had beyond the guide are marked as such. The header compiles alone as C89, C11 and C++17.
  *
  * Conventions that hold for every call:
  *   - The result is VIP_SUCCESS or the reason why nothing happened; output parameters are written only where the
@@ -50,11 +50,18 @@ typedef uint32_t VIP_UINT32;
 typedef uint16_t VIP_UINT16;
 typedef uint8_t VIP_UINT8;
 
+/* vendors' headers */
+typedef short VIP_SHORT;
+typedef long VIP_LONG;
+typedef VIP_PVOID VIP_EVENT_HANDLE;
+
 #define VIP_TRUE (1)
 #define VIP_FALSE (0)
 
-/* A time-out that never expires. */
+/* A time-out that never expires; for programs and the library alone. */
+#ifndef VIP_KERNEL
 #define VIP_INFINITE (~(VIP_ULONG)0)
+#endif
 
 /* Opaque handles. NULL is never a valid handle. */
 typedef VIP_PVOID VIP_NIC_HANDLE;
@@ -89,8 +96,14 @@ typedef enum {
     VIP_NO_MATCH,
     VIP_NOT_REACHABLE,
     VIP_ERROR_NOT_SUPPORTED, /* later headers: the provider lacks the call or the InfoType */
-    VIP_INVALID_ADDRESS      /* vendors' headers: declared for their sources; see docs/conformance.md */
+    VIP_INVALID_ADDRESS,     /* vendors' headers: declared for their sources; no call returns it */
+
+    VIP_ERROR = VIP_DESCRIPTOR_ERROR /* vendors' headers */
 } VIP_RETURN;
+
+/* For programs that define what a header lacks. */
+#define VIP_ERROR_NOT_SUPPORTED VIP_ERROR_NOT_SUPPORTED
+#define VIP_INVALID_ADDRESS VIP_INVALID_ADDRESS
 
 /* ---- Section 4.9: network addresses ------------------------------------------------------------------------------ */
 
@@ -111,6 +124,11 @@ typedef VIP_USHORT VIP_RELIABILITY_LEVEL;
 #define VIP_SERVICE_UNRELIABLE 0x01
 #define VIP_SERVICE_RELIABLE_DELIVERY 0x02
 #define VIP_SERVICE_RELIABLE_RECEPTION 0x04
+
+/* Vendors' headers: all levels, and two services beyond them, which no NIC here offers. */
+#define VIP_BASE_SERVICES (VIP_SERVICE_UNRELIABLE | VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION)
+#define VIP_SERVICE_ACK (1 << 14)
+#define VIP_SERVICE_DFC (1 << 15)
 
 typedef VIP_PVOID VIP_QOS; /* the guide leaves its meaning open; NULL is the only value accepted */
 
@@ -160,12 +178,22 @@ typedef enum { VIP_STATE_IDLE, VIP_STATE_CONNECTED, VIP_STATE_CONNECT_PENDING, V
 
 /* ---- Sections 4.3 and 5: descriptors ----------------------------------------------------------------------------- */
 
+/* Unions without a name are not C89. */
+#ifdef __GNUC__
+#define VIPL_EXTENSION __extension__
+#else
+#define VIPL_EXTENSION
+#endif
+
 /* Descriptors must begin at a multiple of this many bytes. */
 #define VIP_DESCRIPTOR_ALIGNMENT 64
+
+struct _VIP_DESCRIPTOR;
 
 typedef union {
     VIP_UINT64 AddressBits;
     VIP_PVOID Address;
+    struct _VIP_DESCRIPTOR *Descriptor; /* vendors' headers */
 } VIP_PVOID64;
 
 typedef struct {
@@ -196,10 +224,25 @@ typedef union {
     VIP_DATA_SEGMENT Local;
 } VIP_DESCRIPTOR_SEGMENT;
 
-/* Longer gather and scatter lists continue behind DS[1] in the caller's memory. */
-typedef struct _VIP_DESCRIPTOR {
+/*
+ * Longer gather and scatter lists continue behind DS[1] in the caller's memory. A vendor's header named the parts
+ * Control and Data, and as the guide does where VIPL095 was defined. Here both names are good; with VIPL095 the
+ * structure is the guide's to the letter, which matters to an initializer without names alone.
+ */
+VIPL_EXTENSION typedef struct _VIP_DESCRIPTOR {
+#ifdef VIPL095
     VIP_CONTROL_SEGMENT CS;
     VIP_DESCRIPTOR_SEGMENT DS[2];
+#else
+    union {
+        VIP_CONTROL_SEGMENT CS;
+        VIP_CONTROL_SEGMENT Control;
+    };
+    union {
+        VIP_DESCRIPTOR_SEGMENT DS[2];
+        VIP_DATA_SEGMENT Data[2];
+    };
+#endif
 } VIP_DESCRIPTOR;
 
 #define VIP_CONTROL_OP_SENDRECV 0x0000
@@ -277,8 +320,9 @@ typedef struct {
 /* ---- Section 3.1: hardware connection ---------------------------------------------------------------------------- */
 
 /*
- * Opens a NIC and gives a handle to it; each call gives another handle. Device names: "VINIC", "VINIC<n>",
- * "/dev/via_lo", "/dev/via_eth<n>", "/dev/clanvi<n>", "viaduct-<name>". VIADUCT_DEVICE says what number 0 stands for.
+ * Opens a NIC and gives a handle to it; each call gives another handle. Device names: "VINIC", "VINIC<n>"; a device's
+ * own, such as "viaduct-<name>"; and those of the time, in any case of letters and with or without "/dev/": "via_lo",
+ * "via_eth<n>", "via<n>", "clanvi<n>", "nic<n>". VIADUCT_DEVICE says what number 0 stands for.
  * VIP_ERROR_RESOURCE: out of memory, descriptors or threads. VIP_INVALID_PARAMETER: NULL or an unknown name.
  */
 extern VIP_RETURN VipOpenNic(IN const VIP_CHAR *DeviceName, OUT VIP_NIC_HANDLE *NicHandle);
@@ -289,7 +333,8 @@ extern VIP_RETURN VipCloseNic(IN VIP_NIC_HANDLE NicHandle);
 /* ---- Section 3.2: endpoints -------------------------------------------------------------------------------------- */
 
 /*
- * Creates a VI in the Idle state. A NULL completion queue handle leaves the queue on its own.
+ * Creates a VI in the Idle state. A NULL completion queue handle leaves the queue on its own. A NULL Ptag, beyond the
+ * guide, is the NIC handle's default tag: the first that VipCreatePtag gives, before or after.
  * VIP_INVALID_RELIABILITY_LEVEL, _MTU, _QOS, _PTAG, _RDMAREAD name the attribute at fault.
  */
 extern VIP_RETURN VipCreateVi(IN VIP_NIC_HANDLE NicHandle, IN VIP_VI_ATTRIBUTES *ViAttribs,
@@ -434,7 +479,10 @@ extern VIP_RETURN VipErrorCallback(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Con
 /* NSInitInfo: NULL for the system's resolver, else the path (char *) of a hosts-style file. */
 extern VIP_RETURN VipNSInit(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID NSInitInfo);
 
-/* Address->HostAddressLen tells the room for the host address, and on success its length. */
+/*
+ * Address->HostAddressLen tells the room for the host address, and on success its length. 0, beyond the guide, is as
+ * much room as it needs: NicAddressLen.
+ */
 extern VIP_RETURN VipNSGetHostByName(IN VIP_NIC_HANDLE NicHandle, IN VIP_CHAR *Name, OUT VIP_NET_ADDRESS *Address,
                                      IN VIP_ULONG NameIndex);
 
@@ -448,6 +496,23 @@ extern VIP_RETURN VipNSShutdown(IN VIP_NIC_HANDLE NicHandle);
 /* Attach a pointer to a VI and read it back; NULL where none was set or the handle is invalid. */
 extern void VipSetUserData(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID UserData);
 extern VIP_PVOID VipGetUserData(IN VIP_VI_HANDLE ViHandle);
+
+/* ---- Names of vendors' headers ----------------------------------------------------------------------------------- */
+
+typedef void (*VIP_ERROR_HANDLER)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR *ErrorDesc);
+typedef void (*VIP_VI_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
+                                VIP_DESCRIPTOR *DescriptorPtr);
+typedef void (*VIP_CQ_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
+                                VIP_BOOLEAN RecvQueue);
+
+/* Every send starts with its post: *SendsDeferred becomes VIP_FALSE. */
+extern VIP_RETURN VipPostDeferredSends(IN VIP_VI_HANDLE ViHandle, IN VIP_BOOLEAN EnableInterrupt,
+                                       IN OUT VIP_BOOLEAN *SendsDeferred);
+
+/* VIP_ERROR_NOT_SUPPORTED. */
+extern VIP_RETURN VipAddTagCQ(IN VIP_CQ_HANDLE CQHandle, IN OUT VIP_EVENT_HANDLE *Event, IN VIP_ULONG Tag,
+                              IN VIP_ULONG Priority);
+extern VIP_RETURN VipRemoveTagCQ(IN VIP_CQ_HANDLE CQHandle, IN VIP_EVENT_HANDLE Event, IN VIP_ULONG Tag);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,9 @@ SAME(sizeof(VIP_CHAR), 1);
 SAME(sizeof(VIP_UCHAR), 1);
 SAME(sizeof(VIP_USHORT), 2);
 SAME(sizeof(VIP_ULONG), 8);
+SAME(sizeof(VIP_SHORT), 2);
+SAME(sizeof(VIP_LONG), 8);
+SAME(sizeof(VIP_EVENT_HANDLE), 8);
 SAME(sizeof(VIP_UINT64), 8);
 SAME(sizeof(VIP_UINT32), 4);
 SAME(sizeof(VIP_UINT16), 2);
@@ -31,6 +34,8 @@ SAME(VIP_FALSE, 0);
 SAME(VIP_INFINITE, ~0UL);
 SAME((VIP_UINT32)-1 > 0, 1);
 SAME((VIP_ULONG)-1 > 0, 1);
+SAME((VIP_SHORT)-1 < 0, 1);
+SAME((VIP_LONG)-1 < 0, 1);
 
 /* Return codes */
 SAME(VIP_SUCCESS, 0);
@@ -52,6 +57,7 @@ SAME(VIP_NOT_REACHABLE, 15);
 _Static_assert(VIP_ERROR_NOT_SUPPORTED > VIP_NOT_REACHABLE && VIP_INVALID_ADDRESS > VIP_NOT_REACHABLE &&
                    VIP_ERROR_NOT_SUPPORTED != VIP_INVALID_ADDRESS,
                "the codes of later headers come behind those of the guide");
+SAME(VIP_ERROR, VIP_DESCRIPTOR_ERROR);
 
 /* Descriptors: the control segment has 32 bytes, the others 16; see the byte numbers in section 5 */
 SAME(VIP_DESCRIPTOR_ALIGNMENT, 64);
@@ -77,6 +83,12 @@ SAME(sizeof(VIP_DESCRIPTOR_SEGMENT), 16);
 SAME(sizeof(VIP_DESCRIPTOR), 64);
 AT(VIP_DESCRIPTOR, CS, 0);
 AT(VIP_DESCRIPTOR, DS, 32);
+
+/* The names of vendors' headers for the same */
+AT(VIP_DESCRIPTOR, Control, 0);
+AT(VIP_DESCRIPTOR, Data, 32);
+AT(VIP_DESCRIPTOR, Data[1], 48);
+AT(VIP_PVOID64, Descriptor, 0);
 
 SAME(VIP_CONTROL_OP_SENDRECV, 0x0000);
 SAME(VIP_CONTROL_OP_RDMAWRITE, 0x0001);
@@ -138,6 +150,9 @@ SAME(sizeof(VIP_NIC_ATTRIBUTES), 200);
 SAME(VIP_SERVICE_UNRELIABLE, 0x01);
 SAME(VIP_SERVICE_RELIABLE_DELIVERY, 0x02);
 SAME(VIP_SERVICE_RELIABLE_RECEPTION, 0x04);
+SAME(VIP_BASE_SERVICES, 0x07);
+SAME(VIP_SERVICE_ACK, 0x4000);
+SAME(VIP_SERVICE_DFC, 0x8000);
 AT(VIP_VI_ATTRIBUTES, ReliabilityLevel, 0);
 AT(VIP_VI_ATTRIBUTES, MaxTransferSize, 8);
 AT(VIP_VI_ATTRIBUTES, QoS, 16);
@@ -190,7 +205,7 @@ TEST(names_that_are_not_numbers) { CHECK(strcmp(VINICBASENAME, "VINIC") == 0); }
 
 /* The programs of the time look for these macros. */
 TEST(header_macros) {
-#if !defined(_VIPL_) || !defined(IN) || !defined(OUT)
-    fail(__FILE__, __LINE__, "_VIPL_, IN or OUT is not defined");
+#if !defined(_VIPL_) || !defined(IN) || !defined(OUT) || !defined(VIP_ERROR_NOT_SUPPORTED)
+    fail(__FILE__, __LINE__, "_VIPL_, IN, OUT or VIP_ERROR_NOT_SUPPORTED is not defined");
 #endif
 }
