@@ -36,9 +36,9 @@ VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* PtagHa
     return guarded([&] {
         Nic* nic = resolve<Nic>(NicHandle);
         if (nic == nullptr || PtagHandle == nullptr) return VIP_INVALID_PARAMETER;
-        auto domain = ProtectionDomain::create(nic->device());
-        if (!domain.ok()) return to_return(domain.status());
-        *PtagHandle = nic->ptags.add(std::make_unique<Ptag>(*nic, std::move(*domain))).handle();
+        const auto ptag = nic->create_ptag();
+        if (!ptag.ok()) return to_return(ptag.status());
+        *PtagHandle = ptag.value();
         return VIP_SUCCESS;
     });
 }

@@ -37,9 +37,11 @@ public:
         std::string upper(name);
         std::ranges::transform(upper, upper.begin(),
                                [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-        const auto number = device_number(upper);
-        if (number.status().code() == Code::NoResources) throw std::bad_alloc();
-        if (number.ok() && number.value() < nics_.size()) return {nics_[number.value()]};
+        if (upper.starts_with(VINICBASENAME)) {
+            const auto number = device_number(upper);
+            if (number.status().code() == Code::NoResources) throw std::bad_alloc();
+            if (number.ok() && number.value() < nics_.size()) return {nics_[number.value()]};
+        }
         if (same_name(name, own_host_name())) return nics_;
         auto addresses = resolve_host(name);
         if (is_this_host(addresses)) return nics_;
@@ -134,9 +136,10 @@ VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID NSInitInfo) {
 VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Name, VIP_NET_ADDRESS* Address, VIP_ULONG NameIndex) {
     return guarded([&] {
         const Nic* nic = resolve<Nic>(NicHandle);
-        if (nic == nullptr || Name == nullptr || Address == nullptr ||
-            Address->HostAddressLen < nic->attributes().host.size())
-            return VIP_INVALID_PARAMETER;
+        if (nic == nullptr || Name == nullptr || Address == nullptr) return VIP_INVALID_PARAMETER;
+        // Beyond the guide: programs of the time leave the length 0 and have room enough.
+        const VIP_UINT16 room = Address->HostAddressLen;
+        if (room != 0 && room < nic->attributes().host.size()) return VIP_INVALID_PARAMETER;
         const auto service = nic->name_service.get();
         if (service == nullptr) return VIP_ERROR_NAMESERVICE;
         const auto addresses = service->addresses_of(Name);

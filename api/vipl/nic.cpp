@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/nic.hpp"
 
+#include <strings.h>
+
 #include <charconv>
 #include <cstdio>
+#include <string>
 
 #include "api/vipl/translate.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::vipl {
 
@@ -59,6 +63,37 @@ VIP_NIC_ATTRIBUTES Nic::vipl_attributes() const noexcept {
     return nic;
 }
 
+Result<VIP_PROTECTION_HANDLE> Nic::add_ptag() {
+    auto domain = ProtectionDomain::create(device_);
+    if (!domain.ok()) return domain.status();
+    return ptags.add(std::make_unique<Ptag>(*this, std::move(*domain))).handle();
+}
+
+Result<VIP_PROTECTION_HANDLE> Nic::create_ptag() {
+    const std::lock_guard lock(default_ptag_mutex_);
+    const bool is_default = resolve<Ptag>(default_ptag_) == nullptr;
+    if (!is_default && !default_ptag_is_known_) {
+        default_ptag_is_known_ = true;
+        return default_ptag_;
+    }
+    const auto created = add_ptag();
+    if (created.ok() && is_default) {
+        default_ptag_ = created.value();
+        default_ptag_is_known_ = true;
+    }
+    return created;
+}
+
+Result<VIP_PROTECTION_HANDLE> Nic::default_ptag() {
+    const std::lock_guard lock(default_ptag_mutex_);
+    if (resolve<Ptag>(default_ptag_) != nullptr) return default_ptag_;
+    const auto created = add_ptag();
+    if (!created.ok()) return created;
+    default_ptag_ = created.value();
+    default_ptag_is_known_ = false;
+    return created;
+}
+
 VIP_PROTECTION_HANDLE Nic::ptag_of(const ProtectionDomain& domain) const noexcept {
     VIP_PROTECTION_HANDLE found = nullptr;
     ptags.for_each([&](const Ptag& ptag) {
@@ -91,23 +126,52 @@ void Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
 
 namespace {
 
-/// The number in a name that has one.
+/// Takes a prefix off a name, in any case of letters; false: it has another one.
+bool skip(std::string_view& name, std::string_view prefix) noexcept {
+    if (name.size() < prefix.size() || strncasecmp(name.data(), prefix.data(), prefix.size()) != 0) return false;
+    name.remove_prefix(prefix.size());
+    return true;
+}
+
+/// The number in a name of the guide or of the time.
 std::optional<std::uint32_t> number_in(std::string_view name) noexcept {
-    if (name == VINICBASENAME || name == "/dev/via_lo") return 0;
-    for (const std::string_view prefix : {VINICBASENAME, "/dev/via_eth", "/dev/clanvi"}) {
-        if (!name.starts_with(prefix)) continue;
-        const char* const end = name.data() + name.size();
+    skip(name, "/dev/");
+    for (const std::string_view base : {VINICBASENAME, "via_lo"})
+        if (std::string_view rest = name; skip(rest, base) && rest.empty()) return 0;
+    for (const std::string_view base : {VINICBASENAME, "via_eth", "via", "clanvi", "nic"}) {
+        std::string_view digits = name;
+        if (!skip(digits, base)) continue;
+        const char* const end = digits.data() + digits.size();
         std::uint32_t number = 0;
-        const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, number);
+        const auto [rest, error] = std::from_chars(digits.data(), end, number);
         if (error == std::errc() && rest == end) return number;
     }
     return std::nullopt;
 }
 
+/// Tells who asked for a NIC that is not there what there is.
+void log_devices(const char* wanted) {
+    struct : DeviceObserver {
+        void on_async_event(const AsyncEvent&) noexcept override {}
+    } observer;
+    std::string there;
+    for (std::uint32_t number = 0;; ++number) {
+        const auto device = Device::open(number, observer);
+        if (device.status().code() == Code::InvalidParameter) break;  // the numbers end here
+        if (!device.ok()) continue;
+        there += (there.empty() ? "there are " : ", ") + (VINICBASENAME + std::to_string(number));
+        there += " (" + device.value()->attributes().name + ")";
+    }
+    log(LogLevel::Warning, "no NIC has the name \"%s\"; %s", wanted, there.empty() ? "there is none" : there.c_str());
+}
+
 }  // namespace
 
 Result<std::uint32_t> device_number(std::string_view name) {
-    if (name.starts_with("viaduct-")) return Device::find(name);
+    if (!name.starts_with(VINICBASENAME)) {
+        const auto device = Device::find(name);  // one of exactly that name comes before the names of the time
+        if (device.status().code() != Code::InvalidParameter) return device;
+    }
     const auto number = number_in(name);
     if (!number) return Status(Code::InvalidParameter, "no NIC has that name");
     if (*number == 0) return Device::default_number();
@@ -123,8 +187,8 @@ VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
     return guarded([&] {
         if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
         const auto number = device_number(DeviceName);
-        if (!number.ok()) return to_return(number.status());
-        auto nic = Nic::open(number.value());
+        auto nic = number.ok() ? Nic::open(number.value()) : number.status();
+        if (nic.status().code() == Code::InvalidParameter) log_devices(DeviceName);
         if (!nic.ok()) return to_return(nic.status());
         *NicHandle = (*nic).release()->handle();  // the program's, until VipCloseNic
         return VIP_SUCCESS;

@@ -34,6 +34,11 @@ public:
     VIP_NIC_ATTRIBUTES vipl_attributes() const noexcept;
     std::size_t max_cqs() const noexcept;
 
+    /// A tag for the program. The first one is the default tag, for VIs that the program gives none; where such a VI
+    /// comes first, the tag is made then and given out by the next call.
+    Result<VIP_PROTECTION_HANDLE> create_ptag();
+    Result<VIP_PROTECTION_HANDLE> default_ptag();
+
     /// The tag of a domain of this NIC.
     VIP_PROTECTION_HANDLE ptag_of(const ProtectionDomain& domain) const noexcept;
 
@@ -53,15 +58,19 @@ public:
 
 private:
     explicit Nic(std::uint32_t index);
+    Result<VIP_PROTECTION_HANDLE> add_ptag();
     void on_async_event(const AsyncEvent& event) noexcept override;
     void contain(const VIP_ERROR_DESCRIPTOR& error) noexcept;
 
     const std::uint32_t index_;
+    std::mutex default_ptag_mutex_;                 // guards the next two
+    VIP_PROTECTION_HANDLE default_ptag_ = nullptr;  // stale where the program has destroyed it
+    bool default_ptag_is_known_ = false;            // the program has it
     Registration<Nic> registration_;
 };
 
-/// The number of the device that bears a name: "VINIC", "VINIC<n>" (guide, section 6.5), a name that libraries of the
-/// time used, or one that begins with "viaduct-". InvalidParameter: none does.
+/// The number of the device that bears a name: "VINIC", "VINIC<n>" (guide, section 6.5), a device's own name, or one
+/// that programs of the time used. InvalidParameter: none does.
 Result<std::uint32_t> device_number(std::string_view name);
 
 }  // namespace viaduct::vipl

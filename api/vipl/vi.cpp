@@ -256,8 +256,14 @@ VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs, V
         Cq* receive_cq = nullptr;
         if (!find_cq(*nic, SendCQHandle, send_cq) || !find_cq(*nic, RecvCQHandle, receive_cq))
             return VIP_INVALID_PARAMETER;
+        VIP_VI_ATTRIBUTES attributes = *ViAttribs;
+        if (attributes.Ptag == nullptr) {  // beyond the guide; programs of the time leave it out
+            const auto ptag = nic->default_ptag();
+            if (!ptag.ok()) return to_return(ptag.status());
+            attributes.Ptag = ptag.value();
+        }
         std::unique_ptr<Vi> vi;
-        const VIP_RETURN result = Vi::create(*nic, *ViAttribs, send_cq, receive_cq, vi);
+        const VIP_RETURN result = Vi::create(*nic, attributes, send_cq, receive_cq, vi);
         if (result == VIP_SUCCESS) *ViHandle = nic->vis.add(std::move(vi)).handle();
         return result;
     });

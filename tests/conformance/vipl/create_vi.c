@@ -102,8 +102,6 @@ TEST(create_checks_the_protection_tag) {
     VIP_NIC_HANDLE other;
     VIP_VI_HANDLE vi;
     VIP_VI_ATTRIBUTES attribs = end->attribs;
-    attribs.Ptag = NULL;
-    CHECK_RC(create(end, attribs, &vi), VIP_INVALID_PTAG);
     attribs.Ptag = end;
     CHECK_RC(create(end, attribs, &vi), VIP_INVALID_PTAG);
     CHECK_RC(VipOpenNic("VINIC", &other), VIP_SUCCESS);
@@ -111,6 +109,60 @@ TEST(create_checks_the_protection_tag) {
     CHECK_RC(create(end, attribs, &vi), VIP_INVALID_PTAG);
     CHECK_RC(VipDestroyPtag(other, attribs.Ptag), VIP_SUCCESS);
     CHECK_RC(VipCreateVi(other, &attribs, NULL, NULL, &vi), VIP_INVALID_PTAG);
+}
+
+static VIP_PROTECTION_HANDLE tag_of(VIP_VI_HANDLE vi) {
+    ViQuery query;
+    CHECK_RC(VipQueryVi(vi, &query.state, &query.attribs, &query.send_empty, &query.recv_empty), VIP_SUCCESS);
+    return query.attribs.Ptag;
+}
+
+/* Beyond the guide, for programs of the time that leave the tag out: the NIC's default tag, which is the first that the
+ * program creates, whether before or after. */
+TEST(create_without_a_tag_takes_the_default) {
+    Endpoint *end = opened();
+    VIP_NIC_HANDLE other;
+    VIP_VI_HANDLE vi;
+    VIP_PROTECTION_HANDLE first, second;
+    VIP_MEM_HANDLE handle;
+    VIP_MEM_ATTRIBUTES memory = {NULL, VIP_FALSE, VIP_FALSE};
+    VIP_VI_ATTRIBUTES attribs = end->attribs;
+    attribs.Ptag = NULL;
+    CHECK_RC(create(end, attribs, &vi), VIP_SUCCESS);
+    CHECK(tag_of(vi) == end->ptag);
+    CHECK(attribs.Ptag == NULL); /* what the program passed stays as it was */
+    CHECK_RC(VipDestroyPtag(end->nic, end->ptag), VIP_ERROR_RESOURCE);
+
+    CHECK_RC(VipOpenNic("VINIC", &other), VIP_SUCCESS);
+    CHECK_RC(VipCreateVi(other, &attribs, NULL, NULL, &vi), VIP_SUCCESS);
+    CHECK_RC(VipCreatePtag(other, &first), VIP_SUCCESS);
+    CHECK_RC(VipCreatePtag(other, &second), VIP_SUCCESS);
+    CHECK(tag_of(vi) == first && second != first);
+    memory.Ptag = first;
+    CHECK_RC(VipRegisterMem(other, end->memory, 4096, &memory, &handle), VIP_SUCCESS);
+    VIP_DESCRIPTOR *receive = recv_descriptor(end, 0);
+    memset(receive, 0, sizeof *receive);
+    CHECK_RC(VipRegisterMem(other, receive, sizeof *receive, &memory, &handle), VIP_SUCCESS);
+    CHECK_RC(VipPostRecv(vi, receive, handle), VIP_SUCCESS);
+    CHECK_RC(VipDisconnect(vi), VIP_SUCCESS);
+    CHECK_RC(VipRecvDone(vi, &receive), VIP_DESCRIPTOR_ERROR);
+    CHECK(receive == recv_descriptor(end, 0)); /* it was queued, so that the tags match */
+}
+
+/* Where the program destroys the default tag, the next one that it creates takes its place. */
+TEST(the_default_tag_can_be_destroyed) {
+    Endpoint *end = opened();
+    VIP_NIC_HANDLE nic;
+    VIP_VI_HANDLE vi;
+    VIP_PROTECTION_HANDLE first, second;
+    VIP_VI_ATTRIBUTES attribs = end->attribs;
+    attribs.Ptag = NULL;
+    CHECK_RC(VipOpenNic("VINIC", &nic), VIP_SUCCESS);
+    CHECK_RC(VipCreatePtag(nic, &first), VIP_SUCCESS);
+    CHECK_RC(VipDestroyPtag(nic, first), VIP_SUCCESS);
+    CHECK_RC(VipCreatePtag(nic, &second), VIP_SUCCESS);
+    CHECK_RC(VipCreateVi(nic, &attribs, NULL, NULL, &vi), VIP_SUCCESS);
+    CHECK(tag_of(vi) == second);
 }
 
 TEST(create_refuses_rdma_read_where_it_is_not_supported) {

@@ -206,6 +206,18 @@ TEST(by_name_keeps_what_is_behind_the_host_address) {
     }
 }
 
+/* Beyond the guide, for programs of the time that fill the whole structure with zeros: a length of 0 stands for as much
+ * room as the address needs. */
+TEST(by_name_with_length_zero) {
+    NetAddress found;
+    VIP_CHAR name[] = "localhost";
+    open_with_default();
+    memset(&found, 0, sizeof found);
+    CHECK_RC(VipNSGetHostByName(nic, name, &found.address, 0), VIP_SUCCESS);
+    CHECK_EQ(found.address.HostAddressLen, attribs.NicAddressLen);
+    CHECK(memcmp(found.address.HostAddress, attribs.LocalNicAddress, attribs.NicAddressLen) == 0);
+}
+
 TEST(by_name_with_invalid_arguments_is_refused) {
     NetAddress found;
     VIP_CHAR name[] = "localhost";

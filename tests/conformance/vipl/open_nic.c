@@ -57,6 +57,17 @@ static int same_nic(const char *name, const char *other) {
     return memcmp(attribs.LocalNicAddress, others.LocalNicAddress, attribs.NicAddressLen) == 0;
 }
 
+/* What programs and manuals of the time call the first device, in any case of letters. */
+TEST(opens_names_of_the_time) {
+    static const char *const names[] = {"/dev/via0",   "nic0", "VIA0",      "/dev/vinic0", "clanvi0", "ClanVI0",
+                                        "/DEV/VIA_LO", "via0", "/dev/nic0", "vinic",       "vinic0",  "via_eth0"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
+        if (!same_nic(names[i], "VINIC0")) fail(__FILE__, __LINE__, "\"%s\" is another device", names[i]);
+    need_two_nics();
+    CHECK(same_nic("/dev/via1", "VINIC1"));
+    CHECK(same_nic("nic1", "VINIC1"));
+}
+
 /* Beyond the guide: devices have names of their own, and the environment says which one unchanged programs get. */
 TEST(opens_names_of_devices) {
     Endpoint *end = new_endpoint(NULL);
@@ -84,14 +95,45 @@ TEST(opening_twice_gives_two_handles) {
 }
 
 TEST(unknown_names_are_invalid) {
-    static const char *const names[] = {
-        "",        "nonesuch", "VINIC99999", "VINIC99999999999999999999", "VINICX",    "VINIC-1",      "VINIC 0",
-        "VINIC0x", "vinic",    "viaduct-",   "viaduct-nonesuch",          "/dev/null", "/dev/via_eth", "/dev/clanvi"};
+    static const char *const names[] = {"",
+                                        "nonesuch",
+                                        "VINIC99999",
+                                        "VINIC99999999999999999999",
+                                        "VINICX",
+                                        "VINIC-1",
+                                        "VINIC 0",
+                                        "VINIC0x",
+                                        "viaduct-",
+                                        "viaduct-nonesuch",
+                                        "/dev/null",
+                                        "/dev/via_eth",
+                                        "/dev/clanvi",
+                                        "/dev/via",
+                                        "nic",
+                                        "/dev/nic99999",
+                                        "/dev/",
+                                        "0",
+                                        "xnic0"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
         VIP_NIC_HANDLE nic;
         VIP_RETURN rc = VipOpenNic(names[i], &nic);
         if (rc != VIP_INVALID_PARAMETER) fail(__FILE__, __LINE__, "\"%s\" gives %s", names[i], return_name(rc));
     }
+}
+
+/* The log, which goes to standard error unless VIADUCT_LOG says less, tells what there is. */
+TEST(an_unknown_name_lists_the_devices) {
+    VIP_NIC_HANDLE nic;
+    char text[2048];
+    int ends[2];
+    CHECK(unsetenv("VIADUCT_LOG") == 0);
+    CHECK(pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+    CHECK_RC(VipOpenNic("nonesuch", &nic), VIP_INVALID_PARAMETER);
+    CHECK(close(ends[1]) == 0 && close(STDERR_FILENO) == 0);
+    ssize_t length = read(ends[0], text, sizeof text - 1);
+    CHECK(length > 0);
+    text[length] = '\0';
+    CHECK(strstr(text, "nonesuch") != NULL && strstr(text, "VINIC0") != NULL && strstr(text, "viaduct-") != NULL);
 }
 
 TEST(null_name_is_invalid) {
