@@ -38,7 +38,7 @@ TEST(no_match_comes_at_once) {
     Request request = request_to(end, end, VIP_INFINITE);
     request.retry = VIP_FALSE;
     post_simple_recv(end, 0, 64);
-    CHECK_RC(request_connection(end, &request), VIP_NO_MATCH);
+    CHECK_AT_ONCE(request_connection(end, &request), VIP_NO_MATCH);
     CHECK_EQ(state_of(end), VIP_STATE_IDLE);
     CHECK_RC(recv_done(end).rc, VIP_NOT_DONE); /* what is posted stays posted */
 }
@@ -55,7 +55,7 @@ TEST(no_match_on_a_nic_that_nobody_opened) {
     memcpy(request.remote.bytes + offsetof(VIP_NET_ADDRESS, HostAddress), attribs.LocalNicAddress,
            attribs.NicAddressLen);
     CHECK_RC(VipCloseNic(other), VIP_SUCCESS);
-    CHECK_RC(request_connection(end, &request), VIP_NO_MATCH);
+    CHECK_AT_ONCE(request_connection(end, &request), VIP_NO_MATCH);
 }
 
 TEST(no_match_after_the_server_died_waiting) {
@@ -70,7 +70,7 @@ TEST(no_match_after_the_server_died_waiting) {
     peer_kill(peer);
     abandon(&task);
     request.retry = VIP_FALSE;
-    CHECK_RC(request_connection(pair.client, &request), VIP_NO_MATCH);
+    CHECK_AT_ONCE(request_connection(pair.client, &request), VIP_NO_MATCH);
 }
 
 TEST(rejection) {
@@ -93,7 +93,7 @@ TEST(times_out_on_a_silent_server) {
     Request request = request_to(pair.client, pair.server, MEDIUM_MS);
     begin(&task, pair.server, do_wait, &waiting, sizeof waiting);
     post_simple_recv(pair.client, 0, 64);
-    CHECK_RC(request_connection(pair.client, &request), VIP_TIMEOUT);
+    CHECK_TIMES_OUT(request_connection(pair.client, &request), MEDIUM_MS);
     finish(&task);
     CHECK_RC(waiting.rc, VIP_SUCCESS);
     CHECK_EQ(state_of(pair.client), VIP_STATE_IDLE);
@@ -108,6 +108,7 @@ TEST(times_out_when_the_server_died_before_answering) {
     Task task;
     Listening waiting = listening(pair.server, LONG_MS);
     Request request = request_to(pair.client, pair.server, is_hardware(pair.client) ? LONG_MS : MEDIUM_MS);
+    VIP_UINT64 began = steady_ns();
     begin(&task, pair.client, do_request, &request, sizeof request);
     CHECK_RC(wait_request(pair.server, &waiting), VIP_SUCCESS);
     __atomic_store_n(&request.retry, VIP_FALSE, __ATOMIC_RELEASE); /* the request has arrived */
@@ -115,6 +116,7 @@ TEST(times_out_when_the_server_died_before_answering) {
     finish(&task);
     /* the system of a server with hardware closes what it leaves behind, which tells that nobody is there */
     CHECK_RC(request.rc, is_hardware(pair.client) ? VIP_NO_MATCH : VIP_TIMEOUT);
+    check_time(__FILE__, __LINE__, began, is_hardware(pair.client) ? 0 : MEDIUM_MS);
 }
 
 /* A server that is stopped is not functional: guide, section 3.3.4. */
@@ -127,13 +129,16 @@ TEST(times_out_when_the_server_is_stopped) {
     Listening waiting = listening(pair.server, VIP_INFINITE);
     Request request = request_to(pair.client, pair.server, SHORT_MS);
     request.retry = VIP_FALSE;
+    VIP_UINT64 began;
     begin(&task, pair.server, do_wait_and_accept, &waiting, sizeof waiting);
     do {
         peer_continue(peer); /* perhaps it was stopped before it came to wait */
         sched_yield();
         peer_stop(peer);
+        began = steady_ns();
     } while (request_connection(pair.client, &request) == VIP_NO_MATCH);
     CHECK_RC(request.rc, VIP_TIMEOUT);
+    check_time(__FILE__, __LINE__, began, SHORT_MS);
     CHECK_EQ(state_of(pair.client), VIP_STATE_IDLE);
     peer_kill(peer);
     abandon(&task);

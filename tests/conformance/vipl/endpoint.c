@@ -400,6 +400,19 @@ static void do_await_error(Endpoint *end, void *argument) {
     pthread_mutex_unlock(&errors_mutex);
 }
 
+VIP_UINT64 steady_ns(void) {
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (VIP_UINT64)now.tv_sec * 1000000000 + (VIP_UINT64)now.tv_nsec;
+}
+
+void check_time(const char *file, int line, VIP_UINT64 began, VIP_ULONG at_least_ms) {
+    const VIP_UINT64 taken = steady_ns() - began;
+    const VIP_UINT64 us = taken / 1000;
+    if (taken < at_least_ms * 1000000) fail(file, line, "%lu us, before %lu ms had passed", us, at_least_ms);
+    if (us > (at_least_ms + LATE_MS) * 1000) fail(file, line, "%lu us, long after %lu ms", us, at_least_ms);
+}
+
 VIP_ERROR_DESCRIPTOR await_error(Endpoint *end, VIP_ERROR_CODE code) {
     ErrorQuery query;
     memset(&query, 0, sizeof query);

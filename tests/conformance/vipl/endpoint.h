@@ -236,6 +236,32 @@ typedef struct {
 CqEntry cq_done(Endpoint *end);
 CqEntry cq_wait(Endpoint *end, VIP_ULONG timeout_ms);
 
+/* ---- Time -------------------------------------------------------------------------------------------------------- */
+
+/* How much later than its time-out a call may return on a busy machine, and how long "at once" may take, which is far
+ * below LONG_MS. */
+#define LATE_MS (5000UL * patience())
+
+/* Nanoseconds on the steady clock. */
+VIP_UINT64 steady_ns(void);
+
+/* What began then has ended, neither before its time was up nor long after. */
+void check_time(const char *file, int line, VIP_UINT64 began, VIP_ULONG at_least_ms);
+
+/* The call times out when its time is up; it gives the code at once, whatever time-out it has. */
+#define CHECK_TIMES_OUT(call, timeout_ms)                     \
+    do {                                                      \
+        const VIP_UINT64 began_ = steady_ns();                \
+        CHECK_RC(call, VIP_TIMEOUT);                          \
+        check_time(__FILE__, __LINE__, began_, (timeout_ms)); \
+    } while (0)
+#define CHECK_AT_ONCE(call, expected)              \
+    do {                                           \
+        const VIP_UINT64 began_ = steady_ns();     \
+        CHECK_RC(call, expected);                  \
+        check_time(__FILE__, __LINE__, began_, 0); \
+    } while (0)
+
 /* ---- Memory and errors ------------------------------------------------------------------------------------------- */
 
 VIP_UINT8 *data_at(const Endpoint *end, size_t offset);

@@ -93,6 +93,8 @@ TEST(send_wait_times_out) {
     while ((completion = send_wait(pair.client, taken == 0 ? SHORT_MS : 0)).rc == VIP_SUCCESS) ++taken;
     if (taken == SLOTS) skip("this provider completes sends while the peer is stopped");
     CHECK_RC(completion.rc, VIP_TIMEOUT);
+    CHECK_TIMES_OUT(send_wait(pair.client, SHORT_MS).rc, SHORT_MS);
+    CHECK_AT_ONCE(send_wait(pair.client, 0).rc, VIP_TIMEOUT); /* looks once */
     peer_continue(peer);
     for (int slot = taken; slot < SLOTS; ++slot) EXPECT_SEND(pair.client, slot, SENT);
 }
@@ -194,8 +196,9 @@ TEST(recv_not_done) {
 TEST(recv_wait_times_out) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
     post_simple_recv(pair.client, 0, 64);
-    CHECK_RC(recv_wait(pair.client, SHORT_MS).rc, VIP_TIMEOUT);
-    CHECK_RC(recv_wait(pair.client, 0).rc, VIP_TIMEOUT); /* looks once */
+    CHECK_TIMES_OUT(recv_wait(pair.client, SHORT_MS).rc, SHORT_MS);
+    CHECK_TIMES_OUT(recv_wait(pair.client, MEDIUM_MS).rc, MEDIUM_MS);
+    CHECK_AT_ONCE(recv_wait(pair.client, 0).rc, VIP_TIMEOUT); /* looks once */
     post_simple_send(pair.server, 0, 64);
     EXPECT_RECV(pair.client, 0, RECEIVED);
 }
