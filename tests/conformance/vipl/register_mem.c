@@ -4,6 +4,7 @@
 #include "endpoint.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 static VIP_UINT8 buffer[64 * 1024];
 
@@ -97,6 +98,20 @@ TEST(invalid_arguments_are_refused) {
     CHECK_RC(VipRegisterMem(end->vi, buffer, 100, &attribs, &handle), VIP_INVALID_PARAMETER);
     CHECK_RC(VipRegisterMem(end->nic, buffer, 100, NULL, &handle), VIP_INVALID_PARAMETER);
     CHECK_RC(VipRegisterMem(end->nic, buffer, 100, &attribs, NULL), VIP_INVALID_PARAMETER);
+}
+
+/* The choice of docs/conformance.md on section 3.4.3: memory that no device reads by itself need not be locked, so that
+ * no limit of locked memory stands in the way. */
+TEST(registering_locks_no_pages) {
+    Endpoint *end = opened();
+    VIP_MEM_HANDLE handle;
+    VIP_MEM_ATTRIBUTES attribs = {end->ptag, VIP_FALSE, VIP_FALSE};
+    struct rlimit none = {0, 0};
+    if (is_hardware(end)) skip("a device wants its memory pinned");
+    CHECK(setrlimit(RLIMIT_MEMLOCK, &none) == 0);
+    if (geteuid() == 0) CHECK(setuid(65534) == 0); /* root may lock all the same */
+    CHECK_RC(VipRegisterMem(end->nic, end->memory, 4096, &attribs, &handle), VIP_SUCCESS);
+    CHECK_RC(VipDeregisterMem(end->nic, end->memory, handle), VIP_SUCCESS);
 }
 
 TEST(an_unknown_tag_is_refused) {
