@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * VIP_ERROR_RESOURCE where the process has no file descriptor left, and the calls that need none. out_of_memory.c does
+ * the same for memory.
+ */
+#include "endpoint.h"
+
+#include <sys/resource.h>
+
+/* ---- Running out ------------------------------------------------------------------------------------------------- */
+
+enum { LIMIT = 400 };
+
+static int taken[LIMIT], taken_count;
+static Endpoint *end;
+static Request request;
+static Listening waiting;
+
+static void take_all_descriptors(void) {
+    if (UNDER_SANITIZER) skip("a sanitizer wants file descriptors of its own");
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = LIMIT;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    while ((taken[taken_count] = dup(STDERR_FILENO)) >= 0) ++taken_count;
+}
+
+static void give_descriptors_back(void) {
+    while (taken_count > 0) close(taken[--taken_count]);
+}
+
+typedef VIP_RETURN (*Call)(void);
+
+/* Without descriptors the call fails and changes nothing; with them it gives what it always gives. A device may have
+ * opened beforehand what it needs. */
+static void needs_descriptors(Call call, VIP_RETURN usual) {
+    take_all_descriptors();
+    VIP_RETURN rc = call();
+    give_descriptors_back();
+    if (!(is_hardware(end) && rc == usual)) CHECK_RC(rc, VIP_ERROR_RESOURCE);
+    CHECK_RC(call(), usual);
+}
+
+static void needs_none(Call call) {
+    take_all_descriptors();
+    VIP_RETURN rc = call();
+    give_descriptors_back();
+    CHECK_RC(rc, VIP_SUCCESS);
+}
+
+static void open_with(Options options) {
+    end = new_endpoint(NULL);
+    endpoint_open(end, options);
+    request = request_to(end, end, SHORT_MS);
+    waiting = listening(end, SHORT_MS);
+}
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+static VIP_RETURN call_cq_wait(void) { return cq_wait(end, SHORT_MS).rc; }
+static VIP_RETURN call_recv_wait(void) { return recv_wait(end, SHORT_MS).rc; }
+static VIP_RETURN call_send_wait(void) { return send_wait(end, SHORT_MS).rc; }
+
+TEST(cq_wait) {
+    open_with((Options){.recv_on_cq = VIP_TRUE});
+    needs_descriptors(call_cq_wait, VIP_TIMEOUT);
+}
+
+TEST(recv_wait) {
+    open_with((Options){0});
+    post_simple_recv(end, 0, 64);
+    needs_descriptors(call_recv_wait, VIP_TIMEOUT);
+}
+
+/* A send that waits for a peer which is stopped. */
+TEST(send_wait) {
+    Peer *peer = peer_start();
+    Pair pair = {new_endpoint(NULL), new_endpoint(peer)};
+    endpoint_open(pair.client, (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
+    endpoint_open(pair.server, (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
+    if (is_hardware(pair.client)) skip("hardware acknowledges for a process that is stopped");
+    pair_connect(&pair);
+    CHECK_RC(post_recv(pair.server, 0, recv_work(pair.server, BIG_AT, BIG_BYTES)), VIP_SUCCESS);
+    peer_stop(peer);
+    end = pair.client;
+    CHECK_RC(post_send(end, 0, send_work(end, BIG_AT, BIG_BYTES)), VIP_SUCCESS);
+    needs_descriptors(call_send_wait, VIP_TIMEOUT);
+    peer_kill(peer);
+}
+
+/* ---- Connections ------------------------------------------------------------------------------------------------- */
+
+static VIP_RETURN call_connect_wait(void) {
+    do_wait(end, &waiting);
+    return waiting.rc;
+}
+static VIP_RETURN call_connect_request(void) {
+    return VipConnectRequest(end->vi, &request.local.address, &request.remote.address, LONG_MS,
+                             &request.remote_attribs);
+}
+static VIP_RETURN call_peer_request(void) {
+    return VipConnectPeerRequest(end->vi, &request.local.address, &request.remote.address, SHORT_MS);
+}
+static VIP_RETURN call_reject(void) { return VipConnectReject(end->conn); }
+
+TEST(connect_wait) {
+    open_with((Options){0});
+    needs_descriptors(call_connect_wait, VIP_TIMEOUT);
+}
+
+TEST(connect_request) {
+    open_with((Options){0});
+    needs_descriptors(call_connect_request, VIP_NO_MATCH);
+    CHECK_EQ(state_of(end), VIP_STATE_IDLE);
+}
+
+TEST(peer_request) {
+    open_with((Options){0});
+    if (is_hardware(end)) skip("a search that began cannot be begun again");
+    needs_descriptors(call_peer_request, VIP_SUCCESS);
+    CHECK_EQ(state_of(end), VIP_STATE_CONNECT_PENDING);
+}
+
+TEST(rejecting_needs_none) {
+    Task task;
+    Endpoint *client = new_endpoint(peer_start());
+    open_with((Options){0});
+    endpoint_open(client, (Options){0});
+    request = request_to(client, end, LONG_MS);
+    waiting = listening(end, LONG_MS);
+    begin(&task, client, do_request, &request, sizeof request);
+    CHECK_RC(call_connect_wait(), VIP_SUCCESS);
+    needs_none(call_reject);
+    finish(&task);
+    CHECK_RC(request.rc, VIP_REJECT);
+}
+
+/* ---- Calls that need none ---------------------------------------------------------------------------------------- */
+
+static ViQuery query;
+static VIP_MEM_ATTRIBUTES mem_attribs;
+static VIP_NIC_ATTRIBUTES nic_attribs;
+
+static VIP_RETURN call_query_nic(void) { return VipQueryNic(end->nic, &nic_attribs); }
+static VIP_RETURN call_query_vi(void) {
+    return VipQueryVi(end->vi, &query.state, &query.attribs, &query.send_empty, &query.recv_empty);
+}
+static VIP_RETURN call_query_mem(void) { return VipQueryMem(end->nic, end->memory, end->handle, &mem_attribs); }
+static VIP_RETURN call_error_callback(void) { return VipErrorCallback(end->nic, NULL, NULL); }
+static VIP_RETURN call_disconnect(void) { return VipDisconnect(end->vi); }
+static VIP_RETURN call_destroy_vi(void) { return VipDestroyVi(end->vi); }
+static VIP_RETURN call_destroy_cq(void) { return VipDestroyCQ(end->cq); }
+static VIP_RETURN call_deregister_mem(void) { return VipDeregisterMem(end->nic, end->memory, end->handle); }
+static VIP_RETURN call_destroy_ptag(void) { return VipDestroyPtag(end->nic, end->ptag); }
+static VIP_RETURN call_close_nic(void) { return VipCloseNic(end->nic); }
+
+TEST(queries_and_destroying_need_none) {
+    static const Call calls[] = {call_query_nic,    call_query_vi,   call_query_mem,  call_error_callback,
+                                 call_disconnect,   call_destroy_vi, call_destroy_cq, call_deregister_mem,
+                                 call_destroy_ptag, call_close_nic};
+    Pair pair = connected_pair_with((Options){.recv_on_cq = VIP_TRUE});
+    end = pair.client;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; ++i) needs_none(calls[i]);
+}
