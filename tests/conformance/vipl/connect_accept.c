@@ -215,6 +215,20 @@ TEST(reject_after_the_client_gave_up_succeeds) {
     CHECK_RC(reject_request(pair.server), VIP_SUCCESS);
 }
 
+TEST(reject_after_the_client_died_succeeds) {
+    Peer *peer = peer_start();
+    Pair pair = {new_endpoint(peer), new_endpoint(NULL)};
+    endpoint_open(pair.client, (Options){0});
+    endpoint_open(pair.server, (Options){0});
+    Task task;
+    Request request;
+    found_request(&pair, &task, &request, LONG_MS);
+    peer_kill(peer);
+    abandon(&task);
+    CHECK_AT_ONCE(reject_request(pair.server), VIP_SUCCESS);
+    CHECK_RC(reject_request(pair.server), VIP_INVALID_PARAMETER); /* the handle is used up */
+}
+
 TEST(reject_of_an_invalid_handle_is_refused) {
     Pair pair = open_pair((Options){0});
     Task task;
