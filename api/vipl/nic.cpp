@@ -154,15 +154,17 @@ void log_devices(const char* wanted) {
     struct : DeviceObserver {
         void on_async_event(const AsyncEvent&) noexcept override {}
     } observer;
+    const auto provider = provider_in_force();
+    const auto count = provider.ok() ? provider.value()->device_count() : provider.status();
     std::string there;
-    for (std::uint32_t number = 0;; ++number) {
+    for (std::uint32_t number = 0; count.ok() && number < count.value(); ++number) {
         const auto device = Device::open(number, observer);
-        if (device.status().code() == Code::InvalidParameter) break;  // the numbers end here
         if (!device.ok()) continue;
         there += (there.empty() ? "there are " : ", ") + (VINICBASENAME + std::to_string(number));
         there += " (" + device.value()->attributes().name + ")";
     }
-    log(LogLevel::Warning, "no NIC has the name \"%s\"; %s", wanted, there.empty() ? "there is none" : there.c_str());
+    log(LogLevel::Warning, "no NIC has the name \"%s\"; %s", wanted,
+        there.empty() ? "none can be opened" : there.c_str());
 }
 
 }  // namespace

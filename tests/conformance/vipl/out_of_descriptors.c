@@ -54,6 +54,18 @@ static void open_with(Options options) {
     waiting = listening(end, SHORT_MS);
 }
 
+/* ---- Opening ----------------------------------------------------------------------------------------------------- */
+
+/* The devices cannot be listed in the log then, which must not keep the call. */
+TEST(an_unknown_nic) {
+    VIP_NIC_HANDLE nic;
+    take_all_descriptors();
+    VIP_RETURN rc = VipOpenNic("nonesuch", &nic);
+    give_descriptors_back();
+    if (rc != VIP_INVALID_PARAMETER) CHECK_RC(rc, VIP_ERROR_RESOURCE);
+    CHECK_RC(VipOpenNic("nonesuch", &nic), VIP_INVALID_PARAMETER);
+}
+
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
 static VIP_RETURN call_cq_wait(void) { return cq_wait(end, SHORT_MS).rc; }
