@@ -225,9 +225,9 @@ typedef union {
 } VIP_DESCRIPTOR_SEGMENT;
 
 /*
- * Longer gather and scatter lists continue behind DS[1] in the caller's memory. A vendor's header named the parts
- * Control and Data, and as the guide does where VIPL095 was defined. Here both names are good; with VIPL095 the
- * structure is the guide's to the letter, which matters to an initializer without names alone.
+ * Longer gather and scatter lists continue behind DS[1] in the caller's memory. A vendor's header called the parts
+ * Control and Data, or CS and DS where VIPL095 was defined. Here both names work; with VIPL095 the structure is exactly
+ * the guide's, which matters only to initializers without member names.
  */
 VIPL_EXTENSION typedef struct _VIP_DESCRIPTOR {
 #ifdef VIPL095
