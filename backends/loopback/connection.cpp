@@ -86,7 +86,7 @@ void Connection::close(bool on_purpose) noexcept {
 InstanceInfo Connection::instance_info(const Endpoint& endpoint) const noexcept {
     return {
         .instance_id = device_.instance_id(),
-        .probe_address = reinterpret_cast<std::uint64_t>(device_.probe()),
+        .canary_address = device_.canary().address(),
         .connection = number_,
         .domain = endpoint.domain_id(),
         .asymmetric = Fence::available(),

@@ -98,9 +98,12 @@ MemoryWindow::~MemoryWindow() {
     device_.await_servers();
 }
 
-Device::Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard doorbell, OwnRegionTable regions)
+Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
+               DoorbellBoard doorbell, OwnRegionTable regions)
     : attributes_(make_attributes(index)),
       observer_(observer),
+      instance_id_(instance_id),
+      canary_(std::move(canary)),
       doorbell_(std::move(doorbell)),
       regions_(std::move(regions)) {}
 
@@ -111,13 +114,17 @@ Device::~Device() {
 Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
     if (index >= device_count) return Status(Code::InvalidParameter, "there is no such loopback device");
     Fence::available();
+    std::uint64_t instance_id = 0;
+    if (getrandom(&instance_id, sizeof instance_id, 0) != sizeof instance_id)
+        return Status::from_errno(errno, "getrandom");
+    auto canary = Canary::create(instance_id);
+    if (!canary.ok()) return canary.status();
     auto doorbell = DoorbellBoard::create();
     if (!doorbell.ok()) return doorbell.status();
     auto regions = OwnRegionTable::create();
     if (!regions.ok()) return regions.status();
-    std::unique_ptr<Device> device(new Device(index, observer, std::move(*doorbell), std::move(*regions)));
-    if (getrandom(&device->instance_id_, sizeof device->instance_id_, 0) != sizeof device->instance_id_)
-        return Status::from_errno(errno, "getrandom");
+    std::unique_ptr<Device> device(
+        new Device(index, observer, instance_id, std::move(*canary), std::move(*doorbell), std::move(*regions)));
     auto agent = Agent::start(device->doorbell_, [raw = device.get()] { return raw->serve_connections(); });
     if (!agent.ok()) return agent.status();
     device->agent_ = std::move(*agent);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/loopback/agent.hpp"
+#include "backends/loopback/canary.hpp"
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/flusher.hpp"
@@ -85,7 +86,7 @@ public:
 
     /// Who this device is, for peers; the descriptors go along in this order.
     std::uint64_t instance_id() const noexcept { return instance_id_; }
-    const std::uint64_t* probe() const noexcept { return &instance_id_; }
+    const Canary& canary() const noexcept { return canary_; }
     std::array<int, 3> descriptors() const noexcept {
         return {doorbell_.memory_fd(), doorbell_.event_fd(), regions_.memory_fd()};
     }
@@ -125,11 +126,13 @@ public:
     void endpoint_closed() noexcept { endpoints_.fetch_sub(1); }
 
 private:
-    Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard doorbell, OwnRegionTable regions);
+    Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
+           DoorbellBoard doorbell, OwnRegionTable regions);
 
     DeviceAttributes attributes_;
     DeviceObserver& observer_;
-    std::uint64_t instance_id_ = 0;
+    const std::uint64_t instance_id_;
+    Canary canary_;
     DoorbellBoard doorbell_;
     OwnRegionTable regions_;
     Flusher flusher_{doorbell_};

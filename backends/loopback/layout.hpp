@@ -11,7 +11,7 @@
 namespace viaduct::loopback::wire {
 
 inline constexpr std::uint64_t magic = 0x3154434455414956;  // "VIAUDCT1", first byte lowest
-inline constexpr std::uint32_t version = 3;
+inline constexpr std::uint32_t version = 4;
 
 inline constexpr std::uint32_t slot_count = 256;  // in each direction; a power of two
 inline constexpr std::uint32_t slot_mask = slot_count - 1;
@@ -176,6 +176,13 @@ static_assert(sizeof(RegionEntry) == 64);
 
 struct RegionTable {
     RegionEntry entries[max_regions];
+};
+
+/// What a process has at an address of its own choice. Copies through the kernel begin here: a read with the token,
+/// which has to be right, and a write with the scratch word. Where the page is not, the kernel copies nothing.
+struct alignas(4096) Canary {
+    std::uint64_t token;  ///< the instance id
+    alignas(64) std::uint64_t scratch;
 };
 
 }  // namespace viaduct::loopback::wire

@@ -7,8 +7,14 @@
 #include <algorithm>
 
 #include "backends/loopback/device.hpp"
+#include "backends/loopback/sge_list.hpp"
 
 namespace viaduct::loopback {
+namespace {
+
+void* at(std::uint64_t address) noexcept { return reinterpret_cast<void*>(address); }
+
+}  // namespace
 
 Result<std::shared_ptr<Peer>> Peer::create(Device& device, const InstanceInfo& info, pid_t process,
                                            std::span<UniqueFd> descriptors) {
@@ -21,13 +27,14 @@ Result<std::shared_ptr<Peer>> Peer::create(Device& device, const InstanceInfo& i
 
     auto peer = std::make_shared<Peer>(device);
     peer->instance_id_ = info.instance_id;
+    peer->canary_address_ = info.canary_address;
     peer->process_ = process;
     peer->same_process_ = process == getpid();
     peer->asymmetric_ = info.asymmetric != 0;
     peer->doorbell_ = std::move(*doorbell);
     peer->region_memory_ = std::move(*regions);
     peer->regions_ = peer->region_memory_.as<const wire::RegionTable>();
-    peer->process_vm_ = process != 0 && peer->probe(info.probe_address);
+    peer->process_vm_ = process != 0 && peer->probe();
     if (process != 0 && !peer->same_process_)
         if (const Status status = watch_process(peer); !status.ok()) return status;
     return peer;
@@ -49,11 +56,25 @@ void Peer::on_readable(int fd) noexcept {
     device_.peer_died(*this);
 }
 
-bool Peer::probe(std::uint64_t address) noexcept {
-    std::uint64_t value = 0;
-    const iovec here{.iov_base = &value, .iov_len = sizeof value};
-    const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof value};
-    return process_vm_readv(process_, &here, 1, &there, 1, 0) == sizeof value && value == instance_id_;
+/// Somebody else has the number of the process, or nobody. The agent ends the connections: the caller may hold locks
+/// that this takes.
+Status Peer::report_gone() noexcept {
+    try {
+        if (!gone_.exchange(true))
+            device_.agent().call_at(Deadline::after(std::chrono::seconds(0)), shared_from_this());
+    } catch (const std::bad_alloc&) {
+        gone_.store(false);
+    }
+    return {Code::Unreachable, "the peer is gone"};
+}
+
+void Peer::on_deadline() noexcept { device_.peer_died(*this); }
+
+bool Peer::probe() noexcept {
+    std::uint64_t token = 0;
+    const iovec here{.iov_base = &token, .iov_len = sizeof token};
+    const iovec there{.iov_base = at(canary_address_ + offsetof(wire::Canary, token)), .iov_len = sizeof token};
+    return process_vm_readv(process_, &here, 1, &there, 1, 0) == sizeof token && token == instance_id_;
 }
 
 bool Peer::should_request(std::uint32_t key) {
@@ -106,24 +127,36 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
 }
 
 Status Peer::copy_to(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept {
-    return copy(process_vm_writev, address, pieces, length);
+    std::uint64_t word = 0;
+    return copy(process_vm_writev, word, canary_address_ + offsetof(wire::Canary, scratch), address, pieces, length);
 }
 
 Status Peer::copy_from(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept {
-    return copy(process_vm_readv, address, pieces, length);
+    std::uint64_t token = instance_id_;
+    const Status status =
+        copy(process_vm_readv, token, canary_address_ + offsetof(wire::Canary, token), address, pieces, length);
+    return token == instance_id_ ? status : report_gone();
 }
 
-Status Peer::copy(Copy how, std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept {
-    const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = length};
-    const ssize_t copied = how(process_, pieces.data(), pieces.size(), &there, 1, 0);
-    if (copied == static_cast<ssize_t>(length)) return {};
-    if (copied >= 0) return {Code::InvalidParameter, "part of the peer's memory is gone", EFAULT};
+/// The kernel finds the address space once and copies piece by piece, in order, until one is not there: so the canary
+/// comes first (docs/adr/0015-canaries.md).
+Status Peer::copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
+                  std::span<const iovec> pieces, std::uint64_t length) noexcept {
+    std::array<iovec, 1 + max_pieces> here;
+    here[0] = {.iov_base = &word, .iov_len = sizeof word};
+    std::ranges::copy(pieces, here.begin() + 1);
+    const std::array there{iovec{.iov_base = at(canary), .iov_len = sizeof word},
+                           iovec{.iov_base = at(address), .iov_len = length}};
+    const ssize_t copied = how(process_, here.data(), 1 + pieces.size(), there.data(), there.size(), 0);
+    if (copied == static_cast<ssize_t>(sizeof word + length)) return {};
+    if (copied >= 0) return {Code::InvalidParameter, "part of the memory is gone", EFAULT};
     switch (errno) {
         case EPERM:
         case ENOSYS:
             process_vm_.store(false, std::memory_order_relaxed);
             return {Code::PermissionDenied, "process_vm access is not allowed", errno};
-        case ESRCH: return {Code::Unreachable, "the peer is gone", errno};
+        case EFAULT:  // no canary
+        case ESRCH: return report_gone();
         default: return {Code::InvalidParameter, "process_vm access failed", errno};
     }
 }

@@ -31,7 +31,7 @@ class Device;
 
 /// Shared by all connections to one open device of one process. Where the system lets it, it sees the death of the
 /// process by itself: the sockets of the connections tell later where a forked child has them open, too.
-class Peer final : public AgentClient {
+class Peer final : public AgentClient, public std::enable_shared_from_this<Peer> {
 public:
     /// `descriptors`: doorbell memory, doorbell event, region table. InvalidParameter: not what they should be.
     static Result<std::shared_ptr<Peer>> create(Device& device, const InstanceInfo& info, pid_t process,
@@ -76,27 +76,34 @@ public:
     bool is_reachable() const noexcept { return same_process_ || process_vm(); }
     bool process_vm() const noexcept { return process_vm_.load(std::memory_order_relaxed); }
 
-    /// Copies between local pieces and the peer's memory through the kernel. PermissionDenied: this way is closed from
-    /// now on. Unreachable: the process is gone. InvalidParameter: the memory is not there.
+    /// Copies between local pieces and the peer's memory through the kernel, and never to or from another process or
+    /// program that has taken its place. PermissionDenied: this way is closed from now on. Unreachable: the process, or
+    /// the program that it ran, is gone; its connections end. InvalidParameter: part of the memory is not there, on
+    /// either side; what lies before that is copied.
     Status copy_to(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
     Status copy_from(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
 
 private:
     static constexpr std::size_t max_mappings = 1024;
     using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
-    Status copy(Copy how, std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
-    bool probe(std::uint64_t address) noexcept;
+    Status copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
+                std::span<const iovec> pieces, std::uint64_t length) noexcept;
+    bool probe() noexcept;
+    Status report_gone() noexcept;
     static Status watch_process(const std::shared_ptr<Peer>& peer);
     void on_readable(int fd) noexcept override;
+    void on_deadline() noexcept override;
 
     static inline std::atomic<std::uint64_t> own_order_{0};
     Device& device_;
     UniqueFd process_fd_;
     std::uint64_t instance_id_ = 0;
+    std::uint64_t canary_address_ = 0;
     pid_t process_ = 0;
     bool same_process_ = false;
     bool asymmetric_ = false;
     std::atomic<bool> process_vm_{false};
+    std::atomic<bool> gone_{false};
     RemoteDoorbell doorbell_;
     Mapping region_memory_;
     const wire::RegionTable* regions_ = nullptr;

@@ -242,7 +242,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
     switch (status.code()) {
         case Code::Ok: operation.moved = operation.total; return Outcome::Finished;
         case Code::PermissionDenied: return transfer_by_agent(operation);
-        case Code::Unreachable: return Outcome::Blocked;  // the hang-up of its socket will end this
+        case Code::Unreachable: return Outcome::Blocked;  // the agent ends the connection
         default: return refuse(operation);
     }
 }

@@ -35,6 +35,8 @@ public:
     void notify() { send('.'); }
     void await() { (void)receive<char>(); }
 
+    int fd() const noexcept { return fd_; }
+
     /// Closes this end: the other one sees a hang-up.
     void close() noexcept;
 
