@@ -82,11 +82,11 @@ public:
 
     /// Where a stretch of the peer's memory is here: its own place within one process, else a mapping. Null where it is
     /// not mapped; the peer is asked for the file then, once. Good as Peer::mapped() is.
-    std::byte* find_memory(const RegionView& region, std::uint32_t key, std::uint64_t address,
-                           std::uint64_t length) noexcept {
+    std::byte* find_memory(const RegionView& region, std::uint32_t key, std::uint64_t address, std::uint64_t length,
+                           bool to_write) noexcept {
         if (peer_->is_this_process()) return reinterpret_cast<std::byte*>(address);
         if (!region.is_mappable()) return nullptr;
-        if (std::byte* found = peer_->mapped(key, address, length)) return found;
+        if (std::byte* found = peer_->mapped(key, address, length, to_write)) return found;
         if (peer_->should_request(key)) request_mapping(key);
         return nullptr;
     }

@@ -2,8 +2,10 @@
 #include "backends/loopback/doorbell.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <new>
 
@@ -37,11 +39,15 @@ Status seal_memfd(int fd, bool owner_writes_only) noexcept {
     return {};
 }
 
+bool cannot_shrink(int fd) noexcept {
+    struct statfs system {};
+    const int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstatfs(fd, &system) == 0 && system.f_type != HUGETLBFS_MAGIC;
+}
+
 bool is_sealed_memfd(int fd, std::size_t size) noexcept {
     struct stat info {};
-    const int seals = fcntl(fd, F_GET_SEALS);
-    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &info) == 0 &&
-           static_cast<std::size_t>(info.st_size) == size;
+    return cannot_shrink(fd) && fstat(fd, &info) == 0 && static_cast<std::size_t>(info.st_size) == size;
 }
 
 Result<DoorbellBoard> DoorbellBoard::create() noexcept {

@@ -79,6 +79,10 @@ private:
 Result<UniqueFd> create_memfd(const char* name, std::size_t size) noexcept;
 Status seal_memfd(int fd, bool owner_writes_only) noexcept;
 
+/// Whether a descriptor is a memfd whose pages nobody can take away: those of huge pages, which a hole gives back to
+/// the system, and all other files can raise SIGBUS in who has them mapped.
+bool cannot_shrink(int fd) noexcept;
+
 /// Whether a descriptor from a peer is a memfd of that size which cannot shrink under us.
 bool is_sealed_memfd(int fd, std::size_t size) noexcept;
 

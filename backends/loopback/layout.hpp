@@ -157,10 +157,11 @@ namespace region_flags {
 inline constexpr std::uint32_t remote_write = 1;
 inline constexpr std::uint32_t remote_read = 2;
 inline constexpr std::uint32_t local_write = 4;      ///< the owner may write, and the pages can be written
-inline constexpr std::uint32_t mappable = 8;         ///< a file stands behind the pages that peers can map
+inline constexpr std::uint32_t mappable = 8;         ///< a memfd stands behind the pages, and cannot shrink
 inline constexpr std::uint32_t writable_pages = 16;  ///< the pages themselves can be written
 inline constexpr std::uint32_t window = 32;          ///< a part of a region, for peers
 inline constexpr std::uint32_t remote_atomic = 64;
+inline constexpr std::uint32_t file = 128;  ///< behind some of the pages at least: flushes go there
 }  // namespace region_flags
 
 /// A registered region, or what a window shows. Only the owner can write the table: peers map it read-only, and a seal

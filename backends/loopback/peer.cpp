@@ -79,30 +79,42 @@ bool Peer::probe() noexcept {
 
 bool Peer::should_request(std::uint32_t key) {
     const std::lock_guard lock(mutex_);
-    std::uint32_t& place = requested_[key % requested_.size()];
-    if (place != 0 && region(place)) return false;  // asked for already, or the place serves another region
-    place = key;
+    Wanted& place = wanted_[key % wanted_.size()];
+    if (place.key != 0 && region(place.key)) return false;  // asked for already, or the place serves another region
+    place = {.key = key, .awaited = true};
     return true;
+}
+
+/// Whether the file for this key was asked for, and is within what one peer may have mapped here.
+bool Peer::is_welcome(std::uint32_t key, std::uint64_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    Wanted& place = wanted_[key % wanted_.size()];
+    if (place.key != key || !std::exchange(place.awaited, false)) return false;
+    std::uint64_t mapped = 0;
+    for (const auto& mapping : mappings_) mapped += mapping->length;
+    return bytes <= max_mapped_bytes - mapped;
 }
 
 std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& reply, const UniqueFd& file) {
     std::vector<std::unique_ptr<RemoteMapping>> stale;
     const auto region_now = region(reply.key);
-    if (!region_now || region_now->base != reply.base || region_now->length != reply.length) return stale;
+    if (!is_welcome(reply.key, reply.length) || !region_now || region_now->base != reply.base ||
+        region_now->length != reply.length)
+        return stale;
 
     const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     const std::uint64_t skipped = reply.offset % page;
     struct stat info {};
-    // A file that is shorter than the region would turn accesses into SIGBUS. (One that shrinks later still can: see
-    // docs/shm-wire.md, "Trust".)
-    if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+    // A file that is shorter than the region, or becomes so, would turn accesses into SIGBUS.
+    if (!cannot_shrink(file.get()) || fstat(file.get(), &info) != 0 ||
         static_cast<std::uint64_t>(info.st_size) < reply.offset ||
         static_cast<std::uint64_t>(info.st_size) - reply.offset < reply.length)
         return stale;
     auto created = std::make_unique<RemoteMapping>();
-    const bool writable = (region_now->flags & wire::region_flags::writable_pages) != 0;
-    auto mapping = Mapping::map(file.get(), skipped + reply.length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                                static_cast<off_t>(reply.offset - skipped));
+    created->writable = (region_now->flags & wire::region_flags::writable_pages) != 0;
+    auto mapping =
+        Mapping::map(file.get(), skipped + reply.length, created->writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                     static_cast<off_t>(reply.offset - skipped));
     if (!mapping.ok()) return stale;
     created->key = reply.key;
     created->base = reply.base;

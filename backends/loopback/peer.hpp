@@ -24,6 +24,7 @@ struct RemoteMapping {
     std::uint64_t base = 0;
     std::uint64_t length = 0;
     std::byte* local = nullptr;  ///< where `base` is here
+    bool writable = false;
     Mapping mapping;
 };
 
@@ -56,11 +57,12 @@ public:
 
     /// Where a stretch of a mapped region is here; null where it is not mapped (yet). Good as long as the caller holds
     /// the lock of the work queue under which it asked.
-    std::byte* mapped(std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept {
+    std::byte* mapped(std::uint32_t key, std::uint64_t address, std::uint64_t length, bool to_write) const noexcept {
         const RemoteMapping* mapping = cache_[key % cache_.size()].load(std::memory_order_acquire);
         if (mapping == nullptr || mapping->key != key) return nullptr;
         const std::uint64_t offset = address - mapping->base;  // the peer's table may have changed since it was mapped
         if (offset > mapping->length || length > mapping->length - offset) return nullptr;
+        if (to_write && !mapping->writable) return nullptr;
         return mapping->local + offset;
     }
 
@@ -68,8 +70,8 @@ public:
     /// that find their place taken by another one that still exists are reached in slower ways.
     bool should_request(std::uint32_t key);
 
-    /// Maps what the peer sent. Returns mappings of regions that are gone: the caller frees them once nobody can be
-    /// using them any more.
+    /// Maps what the peer sent, if it was asked for, is what the table says and can never shrink. Returns mappings of
+    /// regions that are gone: the caller frees them once nobody can be using them any more.
     std::vector<std::unique_ptr<RemoteMapping>> install(const MapMessage& reply, const UniqueFd& file);
 
     /// Whether copy_from() or its own addresses lead to the peer's memory.
@@ -85,10 +87,17 @@ public:
 
 private:
     static constexpr std::size_t max_mappings = 1024;
+    /// More than a host has memory, and little enough that no peer can use up an address space of 128 TiB.
+    static constexpr std::uint64_t max_mapped_bytes = std::uint64_t{1} << 40;
+    struct Wanted {
+        std::uint32_t key = 0;
+        bool awaited = false;  ///< asked for and not answered
+    };
     using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
     Status copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
                 std::span<const iovec> pieces, std::uint64_t length) noexcept;
     bool probe() noexcept;
+    bool is_welcome(std::uint32_t key, std::uint64_t bytes) noexcept;
     Status report_gone() noexcept;
     static Status watch_process(const std::shared_ptr<Peer>& peer);
     void on_readable(int fd) noexcept override;
@@ -110,7 +119,7 @@ private:
     std::array<std::atomic<RemoteMapping*>, max_mappings> cache_{};
     std::mutex mutex_;  // guards what follows
     std::vector<std::unique_ptr<RemoteMapping>> mappings_;
-    std::array<std::uint32_t, max_mappings> requested_{};
+    std::array<Wanted, max_mappings> wanted_{};
 };
 
 }  // namespace viaduct::loopback

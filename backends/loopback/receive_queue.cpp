@@ -183,7 +183,7 @@ bool ReceiveQueue::is_fetched(const Arrival& arrival, const wire::Slot& slot) no
 Status ReceiveQueue::fetch(const wire::OfferedMemory& offer, const Receive& into, std::uint32_t length) noexcept {
     Peer& peer = connection_->peer();
     const RegionView region = peer.region(offer.key).value_or(RegionView{});
-    const std::byte* source = connection_->find_memory(region, offer.key, offer.address, length);
+    const std::byte* source = connection_->find_memory(region, offer.key, offer.address, length, false);
     if (source != nullptr) {
         peer.order_with_own_threads();
         scatter(into.sges.span(), 0, source, length);

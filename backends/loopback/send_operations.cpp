@@ -197,7 +197,8 @@ bool SendQueue::may_access(const RegionView& region, const Operation& operation)
 SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& region) noexcept {
     if (operation.by_agent) return transfer_by_agent(operation);
     const RemoteAddress& remote = operation.request->remote;
-    std::byte* target = connection_->find_memory(region, remote.key, remote.address, operation.total);
+    std::byte* target = connection_->find_memory(region, remote.key, remote.address, operation.total,
+                                                 operation.request->opcode != Opcode::RdmaRead);
     if (target != nullptr) {
         transfer_directly(operation, target);
         return Outcome::Finished;
