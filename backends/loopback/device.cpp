@@ -200,18 +200,23 @@ Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, 
 
 Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t process,
                                                 std::span<UniqueFd> descriptors) {
+    auto identity = PeerIdentity::of(info, process, descriptors);
+    if (!identity.ok()) return identity.status();
+    const auto known = [&]() -> std::shared_ptr<Peer> {
+        const auto found = peers_.find(*identity);
+        auto peer = found != peers_.end() ? found->second.lock() : nullptr;
+        return peer != nullptr && !peer->is_gone() ? peer : nullptr;
+    };
     {
         const std::lock_guard lock(mutex_);
-        if (const auto found = peers_.find(info.instance_id); found != peers_.end())
-            if (auto peer = found->second.lock()) return peer;
+        if (auto peer = known()) return peer;
     }
     auto created = Peer::create(*this, info, process, descriptors);
     if (!created.ok()) return created.status();
     const std::lock_guard lock(mutex_);
     std::erase_if(peers_, [](const auto& item) { return item.second.expired(); });
-    auto& place = peers_[info.instance_id];
-    if (auto peer = place.lock()) return peer;  // another thread was faster
-    place = *created;
+    if (auto peer = known()) return peer;  // another thread was faster
+    peers_[*identity] = *created;
     return std::move(*created);
 }
 

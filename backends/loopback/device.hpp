@@ -2,12 +2,12 @@
 // An open loopback device: what its endpoints share.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "backends/loopback/agent.hpp"
@@ -91,7 +91,7 @@ public:
         return {doorbell_.memory_fd(), doorbell_.event_fd(), regions_.memory_fd()};
     }
 
-    /// The peer of that instance: known already, or made from the descriptors.
+    /// The peer that this is: known already, or made from the descriptors.
     Result<std::shared_ptr<Peer>> find_peer(const InstanceInfo& info, pid_t process, std::span<UniqueFd> descriptors);
 
     /// Ends the connections of a process that is no more.
@@ -144,7 +144,7 @@ private:
     std::mutex mutex_;  // guards what follows
     std::vector<std::weak_ptr<Connection>> connections_;
     std::vector<std::uint32_t> free_numbers_;
-    std::unordered_map<std::uint64_t, std::weak_ptr<Peer>> peers_;
+    std::map<PeerIdentity, std::weak_ptr<Peer>> peers_;
     std::unique_ptr<Agent> agent_;  // last: its thread uses all of the above
 };
 

@@ -16,6 +16,16 @@ void* at(std::uint64_t address) noexcept { return reinterpret_cast<void*>(addres
 
 }  // namespace
 
+Result<PeerIdentity> PeerIdentity::of(const InstanceInfo& info, pid_t process, std::span<const UniqueFd> descriptors) {
+    PeerIdentity identity{.instance_id = info.instance_id, .process = process};
+    for (std::size_t i = 0; i < identity.memory.size(); ++i) {
+        struct stat file {};
+        if (fstat(descriptors[2 * i].get(), &file) != 0) return Status::from_errno(errno, "fstat of a peer's memory");
+        identity.memory[i] = {file.st_dev, file.st_ino};
+    }
+    return identity;
+}
+
 Result<std::shared_ptr<Peer>> Peer::create(Device& device, const InstanceInfo& info, pid_t process,
                                            std::span<UniqueFd> descriptors) {
     auto doorbell = RemoteDoorbell::open(descriptors[0], std::move(descriptors[1]));
@@ -52,6 +62,7 @@ Status Peer::watch_process(const std::shared_ptr<Peer>& peer) {
 }
 
 void Peer::on_readable(int fd) noexcept {
+    gone_.store(true);
     device_.agent().unwatch(fd);
     device_.peer_died(*this);
 }

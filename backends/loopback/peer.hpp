@@ -30,6 +30,18 @@ struct RemoteMapping {
 
 class Device;
 
+/// Who a peer is: what it says of itself counts only together with what the kernel says of it. A process that gives the
+/// instance of another is a peer of its own.
+struct PeerIdentity {
+    /// SystemError: the descriptors tell nothing.
+    static Result<PeerIdentity> of(const InstanceInfo& info, pid_t process, std::span<const UniqueFd> descriptors);
+    auto operator<=>(const PeerIdentity&) const = default;
+
+    std::uint64_t instance_id = 0;
+    pid_t process = 0;
+    std::array<std::pair<dev_t, ino_t>, 2> memory{};  ///< its doorbell and its region table
+};
+
 /// Shared by all connections to one open device of one process. Where the system lets it, it sees the death of the
 /// process by itself: the sockets of the connections tell later where a forked child has them open, too.
 class Peer final : public AgentClient, public std::enable_shared_from_this<Peer> {
@@ -40,11 +52,13 @@ public:
     explicit Peer(Device& device) noexcept : device_(device) {}
     ~Peer() override;
 
-    std::uint64_t instance_id() const noexcept { return instance_id_; }
     const RemoteDoorbell& doorbell() const noexcept { return doorbell_; }
     bool asymmetric_fences() const noexcept { return asymmetric_; }
 
     std::optional<RegionView> region(std::uint32_t key) const noexcept { return look_up(*regions_, key); }
+
+    /// Its process, or the program that it ran, is no more: another may have its number.
+    bool is_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
 
     /// Whether the peer is this very process: its addresses are good here.
     bool is_this_process() const noexcept { return same_process_; }
