@@ -27,9 +27,9 @@ public:
 
 class Agent {
 public:
-    /// `serve` handles what the doorbell board shows and tells whether consumers are polling themselves: then the
+    /// `serve` handles what the doorbell boards show and tells whether consumers are polling themselves: then the
     /// agent looks again after a millisecond instead of being woken by every ring.
-    static Result<std::unique_ptr<Agent>> start(DoorbellBoard& board, std::function<bool()> serve) noexcept;
+    static Result<std::unique_ptr<Agent>> start(Doorbells& board, std::function<bool()> serve) noexcept;
     ~Agent() { stop(); }
 
     /// Ends the thread. What it was the last to know is destroyed on it, and may still call the agent.
@@ -48,7 +48,7 @@ public:
     }
 
 private:
-    Agent(DoorbellBoard& board, std::function<bool()> serve) noexcept : board_(board), serve_(std::move(serve)) {}
+    Agent(Doorbells& board, std::function<bool()> serve) noexcept : board_(board), serve_(std::move(serve)) {}
     void run() noexcept;
     int sleep_time_ms() noexcept;
     void dispatch(std::uint64_t id) noexcept;
@@ -59,9 +59,8 @@ private:
         std::weak_ptr<AgentClient> client;
     };
 
-    DoorbellBoard& board_;
+    Doorbells& board_;
     std::function<bool()> serve_;
-    UniqueFd epoll_;
     std::atomic<bool> stop_{false};
     std::atomic<bool> leasing_{false};
     std::mutex mutex_;  // guards what follows

@@ -94,6 +94,13 @@ InstanceInfo Connection::instance_info(const Endpoint& endpoint) const noexcept 
     };
 }
 
+Result<std::array<int, 3>> Connection::descriptors_for(pid_t process) {
+    auto board = device_.doorbell().board_for(process);
+    if (!board.ok()) return board.status();
+    doorbell_ = std::move(*board);
+    return std::array{doorbell_->memory_fd(), doorbell_->event_fd(), device_.regions().memory_fd()};
+}
+
 void Connection::request_mapping(std::uint32_t key) noexcept {
     const MapMessage request{.type = MessageType::MapRequest, .key = key, .base = 0, .length = 0, .offset = 0};
     // A lost request only costs speed: the slower ways to the memory stay open.

@@ -28,7 +28,7 @@ public:
     static Result<std::shared_ptr<Connection>> take(Device& device, const UniqueFd& segment);
     ~Connection() override;
 
-    /// Ties the acceptor's connection to its endpoint and gives it a number on the doorbell board.
+    /// Ties the acceptor's connection to its endpoint and gives it a number on the doorbell boards.
     static Status assign(const std::shared_ptr<Connection>& connection, std::shared_ptr<EndpointRef> owner);
 
     /// Who the peer is, from its handshake; takes the descriptors. InvalidParameter: they are not sound.
@@ -55,6 +55,10 @@ public:
     /// What the peer is told of the endpoint.
     InstanceInfo instance_info(const Endpoint& endpoint) const noexcept;
     int segment_fd() const noexcept { return segment_fd_.get(); }
+
+    /// What that process is handed: doorbell memory, doorbell event, region table. Throws std::bad_alloc.
+    Result<std::array<int, 3>> descriptors_for(pid_t process);
+
     std::uint32_t number() const noexcept { return number_; }
 
     // What the work queues use.
@@ -118,6 +122,7 @@ private:
     UniqueFd segment_fd_;
     Mapping mapping_;
     UniqueFd socket_;
+    std::shared_ptr<DoorbellBoard> doorbell_;  // on which the peer rings
     std::shared_ptr<Peer> peer_;
     std::uint32_t peer_number_ = 0;
     std::uint32_t peer_domain_ = 0;

@@ -83,8 +83,9 @@ Status Connector::send_request(UniqueFd socket) {
     set_bytes(message.local_host, parameters_.local.host.span());
     set_bytes(message.local_service, parameters_.local.service.span());
     set_bytes(message.remote_host, parameters_.remote.host.span());
-    const auto device = device_.descriptors();
-    const std::array<int, 4> descriptors{offered_->segment_fd(), device[0], device[1], device[2]};
+    auto handed = offered_->descriptors_for(peer_process(socket.get()));
+    if (!handed.ok()) return handed.status();
+    const std::array<int, 4> descriptors{offered_->segment_fd(), (*handed)[0], (*handed)[1], (*handed)[2]};
     if (const Status status = send_message(socket.get(), &message, sizeof message, descriptors);
         !status.ok() && status.code() != Code::SystemError)
         return status;

@@ -99,7 +99,7 @@ MemoryWindow::~MemoryWindow() {
 }
 
 Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
-               DoorbellBoard doorbell, OwnRegionTable regions)
+               std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions)
     : attributes_(make_attributes(index)),
       observer_(observer),
       instance_id_(instance_id),
@@ -119,13 +119,13 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
         return Status::from_errno(errno, "getrandom");
     auto canary = Canary::create(instance_id);
     if (!canary.ok()) return canary.status();
-    auto doorbell = DoorbellBoard::create();
+    auto doorbell = Doorbells::create();
     if (!doorbell.ok()) return doorbell.status();
     auto regions = OwnRegionTable::create();
     if (!regions.ok()) return regions.status();
     std::unique_ptr<Device> device(
         new Device(index, observer, instance_id, std::move(*canary), std::move(*doorbell), std::move(*regions)));
-    auto agent = Agent::start(device->doorbell_, [raw = device.get()] { return raw->serve_connections(); });
+    auto agent = Agent::start(*device->doorbell_, [raw = device.get()] { return raw->serve_connections(); });
     if (!agent.ok()) return agent.status();
     device->agent_ = std::move(*agent);
     return device;
@@ -252,7 +252,7 @@ std::uint32_t Device::connection_numbers() noexcept {
 
 bool Device::serve_connections() noexcept {
     bool consumers_poll = false;
-    doorbell_.take([&](std::uint32_t number) {
+    doorbell_->take([&](std::uint32_t number) {
         const auto connection = connection_at(number);
         if (connection && connection->serve()) consumers_poll = true;
     });
@@ -261,7 +261,7 @@ bool Device::serve_connections() noexcept {
 
 void Device::ring_all_connections() noexcept {
     const std::uint32_t count = connection_numbers();
-    for (std::uint32_t number = 0; number < count; ++number) doorbell_.ring_self(number);
+    for (std::uint32_t number = 0; number < count; ++number) doorbell_->ring_self(number);
 }
 
 template <class Visit>

@@ -79,17 +79,14 @@ public:
     Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
 
     Agent& agent() noexcept { return *agent_; }
-    DoorbellBoard& doorbell() noexcept { return doorbell_; }
+    Doorbells& doorbell() noexcept { return *doorbell_; }
     OwnRegionTable& regions() noexcept { return regions_; }
     Flusher& flusher() noexcept { return flusher_; }
     void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
-    /// Who this device is, for peers; the descriptors go along in this order.
+    /// Who this device is, for peers.
     std::uint64_t instance_id() const noexcept { return instance_id_; }
     const Canary& canary() const noexcept { return canary_; }
-    std::array<int, 3> descriptors() const noexcept {
-        return {doorbell_.memory_fd(), doorbell_.event_fd(), regions_.memory_fd()};
-    }
 
     /// The peer that this is: known already, or made from the descriptors.
     Result<std::shared_ptr<Peer>> find_peer(const InstanceInfo& info, pid_t process, std::span<UniqueFd> descriptors);
@@ -97,7 +94,7 @@ public:
     /// Ends the connections of a process that is no more.
     void peer_died(const Peer& peer) noexcept;
 
-    /// Numbers connections on the doorbell board. NoResources: all are in use.
+    /// Numbers connections on the doorbell boards. NoResources: all are in use.
     Result<std::uint32_t> add_connection(const std::shared_ptr<Connection>& connection);
     void remove_connection(std::uint32_t number) noexcept;
 
@@ -127,15 +124,15 @@ public:
 
 private:
     Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
-           DoorbellBoard doorbell, OwnRegionTable regions);
+           std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions);
 
     DeviceAttributes attributes_;
     DeviceObserver& observer_;
     const std::uint64_t instance_id_;
     Canary canary_;
-    DoorbellBoard doorbell_;
+    const std::unique_ptr<Doorbells> doorbell_;
     OwnRegionTable regions_;
-    Flusher flusher_{doorbell_};
+    Flusher flusher_{*doorbell_};
     std::atomic<std::uint32_t> next_domain_{1};
     std::atomic<std::uint32_t> domains_{0};
     std::atomic<std::uint32_t> endpoints_{0};

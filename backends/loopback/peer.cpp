@@ -122,12 +122,12 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
         static_cast<std::uint64_t>(info.st_size) - reply.offset < reply.length)
         return stale;
     auto created = std::make_unique<RemoteMapping>();
-    created->writable = (region_now->flags & wire::region_flags::writable_pages) != 0;
-    auto mapping =
-        Mapping::map(file.get(), skipped + reply.length, created->writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                     static_cast<off_t>(reply.offset - skipped));
+    const bool writable = (region_now->flags & wire::region_flags::writable_pages) != 0;
+    auto mapping = Mapping::map(file.get(), skipped + reply.length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                                static_cast<off_t>(reply.offset - skipped));
     if (!mapping.ok()) return stale;
     created->key = reply.key;
+    created->writable_key = writable ? reply.key : 0;
     created->base = reply.base;
     created->length = reply.length;
     created->local = mapping->as<std::byte>() + skipped;

@@ -23,8 +23,8 @@ struct RemoteMapping {
     std::uint32_t key = 0;
     std::uint64_t base = 0;
     std::uint64_t length = 0;
-    std::byte* local = nullptr;  ///< where `base` is here
-    bool writable = false;
+    std::byte* local = nullptr;      ///< where `base` is here
+    std::uint32_t writable_key = 0;  ///< the key, or 0 where it can only be read
     Mapping mapping;
 };
 
@@ -73,10 +73,10 @@ public:
     /// the lock of the work queue under which it asked.
     std::byte* mapped(std::uint32_t key, std::uint64_t address, std::uint64_t length, bool to_write) const noexcept {
         const RemoteMapping* mapping = cache_[key % cache_.size()].load(std::memory_order_acquire);
-        if (mapping == nullptr || mapping->key != key) return nullptr;
+        if (mapping == nullptr) return nullptr;
+        if (mapping->writable_key != key && (to_write || mapping->key != key)) return nullptr;
         const std::uint64_t offset = address - mapping->base;  // the peer's table may have changed since it was mapped
         if (offset > mapping->length || length > mapping->length - offset) return nullptr;
-        if (to_write && !mapping->writable) return nullptr;
         return mapping->local + offset;
     }
 
