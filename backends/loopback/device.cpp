@@ -220,6 +220,15 @@ Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t 
     return std::move(*created);
 }
 
+std::uint64_t Device::bytes_mapped_of(pid_t process) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t bytes = 0;
+    for (const auto& [identity, known] : peers_)
+        if (const auto peer = known.lock(); peer != nullptr && identity.process == process)
+            bytes += peer->mapped_bytes();
+    return bytes;
+}
+
 Result<std::uint32_t> Device::add_connection(const std::shared_ptr<Connection>& connection) {
     const std::lock_guard lock(mutex_);
     if (!free_numbers_.empty()) {

@@ -91,6 +91,9 @@ public:
     /// The peer that this is: known already, or made from the descriptors.
     Result<std::shared_ptr<Peer>> find_peer(const InstanceInfo& info, pid_t process, std::span<UniqueFd> descriptors);
 
+    /// Of the memory of a process, here, whatever names it goes by.
+    std::uint64_t bytes_mapped_of(pid_t process) noexcept;
+
     /// Ends the connections of a process that is no more.
     void peer_died(const Peer& peer) noexcept;
 

@@ -96,14 +96,16 @@ bool Peer::should_request(std::uint32_t key) {
     return true;
 }
 
-/// Whether the file for this key was asked for, and is within what one peer may have mapped here.
+/// Whether the file for this key was asked for, and is within what one process may have mapped here, under whatever
+/// names. Called by the agent alone, as all that changes the sum.
 bool Peer::is_welcome(std::uint32_t key, std::uint64_t bytes) noexcept {
-    const std::lock_guard lock(mutex_);
-    Wanted& place = wanted_[key % wanted_.size()];
-    if (place.key != key || !std::exchange(place.awaited, false)) return false;
-    std::uint64_t mapped = 0;
-    for (const auto& mapping : mappings_) mapped += mapping->length;
-    return bytes <= max_mapped_bytes - mapped;
+    {
+        const std::lock_guard lock(mutex_);
+        Wanted& place = wanted_[key % wanted_.size()];
+        if (place.key != key || !std::exchange(place.awaited, false)) return false;
+    }
+    const std::uint64_t mapped = device_.bytes_mapped_of(process_);
+    return mapped <= max_mapped_bytes && bytes <= max_mapped_bytes - mapped;
 }
 
 std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& reply, const UniqueFd& file) {
@@ -135,6 +137,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
 
     const std::lock_guard lock(mutex_);
     mappings_.push_back(std::move(created));
+    mapped_bytes_ += reply.length;
     cache_[reply.key % cache_.size()].store(mappings_.back().get(), std::memory_order_release);
     const auto gone = std::partition(mappings_.begin(), mappings_.end(), [this](const auto& mapping) {
         return cache_[mapping->key % cache_.size()].load(std::memory_order_relaxed) == mapping.get() &&
@@ -143,6 +146,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
     for (auto it = gone; it != mappings_.end(); ++it) {
         RemoteMapping* expected = it->get();
         cache_[expected->key % cache_.size()].compare_exchange_strong(expected, nullptr);
+        mapped_bytes_ -= (*it)->length;
         stale.push_back(std::move(*it));
     }
     mappings_.erase(gone, mappings_.end());

@@ -60,6 +60,9 @@ public:
     /// Its process, or the program that it ran, is no more: another may have its number.
     bool is_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
 
+    /// Of its memory, here.
+    std::uint64_t mapped_bytes() const noexcept { return mapped_bytes_.load(std::memory_order_relaxed); }
+
     /// Whether the peer is this very process: its addresses are good here.
     bool is_this_process() const noexcept { return same_process_; }
 
@@ -101,7 +104,7 @@ public:
 
 private:
     static constexpr std::size_t max_mappings = 1024;
-    /// More than a host has memory, and little enough that no peer can use up an address space of 128 TiB.
+    /// Of one process: more than a host has memory, and little of an address space of 128 TiB.
     static constexpr std::uint64_t max_mapped_bytes = std::uint64_t{1} << 40;
     struct Wanted {
         std::uint32_t key = 0;
@@ -127,6 +130,7 @@ private:
     bool asymmetric_ = false;
     std::atomic<bool> process_vm_{false};
     std::atomic<bool> gone_{false};
+    std::atomic<std::uint64_t> mapped_bytes_{0};
     RemoteDoorbell doorbell_;
     Mapping region_memory_;
     const wire::RegionTable* regions_ = nullptr;

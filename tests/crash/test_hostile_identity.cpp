@@ -23,7 +23,7 @@ TEST_CASE("hostile: a process that takes another's name receives nothing that is
             const auto address = wire.receive<Address>();
             Speaker false_name;
             false_name.instance.instance_id = victims.heard.instance.instance_id;
-            *reinterpret_cast<std::uint64_t*>(false_name.instance.canary_address) = false_name.instance.instance_id;
+            false_name.set_token(false_name.instance.instance_id);
             false_name.region_table = victims.heard.descriptors[3].get();
             const Talk talk = false_name.connect(address);
             wire.notify();

@@ -125,6 +125,54 @@ TEST_CASE("hostile: files that would eat the address space are not mapped") {
     });
 }
 
+TEST_CASE("hostile: files that would eat the address space under many names are not mapped") {
+    constexpr std::uint64_t large = std::uint64_t{5} << 37;  // one of them is within the bounds
+    const auto client = [](Wire& wire) {
+        Honest honest(wire);
+        const Buffer buffer(honest.node, page, Memory::Shareable);
+        honest.be_connected();
+        Port other(honest.node);
+        connect_to(other, honest.node.address("hostile"));
+        wire.send(buffer.remote());
+        const auto address = wire.receive<std::uint64_t>();
+        require(honest.read(address, buffer) == CompletionCode::Success, "a read");
+        const Sge piece = buffer.sge(0, 8);
+        other.post(read_of(1, piece, {.address = address, .key = key}));
+        require(other.sent().code == CompletionCode::Success, "a read from the other name");
+        wire.notify();
+        wire.await();
+        require(is_mapped("hostile-first") != is_mapped("hostile-second"), "one of them");
+        wire.notify();
+    };
+    const auto target = [&](Wire& wire) {
+        Hostile hostile(wire);
+        Speaker second_name;
+        ++second_name.instance.instance_id;
+        second_name.set_token(second_name.instance.instance_id);
+        std::uint64_t word = 1;
+        const auto base = reinterpret_cast<std::uint64_t>(&word);
+        hostile.publish(key, base, large, writable_file);
+        second_name.publish(key, base, large, writable_file);
+        Talk first = hostile.await_request();
+        hostile.accept(first);
+        Talk second = hostile.await_request();
+        second_name.accept(second);
+        const auto theirs = wire.receive<RemoteAddress>();
+        wire.send(base);
+        wire.await();
+        for (const auto& [talk, name] : {std::pair(&first, "hostile-first"), std::pair(&second, "hostile-second")}) {
+            require(talk->hear_map_message().type == MessageType::MapRequest, "the request for the file");
+            const auto file = make_memfd(name, large, true);
+            talk->say(map_reply(base, large), std::array{file.get()});
+            talk->say({.type = MessageType::MapRequest, .key = theirs.key, .base = 0, .length = 0, .offset = 0});
+            require(talk->hear_map_message().type == MessageType::MapReply, "the answer");
+        }
+        wire.notify();
+        wire.await();
+    };
+    CHECK_NOTHROW(run_processes(client, target));
+}
+
 TEST_CASE("hostile: files that can shrink are not mapped") {
     check_unmapped(page, [](Hostile&, const Talk& talk, std::uint64_t base) {
         const auto file = make_memfd("hostile-file", page, false);

@@ -40,6 +40,9 @@ public:
     /// Asks, and hears the answer.
     Talk connect(const Address& address) const;
 
+    /// What peers find in this process, which should be the instance.
+    void set_token(std::uint64_t token) noexcept { *word_ = token; }
+
     void publish(std::uint32_t key, std::uint64_t base, std::uint64_t length, std::uint32_t flags) noexcept;
 
     loopback::InstanceInfo instance{};
