@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include <array>
 #include <cerrno>
 
 namespace viaduct::loopback {
@@ -11,27 +12,38 @@ namespace {
 
 constexpr std::size_t page_bytes = sizeof(wire::Canary);
 
-// Where programs have nothing by themselves: above the heap of a program at a low address, below one at a high address.
-constexpr std::uint64_t first_place = 0x110000000000;
-constexpr std::uint64_t place_count = 0x3f0000000000 / page_bytes;
+/// Where programs have nothing by themselves: between those at low and those at high addresses; and, as the thread
+/// sanitizer wants it, right below the mappings of programs.
+struct Range {
+    std::uint64_t begin;
+    std::uint64_t end;
+};
+constexpr std::array ranges{Range{0x110000000000, 0x500000000000}, Range{0x7e9000000000, 0x7ef000000000}};
 constexpr int max_tries = 8;
 
-void* map_at(std::uint64_t place, int flags) noexcept {
-    return mmap(reinterpret_cast<void*>(place), page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
-                -1, 0);
+/// The address is a hint, which the system follows where it is free.
+void* map_near(std::uint64_t place) noexcept {
+    return mmap(reinterpret_cast<void*>(place), page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/// Any address where the system or a sanitizer does not give a random one: still one that few programs have.
-void* map_somewhere() noexcept {
+/// Null where none is free.
+void* map_within(const Range& range) noexcept {
     for (int tries = 0; tries < max_tries; ++tries) {
         std::uint64_t number = 0;
         if (getrandom(&number, sizeof number, 0) != sizeof number) break;
-        const std::uint64_t place = first_place + number % place_count * page_bytes;
-        void* const page = map_at(place, MAP_FIXED_NOREPLACE);
+        const std::uint64_t place = range.begin + number % ((range.end - range.begin) / page_bytes) * page_bytes;
+        void* const page = map_near(place);
         if (page == reinterpret_cast<void*>(place)) return page;
-        if (page != MAP_FAILED) munmap(page, page_bytes);  // a kernel that takes the address for a hint
+        if (page != MAP_FAILED) munmap(page, page_bytes);
     }
-    return map_at(0, 0);
+    return nullptr;
+}
+
+/// Any address where the system does not give a random one: still one that few programs have.
+void* map_somewhere() noexcept {
+    for (const Range& range : ranges)
+        if (void* const page = map_within(range)) return page;
+    return map_near(0);
 }
 
 }  // namespace
