@@ -139,7 +139,7 @@ static_assert(sizeof(Segment) == 4096 + 2 * slot_count * 64 + 2 * area_bytes);
 
 inline constexpr std::uint32_t max_connections = 16384;  // of one open device
 
-/// Where peers tell a device which of its connections want attention: a bit for each, and a summary above.
+/// Where a peer process tells a device which of its connections want attention: a bit for each, and a summary above.
 struct DoorbellBoard {
     std::uint64_t magic;
     std::uint32_t version;

@@ -117,6 +117,13 @@ TEST_CASE("hostile: a file that nobody asked for is not mapped") {
     });
 }
 
+TEST_CASE("hostile: of several files for one request the first alone counts") {
+    check_unmapped(page, [](Hostile&, const Talk& talk, std::uint64_t base) {
+        talk.say(map_reply(base, page), std::array{make_memfd("first", page, true).get()});
+        talk.say(map_reply(base, page), std::array{make_memfd("hostile-file", page, true).get()});
+    });
+}
+
 TEST_CASE("hostile: files that would eat the address space are not mapped") {
     constexpr std::uint64_t huge = std::uint64_t{32} << 40;
     check_unmapped(huge, [](Hostile&, const Talk& talk, std::uint64_t base) {
