@@ -35,7 +35,7 @@ class Device;
 struct PeerIdentity {
     /// SystemError: the descriptors tell nothing.
     static Result<PeerIdentity> of(const InstanceInfo& info, pid_t process, std::span<const UniqueFd> descriptors);
-    auto operator<=>(const PeerIdentity&) const = default;
+    auto operator<=>(const PeerIdentity&) const = default;  // NOLINT: clang-tidy sees a null pointer
 
     std::uint64_t instance_id = 0;
     pid_t process = 0;

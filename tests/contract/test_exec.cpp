@@ -18,7 +18,7 @@ using namespace viaduct::testing;
 
 namespace {
 
-constexpr std::size_t size = 64 * 1024;
+constexpr std::size_t size = std::size_t{64} * 1024;
 
 /// Memory far below what a program has by itself, so that the next one can have it at the same place.
 std::span<std::byte> memory_for_two_programs() {
