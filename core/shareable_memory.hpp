@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that another process of this host can map: registered with the loopback backend, peers write and read it
-// directly. Any MAP_SHARED mapping of a file has that property; this is the convenient one.
+// directly. Any MAP_SHARED mapping of a memfd that is sealed against shrinking has that property; this is the
+// convenient one.
 #pragma once
 
 #include <cstddef>

@@ -13,20 +13,14 @@
 namespace viaduct::loopback {
 namespace {
 
-constexpr std::uint64_t doorbell_id = 0;
 constexpr int lease_ms = 1;
 constexpr int look_ms = 2;  // what arrives for a consumer that has stopped polling waits so long, at most twice
 
 }  // namespace
 
-Result<std::unique_ptr<Agent>> Agent::start(DoorbellBoard& board, std::function<bool()> serve,
+Result<std::unique_ptr<Agent>> Agent::start(Doorbells& board, std::function<bool()> serve,
                                             std::function<bool(bool)> look) noexcept try {
     std::unique_ptr<Agent> agent(new Agent(board, std::move(serve), std::move(look)));
-    agent->epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-    if (!agent->epoll_) return Status::from_errno(errno, "epoll_create1");
-    epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = doorbell_id}};
-    if (epoll_ctl(agent->epoll_.get(), EPOLL_CTL_ADD, board.event_fd(), &event) != 0)
-        return Status::from_errno(errno, "epoll_ctl");
     agent->thread_ = start_thread([raw = agent.get()] { raw->run(); });
     pthread_setname_np(agent->thread_.native_handle(), "viaduct-agent");
     return agent;
@@ -47,7 +41,7 @@ Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client) {
     watches_.emplace(id, Watch{fd, client});
     ids_[fd] = id;
     epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = id}};
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (epoll_ctl(board_.epoll_fd(), EPOLL_CTL_ADD, fd, &event) != 0) {
         watches_.erase(id);
         ids_.erase(fd);
         return Status::from_errno(errno, "epoll_ctl");
@@ -59,7 +53,7 @@ void Agent::unwatch(int fd) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = ids_.find(fd);
     if (found == ids_.end()) return;
-    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    epoll_ctl(board_.epoll_fd(), EPOLL_CTL_DEL, fd, nullptr);
     watches_.erase(found->second);
     ids_.erase(found);
 }
@@ -126,11 +120,11 @@ void Agent::run() noexcept {
             board_.set_asleep(true);
             if (board_.any() || stop_.load()) timeout_ms = 0;
         }
-        const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+        const int count = epoll_wait(board_.epoll_fd(), events.data(), static_cast<int>(events.size()), timeout_ms);
         board_.set_asleep(false);
         leasing_.store(false);
         for (int i = 0; i < count; ++i)
-            if (events[static_cast<std::size_t>(i)].data.u64 != doorbell_id)
+            if (events[static_cast<std::size_t>(i)].data.u64 != Doorbells::event_id)
                 dispatch(events[static_cast<std::size_t>(i)].data.u64);
         lease = serve_();
         const bool due = looking && next_look.passed();

@@ -27,10 +27,10 @@ public:
 
 class Agent {
 public:
-    /// `serve` handles what the doorbell board shows and tells whether consumers are polling themselves: then the
+    /// `serve` handles what the doorbell boards show and tells whether consumers are polling themselves: then the
     /// agent looks again after a millisecond instead of being woken by every ring. `look` is called now and then as
     /// long as it says so, and looks for consumers that have stopped polling.
-    static Result<std::unique_ptr<Agent>> start(DoorbellBoard& board, std::function<bool()> serve,
+    static Result<std::unique_ptr<Agent>> start(Doorbells& board, std::function<bool()> serve,
                                                 std::function<bool(bool)> look) noexcept;
     ~Agent() { stop(); }
 
@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    Agent(DoorbellBoard& board, std::function<bool()> serve, std::function<bool(bool)> look) noexcept
+    Agent(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> look) noexcept
         : board_(board), serve_(std::move(serve)), look_(std::move(look)) {}
     void run() noexcept;
     int sleep_time_ms() noexcept;
@@ -62,10 +62,9 @@ private:
         std::weak_ptr<AgentClient> client;
     };
 
-    DoorbellBoard& board_;
+    Doorbells& board_;
     std::function<bool()> serve_;
     std::function<bool(bool)> look_;
-    UniqueFd epoll_;
     std::atomic<bool> stop_{false};
     std::atomic<bool> leasing_{false};
     std::mutex mutex_;  // guards what follows

@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <string>
 
+#include "backends/loopback/doorbell.hpp"
+
 namespace viaduct::loopback {
 namespace {
 
@@ -57,7 +59,7 @@ UniqueFd open_file_of(const Area& area, const char* path) noexcept {
     return fd;
 }
 
-/// By way of a descriptor that the process holds: of a memfd, or of a file that was unlinked.
+/// By way of a descriptor that the process holds.
 UniqueFd open_held_file(const Area& area) noexcept {
     DIR* directory = opendir("/proc/self/fd");
     if (directory == nullptr) return {};
@@ -74,12 +76,16 @@ UniqueFd open_held_file(const Area& area) noexcept {
     return found;
 }
 
-UniqueFd open_backing(const Area& area) noexcept {
-    if (UniqueFd fd = open_held_file(area)) return fd;
-    std::array<char, 64> link{};
-    std::snprintf(link.data(), link.size(), "/proc/self/map_files/%" PRIx64 "-%" PRIx64, area.begin, area.end);
-    if (UniqueFd fd = open_file_of(area, link.data())) return fd;
-    return area.path.starts_with('/') ? open_file_of(area, area.path.c_str()) : UniqueFd();
+/// Only memfds can be sealed; other files need not be looked for.
+UniqueFd open_sealed_memfd(const Area& area) noexcept {
+    if (!area.path.starts_with("/memfd:")) return {};
+    UniqueFd fd = open_held_file(area);
+    if (!fd) {
+        std::array<char, 64> link{};
+        std::snprintf(link.data(), link.size(), "/proc/self/map_files/%" PRIx64 "-%" PRIx64, area.begin, area.end);
+        fd = open_file_of(area, link.data());
+    }
+    return fd && cannot_shrink(fd.get()) ? std::move(fd) : UniqueFd();
 }
 
 }  // namespace
@@ -92,7 +98,7 @@ Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
     std::FILE* maps = std::fopen("/proc/self/maps", "re");
     if (maps == nullptr) return Status::from_errno(errno, "/proc/self/maps");
 
-    MemoryInfo info{.writable = true, .file = {}};
+    MemoryInfo info{.writable = true, .has_file = false, .file = {}};
     Area first;
     bool one_file = true;
     std::uint64_t reached = begin;
@@ -106,12 +112,13 @@ Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
                                area.device == first.device && area.offset - first.offset == area.begin - first.begin;
         one_file = one_file && continues;
         info.writable = info.writable && area.writable;
+        info.has_file = info.has_file || (area.shared && area.inode != 0);
         reached = area.end;
     }
     std::fclose(maps);
     if (reached < end) return Status(Code::InvalidParameter, "memory that is not mapped");
     if (one_file) {
-        info.file.fd = open_backing(first);
+        info.file.fd = open_sealed_memfd(first);
         info.file.offset = first.offset + (begin - first.begin);
     }
     return info;

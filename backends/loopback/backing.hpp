@@ -10,6 +10,7 @@ namespace viaduct::loopback {
 
 struct MemoryInfo {
     bool writable = false;  ///< every page of the range
+    bool has_file = false;  ///< a part of the range belongs to a file, by a shared mapping
     BackingFile file;       ///< without descriptor where peers cannot map the same memory
 };
 

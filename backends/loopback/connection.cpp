@@ -85,12 +85,19 @@ void Connection::close(bool on_purpose) noexcept {
 InstanceInfo Connection::instance_info(const Endpoint& endpoint) const noexcept {
     return {
         .instance_id = device_.instance_id(),
-        .probe_address = reinterpret_cast<std::uint64_t>(device_.probe()),
+        .canary_address = device_.canary().address(),
         .connection = number_,
         .domain = endpoint.domain_id(),
         .asymmetric = Fence::available(),
         .shared_receives = endpoint.shares_receives(),
     };
+}
+
+Result<std::array<int, 3>> Connection::descriptors_for(pid_t process) {
+    auto board = device_.doorbell().board_for(process);
+    if (!board.ok()) return board.status();
+    doorbell_ = std::move(*board);
+    return std::array{doorbell_->memory_fd(), doorbell_->event_fd(), device_.regions().memory_fd()};
 }
 
 void Connection::request_mapping(std::uint32_t key) noexcept {

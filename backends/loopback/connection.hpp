@@ -28,7 +28,7 @@ public:
     static Result<std::shared_ptr<Connection>> take(Device& device, const UniqueFd& segment);
     ~Connection() override;
 
-    /// Ties the acceptor's connection to its endpoint and gives it a number on the doorbell board.
+    /// Ties the acceptor's connection to its endpoint and gives it a number on the doorbell boards.
     static Status assign(const std::shared_ptr<Connection>& connection, std::shared_ptr<EndpointRef> owner);
 
     /// Who the peer is, from its handshake; takes the descriptors. InvalidParameter: they are not sound.
@@ -55,6 +55,10 @@ public:
     /// What the peer is told of the endpoint.
     InstanceInfo instance_info(const Endpoint& endpoint) const noexcept;
     int segment_fd() const noexcept { return segment_fd_.get(); }
+
+    /// What that process is handed: doorbell memory, doorbell event, region table. Throws std::bad_alloc.
+    Result<std::array<int, 3>> descriptors_for(pid_t process);
+
     std::uint32_t number() const noexcept { return number_; }
 
     // What the work queues use.
@@ -79,11 +83,11 @@ public:
 
     /// Where a stretch of the peer's memory is here: its own place within one process, else a mapping. Null where it is
     /// not mapped; the peer is asked for the file then, once. Good as Peer::mapped() is.
-    std::byte* find_memory(const RegionView& region, std::uint32_t key, std::uint64_t address,
-                           std::uint64_t length) noexcept {
+    std::byte* find_memory(const RegionView& region, std::uint32_t key, std::uint64_t address, std::uint64_t length,
+                           bool to_write) noexcept {
         if (peer_->is_this_process()) return reinterpret_cast<std::byte*>(address);
         if (!region.is_mappable()) return nullptr;
-        if (std::byte* found = peer_->mapped(key, address, length)) return found;
+        if (std::byte* found = peer_->mapped(key, address, length, to_write)) return found;
         if (peer_->should_request(key)) request_mapping(key);
         return nullptr;
     }
@@ -123,6 +127,7 @@ private:
     UniqueFd segment_fd_;
     Mapping mapping_;
     UniqueFd socket_;
+    std::shared_ptr<DoorbellBoard> doorbell_;  // on which the peer rings
     std::shared_ptr<Peer> peer_;
     std::uint32_t peer_number_ = 0;
     std::uint32_t peer_domain_ = 0;

@@ -12,6 +12,9 @@ namespace {
 constexpr int meeting_tries = 64;
 constexpr std::chrono::milliseconds meeting_pause{1};
 
+/// How long after the deadline the message may take that a listener sends right after it has accepted or refused.
+constexpr std::chrono::milliseconds answer_grace{100};
+
 }  // namespace
 
 Connector::Connector(Endpoint& endpoint, const backend::ConnectParameters& parameters) noexcept
@@ -80,8 +83,9 @@ Status Connector::send_request(UniqueFd socket) {
     set_bytes(message.local_host, parameters_.local.host.span());
     set_bytes(message.local_service, parameters_.local.service.span());
     set_bytes(message.remote_host, parameters_.remote.host.span());
-    const auto device = device_.descriptors();
-    const std::array<int, 4> descriptors{offered_->segment_fd(), device[0], device[1], device[2]};
+    auto handed = offered_->descriptors_for(peer_process(socket.get()));
+    if (!handed.ok()) return handed.status();
+    const std::array<int, 4> descriptors{offered_->segment_fd(), (*handed)[0], (*handed)[1], (*handed)[2]};
     if (const Status status = send_message(socket.get(), &message, sizeof message, descriptors);
         !status.ok() && status.code() != Code::SystemError)
         return status;
@@ -131,8 +135,10 @@ void Connector::answer_hung_up() {
         if (status.code() != Code::NoListener) return finish({.kind = ConnectionEventKind::Unreachable});
         return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
     }
-    // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4).
-    if (parameters_.deadline.infinite()) finish({.kind = ConnectionEventKind::Unreachable});
+    // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4). A listener
+    // that has answered, and takes the message with it, is gone.
+    if (parameters_.deadline.infinite() || offered_->handshake() != wire::Handshake::Taken)
+        finish({.kind = ConnectionEventKind::Unreachable});
 }
 
 void Connector::established_with(Handshake& handshake) {
@@ -187,9 +193,22 @@ void Connector::on_deadline() noexcept try {
     const bool answer_coming = socket_ && offered_ != nullptr &&
                                !offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
                                !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
-    if (!answer_coming) finish({.kind = ConnectionEventKind::TimedOut});
+    if (answer_coming && may_still_answer()) return;
+    if (answer_coming) offered_->close(true);  // a peer that did accept sees a disconnection
+    finish({.kind = ConnectionEventKind::TimedOut});
 } catch (const std::exception&) {
     log(LogLevel::Error, "out of memory while connecting");
+}
+
+/// The handshake word says that the listener has answered, and the deadline has passed.
+bool Connector::may_still_answer() noexcept try {
+    if (grace_.infinite()) {
+        grace_ = Deadline::after(answer_grace);
+        device_.agent().call_at(grace_, self_.lock());
+    }
+    return !grace_.passed();
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 void Connector::finish(const ConnectionEvent& event) noexcept {

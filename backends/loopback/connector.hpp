@@ -34,6 +34,7 @@ private:
     Status send_request(UniqueFd socket);
     void read_answer();
     void answer_hung_up();
+    bool may_still_answer() noexcept;
     void look_at_guests();
     void established_with(Handshake& handshake);
     void finish(const ConnectionEvent& event) noexcept;
@@ -50,6 +51,7 @@ private:
     // Asking: the offered connection and the socket on which the answer comes.
     std::shared_ptr<Connection> offered_;
     UniqueFd socket_;
+    Deadline grace_ = Deadline::never();  // for an answer that was given and has not come
 
     // Meeting, where this side came first: partners that come, and those that belong to another pair.
     std::optional<Lobby> lobby_;

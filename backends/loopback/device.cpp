@@ -100,9 +100,12 @@ MemoryWindow::~MemoryWindow() {
     device_.await_servers();
 }
 
-Device::Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard doorbell, OwnRegionTable regions)
+Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
+               std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions)
     : attributes_(make_attributes(index)),
       observer_(observer),
+      instance_id_(instance_id),
+      canary_(std::move(canary)),
       doorbell_(std::move(doorbell)),
       regions_(std::move(regions)) {}
 
@@ -113,15 +116,19 @@ Device::~Device() {
 Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
     if (index >= device_count) return Status(Code::InvalidParameter, "there is no such loopback device");
     Fence::available();
-    auto doorbell = DoorbellBoard::create();
+    std::uint64_t instance_id = 0;
+    if (getrandom(&instance_id, sizeof instance_id, 0) != sizeof instance_id)
+        return Status::from_errno(errno, "getrandom");
+    auto canary = Canary::create(instance_id);
+    if (!canary.ok()) return canary.status();
+    auto doorbell = Doorbells::create();
     if (!doorbell.ok()) return doorbell.status();
     auto regions = OwnRegionTable::create();
     if (!regions.ok()) return regions.status();
-    std::unique_ptr<Device> device(new Device(index, observer, std::move(*doorbell), std::move(*regions)));
-    if (getrandom(&device->instance_id_, sizeof device->instance_id_, 0) != sizeof device->instance_id_)
-        return Status::from_errno(errno, "getrandom");
+    std::unique_ptr<Device> device(
+        new Device(index, observer, instance_id, std::move(*canary), std::move(*doorbell), std::move(*regions)));
     auto agent = Agent::start(
-        device->doorbell_, [raw = device.get()] { return raw->serve_connections(); },
+        *device->doorbell_, [raw = device.get()] { return raw->serve_connections(); },
         [raw = device.get()](bool due) { return raw->look_at_watched(due); });
     if (!agent.ok()) return agent.status();
     device->agent_ = std::move(*agent);
@@ -197,19 +204,33 @@ Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, 
 
 Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t process,
                                                 std::span<UniqueFd> descriptors) {
+    auto identity = PeerIdentity::of(info, process, descriptors);
+    if (!identity.ok()) return identity.status();
+    const auto known = [&]() -> std::shared_ptr<Peer> {
+        const auto found = peers_.find(*identity);
+        auto peer = found != peers_.end() ? found->second.lock() : nullptr;
+        return peer != nullptr && !peer->is_gone() ? peer : nullptr;
+    };
     {
         const std::lock_guard lock(mutex_);
-        if (const auto found = peers_.find(info.instance_id); found != peers_.end())
-            if (auto peer = found->second.lock()) return peer;
+        if (auto peer = known()) return peer;
     }
     auto created = Peer::create(*this, info, process, descriptors);
     if (!created.ok()) return created.status();
     const std::lock_guard lock(mutex_);
     std::erase_if(peers_, [](const auto& item) { return item.second.expired(); });
-    auto& place = peers_[info.instance_id];
-    if (auto peer = place.lock()) return peer;  // another thread was faster
-    place = *created;
+    if (auto peer = known()) return peer;  // another thread was faster
+    peers_[*identity] = *created;
     return std::move(*created);
+}
+
+std::uint64_t Device::bytes_mapped_of(pid_t process) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t bytes = 0;
+    for (const auto& [identity, known] : peers_)
+        if (const auto peer = known.lock(); peer != nullptr && identity.process == process)
+            bytes += peer->mapped_bytes();
+    return bytes;
 }
 
 Result<std::uint32_t> Device::add_connection(const std::shared_ptr<Connection>& connection) {
@@ -245,7 +266,7 @@ std::uint32_t Device::connection_numbers() noexcept {
 
 bool Device::serve_connections() noexcept {
     bool consumers_poll = false;
-    doorbell_.take([&](std::uint32_t number) {
+    doorbell_->take([&](std::uint32_t number) {
         const auto connection = connection_at(number);
         if (connection && connection->serve()) consumers_poll = true;
     });
@@ -298,7 +319,7 @@ bool Device::look_at_watched(bool due) noexcept {
 
 void Device::ring_all_connections() noexcept {
     const std::uint32_t count = connection_numbers();
-    for (std::uint32_t number = 0; number < count; ++number) doorbell_.ring_self(number);
+    for (std::uint32_t number = 0; number < count; ++number) doorbell_->ring_self(number);
 }
 
 template <class Visit>

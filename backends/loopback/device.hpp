@@ -2,15 +2,16 @@
 // An open loopback device: what its endpoints share.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "backends/loopback/agent.hpp"
+#include "backends/loopback/canary.hpp"
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/flusher.hpp"
@@ -78,25 +79,25 @@ public:
     Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
 
     Agent& agent() noexcept { return *agent_; }
-    DoorbellBoard& doorbell() noexcept { return doorbell_; }
+    Doorbells& doorbell() noexcept { return *doorbell_; }
     OwnRegionTable& regions() noexcept { return regions_; }
     Flusher& flusher() noexcept { return flusher_; }
     void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
-    /// Who this device is, for peers; the descriptors go along in this order.
+    /// Who this device is, for peers.
     std::uint64_t instance_id() const noexcept { return instance_id_; }
-    const std::uint64_t* probe() const noexcept { return &instance_id_; }
-    std::array<int, 3> descriptors() const noexcept {
-        return {doorbell_.memory_fd(), doorbell_.event_fd(), regions_.memory_fd()};
-    }
+    const Canary& canary() const noexcept { return canary_; }
 
-    /// The peer of that instance: known already, or made from the descriptors.
+    /// The peer that this is: known already, or made from the descriptors.
     Result<std::shared_ptr<Peer>> find_peer(const InstanceInfo& info, pid_t process, std::span<UniqueFd> descriptors);
+
+    /// Of the memory of a process, here, whatever names it goes by.
+    std::uint64_t bytes_mapped_of(pid_t process) noexcept;
 
     /// Ends the connections of a process that is no more.
     void peer_died(const Peer& peer) noexcept;
 
-    /// Numbers connections on the doorbell board. NoResources: all are in use.
+    /// Numbers connections on the doorbell boards. NoResources: all are in use.
     Result<std::uint32_t> add_connection(const std::shared_ptr<Connection>& connection);
     void remove_connection(std::uint32_t number) noexcept;
 
@@ -128,7 +129,8 @@ public:
     void endpoint_closed() noexcept { endpoints_.fetch_sub(1); }
 
 private:
-    Device(std::uint32_t index, DeviceObserver& observer, DoorbellBoard doorbell, OwnRegionTable regions);
+    Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
+           std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions);
     enum class Watch : std::uint8_t { None, Polled, Stopped };
     template <class Visit>
     void for_each_watched(Watch state, Visit visit) noexcept;
@@ -136,10 +138,11 @@ private:
 
     DeviceAttributes attributes_;
     DeviceObserver& observer_;
-    std::uint64_t instance_id_ = 0;
-    DoorbellBoard doorbell_;
+    const std::uint64_t instance_id_;
+    Canary canary_;
+    const std::unique_ptr<Doorbells> doorbell_;
     OwnRegionTable regions_;
-    Flusher flusher_{doorbell_};
+    Flusher flusher_{*doorbell_};
     std::atomic<std::uint32_t> next_domain_{1};
     std::atomic<std::uint32_t> domains_{0};
     std::atomic<std::uint32_t> endpoints_{0};
@@ -149,7 +152,7 @@ private:
     std::vector<std::weak_ptr<Connection>> connections_;
     std::vector<std::uint32_t> free_numbers_;
     std::vector<Watch> watch_;  // no shorter than connections_
-    std::unordered_map<std::uint64_t, std::weak_ptr<Peer>> peers_;
+    std::map<PeerIdentity, std::weak_ptr<Peer>> peers_;
     std::unique_ptr<Agent> agent_;  // last: its thread uses all of the above
 };
 

@@ -2,8 +2,11 @@
 #include "backends/loopback/doorbell.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <new>
 
@@ -37,40 +40,127 @@ Status seal_memfd(int fd, bool owner_writes_only) noexcept {
     return {};
 }
 
-bool is_sealed_memfd(int fd, std::size_t size) noexcept {
-    struct stat info {};
+bool cannot_shrink(int fd) noexcept {
+    struct statfs system {};
     const int seals = fcntl(fd, F_GET_SEALS);
-    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &info) == 0 &&
-           static_cast<std::size_t>(info.st_size) == size;
+    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstatfs(fd, &system) == 0 && system.f_type != HUGETLBFS_MAGIC;
 }
 
-Result<DoorbellBoard> DoorbellBoard::create() noexcept {
-    DoorbellBoard board;
+bool is_sealed_memfd(int fd, std::size_t size) noexcept {
+    struct stat info {};
+    return cannot_shrink(fd) && fstat(fd, &info) == 0 && static_cast<std::size_t>(info.st_size) == size;
+}
+
+Result<std::shared_ptr<DoorbellBoard>> DoorbellBoard::create() {
+    auto board = std::make_shared<DoorbellBoard>();
     auto memory = create_memfd("viaduct-doorbell", sizeof(wire::DoorbellBoard));
     if (!memory.ok()) return memory.status();
     auto mapping = Mapping::map(memory->get(), sizeof(wire::DoorbellBoard), PROT_READ | PROT_WRITE);
     if (!mapping.ok()) return mapping.status();
     if (const Status status = seal_memfd(memory->get(), false); !status.ok()) return status;
-    board.event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!board.event_) return Status::from_errno(errno, "eventfd");
-    board.memory_ = std::move(*memory);
-    board.mapping_ = std::move(*mapping);
-    board.board().magic = wire::magic;
-    board.board().version = wire::version;
+    board->event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!board->event_) return Status::from_errno(errno, "eventfd");
+    board->memory_ = std::move(*memory);
+    board->mapping_ = std::move(*mapping);
+    board->bits().magic = wire::magic;
+    board->bits().version = wire::version;
     return board;
 }
 
-bool DoorbellBoard::any() const noexcept {
-    for (const auto& summary : board().summary)
-        if (summary.load() != 0) return true;
+DoorbellBoard::~DoorbellBoard() {
+    if (owner_ != nullptr) owner_->remove(*this);
+}
+
+Result<std::unique_ptr<Doorbells>> Doorbells::create() {
+    std::unique_ptr<Doorbells> doorbells(new Doorbells);
+    doorbells->epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    if (!doorbells->epoll_) return Status::from_errno(errno, "epoll_create1");
+    auto own = DoorbellBoard::create();
+    if (!own.ok()) return own.status();
+    if (const Status status = doorbells->add(*own); !status.ok()) return status;
+    doorbells->own_ = std::move(*own);
+    return doorbells;
+}
+
+Result<std::shared_ptr<DoorbellBoard>> Doorbells::board_for(pid_t process) {
+    if (process == getpid()) return own_;
+    const auto known = [&]() -> std::shared_ptr<DoorbellBoard> {
+        const auto found = by_process_.find(process);
+        return found != by_process_.end() ? found->second.lock() : nullptr;
+    };
+    {
+        const std::lock_guard lock(mutex_);
+        if (auto board = known()) return board;
+    }
+    auto created = DoorbellBoard::create();
+    if (!created.ok()) return created.status();
+    if (const Status status = add(*created); !status.ok()) return status;
+    if (process == 0) return std::move(*created);
+    const std::lock_guard lock(mutex_);
+    std::erase_if(by_process_, [](const auto& item) { return item.second.expired(); });
+    by_process_[process] = *created;  // where another thread was faster, both are good
+    return std::move(*created);
+}
+
+Status Doorbells::add(const std::shared_ptr<DoorbellBoard>& board) {
+    const std::lock_guard lock(mutex_);
+    boards_.emplace(next_id_, board.get());
+    epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = event_id}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, board->event_fd(), &event) != 0) {
+        boards_.erase(next_id_);
+        return Status::from_errno(errno, "epoll_ctl");
+    }
+    board->id_ = next_id_++;
+    board->owner_ = this;
+    board->bits().agent_asleep.store(asleep_ ? 1 : 0);
+    return {};
+}
+
+/// The peer may still have the descriptor, so closing it here would not end the watch.
+void Doorbells::remove(const DoorbellBoard& board) noexcept {
+    const std::lock_guard lock(mutex_);
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, board.event_fd(), nullptr);
+    boards_.erase(board.id_);
+}
+
+bool Doorbells::any() const noexcept {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, board] : boards_)
+        for (const auto& summary : board->bits().summary)
+            if (summary.load() != 0) return true;
     return false;
 }
 
-void DoorbellBoard::ring_self(std::uint32_t number) noexcept { ring_board(board(), event_.get(), number); }
+/// The next word that has bits; 0 at the end. Each summary is looked at once in a pass, however busy its peer is.
+std::uint64_t Doorbells::take_word(Cursor& cursor) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (auto at = boards_.lower_bound(cursor.board); at != boards_.end(); ++at) {
+        if (at->first != cursor.board) cursor = {.board = at->first};
+        wire::DoorbellBoard& board = at->second->bits();
+        while (true) {
+            for (; cursor.words != 0; cursor.words &= cursor.words - 1) {
+                cursor.word = (cursor.summary - 1) * 64 + static_cast<std::uint32_t>(__builtin_ctzll(cursor.words));
+                if (const std::uint64_t bits = board.words[cursor.word].exchange(0); bits != 0) return bits;
+            }
+            if (cursor.summary == std::size(board.summary)) break;
+            auto& summary = board.summary[cursor.summary++];
+            if (summary.load(std::memory_order_relaxed) != 0) cursor.words = summary.exchange(0);
+        }
+    }
+    return 0;
+}
 
-void DoorbellBoard::wake_agent() noexcept {
-    board().agent_asleep.store(0);
-    eventfd_write(event_.get(), 1);
+void Doorbells::set_asleep(bool asleep) noexcept {
+    const std::lock_guard lock(mutex_);
+    asleep_ = asleep;
+    for (const auto& [id, board] : boards_) board->bits().agent_asleep.store(asleep ? 1 : 0);
+}
+
+void Doorbells::ring_self(std::uint32_t number) noexcept { ring_board(own_->bits(), own_->event_fd(), number); }
+
+void Doorbells::wake_agent() noexcept {
+    own_->bits().agent_asleep.store(0);
+    eventfd_write(own_->event_fd(), 1);
 }
 
 Result<RemoteDoorbell> RemoteDoorbell::open(const UniqueFd& memory, UniqueFd event) noexcept {

@@ -25,7 +25,7 @@ struct FlushJob {
 
 class Flusher {
 public:
-    explicit Flusher(DoorbellBoard& board) : board_(board) {}
+    explicit Flusher(Doorbells& board) : board_(board) {}
     ~Flusher();
 
     /// Starts a job. Throws std::bad_alloc, or std::system_error where the first one finds no thread.
@@ -34,7 +34,7 @@ public:
 private:
     void run() noexcept;
 
-    DoorbellBoard& board_;
+    Doorbells& board_;
     std::mutex mutex_;  // guards what follows
     std::condition_variable news_;
     std::deque<std::shared_ptr<FlushJob>> jobs_;

@@ -141,7 +141,7 @@ static_assert(sizeof(Segment) == 4096 + 2 * slot_count * 64 + 2 * area_bytes);
 
 inline constexpr std::uint32_t max_connections = 16384;  // of one open device
 
-/// Where peers tell a device which of its connections want attention: a bit for each, and a summary above.
+/// Where a peer process tells a device which of its connections want attention: a bit for each, and a summary above.
 struct DoorbellBoard {
     std::uint64_t magic;
     std::uint32_t version;
@@ -157,10 +157,11 @@ namespace region_flags {
 inline constexpr std::uint32_t remote_write = 1;
 inline constexpr std::uint32_t remote_read = 2;
 inline constexpr std::uint32_t local_write = 4;      ///< the owner may write, and the pages can be written
-inline constexpr std::uint32_t mappable = 8;         ///< a file stands behind the pages that peers can map
+inline constexpr std::uint32_t mappable = 8;         ///< a memfd stands behind the pages, and cannot shrink
 inline constexpr std::uint32_t writable_pages = 16;  ///< the pages themselves can be written
 inline constexpr std::uint32_t window = 32;          ///< a part of a region, for peers
 inline constexpr std::uint32_t remote_atomic = 64;
+inline constexpr std::uint32_t file = 128;  ///< behind some of the pages at least: flushes go there
 }  // namespace region_flags
 
 /// A registered region, or what a window shows. Only the owner can write the table: peers map it read-only, and a seal
@@ -176,6 +177,13 @@ static_assert(sizeof(RegionEntry) == 64);
 
 struct RegionTable {
     RegionEntry entries[max_regions];
+};
+
+/// What a process has at an address of its own choice. Copies through the kernel begin here: a read with the token,
+/// which has to be right, and a write with the scratch word. Where the page is not, the kernel copies nothing.
+struct alignas(4096) Canary {
+    std::uint64_t token;  ///< the instance id
+    alignas(64) std::uint64_t scratch;
 };
 
 }  // namespace viaduct::loopback::wire

@@ -57,6 +57,8 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     if (const Status status = Connection::assign(connection_, endpoint.ref()); !status.ok()) return status;
     const HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
                                                     endpoint.attributes(), private_data);
+    auto handed = connection_->descriptors_for(peer_process(socket_.get()));
+    if (!handed.ok()) return handed.status();
     const bool gone = has_hung_up(socket_.get());
     if (const Status status = connection_->open(socket_, connection_); !status.ok()) return status;
     endpoint.announce(*connection_);
@@ -69,7 +71,7 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     const std::shared_ptr<Connection> connection = std::move(connection_);
     endpoint.establish(connection);
     endpoint.connecting_finished(established);
-    connection->send(message, device_.descriptors());
+    connection->send(message, *handed);
     return {};
 }
 

@@ -7,8 +7,24 @@
 #include <algorithm>
 
 #include "backends/loopback/device.hpp"
+#include "backends/loopback/sge_list.hpp"
 
 namespace viaduct::loopback {
+namespace {
+
+void* at(std::uint64_t address) noexcept { return reinterpret_cast<void*>(address); }
+
+}  // namespace
+
+Result<PeerIdentity> PeerIdentity::of(const InstanceInfo& info, pid_t process, std::span<const UniqueFd> descriptors) {
+    PeerIdentity identity{.instance_id = info.instance_id, .process = process};
+    for (std::size_t i = 0; i < identity.memory.size(); ++i) {
+        struct stat file {};
+        if (fstat(descriptors[2 * i].get(), &file) != 0) return Status::from_errno(errno, "fstat of a peer's memory");
+        identity.memory[i] = {file.st_dev, file.st_ino};
+    }
+    return identity;
+}
 
 Result<std::shared_ptr<Peer>> Peer::create(Device& device, const InstanceInfo& info, pid_t process,
                                            std::span<UniqueFd> descriptors) {
@@ -21,13 +37,14 @@ Result<std::shared_ptr<Peer>> Peer::create(Device& device, const InstanceInfo& i
 
     auto peer = std::make_shared<Peer>(device);
     peer->instance_id_ = info.instance_id;
+    peer->canary_address_ = info.canary_address;
     peer->process_ = process;
     peer->same_process_ = process == getpid();
     peer->asymmetric_ = info.asymmetric != 0;
     peer->doorbell_ = std::move(*doorbell);
     peer->region_memory_ = std::move(*regions);
     peer->regions_ = peer->region_memory_.as<const wire::RegionTable>();
-    peer->process_vm_ = process != 0 && peer->probe(info.probe_address);
+    peer->process_vm_ = process != 0 && peer->probe();
     if (process != 0 && !peer->same_process_)
         if (const Status status = watch_process(peer); !status.ok()) return status;
     return peer;
@@ -45,36 +62,64 @@ Status Peer::watch_process(const std::shared_ptr<Peer>& peer) {
 }
 
 void Peer::on_readable(int fd) noexcept {
+    gone_.store(true);
     device_.agent().unwatch(fd);
     device_.peer_died(*this);
 }
 
-bool Peer::probe(std::uint64_t address) noexcept {
-    std::uint64_t value = 0;
-    const iovec here{.iov_base = &value, .iov_len = sizeof value};
-    const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof value};
-    return process_vm_readv(process_, &here, 1, &there, 1, 0) == sizeof value && value == instance_id_;
+/// Somebody else has the number of the process, or nobody. The agent ends the connections: the caller may hold locks
+/// that this takes.
+Status Peer::report_gone() noexcept {
+    try {
+        if (!gone_.exchange(true))
+            device_.agent().call_at(Deadline::after(std::chrono::seconds(0)), shared_from_this());
+    } catch (const std::bad_alloc&) {
+        gone_.store(false);
+    }
+    return {Code::Unreachable, "the peer is gone"};
+}
+
+void Peer::on_deadline() noexcept { device_.peer_died(*this); }
+
+bool Peer::probe() noexcept {
+    std::uint64_t token = 0;
+    const iovec here{.iov_base = &token, .iov_len = sizeof token};
+    const iovec there{.iov_base = at(canary_address_ + offsetof(wire::Canary, token)), .iov_len = sizeof token};
+    return process_vm_readv(process_, &here, 1, &there, 1, 0) == sizeof token && token == instance_id_;
 }
 
 bool Peer::should_request(std::uint32_t key) {
     const std::lock_guard lock(mutex_);
-    std::uint32_t& place = requested_[key % requested_.size()];
-    if (place != 0 && region(place)) return false;  // asked for already, or the place serves another region
-    place = key;
+    Wanted& place = wanted_[key % wanted_.size()];
+    if (place.key != 0 && region(place.key)) return false;  // asked for already, or the place serves another region
+    place = {.key = key, .awaited = true};
     return true;
+}
+
+/// Whether the file for this key was asked for, and is within what one process may have mapped here, under whatever
+/// names. Called by the agent alone, as all that changes the sum.
+bool Peer::is_welcome(std::uint32_t key, std::uint64_t bytes) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        Wanted& place = wanted_[key % wanted_.size()];
+        if (place.key != key || !std::exchange(place.awaited, false)) return false;
+    }
+    const std::uint64_t mapped = device_.bytes_mapped_of(process_);
+    return mapped <= max_mapped_bytes && bytes <= max_mapped_bytes - mapped;
 }
 
 std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& reply, const UniqueFd& file) {
     std::vector<std::unique_ptr<RemoteMapping>> stale;
     const auto region_now = region(reply.key);
-    if (!region_now || region_now->base != reply.base || region_now->length != reply.length) return stale;
+    if (!is_welcome(reply.key, reply.length) || !region_now || region_now->base != reply.base ||
+        region_now->length != reply.length)
+        return stale;
 
     const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     const std::uint64_t skipped = reply.offset % page;
     struct stat info {};
-    // A file that is shorter than the region would turn accesses into SIGBUS. (One that shrinks later still can: see
-    // docs/shm-wire.md, "Trust".)
-    if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+    // A file that is shorter than the region, or becomes so, would turn accesses into SIGBUS.
+    if (!cannot_shrink(file.get()) || fstat(file.get(), &info) != 0 ||
         static_cast<std::uint64_t>(info.st_size) < reply.offset ||
         static_cast<std::uint64_t>(info.st_size) - reply.offset < reply.length)
         return stale;
@@ -84,6 +129,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
                                 static_cast<off_t>(reply.offset - skipped));
     if (!mapping.ok()) return stale;
     created->key = reply.key;
+    created->writable_key = writable ? reply.key : 0;
     created->base = reply.base;
     created->length = reply.length;
     created->local = mapping->as<std::byte>() + skipped;
@@ -91,6 +137,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
 
     const std::lock_guard lock(mutex_);
     mappings_.push_back(std::move(created));
+    mapped_bytes_ += reply.length;
     cache_[reply.key % cache_.size()].store(mappings_.back().get(), std::memory_order_release);
     const auto gone = std::partition(mappings_.begin(), mappings_.end(), [this](const auto& mapping) {
         return cache_[mapping->key % cache_.size()].load(std::memory_order_relaxed) == mapping.get() &&
@@ -99,6 +146,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
     for (auto it = gone; it != mappings_.end(); ++it) {
         RemoteMapping* expected = it->get();
         cache_[expected->key % cache_.size()].compare_exchange_strong(expected, nullptr);
+        mapped_bytes_ -= (*it)->length;
         stale.push_back(std::move(*it));
     }
     mappings_.erase(gone, mappings_.end());
@@ -106,24 +154,36 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
 }
 
 Status Peer::copy_to(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept {
-    return copy(process_vm_writev, address, pieces, length);
+    std::uint64_t word = 0;
+    return copy(process_vm_writev, word, canary_address_ + offsetof(wire::Canary, scratch), address, pieces, length);
 }
 
 Status Peer::copy_from(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept {
-    return copy(process_vm_readv, address, pieces, length);
+    std::uint64_t token = instance_id_;
+    const Status status =
+        copy(process_vm_readv, token, canary_address_ + offsetof(wire::Canary, token), address, pieces, length);
+    return token == instance_id_ ? status : report_gone();
 }
 
-Status Peer::copy(Copy how, std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept {
-    const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = length};
-    const ssize_t copied = how(process_, pieces.data(), pieces.size(), &there, 1, 0);
-    if (copied == static_cast<ssize_t>(length)) return {};
-    if (copied >= 0) return {Code::InvalidParameter, "part of the peer's memory is gone", EFAULT};
+/// The kernel finds the address space once and copies piece by piece, in order, until one is not there: so the canary
+/// comes first (docs/adr/0015-canaries.md).
+Status Peer::copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
+                  std::span<const iovec> pieces, std::uint64_t length) noexcept {
+    std::array<iovec, 1 + max_pieces> here;
+    here[0] = {.iov_base = &word, .iov_len = sizeof word};
+    std::ranges::copy(pieces, here.begin() + 1);
+    const std::array there{iovec{.iov_base = at(canary), .iov_len = sizeof word},
+                           iovec{.iov_base = at(address), .iov_len = length}};
+    const ssize_t copied = how(process_, here.data(), 1 + pieces.size(), there.data(), there.size(), 0);
+    if (copied == static_cast<ssize_t>(sizeof word + length)) return {};
+    if (copied >= 0) return {Code::InvalidParameter, "part of the memory is gone", EFAULT};
     switch (errno) {
         case EPERM:
         case ENOSYS:
             process_vm_.store(false, std::memory_order_relaxed);
             return {Code::PermissionDenied, "process_vm access is not allowed", errno};
-        case ESRCH: return {Code::Unreachable, "the peer is gone", errno};
+        case EFAULT:  // no canary
+        case ESRCH: return report_gone();
         default: return {Code::InvalidParameter, "process_vm access failed", errno};
     }
 }

@@ -26,7 +26,7 @@ std::uint32_t region_flags(std::uint32_t memory, Access access) noexcept {
 }
 
 std::uint32_t window_flags(std::uint32_t region, Access access) noexcept {
-    constexpr std::uint32_t of_memory = wire::region_flags::mappable | wire::region_flags::writable_pages;
+    constexpr std::uint32_t of_memory = wire::region_flags::file | wire::region_flags::writable_pages;
     return (region & of_memory) | wire::region_flags::window | remote_flags(access);
 }
 
@@ -54,7 +54,8 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
     const std::lock_guard lock(*mutex_);
     const std::uint32_t key = take_key();
     if (key == 0) return all_in_use;
-    std::uint32_t flags = memory->writable ? wire::region_flags::writable_pages : 0;
+    std::uint32_t flags =
+        (memory->writable ? wire::region_flags::writable_pages : 0) | (memory->has_file ? wire::region_flags::file : 0);
     if (memory->file.fd) {
         flags |= wire::region_flags::mappable;
         files_[key] = std::move(memory->file);
@@ -70,7 +71,7 @@ void OwnRegionTable::set_rights(std::uint32_t key, std::uint32_t domain, Access 
     const std::lock_guard lock(*mutex_);
     wire::RegionEntry& slot = entry(key);
     const auto kept = static_cast<std::uint32_t>(slot.rights.load(std::memory_order_relaxed)) &
-                      (wire::region_flags::writable_pages | wire::region_flags::mappable);
+                      (wire::region_flags::writable_pages | wire::region_flags::file | wire::region_flags::mappable);
     slot.rights.store(rights_of(domain, region_flags(kept, access)), std::memory_order_release);
 }
 

@@ -31,13 +31,14 @@ struct RegionView {
         return address >= base && address - base <= length && bytes <= length - (address - base);
     }
 
-    bool has_file() const noexcept { return (flags & wire::region_flags::mappable) != 0; }
+    bool has_file() const noexcept { return (flags & wire::region_flags::file) != 0; }
 
-    /// Whether peers can map it: a file stands behind it, and it is open to them as a whole.
+    /// Whether peers can map it: a file that cannot shrink stands behind it, and it is open to them as a whole.
     bool is_mappable() const noexcept {
         constexpr std::uint32_t open =
             wire::region_flags::remote_write | wire::region_flags::remote_read | wire::region_flags::remote_atomic;
-        return has_file() && (flags & open) != 0 && (flags & wire::region_flags::window) == 0;
+        return (flags & wire::region_flags::mappable) != 0 && (flags & open) != 0 &&
+               (flags & wire::region_flags::window) == 0;
     }
 
     /// Whether the owner may use it as local memory.

@@ -28,7 +28,7 @@ enum class MessageType : std::uint32_t {
 /// Who a process is: enough to ring it, to read its region table and to reach its memory.
 struct InstanceInfo {
     std::uint64_t instance_id;      ///< random; names an open device
-    std::uint64_t probe_address;    ///< where instance_id lies in that process
+    std::uint64_t canary_address;   ///< where wire::Canary is in that process
     std::uint32_t connection;       ///< number on its doorbell board
     std::uint32_t domain;           ///< protection domain of its endpoint
     std::uint32_t asymmetric;       ///< whether a heavy fence of the peer reaches it

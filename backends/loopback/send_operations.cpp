@@ -191,7 +191,8 @@ bool SendQueue::may_access(const RegionView& region, const Operation& operation)
 SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& region) noexcept {
     if (operation.by_agent) return transfer_by_agent(operation);
     const RemoteAddress& remote = operation.request->remote;
-    std::byte* target = connection_->find_memory(region, remote.key, remote.address, operation.total);
+    std::byte* target = connection_->find_memory(region, remote.key, remote.address, operation.total,
+                                                 operation.request->opcode != Opcode::RdmaRead);
     if (target != nullptr) {
         transfer_directly(operation, target);
         return Outcome::Finished;
@@ -236,7 +237,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
     switch (status.code()) {
         case Code::Ok: operation.moved = operation.end(); return Outcome::Finished;
         case Code::PermissionDenied: return transfer_by_agent(operation);
-        case Code::Unreachable: return Outcome::Blocked;  // the hang-up of its socket will end this
+        case Code::Unreachable: return Outcome::Blocked;  // the agent ends the connection
         default: break;
     }
     if (!find_end(operation)) return abort(operation);

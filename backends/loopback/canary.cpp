@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/canary.hpp"
+
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include <array>
+#include <cerrno>
+
+namespace viaduct::loopback {
+namespace {
+
+constexpr std::size_t page_bytes = sizeof(wire::Canary);
+
+/// Where programs have nothing by themselves: between those at low and those at high addresses; and, as the thread
+/// sanitizer wants it, right below the mappings of programs.
+struct Range {
+    std::uint64_t begin;
+    std::uint64_t end;
+};
+constexpr std::array ranges{Range{0x110000000000, 0x500000000000}, Range{0x7e9000000000, 0x7ef000000000}};
+constexpr int max_tries = 8;
+
+/// The address is a hint, which the system follows where it is free.
+void* map_near(std::uint64_t place) noexcept {
+    return mmap(reinterpret_cast<void*>(place), page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/// Null where none is free.
+void* map_within(const Range& range) noexcept {
+    for (int tries = 0; tries < max_tries; ++tries) {
+        std::uint64_t number = 0;
+        if (getrandom(&number, sizeof number, 0) != sizeof number) break;
+        const std::uint64_t place = range.begin + number % ((range.end - range.begin) / page_bytes) * page_bytes;
+        void* const page = map_near(place);
+        if (page == reinterpret_cast<void*>(place)) return page;
+        if (page != MAP_FAILED) munmap(page, page_bytes);
+    }
+    return nullptr;
+}
+
+/// Any address where the system does not give a random one: still one that few programs have.
+void* map_somewhere() noexcept {
+    for (const Range& range : ranges)
+        if (void* const page = map_within(range)) return page;
+    return map_near(0);
+}
+
+}  // namespace
+
+Result<Canary> Canary::create(std::uint64_t token) noexcept {
+    void* const page = map_somewhere();
+    if (page == MAP_FAILED) return Status::from_errno(errno, "mmap of a page");
+    Canary canary;
+    canary.page_.reset(static_cast<wire::Canary*>(page));
+    // A child, which may get the number of its parent one day, has not registered anything.
+    if (madvise(page, page_bytes, MADV_DONTFORK) != 0) return Status::from_errno(errno, "madvise");
+    canary.page_->token = token;
+    return canary;
+}
+
+void Canary::Unmap::operator()(wire::Canary* page) const noexcept { munmap(page, page_bytes); }
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What tests of peers that lie share: an honest process and one that speaks the wire by hand, which meet.
+#pragma once
+
+#include "tests/crash/wire_speaker.hpp"
+#include "tests/support/processes.hpp"
+#include "tests/support/rig.hpp"
+
+namespace viaduct::testing {
+
+inline backend::Provider& loopback_provider() {
+    backend::Provider* provider = must(find_provider("loopback"));
+    require(provider != nullptr, "the loopback backend");
+    return *provider;
+}
+
+inline constexpr std::size_t page = 4096;
+inline constexpr std::uint32_t hostile_key = 0x10001;  // of the region that a hostile target has
+
+/// An honest process with a port. It tells the other one of the test where they meet.
+struct Honest {
+    explicit Honest(Wire& wire) {
+        wire.send(node.address("hostile"));
+        wire.await();
+    }
+
+    void connect(const Deadline& deadline = patience()) {
+        auto parameters = parameters_for(node, node.address("hostile"));
+        parameters.deadline = deadline;
+        must(port.endpoint->connect(parameters));
+    }
+    void be_connected() {
+        connect();
+        require(port.event().kind == ConnectionEventKind::Established, "a connection");
+    }
+
+    CompletionCode read(std::uint64_t address, const Buffer& into) {
+        const Sge piece = into.sge(0, 8);
+        port.post(read_of(1, piece, {.address = address, .key = hostile_key}));
+        return port.sent().code;
+    }
+    CompletionCode write(std::uint64_t address, const Buffer& from) {
+        const Sge piece = from.sge(0, 8);
+        port.post(write_of(1, piece, {.address = address, .key = hostile_key}));
+        return port.sent().code;
+    }
+
+    Node node{loopback_provider()};
+    Port port{node};
+};
+
+/// A speaker that listens where the honest process will call.
+struct Hostile : Speaker {
+    explicit Hostile(Wire& wire) {
+        listen(wire.receive<Address>());
+        wire.notify();
+    }
+};
+
+}  // namespace viaduct::testing

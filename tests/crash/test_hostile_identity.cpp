@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Processes that give another's name to the loopback backend, or spoil what they share with others.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <vector>
+
+#include "tests/crash/hostile.hpp"
+#include "tests/support/traces.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+
+TEST_CASE("hostile: a process that takes another's name receives nothing that is meant for the other") {
+    Child survivor([](Wire&) {
+        alignas(page) static std::array<std::byte, page> place{};  // at the same address in all three
+        Child thief([](Wire& wire) {
+            Hostile hostile(wire);
+            const Talk victims = hostile.await_request();
+            const auto address = wire.receive<Address>();
+            Speaker false_name;
+            false_name.instance.instance_id = victims.heard.instance.instance_id;
+            false_name.set_token(false_name.instance.instance_id);
+            false_name.region_table = victims.heard.descriptors[3].get();
+            const Talk talk = false_name.connect(address);
+            wire.notify();
+            wire.await();
+            require(std::ranges::count(place, std::byte{}) == page, "nothing for the thief");
+        });
+        Child victim([](Wire& wire) {
+            Node node(loopback_provider());
+            Port port(node);
+            const auto region = must(MemoryRegion::create(node.domain, place.data(), page, {.remote_write = true}));
+            must(port.endpoint->connect(parameters_for(node, wire.receive<Address>())));
+            const auto address = wire.receive<Address>();
+            port.endpoint->disconnect();  // the thief has seen enough
+            connect_to(port, address);
+            wire.send(RemoteAddress{.address = reinterpret_cast<std::uintptr_t>(place.data()), .key = region->key()});
+            wire.await();
+            require(matches(place, 7), "what was written");
+        });
+        Node node(loopback_provider());
+        thief.wire().send(node.address("trap"));
+        thief.wire().await();
+        victim.wire().send(node.address("trap"));
+        const auto listener = node.listen("true");
+        thief.wire().send(node.address("true"));
+        Port to_thief(node);
+        accept_on(to_thief, *listener);
+        thief.wire().await();
+        victim.wire().send(node.address("true"));
+        Port to_victim(node);
+        accept_on(to_victim, *listener);
+        const Buffer buffer(node, page);
+        fill(buffer.bytes(), 7);
+        const Sge piece = buffer.sge();
+        to_victim.post(write_of(1, piece, victim.wire().receive<RemoteAddress>()));
+        require(to_victim.sent().code == CompletionCode::Success, "the write");
+        victim.wire().notify();
+        thief.wire().notify();
+        victim.finish();
+        thief.finish();
+    });
+    CHECK_NOTHROW(survivor.finish());
+}
+
+namespace {
+
+ino_t inode_of(int fd) {
+    struct stat info {};
+    require(fstat(fd, &info) == 0, "fstat");
+    return info.st_ino;
+}
+
+}  // namespace
+
+TEST_CASE("hostile: peers have doorbells of their own, and what they write to one delays nobody else") {
+    constexpr int rounds = 1000;
+    Child survivor([](Wire&) {
+        Child vandal([](Wire& wire) {
+            const Speaker hostile;
+            const Talk talk = hostile.connect(wire.receive<Address>());
+            const auto board = must(loopback::Mapping::map(
+                talk.heard.descriptors[0].get(), sizeof(loopback::wire::DoorbellBoard), PROT_READ | PROT_WRITE));
+            wire.notify();
+            auto& bits = *board.as<loopback::wire::DoorbellBoard>();
+            while (!readable(wire.fd())) {
+                bits.agent_asleep.store(0);
+                for (auto& summary : bits.summary) summary.store(0);
+                for (auto& word : bits.words) word.store(0);
+            }
+        });
+        Child caller([](Wire& wire) {
+            Node node(loopback_provider());
+            Port port(node);
+            const Buffer buffer(node, 8);
+            connect_to(port, wire.receive<Address>());
+            const Sge piece = buffer.sge();
+            for (int round = 0; round < rounds; ++round) {
+                port.post(send_of(1, piece));
+                require(port.sent().code == CompletionCode::Success, "a message that is received");
+            }
+        });
+        Node node(loopback_provider());
+        const auto listener = node.listen("doorbell");
+        vandal.wire().send(node.address("doorbell"));
+        Port to_vandal(node);
+        accept_on(to_vandal, *listener);
+        vandal.wire().await();
+        caller.wire().send(node.address("doorbell"));
+        Port to_caller(node);
+        const Buffer buffer(node, 8);
+        const Sge piece = buffer.sge();
+        accept_on(to_caller, *listener);
+        for (int round = 0; round < rounds; ++round) to_caller.post(receive_of(1, piece));
+        caller.finish();  // it is the agent, woken by doorbells, that receives
+        vandal.wire().notify();
+        vandal.finish();
+    });
+    CHECK_NOTHROW(survivor.finish());
+}
+
+TEST_CASE("hostile: doorbells go with the last connection to their peer") {
+    Child survivor([](Wire&) {
+        std::vector<std::unique_ptr<Child>> callers;
+        for (int i = 0; i < 3; ++i)
+            callers.push_back(std::make_unique<Child>([](Wire& wire) {
+                const Speaker speaker;
+                const auto address = wire.receive<Address>();
+                const Talk one = speaker.connect(address);
+                const Talk two = speaker.connect(address);
+                const ino_t board = inode_of(one.heard.descriptors[0].get());
+                require(inode_of(two.heard.descriptors[0].get()) == board,
+                        "one board for all connections of a process");
+                wire.send(board);
+                wire.await();
+            }));
+        Node node(loopback_provider());
+        const auto listener = node.listen("doorbell");
+        const Traces before = find_traces();
+        std::vector<ino_t> boards;
+        {
+            std::vector<std::unique_ptr<Port>> ports;
+            for (const auto& caller : callers) {
+                caller->wire().send(node.address("doorbell"));
+                for (int i = 0; i < 2; ++i) {
+                    ports.push_back(std::make_unique<Port>(node));
+                    accept_on(*ports.back(), *listener);
+                }
+                boards.push_back(caller->wire().receive<ino_t>());
+            }
+        }
+        std::ranges::sort(boards);
+        require(std::ranges::adjacent_find(boards) == boards.end(), "boards of their own");
+        const std::string left = leaked_since(before);
+        require(left.empty(), "connections left " + left);
+        for (const auto& caller : callers) {
+            caller->wire().notify();
+            caller->finish();
+        }
+    });
+    CHECK_NOTHROW(survivor.finish());
+}
