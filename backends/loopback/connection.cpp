@@ -140,7 +140,7 @@ void Connection::on_readable(int fd) noexcept try {
     if (message.type == MessageType::MapRequest) {
         answer_map_request(message);
     } else if (message.type == MessageType::MapReply && received->descriptors.size() == 1) {
-        const auto stale = peer_->install(message, received->descriptors.front());
+        const auto stale = peer_->install(message, received->descriptors.all().front());
         if (!stale.empty()) device_.await_quiet_work_queues();
     }
 } catch (const std::exception&) {

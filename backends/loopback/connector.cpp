@@ -141,7 +141,7 @@ void Connector::established_with(Handshake& handshake) {
                           .remote_address = parameters_.remote,
                           .private_data = handshake.private_data};
     device_.agent().unwatch(socket_.get());
-    Status status = offered_->set_peer(handshake, handshake.descriptors, socket_.get());
+    Status status = offered_->set_peer(handshake, handshake.descriptors.all(), socket_.get());
     if (status.ok()) status = offered_->open(socket_, offered_);
     if (status.ok())
         owner_->endpoint->establish(std::exchange(offered_, nullptr));

@@ -30,12 +30,12 @@ ConnectionRequest::ConnectionRequest(Device& device, UniqueFd socket, Handshake 
 
 Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueFd socket,
                                                                    Handshake handshake) {
-    auto connection = Connection::take(device, handshake.descriptors.front());
+    auto connection = Connection::take(device, handshake.descriptors.all().front());
     if (!connection.ok()) return connection.status();
-    const auto peer_descriptors = std::span(handshake.descriptors).subspan(1);
+    const auto peer_descriptors = handshake.descriptors.all().subspan(1);
     if (const Status status = (*connection)->set_peer(handshake, peer_descriptors, socket.get()); !status.ok())
         return status;
-    handshake.descriptors.clear();
+    handshake.descriptors.close();
     if (!(*connection)->advance(wire::Handshake::Offered, wire::Handshake::Taken))
         return Status(Code::TimedOut, "the requester has given up");
     return std::unique_ptr<ConnectionRequest>(
