@@ -71,8 +71,8 @@ Status Connection::open(UniqueFd& socket, const std::shared_ptr<Connection>& sel
     return {};
 }
 
-void Connection::send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
-    (void)send_message(socket_.get(), &message, sizeof message, descriptors);
+Status Connection::send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
+    return send_message(socket_.get(), &message, sizeof message, descriptors);
 }
 
 void Connection::close(bool on_purpose) noexcept {

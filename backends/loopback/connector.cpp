@@ -132,8 +132,10 @@ void Connector::answer_hung_up() {
         if (status.code() != Code::NoListener) return fail(status);
         return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
     }
-    // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4).
-    if (parameters_.deadline.infinite()) finish({.kind = ConnectionEventKind::Unreachable});
+    // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4). A listener
+    // that has answered, and takes the message with it, is gone.
+    if (parameters_.deadline.infinite() || offered_->handshake() != wire::Handshake::Taken)
+        finish({.kind = ConnectionEventKind::Unreachable});
 }
 
 void Connector::established_with(Handshake& handshake) {

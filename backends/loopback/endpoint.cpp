@@ -259,6 +259,8 @@ void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, boo
     observer_.on_connection_event(event);
 }
 
+void Endpoint::lost() noexcept { broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport); }
+
 void Endpoint::request_break() noexcept {
     if (!breaking_.exchange(true)) request_end();
 }
@@ -278,7 +280,7 @@ bool Endpoint::serve(Connection& connection) noexcept {
         receive_.progress();
     }
     if (is_breaking()) {
-        broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
+        lost();
         return false;
     }
     if (drained) {

@@ -68,6 +68,7 @@ public:
     bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
     bool serve(Connection& connection) noexcept;
     void peer_hung_up(Connection& connection) noexcept;
+    void lost() noexcept;  ///< this side cannot go on with the connection
 
     /// Tells the peer-to-be how many receives are posted.
     void announce(Connection& connection) noexcept;

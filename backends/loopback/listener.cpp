@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
+#include <thread>
+
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 
@@ -11,6 +13,8 @@ namespace viaduct::loopback {
 namespace {
 
 constexpr std::size_t max_guests = 4096;
+constexpr int answer_tries = 10;
+constexpr std::chrono::milliseconds answer_pause{1};
 
 bool has_hung_up(int socket) noexcept {
     pollfd look{.fd = socket, .events = POLLIN | POLLRDHUP, .revents = 0};
@@ -36,10 +40,12 @@ Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& devic
     if (const Status status = (*connection)->set_peer(handshake, peer_descriptors, socket.get()); !status.ok())
         return status;
     handshake.descriptors.close();
-    if (!(*connection)->advance(wire::Handshake::Offered, wire::Handshake::Taken))
-        return Status(Code::TimedOut, "the requester has given up");
-    return std::unique_ptr<ConnectionRequest>(
+    std::unique_ptr<ConnectionRequest> request(
         new ConnectionRequest(device, std::move(socket), std::move(handshake), std::move(*connection)));
+    // Last: a request that is taken and lost would leave the requester without an answer.
+    if (!request->connection_->advance(wire::Handshake::Offered, wire::Handshake::Taken))
+        return Status(Code::TimedOut, "the requester has given up");
+    return request;
 }
 
 Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
@@ -69,23 +75,35 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     const std::shared_ptr<Connection> connection = std::move(connection_);
     endpoint.establish(connection);
     endpoint.connecting_finished(established);
-    connection->send(message, device_.descriptors());
+    if (!answer(*connection, message)) endpoint.lost();
     return {};
+}
+
+/// Own events come before those that the peer may cause, so that the connection stands when the message goes. One that
+/// finds no memory in the system is tried again for a moment. False: the requester hears nothing but the end.
+bool ConnectionRequest::answer(Connection& connection, const HandshakeMessage& message) noexcept {
+    for (int tries = 0; tries < answer_tries; ++tries) {
+        if (connection.send(message, device_.descriptors()).code() != Code::NoResources) return true;
+        std::this_thread::sleep_for(answer_pause);
+    }
+    return false;
 }
 
 Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
-    refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
-    return {};
+    return refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
 }
 
 void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
-    refuse(make_handshake(MessageType::Conflict, {}, own, {}));
+    (void)refuse(make_handshake(MessageType::Conflict, {}, own, {}));  // unanswered, it meets somebody else
 }
 
-void ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
-    if (connection_ == nullptr || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused)) return;
-    (void)send_message(socket_.get(), &message, sizeof message, {});  // a requester that is gone needs no answer
+Status ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
+    if (connection_ == nullptr) return {};
+    const Status sent = send_message(socket_.get(), &message, sizeof message, {});
+    if (sent.code() == Code::NoResources) return sent;  // a requester that is gone needs no answer
+    connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused);
     connection_.reset();
+    return {};
 }
 
 // ---- Listeners ---------------------------------------------------------------------------------------------------

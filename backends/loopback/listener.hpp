@@ -36,7 +36,8 @@ public:
 private:
     ConnectionRequest(Device& device, UniqueFd socket, Handshake handshake,
                       std::shared_ptr<Connection> connection) noexcept;
-    void refuse(const HandshakeMessage& message) noexcept;
+    bool answer(Connection& connection, const HandshakeMessage& message) noexcept;
+    Status refuse(const HandshakeMessage& message) noexcept;
 
     Device& device_;
     UniqueFd socket_;
