@@ -32,6 +32,11 @@ ConnectionRequest::ConnectionRequest(Device& device, UniqueFd socket, Handshake 
       handshake_(std::move(handshake)),
       connection_(std::move(connection)) {}
 
+/// Who could not be told of a refusal sees by the word what the hang-up means.
+ConnectionRequest::~ConnectionRequest() {
+    if (refused_ && connection_ != nullptr) connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused);
+}
+
 Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueFd socket,
                                                                    Handshake handshake) {
     auto connection = Connection::take(device, handshake.descriptors.all().front());
@@ -99,6 +104,7 @@ void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
 
 Status ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
     if (connection_ == nullptr) return {};
+    refused_ = true;
     const Status sent = send_message(socket_.get(), &message, sizeof message, {});
     if (sent.code() == Code::NoResources) return sent;  // a requester that is gone needs no answer
     connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused);
@@ -140,6 +146,7 @@ Result<std::pair<UniqueFd, Handshake>> Lobby::next() {
         }
         auto handshake = receive_handshake(event.data.fd);
         if (!handshake.ok() && handshake.status().code() == Code::WouldBlock) continue;
+        if (handshake.status().code() == Code::NoResources) return handshake.status();  // the message is still there
         const auto found = guests_.find(event.data.fd);
         UniqueFd socket = std::move(found->second);
         guests_.erase(found);
