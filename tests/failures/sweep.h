@@ -51,10 +51,11 @@ typedef struct {
         atomic_uintptr_t address;
         atomic_uint_least64_t key;
         uint8_t descriptor[64];
-    } heap[2], file[2];  /* the memory of each role */
-    atomic_bool refused; /* the client has met the refusal that it asks for */
-    atomic_bool second;  /* its second connection stands */
-    atomic_bool leaving; /* and it ends them now */
+    } heap[2], file[2];    /* the memory of each role */
+    atomic_bool listening; /* the server listens */
+    atomic_bool refused;   /* the client has met the refusal that it asks for */
+    atomic_bool second;    /* its second connection stands */
+    atomic_bool leaving;   /* and it ends them now */
 } Shared;
 
 extern Shared* shared;
