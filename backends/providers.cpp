@@ -7,26 +7,38 @@
 namespace viaduct {
 namespace {
 
+/// The first that `predicate`, a Result<bool>, holds for; what it fails with ends the search.
 template <class Predicate>
-backend::Provider* find_if(Predicate predicate) noexcept {
+Result<backend::Provider*> find_if(Predicate predicate) noexcept {
     static loopback::Provider loopback_provider;
     // RDMA devices come first: machines without them have none of that kind.
     backend::Provider* const providers[] = {verbs::verbs_provider(), &loopback_provider};
-    for (backend::Provider* provider : providers)
-        if (provider != nullptr && predicate(*provider)) return provider;  // null: not in this build
-    return nullptr;
+    for (backend::Provider* provider : providers) {
+        if (provider == nullptr) continue;  // not in this build
+        const Result<bool> fits = predicate(*provider);
+        if (!fits.ok()) return fits.status();
+        if (fits.value()) return provider;
+    }
+    return Status(Code::InvalidParameter, "no backend fits");
 }
 
 }  // namespace
 
-backend::Provider* find_provider(std::string_view name) noexcept {
-    return find_if([name](backend::Provider& provider) {
-        return name.empty() ? provider.device_count() != 0 : provider.name() == name;
+Result<backend::Provider*> find_provider(std::string_view name) noexcept {
+    return find_if([name](backend::Provider& provider) -> Result<bool> {
+        if (!name.empty()) return provider.name() == name;
+        const auto count = provider.device_count();
+        if (!count.ok()) return count.status();
+        return count.value() != 0;
     });
 }
 
-backend::Provider* find_provider_of(std::string_view device) noexcept {
-    return find_if([device](backend::Provider& provider) { return provider.find(device).ok(); });
+Result<backend::Provider*> find_provider_of(std::string_view device) noexcept {
+    return find_if([device](backend::Provider& provider) -> Result<bool> {
+        const Status found = provider.find(device).status();
+        if (found.code() == Code::NoResources) return found;
+        return found.ok();
+    });
 }
 
 }  // namespace viaduct

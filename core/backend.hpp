@@ -285,8 +285,8 @@ public:
 
     virtual std::string_view name() const noexcept = 0;  ///< "loopback", "verbs"
 
-    /// Number of devices it can open; 0 where the machine has none.
-    virtual std::uint32_t device_count() const noexcept = 0;
+    /// Number of devices it can open; 0 where the machine has none. NoResources: they could not be counted.
+    virtual Result<std::uint32_t> device_count() const noexcept = 0;
 
     /// Opens a device by its number. InvalidParameter: no such device. The observer outlives the device.
     virtual Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept = 0;

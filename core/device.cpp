@@ -18,8 +18,8 @@ Result<backend::Provider*> provider_in_force() noexcept {
     const std::string_view backend = setting("VIADUCT_BACKEND");
     const std::string_view device = setting("VIADUCT_DEVICE");
     const bool by_device = backend.empty() && !device.empty();
-    backend::Provider* provider = by_device ? find_provider_of(device) : find_provider(backend);
-    if (provider != nullptr) return provider;
+    const auto provider = by_device ? find_provider_of(device) : find_provider(backend);
+    if (provider.status().code() != Code::InvalidParameter) return provider;
     return Status(Code::InvalidParameter, by_device ? "VIADUCT_DEVICE names no device of this machine"
                                                     : "VIADUCT_BACKEND names no backend of this build");
 }

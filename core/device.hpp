@@ -141,13 +141,14 @@ private:
     std::unique_ptr<backend::Device> device_;
 };
 
-/// The provider named "loopback" or "verbs"; with an empty name, the first that has a device. Null where there is none.
-VIADUCT_EXPORT backend::Provider* find_provider(std::string_view name) noexcept;
+/// The provider named "loopback" or "verbs"; with an empty name, the first that has a device. InvalidParameter: there
+/// is none. NoResources: memory or descriptors lacked to find out.
+VIADUCT_EXPORT Result<backend::Provider*> find_provider(std::string_view name) noexcept;
 
-/// The provider in force; InvalidParameter where the settings name none.
+/// The provider in force. InvalidParameter: the settings name none. NoResources as above.
 VIADUCT_EXPORT Result<backend::Provider*> provider_in_force() noexcept;
 
-/// The provider that has a device with this name. Null where there is none.
-VIADUCT_EXPORT backend::Provider* find_provider_of(std::string_view device) noexcept;
+/// The provider that has a device with this name. Fails as find_provider() does.
+VIADUCT_EXPORT Result<backend::Provider*> find_provider_of(std::string_view device) noexcept;
 
 }  // namespace viaduct

@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <sstream>
 
 #include "api/vipl/nic.hpp"
@@ -36,8 +37,9 @@ public:
         std::string upper(name);
         std::ranges::transform(upper, upper.begin(),
                                [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-        if (const auto number = device_number(upper); number.ok() && number.value() < nics_.size())
-            return {nics_[number.value()]};
+        const auto number = device_number(upper);
+        if (number.status().code() == Code::NoResources) throw std::bad_alloc();
+        if (number.ok() && number.value() < nics_.size()) return {nics_[number.value()]};
         if (same_name(name, own_host_name())) return nics_;
         auto addresses = resolve_host(name);
         if (is_this_host(addresses)) return nics_;

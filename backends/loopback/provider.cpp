@@ -5,7 +5,7 @@
 
 namespace viaduct::loopback {
 
-std::uint32_t Provider::device_count() const noexcept { return loopback::device_count; }
+Result<std::uint32_t> Provider::device_count() const noexcept { return std::uint32_t{loopback::device_count}; }
 
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept try {
     auto device = Device::open(index, observer);

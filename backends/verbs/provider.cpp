@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <exception>
 
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/guarded.hpp"
@@ -37,10 +36,8 @@ Result<std::uint32_t> number_of(Predicate is_meant, const Status& none) {
 
 }  // namespace
 
-std::uint32_t Provider::device_count() const noexcept try {
-    return static_cast<std::uint32_t>(find_interfaces().size());
-} catch (const std::exception&) {
-    return 1;  // perhaps; who opens it learns what is lacking
+Result<std::uint32_t> Provider::device_count() const noexcept {
+    return guarded([]() -> Result<std::uint32_t> { return static_cast<std::uint32_t>(find_interfaces().size()); });
 }
 
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept {

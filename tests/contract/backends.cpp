@@ -14,9 +14,10 @@ namespace {
 
 std::shared_ptr<backend::Provider> make_fake() { return std::make_shared<FakeProvider>(); }
 
-/// A backend of the library, which the library keeps.
+/// A backend of the library, which the library keeps; null where it is not in this build.
 std::shared_ptr<backend::Provider> borrow(const char* name) {
-    return {find_provider(name), [](backend::Provider*) {}};
+    const auto provider = find_provider(name);
+    return {provider.ok() ? provider.value() : nullptr, [](backend::Provider*) {}};
 }
 
 constexpr BackendUnderTest backends[] = {
@@ -32,7 +33,7 @@ std::vector<const BackendUnderTest*> backends_that(bool (*wanted)(const BackendU
     for (const BackendUnderTest& backend : backends) {
         if (only != nullptr && backend.name != only) continue;
         const auto provider = backend.provider();
-        if (wanted(backend) && provider != nullptr && provider->device_count() != 0) chosen.push_back(&backend);
+        if (wanted(backend) && provider != nullptr && must(provider->device_count()) != 0) chosen.push_back(&backend);
     }
     return chosen;
 }
@@ -58,7 +59,7 @@ EveryBackend::EveryBackend()
       note_(note_on(backend)),
       provider(backend.provider()),
       near(*provider),
-      far(*provider, provider->device_count() > 1 ? 1 : 0) {}
+      far(*provider, must(provider->device_count()) > 1 ? 1 : 0) {}
 
 Connection::Connection(Node& client_node, Node& server_node, const PortOptions& options)
     : client(client_node, options), server(server_node, options) {

@@ -94,14 +94,14 @@ TEST_CASE_METHOD(EveryBackend, "connection: what is too long for a request is re
 
 TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of its siblings, by number") {
     const auto& hosts = near.device->attributes().local_hosts;
-    REQUIRE(hosts.size() == provider->device_count());
+    REQUIRE(hosts.size() == must(provider->device_count()));
     CHECK(hosts.front() == near.device->attributes().host);
     if (hosts.size() > 1) CHECK(hosts[1] == far.device->attributes().host);
 }
 
 TEST_CASE_METHOD(EveryBackend, "connection: the device on the route to a host reaches it") {
     const std::uint32_t number = must(provider->route_to(far.device->attributes().host));
-    REQUIRE(number < provider->device_count());
+    REQUIRE(number < must(provider->device_count()));
     Node on_the_route(*provider, number);
     const auto listener = far.listen("service");
     Port client(on_the_route);

@@ -32,8 +32,7 @@ constexpr std::string_view meeting_place = "forked child";
 }  // namespace
 
 TEST_CASE("crash: the death of a peer is seen although a child that it forked lives on") {
-    backend::Provider* provider = find_provider("loopback");
-    REQUIRE(provider != nullptr);
+    backend::Provider* provider = must(find_provider("loopback"));
     Child victim([&](Wire& wire) { connect_and_fork(*provider, wire); });
     Node node(*provider);
     Port port(node);

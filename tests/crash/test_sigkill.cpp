@@ -162,8 +162,7 @@ void survive(Node& node, backend::Listener& listener, Child& victim, const Plan&
 }  // namespace
 
 TEST_CASE("crash: a peer killed at 200 random points leaves the survivor whole") {
-    backend::Provider* provider = find_provider("loopback");
-    REQUIRE(provider != nullptr);
+    backend::Provider* provider = must(find_provider("loopback"));
     const std::uint32_t seed = seed_of_this_run();
     WARN("VIADUCT_CRASH_SEED=" << seed);
     std::mt19937 random(seed);

@@ -19,7 +19,7 @@ FakeProvider::FakeProvider() : world_(std::make_shared<fake::World>()) {}
 
 FakeProvider::~FakeProvider() = default;
 
-std::uint32_t FakeProvider::device_count() const noexcept { return fake::World::device_count; }
+Result<std::uint32_t> FakeProvider::device_count() const noexcept { return std::uint32_t{fake::World::device_count}; }
 
 Result<std::unique_ptr<backend::Device>> FakeProvider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
     if (index >= fake::World::device_count) return Status(Code::InvalidParameter, "no such fake device");

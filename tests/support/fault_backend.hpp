@@ -40,7 +40,7 @@ public:
     FaultPlan plan;  ///< set while no call is under way
 
     std::string_view name() const noexcept override { return "fault"; }
-    std::uint32_t device_count() const noexcept override { return inner_.device_count(); }
+    Result<std::uint32_t> device_count() const noexcept override { return inner_.device_count(); }
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override;
     Result<std::uint32_t> find(std::string_view device) noexcept override;
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;

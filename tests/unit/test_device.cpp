@@ -17,7 +17,7 @@ TEST_CASE("device: a number that no device has is refused") {
     struct : DeviceObserver {
         void on_async_event(const AsyncEvent&) noexcept override {}
     } observer;
-    const auto device = Device::open(provider, provider.device_count(), observer);
+    const auto device = Device::open(provider, must(provider.device_count()), observer);
     CHECK(device.status().code() == Code::InvalidParameter);
 }
 
@@ -29,7 +29,7 @@ TEST_CASE("device: VIADUCT_BACKEND must name a backend of the build") {
     const auto device = Device::open(0, observer);
     unsetenv("VIADUCT_BACKEND");
     CHECK(device.status().code() == Code::InvalidParameter);
-    CHECK(find_provider("no-such-backend") == nullptr);
+    CHECK(find_provider("no-such-backend").status().code() == Code::InvalidParameter);
 }
 
 TEST_CASE("device: VIADUCT_DEVICE names the one to use where nobody chooses") {

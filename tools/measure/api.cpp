@@ -18,7 +18,9 @@ namespace {
 std::uint32_t choose(std::uint32_t device) {
     const auto provider = provider_in_force();
     if (!provider.ok()) throw Error(provider.status().where());
-    const std::uint32_t count = provider.value()->device_count();
+    const auto counted = provider.value()->device_count();
+    if (!counted.ok()) throw Error(counted.status().where());
+    const std::uint32_t count = counted.value();
     if (count == 0) throw Error("the " + std::string(provider.value()->name()) + " backend finds no device");
     if (device >= count)
         throw Error("no device " + std::to_string(device) + ": the " + std::string(provider.value()->name()) +

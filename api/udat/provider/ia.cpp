@@ -26,11 +26,9 @@ bool is_set(const char* variable) noexcept {
     return value != nullptr && *value != '\0';
 }
 
-/// Where to look for a device; null where the environment names nothing that is there.
-backend::Provider* provider_for(const std::string& device, bool overridden) {
-    if (!overridden) return find_provider_of(device);
-    const auto in_force = provider_in_force();
-    return in_force.ok() ? in_force.value() : nullptr;
+/// Where to look for a device. InvalidParameter: the environment names nothing that is there.
+Result<backend::Provider*> provider_for(const std::string& device, bool overridden) {
+    return overridden ? provider_in_force() : find_provider_of(device);
 }
 
 /// The device that an entry of the registry names, with or without the library's name before it. The environment may
@@ -39,10 +37,10 @@ Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObser
     const bool overridden = is_set("VIADUCT_DEVICE") || is_set("VIADUCT_BACKEND");
     if (!overridden || name != "lo") {
         for (const std::string& candidate : {name, "viaduct-" + name}) {
-            backend::Provider* provider = provider_for(candidate, overridden);
-            if (provider == nullptr) continue;
-            const auto number = provider->find(candidate);
-            if (number.ok()) return Device::open(*provider, number.value(), observer);
+            const auto provider = provider_for(candidate, overridden);
+            const auto number = provider.ok() ? provider.value()->find(candidate) : provider.status();
+            if (number.ok()) return Device::open(*provider.value(), number.value(), observer);
+            if (number.status().code() == Code::NoResources) return number.status();
         }
     }
     if (!overridden) return Status(Code::InvalidParameter, "no device has that name");

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The adapters that are there without a line in dat.conf.
+#include <new>
+
 #include "api/udat/registry/conf.hpp"
 #include "core/device.hpp"
 
@@ -26,20 +28,20 @@ class NoObserver final : public DeviceObserver {
 
 std::vector<Entry> built_in_entries(const std::string& ia_name) {
     if (!ia_name.starts_with(prefix) || ia_name.size() >= DAT_NAME_MAX_LENGTH) return {};
-    bool found = ia_name == loopback;
-    for (const char* const backend : {"verbs", "loopback"}) {
-        backend::Provider* const provider = find_provider(backend);
-        found = found || (provider != nullptr && provider->find(ia_name).ok());
-    }
-    return found ? std::vector{entry_of(ia_name)} : std::vector<Entry>();
+    if (ia_name == loopback) return {entry_of(ia_name)};
+    const Status found = find_provider_of(ia_name).status();
+    if (found.code() == Code::NoResources) throw std::bad_alloc();
+    return found.ok() ? std::vector{entry_of(ia_name)} : std::vector<Entry>();
 }
 
 std::vector<Entry> built_in_entries() {
     std::vector<Entry> entries;
-    backend::Provider* const verbs = find_provider("verbs");
+    const auto verbs = find_provider("verbs");
+    const auto count = verbs.ok() ? verbs.value()->device_count() : std::uint32_t{0};
+    if (!count.ok()) throw std::bad_alloc();
     NoObserver observer;
-    for (std::uint32_t i = 0; verbs != nullptr && i < verbs->device_count(); ++i) {
-        auto device = Device::open(*verbs, i, observer);
+    for (std::uint32_t i = 0; i < count.value(); ++i) {
+        auto device = Device::open(*verbs.value(), i, observer);
         if (device.ok()) entries.push_back(entry_of((*device)->attributes().name));
     }
     entries.push_back(entry_of(loopback));

@@ -8,12 +8,17 @@
 #include <errno.h>
 
 static _Thread_local long allocations_left = -1; /* negative: no limit */
+static _Thread_local int only_one;               /* the limit ends with the first failure */
 static _Thread_local long failures;
 
-void limit_allocations(long count) {
+static void set_limit(long count, int one) {
     failures = 0;
+    only_one = one;
     allocations_left = count;
 }
+
+void limit_allocations(long count) { set_limit(count, 0); }
+void fail_one_allocation(long count) { set_limit(count, 1); }
 
 long lift_allocation_limit(void) {
     allocations_left = -1;
@@ -33,6 +38,7 @@ static int refuse(void) {
         return 0;
     }
     ++failures;
+    if (only_one) allocations_left = -1;
     errno = ENOMEM;
     return 1;
 }

@@ -9,7 +9,10 @@
 /* From now on this many allocations succeed and the next ones fail; negative: none fails. */
 void limit_allocations(long count);
 
-/* Lifts the limit, and returns how many allocations have failed since it was set. */
+/* The same, but for one failure: this many allocations succeed, the next one fails, and those behind it succeed. */
+void fail_one_allocation(long count);
+
+/* Lifts either, and returns how many allocations have failed since it was set. */
 long lift_allocation_limit(void);
 
 #endif

@@ -81,9 +81,9 @@ void bind_device(py::module_& module) {
         .def_property_readonly("fd", [](DeviceObject& self) { return self.events.fd(); });
     module.def("devices", [] {
         const auto* provider = take_value("devices", provider_in_force());
+        const std::uint32_t count = take_value("devices", provider->device_count());
         std::vector<std::string> names;
-        for (std::uint32_t i = 0; i < provider->device_count(); ++i)
-            names.push_back(DeviceObject(i).device->attributes().name);
+        for (std::uint32_t i = 0; i < count; ++i) names.push_back(DeviceObject(i).device->attributes().name);
         return names;
     });
     module.def("backend", [] { return std::string(take_value("backend", provider_in_force())->name()); });
