@@ -10,6 +10,7 @@
 
 enum { MESSAGE = 64, LARGE = 256 * 1024, WRITTEN = 32 * 1024, QUEUE_LENGTH = 64, DTOS = 8 };
 enum { SENDING, GREETING, ENDING }; /* cookies */
+enum { REFUSAL, FIRST, SECOND };    /* what a request asks for, in its private data */
 
 /* An endpoint and the EVD that tells of its connection. */
 typedef struct {
@@ -288,7 +289,10 @@ static Outcome asked(End* end, DAT_EVENT_NUMBER expected) {
     if (outcome == NOT_YET || event.event_number == DAT_CONNECTION_EVENT_TIMED_OUT)
         return complain("a request waits in vain");
     if (event.event_number == expected) return DONE;
-    if (event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED || !failing_here) return NOT_YET;
+    /* The server is not there yet, or begins anew. */
+    const bool rejected = event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED ||
+                          event.event_number == DAT_CONNECTION_EVENT_PEER_REJECTED;
+    if (rejected || !failing_here) return NOT_YET;
     if (event.event_number == DAT_CONNECTION_EVENT_UNREACHABLE) return REFUSED;
     return complain("a request ends with the event 0x%x", (unsigned)event.event_number);
 }
@@ -317,12 +321,13 @@ static Outcome ask_refusal(void) {
 
 static Outcome connect_first(void) {
     struct sockaddr_in to = address(0);
+    uint8_t purpose = FIRST;
     Outcome outcome = DONE;
     if (!first.asked) {
         outcome = post_receives();
         if (outcome == DONE)
-            outcome = ASK(&first, dat_ep_connect(first.ep, (DAT_IA_ADDRESS_PTR)&to, port_of(0), WAIT_MS * 1000, 0, NULL,
-                                                 DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+            outcome = ASK(&first, dat_ep_connect(first.ep, (DAT_IA_ADDRESS_PTR)&to, port_of(0), WAIT_MS * 1000, 1,
+                                                 &purpose, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
     }
     return outcome == DONE ? asked(&first, DAT_CONNECTION_EVENT_ESTABLISHED) : outcome;
 }
@@ -334,22 +339,30 @@ static bool is_connected(const End* end) {
 }
 
 static Outcome connect_second(void) {
+    uint8_t purpose = SECOND;
     Outcome outcome = DONE;
     if (!is_connected(&first)) return BROKEN;
     if (!second.asked) {
         outcome = reset(&second);
         if (outcome == DONE)
             outcome =
-                ASK(&second, dat_ep_dup_connect(second.ep, first.ep, WAIT_MS * 1000, 0, NULL, DAT_QOS_BEST_EFFORT));
+                ASK(&second, dat_ep_dup_connect(second.ep, first.ep, WAIT_MS * 1000, 1, &purpose, DAT_QOS_BEST_EFFORT));
     }
     if (outcome == DONE) outcome = asked(&second, DAT_CONNECTION_EVENT_ESTABLISHED);
     if (outcome == DONE) shared->second = true;
     return outcome;
 }
 
-static Outcome take_request(void) {
+static int purpose_of_request(void) {
+    DAT_CR_PARAM param = {0};
+    if (dat_cr_query(request, DAT_CR_FIELD_ALL, &param) != DAT_SUCCESS || param.private_data_size == 0) return REFUSAL;
+    return *(const uint8_t*)param.private_data;
+}
+
+static Outcome take_any(void) {
     DAT_EVD_HANDLE told;
     DAT_EVENT event;
+    if (request != DAT_HANDLE_NULL) return DONE;
     if (dat_evd_dequeue(requests, &event) == DAT_SUCCESS) {
         request = event.event_data.cr_arrival_event_data.cr_handle;
         return DONE;
@@ -360,7 +373,16 @@ static Outcome take_request(void) {
                                                                                        : outcome_of(rc, "dat_cno_wait");
 }
 
-static Outcome take_to_refuse(void) { return shared->refused ? DONE : take_request(); }
+/* The client has given up what else it has asked for. */
+static Outcome take_request(void) {
+    Outcome outcome = take_any();
+    if (outcome != DONE || purpose_of_request() == FIRST) return outcome;
+    outcome = OUTCOME(dat_cr_reject(request, 0, NULL));
+    if (outcome == DONE) request = DAT_HANDLE_NULL;
+    return outcome == DONE ? NOT_YET : outcome;
+}
+
+static Outcome take_to_refuse(void) { return shared->refused ? DONE : take_any(); }
 
 static Outcome refuse(void) {
     if (request == DAT_HANDLE_NULL && !is_set(&shared->refused)) take_to_refuse();
@@ -395,8 +417,9 @@ static Outcome accept_second(void) {
     if (second_stands) return NOT_YET;
     if (request == DAT_HANDLE_NULL && !second.asked) {
         outcome = reset(&second);
-        if (outcome == DONE) outcome = take_request();
+        if (outcome == DONE) outcome = take_any();
     }
+    if (outcome == DONE && request != DAT_HANDLE_NULL && purpose_of_request() != SECOND) return BROKEN;
     if (outcome == DONE) outcome = accept_on(&second);
     second_stands = outcome == DONE;
     return outcome == DONE || outcome == BROKEN ? NOT_YET : outcome;
