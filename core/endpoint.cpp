@@ -4,13 +4,15 @@
 namespace viaduct {
 namespace {
 
-constexpr EndpointTrigger trigger_of(ConnectionEventKind kind) noexcept {
-    switch (kind) {
+constexpr EndpointTrigger trigger_of(const ConnectionEvent& event) noexcept {
+    switch (event.kind) {
         case ConnectionEventKind::Established: return EndpointTrigger::Established;
         case ConnectionEventKind::Rejected:
         case ConnectionEventKind::TimedOut:
         case ConnectionEventKind::Conflict: return EndpointTrigger::Refused;
-        case ConnectionEventKind::Unreachable: return EndpointTrigger::Unreachable;
+        case ConnectionEventKind::Unreachable:
+            // What this side lacks says nothing about the peer: the endpoint may try again, as after a refusal.
+            return event.reason == Code::NoResources ? EndpointTrigger::Refused : EndpointTrigger::Unreachable;
         case ConnectionEventKind::Disconnected: return EndpointTrigger::PeerDisconnected;
         case ConnectionEventKind::Lost: return EndpointTrigger::Broken;
     }
@@ -74,7 +76,7 @@ bool Endpoint::apply(EndpointTrigger trigger) noexcept {
 
 void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
     // An event that crosses a reset on its way belongs to a connection that the consumer has already given up.
-    if (apply(trigger_of(event.kind)) && observer_ != nullptr) observer_->on_connection_event(event);
+    if (apply(trigger_of(event)) && observer_ != nullptr) observer_->on_connection_event(event);
 }
 
 Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept {

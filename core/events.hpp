@@ -26,6 +26,7 @@ using PrivateData = Bytes<256>;
 struct ConnectionEvent {
     ConnectionEventKind kind = ConnectionEventKind::Established;
     /// Conflict: InvalidReliability, InvalidTransferSize or InvalidQos. Rejected: Ok or NoListener.
+    /// Unreachable: NoResources where the way to the peer failed on this side for a lack of something.
     Code reason = Code::Ok;
     EndpointAttributes remote{};  ///< Established, unless it was accepted here; Conflict
     Address remote_address{};     ///< Established, likewise

@@ -7,9 +7,10 @@
 
 namespace viaduct::rpma {
 
-ConnReq::ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<backend::ConnectionRequest> incoming)
-    : incoming_(std::move(incoming)), conn_(std::move(conn)), registration_(this) {
-    conn_->set_private_data(incoming_->private_data());
+ConnReq::ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<backend::ConnectionRequest>&& incoming)
+    : conn_(std::move(conn)), registration_(this) {
+    conn_->set_private_data(incoming->private_data());
+    incoming_ = std::move(incoming);  // nothing can fail any more
 }
 
 int ConnReq::connect(const PrivateData& private_data, std::unique_ptr<Conn>& conn) noexcept {

@@ -14,7 +14,8 @@ class ConnReq {
 public:
     ConnReq(std::unique_ptr<Conn> conn, const Address& remote)
         : remote_(remote), conn_(std::move(conn)), registration_(this) {}
-    ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<backend::ConnectionRequest> incoming);
+    /// Takes the request last: where this throws it is still the caller's.
+    ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<backend::ConnectionRequest>&& incoming);
 
     /// Refuses an incoming request that nobody answered.
     ~ConnReq() { (void)refuse(); }

@@ -48,18 +48,27 @@ int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
     return 0;
 }
 
+/// A request that cannot be looked at is refused, so that who made it hears of it at once.
+int look_at(std::unique_ptr<backend::ConnectionRequest> request, const Ep& ep, const ConnSettings& settings,
+            rpma_conn_req** req) try {
+    std::unique_ptr<Conn> conn;
+    const Reliability reliability = request->remote_attributes().reliability;
+    if (const int result = Conn::create(ep.domain(), settings, reliability, conn); result != 0) {
+        if (const Status status = request->reject({}); !status.ok()) (void)failed(status);
+        return result;
+    }
+    hand_over(std::make_unique<ConnReq>(std::move(conn), std::move(request)), req);
+    log(RPMA_LOG_LEVEL_NOTICE, "a connection is requested\n");
+    return 0;
+} catch (const std::bad_alloc&) {
+    if (request != nullptr) (void)request->reject({});
+    throw;
+}
+
 int take_request(Ep& ep, const ConnSettings& settings, rpma_conn_req** req) {
     auto request = ep.next_request();
     if (!request.ok()) return request.status().code() == Code::WouldBlock ? RPMA_E_NO_EVENT : failed(request.status());
-    std::unique_ptr<Conn> conn;
-    const Reliability reliability = (*request)->remote_attributes().reliability;
-    if (const int result = Conn::create(ep.domain(), settings, reliability, conn); result != 0) {
-        if (const Status status = (*request)->reject({}); !status.ok()) (void)failed(status);
-        return result;
-    }
-    hand_over(std::make_unique<ConnReq>(std::move(conn), std::move(*request)), req);
-    log(RPMA_LOG_LEVEL_NOTICE, "a connection is requested\n");
-    return 0;
+    return look_at(std::move(*request), ep, settings, req);
 }
 
 }  // namespace

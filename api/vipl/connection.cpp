@@ -34,6 +34,16 @@ Result<std::unique_ptr<backend::ConnectionRequest>> wait_for_request(Nic& nic, c
     }
 }
 
+/// Gives a request a handle. Where there is no memory for that, who asked learns it at once.
+Connection& keep(Nic& nic, std::unique_ptr<backend::ConnectionRequest> request) try {
+    auto& connection = nic.connections.add(std::make_unique<Connection>(nic));
+    connection.keep(std::move(request));
+    return connection;
+} catch (const std::bad_alloc&) {
+    (void)request->reject({});
+    throw;
+}
+
 /// What the two kinds of request have in common: checks the arguments and begins.
 VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, const VIP_NET_ADDRESS* remote,
                          VIP_ULONG timeout) noexcept {
@@ -69,7 +79,7 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, 
         if (!read_local_address(*nic, *LocalAddr, local)) return VIP_INVALID_PARAMETER;
         auto request = wait_for_request(*nic, local, to_deadline(Timeout));
         if (!request.ok()) return to_return(request.status());
-        auto& connection = nic->connections.add(std::make_unique<Connection>(*nic, std::move(*request)));
+        auto& connection = keep(*nic, std::move(*request));
         to_net_address(connection.request().remote_address(), *RemoteAddr);
         *RemoteViAttribs = to_vi_attributes(connection.request().remote_attributes(), nic->attributes());
         *ConnHandle = connection.handle();
@@ -90,7 +100,7 @@ VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
     Connection* connection = resolve<Connection>(ConnHandle);
     if (connection == nullptr) return VIP_INVALID_PARAMETER;
     const Status status = connection->request().reject({});
-    connection->nic().connections.remove(*connection);
+    if (status.ok()) connection->nic().connections.remove(*connection);
     return to_return(status);
 }
 

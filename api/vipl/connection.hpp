@@ -12,8 +12,9 @@ namespace viaduct::vipl {
 /// Lives until it is answered.
 class Connection {
 public:
-    Connection(Nic& nic, std::unique_ptr<backend::ConnectionRequest> request)
-        : nic_(nic), request_(std::move(request)), registration_(this) {}
+    explicit Connection(Nic& nic) : nic_(nic), registration_(this) {}
+
+    void keep(std::unique_ptr<backend::ConnectionRequest> request) noexcept { request_ = std::move(request); }
 
     Nic& nic() const noexcept { return nic_; }
     backend::ConnectionRequest& request() noexcept { return *request_; }
@@ -21,7 +22,7 @@ public:
 
 private:
     Nic& nic_;
-    const std::unique_ptr<backend::ConnectionRequest> request_;
+    std::unique_ptr<backend::ConnectionRequest> request_;
     Registration<Connection> registration_;
 };
 

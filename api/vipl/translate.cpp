@@ -37,6 +37,7 @@ VIP_RETURN to_return(const ConnectionEvent& event) noexcept {
         case ConnectionEventKind::TimedOut: return VIP_TIMEOUT;
         case ConnectionEventKind::Conflict: return to_return(event.reason);
         case ConnectionEventKind::Unreachable:
+            return event.reason == Code::NoResources ? VIP_ERROR_RESOURCE : VIP_NOT_REACHABLE;
         case ConnectionEventKind::Disconnected:
         case ConnectionEventKind::Lost: return VIP_NOT_REACHABLE;
     }

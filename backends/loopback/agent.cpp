@@ -38,8 +38,8 @@ void Agent::stop() noexcept {
 Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t id = next_id_++;
+    ids_[fd] = id;  // first: without a watch it leads nowhere, if that finds no memory
     watches_.emplace(id, Watch{fd, client});
-    ids_[fd] = id;
     epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = id}};
     if (epoll_ctl(board_.epoll_fd(), EPOLL_CTL_ADD, fd, &event) != 0) {
         watches_.erase(id);

@@ -9,6 +9,7 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "backends/loopback/doorbell.hpp"
@@ -95,7 +96,8 @@ Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
     const std::uint64_t end = begin + length;
     if (address == nullptr || length == 0 || end < begin)
         return Status(Code::InvalidParameter, "empty or wrapping range");
-    std::FILE* maps = std::fopen("/proc/self/maps", "re");
+    const auto close = [](std::FILE* file) { std::fclose(file); };
+    const std::unique_ptr<std::FILE, decltype(close)> maps(std::fopen("/proc/self/maps", "re"));
     if (maps == nullptr) return Status::from_errno(errno, "/proc/self/maps");
 
     MemoryInfo info{.writable = true, .has_file = false, .file = {}};
@@ -103,7 +105,7 @@ Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
     bool one_file = true;
     std::uint64_t reached = begin;
     std::array<char, 4608> line;
-    while (reached < end && std::fgets(line.data(), line.size(), maps) != nullptr) {
+    while (reached < end && std::fgets(line.data(), line.size(), maps.get()) != nullptr) {
         Area area;
         if (!parse(line.data(), area) || area.end <= reached) continue;
         if (area.begin > reached || !area.readable) break;
@@ -115,7 +117,6 @@ Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
         info.has_file = info.has_file || (area.shared && area.inode != 0);
         reached = area.end;
     }
-    std::fclose(maps);
     if (reached < end) return Status(Code::InvalidParameter, "memory that is not mapped");
     if (one_file) {
         info.file.fd = open_sealed_memfd(first);

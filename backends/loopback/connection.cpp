@@ -70,8 +70,8 @@ Status Connection::open(UniqueFd& socket, const std::shared_ptr<Connection>& sel
     return {};
 }
 
-void Connection::send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
-    (void)send_message(socket_.get(), &message, sizeof message, descriptors);
+Status Connection::send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
+    return send_message(socket_.get(), &message, sizeof message, descriptors);
 }
 
 void Connection::close(bool on_purpose) noexcept {
@@ -151,7 +151,7 @@ void Connection::on_readable(int fd) noexcept try {
     if (message.type == MessageType::MapRequest) {
         answer_map_request(message);
     } else if (message.type == MessageType::MapReply && received->descriptors.size() == 1) {
-        const auto stale = peer_->install(message, received->descriptors.front());
+        const auto stale = peer_->install(message, received->descriptors.all().front());
         if (!stale.empty()) device_.await_quiet_work_queues();
     }
 } catch (const std::exception&) {

@@ -38,8 +38,8 @@ public:
     /// held, so the agent waits until the endpoint is ready.
     Status open(UniqueFd& socket, const std::shared_ptr<Connection>& self);
 
-    /// A peer that is gone needs no message: failures are left to the hang-up of the socket.
-    void send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;
+    /// SystemError: the peer is gone, which the hang-up of the socket tells as well.
+    Status send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;
 
     /// Closes the socket: the peer's agent notices. `on_purpose`: it is a disconnection, not a failure.
     void close(bool on_purpose) noexcept;

@@ -103,12 +103,13 @@ void Connector::on_readable(int fd) noexcept try {
         read_answer();
 } catch (const std::exception&) {
     log(LogLevel::Error, "out of memory while connecting");
-    finish({.kind = ConnectionEventKind::Unreachable});
+    fail({Code::NoResources, "out of memory"});
 }
 
 void Connector::read_answer() {
     auto answer = receive_handshake(socket_.get());
     if (!answer.ok() && answer.status().code() == Code::WouldBlock) return;
+    if (answer.status().code() == Code::NoResources) return fail(answer.status());
     if (!answer.ok() || answer->hung_up) return answer_hung_up();
     switch (answer->type) {
         case MessageType::Accepted: return established_with(*answer);
@@ -132,7 +133,7 @@ void Connector::answer_hung_up() {
     if (offered_->handshake() == wire::Handshake::Offered) {
         const Status status = attempt();
         if (status.ok()) return;
-        if (status.code() != Code::NoListener) return finish({.kind = ConnectionEventKind::Unreachable});
+        if (status.code() != Code::NoListener) return fail(status);
         return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
     }
     // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4). A listener
@@ -142,17 +143,15 @@ void Connector::answer_hung_up() {
 }
 
 void Connector::established_with(Handshake& handshake) {
-    ConnectionEvent event{.kind = ConnectionEventKind::Established,
-                          .remote = handshake.attributes,
-                          .remote_address = parameters_.remote,
-                          .private_data = handshake.private_data};
+    const ConnectionEvent event{.kind = ConnectionEventKind::Established,
+                                .remote = handshake.attributes,
+                                .remote_address = parameters_.remote,
+                                .private_data = handshake.private_data};
     device_.agent().unwatch(socket_.get());
-    Status status = offered_->set_peer(handshake, handshake.descriptors, socket_.get());
+    Status status = offered_->set_peer(handshake, handshake.descriptors.all(), socket_.get());
     if (status.ok()) status = offered_->open(socket_, offered_);
-    if (status.ok())
-        owner_->endpoint->establish(std::exchange(offered_, nullptr));
-    else
-        event = {.kind = ConnectionEventKind::Unreachable};
+    if (!status.ok()) return fail(status);
+    owner_->endpoint->establish(std::exchange(offered_, nullptr));
     finish(event);
 }
 
@@ -209,6 +208,11 @@ bool Connector::may_still_answer() noexcept try {
     return !grace_.passed();
 } catch (const std::bad_alloc&) {
     return false;
+}
+
+void Connector::fail(const Status& status) noexcept {
+    const bool lacking = status.code() == Code::NoResources;
+    finish({.kind = ConnectionEventKind::Unreachable, .reason = lacking ? Code::NoResources : Code::Ok});
 }
 
 void Connector::finish(const ConnectionEvent& event) noexcept {

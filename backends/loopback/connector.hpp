@@ -37,6 +37,7 @@ private:
     bool may_still_answer() noexcept;
     void look_at_guests();
     void established_with(Handshake& handshake);
+    void fail(const Status& status) noexcept;
     void finish(const ConnectionEvent& event) noexcept;
     void stop() noexcept;
     bool peer_to_peer() const noexcept { return parameters_.model == backend::ConnectParameters::Model::PeerToPeer; }

@@ -18,10 +18,17 @@ constexpr std::uint32_t max_transfer_bytes = 1024 * 1024 * 1024;
 
 class MemoryRegion final : public backend::MemoryRegion {
 public:
-    MemoryRegion(Device& device, std::uint32_t key) noexcept : device_(device), key_(key) {}
+    explicit MemoryRegion(Device& device) noexcept : device_(device) {}
     ~MemoryRegion() override {
+        if (key_ == 0) return;
         device_.regions().remove(key_);
         device_.await_servers();
+    }
+
+    Status add(void* address, std::uint64_t length, std::uint32_t domain, Access access) {
+        const auto key = device_.regions().add(address, length, domain, access);
+        if (key.ok()) key_ = key.value();
+        return key.status();
     }
 
     std::uint32_t key() const noexcept override { return key_; }
@@ -33,7 +40,7 @@ public:
 
 private:
     Device& device_;
-    const std::uint32_t key_;
+    std::uint32_t key_ = 0;
 };
 
 std::vector<Bytes<Address::max_host>> all_hosts() {
@@ -95,7 +102,14 @@ std::optional<std::uint32_t> index_of(const HostAddress& host) {
     return is_this_host({host}) ? std::optional<std::uint32_t>(0) : std::nullopt;
 }
 
+Status MemoryWindow::add(std::uint32_t domain, WindowScope scope) {
+    const auto number = device_.regions().add_window(domain, scope);
+    if (number.ok()) number_ = key_ = number.value();
+    return number.status();
+}
+
 MemoryWindow::~MemoryWindow() {
+    if (number_ == 0) return;
     device_.regions().remove_window(number_);
     device_.await_servers();
 }
@@ -146,18 +160,20 @@ Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_dom
 Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
                                                                        void* address, std::uint64_t length,
                                                                        Access access) noexcept try {
-    auto key = regions_.add(address, length, static_cast<const ProtectionDomain&>(domain).id(), access);
-    if (!key.ok()) return key.status();
-    return std::unique_ptr<backend::MemoryRegion>(std::make_unique<MemoryRegion>(*this, *key));
+    auto region = std::make_unique<MemoryRegion>(*this);  // first: a key needs an owner that gives it back
+    const Status status = region->add(address, length, static_cast<const ProtectionDomain&>(domain).id(), access);
+    if (!status.ok()) return status;
+    return std::unique_ptr<backend::MemoryRegion>(std::move(region));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }
 
 Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain& domain,
                                                                             WindowScope scope) noexcept try {
-    const auto number = regions_.add_window(static_cast<const ProtectionDomain&>(domain).id(), scope);
-    if (!number.ok()) return number.status();
-    return std::unique_ptr<backend::MemoryWindow>(std::make_unique<MemoryWindow>(*this, number.value()));
+    auto window = std::make_unique<MemoryWindow>(*this);
+    const Status status = window->add(static_cast<const ProtectionDomain&>(domain).id(), scope);
+    if (!status.ok()) return status;
+    return std::unique_ptr<backend::MemoryWindow>(std::move(window));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }

@@ -45,8 +45,10 @@ private:
 /// What it shows is in the region table.
 class MemoryWindow final : public backend::MemoryWindow {
 public:
-    MemoryWindow(Device& device, std::uint32_t number) noexcept : device_(device), number_(number), key_(number) {}
+    explicit MemoryWindow(Device& device) noexcept : device_(device) {}
     ~MemoryWindow() override;
+
+    Status add(std::uint32_t domain, WindowScope scope);  ///< once
 
     std::uint32_t key() const noexcept override { return key_; }
     std::uint32_t number() const noexcept { return number_; }
@@ -54,8 +56,8 @@ public:
 
 private:
     Device& device_;
-    const std::uint32_t number_;
-    std::uint32_t key_;
+    std::uint32_t number_ = 0;
+    std::uint32_t key_ = 0;
 };
 
 class Device final : public backend::Device {

@@ -261,6 +261,8 @@ void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, boo
     observer_.on_connection_event(event);
 }
 
+void Endpoint::lost() noexcept { broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport); }
+
 void Endpoint::request_break() noexcept {
     if (!breaking_.exchange(true)) request_end();
 }
@@ -284,7 +286,7 @@ bool Endpoint::serve(Connection& connection) noexcept {
         receive_.attend(polled || watched_);
     }
     if (is_breaking()) {
-        broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
+        lost();
         return false;
     }
     if (drained) {

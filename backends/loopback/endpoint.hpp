@@ -66,6 +66,7 @@ public:
     bool serve(Connection& connection) noexcept;
     bool is_still_polled(const Connection& connection) noexcept;
     void peer_hung_up(Connection& connection) noexcept;
+    void lost() noexcept;  ///< this side cannot go on with the connection
 
     /// Tells the peer-to-be how many receives are posted.
     void announce(Connection& connection) noexcept;

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
+#include <thread>
+
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 
@@ -11,6 +13,8 @@ namespace viaduct::loopback {
 namespace {
 
 constexpr std::size_t max_guests = 4096;
+constexpr int answer_tries = 10;
+constexpr std::chrono::milliseconds answer_pause{1};
 
 bool has_hung_up(int socket) noexcept {
     pollfd look{.fd = socket, .events = POLLIN | POLLRDHUP, .revents = 0};
@@ -28,18 +32,25 @@ ConnectionRequest::ConnectionRequest(Device& device, UniqueFd socket, Handshake 
       handshake_(std::move(handshake)),
       connection_(std::move(connection)) {}
 
+/// Who could not be told of a refusal sees by the word what the hang-up means.
+ConnectionRequest::~ConnectionRequest() {
+    if (refused_ && connection_ != nullptr) connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused);
+}
+
 Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueFd socket,
                                                                    Handshake handshake) {
-    auto connection = Connection::take(device, handshake.descriptors.front());
+    auto connection = Connection::take(device, handshake.descriptors.all().front());
     if (!connection.ok()) return connection.status();
-    const auto peer_descriptors = std::span(handshake.descriptors).subspan(1);
+    const auto peer_descriptors = handshake.descriptors.all().subspan(1);
     if (const Status status = (*connection)->set_peer(handshake, peer_descriptors, socket.get()); !status.ok())
         return status;
-    handshake.descriptors.clear();
-    if (!(*connection)->advance(wire::Handshake::Offered, wire::Handshake::Taken))
-        return Status(Code::TimedOut, "the requester has given up");
-    return std::unique_ptr<ConnectionRequest>(
+    handshake.descriptors.close();
+    std::unique_ptr<ConnectionRequest> request(
         new ConnectionRequest(device, std::move(socket), std::move(handshake), std::move(*connection)));
+    // Last: a request that is taken and lost would leave the requester without an answer.
+    if (!request->connection_->advance(wire::Handshake::Offered, wire::Handshake::Taken))
+        return Status(Code::TimedOut, "the requester has given up");
+    return request;
 }
 
 Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
@@ -71,23 +82,37 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     const std::shared_ptr<Connection> connection = std::move(connection_);
     endpoint.establish(connection);
     endpoint.connecting_finished(established);
-    connection->send(message, *handed);
+    if (!answer(*connection, message, *handed)) endpoint.lost();
     return {};
+}
+
+/// Own events come before those that the peer may cause, so that the connection stands when the message goes. One that
+/// finds no memory in the system is tried again for a moment. False: the requester hears nothing but the end.
+bool ConnectionRequest::answer(Connection& connection, const HandshakeMessage& message,
+                               std::span<const int> descriptors) noexcept {
+    for (int tries = 0; tries < answer_tries; ++tries) {
+        if (connection.send(message, descriptors).code() != Code::NoResources) return true;
+        std::this_thread::sleep_for(answer_pause);
+    }
+    return false;
 }
 
 Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
-    refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
-    return {};
+    return refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
 }
 
 void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
-    refuse(make_handshake(MessageType::Conflict, {}, own, {}));
+    (void)refuse(make_handshake(MessageType::Conflict, {}, own, {}));  // unanswered, it meets somebody else
 }
 
-void ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
-    if (connection_ == nullptr || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused)) return;
-    (void)send_message(socket_.get(), &message, sizeof message, {});  // a requester that is gone needs no answer
+Status ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
+    if (connection_ == nullptr) return {};
+    refused_ = true;
+    const Status sent = send_message(socket_.get(), &message, sizeof message, {});
+    if (sent.code() == Code::NoResources) return sent;  // a requester that is gone needs no answer
+    connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused);
     connection_.reset();
+    return {};
 }
 
 // ---- Listeners ---------------------------------------------------------------------------------------------------
@@ -124,6 +149,7 @@ Result<std::pair<UniqueFd, Handshake>> Lobby::next() {
         }
         auto handshake = receive_handshake(event.data.fd);
         if (!handshake.ok() && handshake.status().code() == Code::WouldBlock) continue;
+        if (handshake.status().code() == Code::NoResources) return handshake.status();  // the message is still there
         const auto found = guests_.find(event.data.fd);
         UniqueFd socket = std::move(found->second);
         guests_.erase(found);

@@ -18,6 +18,8 @@ public:
     /// InvalidParameter: the segment is not sound. TimedOut: the requester has given up already.
     static Result<std::unique_ptr<ConnectionRequest>> take(Device& device, UniqueFd socket, Handshake handshake);
 
+    ~ConnectionRequest() override;
+
     const Address& remote_address() const noexcept override { return handshake_.local; }
     const EndpointAttributes& remote_attributes() const noexcept override { return handshake_.attributes; }
     const PrivateData& private_data() const noexcept override { return handshake_.private_data; }
@@ -36,12 +38,15 @@ public:
 private:
     ConnectionRequest(Device& device, UniqueFd socket, Handshake handshake,
                       std::shared_ptr<Connection> connection) noexcept;
-    void refuse(const HandshakeMessage& message) noexcept;
+    static bool answer(Connection& connection, const HandshakeMessage& message,
+                       std::span<const int> descriptors) noexcept;
+    Status refuse(const HandshakeMessage& message) noexcept;
 
     Device& device_;
     UniqueFd socket_;
     Handshake handshake_;
     std::shared_ptr<Connection> connection_;
+    bool refused_ = false;
 };
 
 /// Sockets whose peers have connected and not yet sent their message.

@@ -52,14 +52,12 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
     auto memory = inspect_memory(address, length);
     if (!memory.ok()) return memory.status();
     const std::lock_guard lock(*mutex_);
-    const std::uint32_t key = take_key();
+    const bool mappable = static_cast<bool>(memory->file.fd);
+    const std::uint32_t key = mappable ? take_key_for(files_, std::move(memory->file)) : take_key();
     if (key == 0) return all_in_use;
-    std::uint32_t flags =
-        (memory->writable ? wire::region_flags::writable_pages : 0) | (memory->has_file ? wire::region_flags::file : 0);
-    if (memory->file.fd) {
-        flags |= wire::region_flags::mappable;
-        files_[key] = std::move(memory->file);
-    }
+    const std::uint32_t flags = (memory->writable ? wire::region_flags::writable_pages : 0) |
+                                (memory->has_file ? wire::region_flags::file : 0) |
+                                (mappable ? wire::region_flags::mappable : 0);
     publish(key, {.base = reinterpret_cast<std::uint64_t>(address),
                   .length = length,
                   .rights = rights_of(domain, region_flags(flags, access)),
@@ -86,6 +84,19 @@ std::uint32_t OwnRegionTable::take_key() noexcept {
     return free_begin_ != free_end_ ? free_[free_begin_++ % wire::max_regions] : 0;
 }
 
+template <class Value>
+std::uint32_t OwnRegionTable::take_key_for(std::unordered_map<std::uint32_t, Value>& map, Value value) {
+    const std::uint32_t key = take_key();
+    if (key == 0) return 0;
+    try {
+        map.emplace(key, std::move(value));
+    } catch (...) {
+        give_back(key);
+        throw;
+    }
+    return key;
+}
+
 void OwnRegionTable::give_back(std::uint32_t key) noexcept {
     std::uint32_t next = key + key_step;
     if (next < key_step) next += key_step;  // 0 would make entry 0 look free
@@ -109,9 +120,8 @@ void OwnRegionTable::end(std::uint32_t key) noexcept {
 
 Result<std::uint32_t> OwnRegionTable::add_window(std::uint32_t domain, WindowScope scope) {
     const std::lock_guard lock(*mutex_);
-    const std::uint32_t number = take_key();
+    const std::uint32_t number = take_key_for(windows_, Window{.domain = domain, .scope = scope});
     if (number == 0) return all_in_use;
-    windows_.emplace(number, Window{.domain = domain, .scope = scope});
     return number;
 }
 
@@ -125,9 +135,8 @@ void OwnRegionTable::remove_window(std::uint32_t window) noexcept {
 
 Result<std::uint32_t> OwnRegionTable::prepare(const Binding& binding) {
     const std::lock_guard lock(*mutex_);
-    const std::uint32_t key = take_key();
+    const std::uint32_t key = take_key_for(prepared_, Binding(binding));
     if (key == 0) return all_in_use;
-    prepared_.emplace(key, binding);
     return key;
 }
 

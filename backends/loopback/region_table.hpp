@@ -152,6 +152,9 @@ private:
 
     // With the mutex held.
     std::uint32_t take_key() noexcept;  ///< 0: table full
+    /// Takes a key under which `map` keeps `value`; none where that throws.
+    template <class Value>
+    std::uint32_t take_key_for(std::unordered_map<std::uint32_t, Value>& map, Value value);
     void give_back(std::uint32_t key) noexcept;
     void publish(std::uint32_t key, const Row& row) noexcept;
     void end(std::uint32_t key) noexcept;

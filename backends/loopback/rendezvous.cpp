@@ -103,7 +103,7 @@ Status send_message(int socket, const void* message, std::size_t size, std::span
     return {};
 }
 
-Result<Received> receive_message(int socket, void* message, std::size_t capacity) {
+Result<Received> receive_message(int socket, void* message, std::size_t capacity) noexcept {
     iovec data{.iov_base = message, .iov_len = capacity};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
     msghdr header{};
@@ -125,13 +125,13 @@ Result<Received> receive_message(int socket, void* message, std::size_t capacity
         for (std::size_t i = 0; i < count; ++i) {
             int fd = -1;
             std::memcpy(&fd, CMSG_DATA(item) + i * sizeof(int), sizeof fd);
-            received.descriptors.emplace_back(fd);
+            received.descriptors.add(fd);
         }
     }
     return received;
 }
 
-Result<Handshake> receive_handshake(int socket) {
+Result<Handshake> receive_handshake(int socket) noexcept {
     HandshakeMessage message{};
     auto received = receive_message(socket, &message, sizeof message);
     if (!received.ok()) return received.status();

@@ -73,7 +73,20 @@ struct MapMessage {
 };
 
 inline constexpr std::size_t max_descriptors = 4;
-using Descriptors = std::vector<UniqueFd>;
+
+/// Those that came with a message. They have an owner from the beginning, whether there is memory or not.
+class Descriptors {
+public:
+    void add(int fd) noexcept { fds_[size_++] = UniqueFd(fd); }  ///< at most max_descriptors times
+    std::size_t size() const noexcept { return size_; }
+    std::span<UniqueFd> all() noexcept { return std::span(fds_).first(size_); }
+    const UniqueFd& operator[](std::size_t index) const noexcept { return fds_[index]; }
+    void close() noexcept { *this = {}; }
+
+private:
+    std::array<UniqueFd, max_descriptors> fds_;
+    std::size_t size_ = 0;
+};
 
 /// A message with descriptors. The result of receive() holds the bytes that came; empty where the peer has hung up.
 Status send_message(int socket, const void* message, std::size_t size, std::span<const int> descriptors) noexcept;
@@ -82,7 +95,7 @@ struct Received {
     Descriptors descriptors;
 };
 /// WouldBlock: nothing has come yet.
-Result<Received> receive_message(int socket, void* message, std::size_t capacity);
+Result<Received> receive_message(int socket, void* message, std::size_t capacity) noexcept;
 
 /// Takes a handshake message and checks all of it. InvalidParameter: malformed. The size of a hang-up is 0.
 struct Handshake {
@@ -95,7 +108,7 @@ struct Handshake {
     PrivateData private_data;
     Descriptors descriptors;
 };
-Result<Handshake> receive_handshake(int socket);
+Result<Handshake> receive_handshake(int socket) noexcept;
 
 HandshakeMessage make_handshake(MessageType type, const InstanceInfo& instance, const EndpointAttributes& attributes,
                                 const PrivateData& private_data) noexcept;

@@ -108,7 +108,8 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     const Status status = endpoint_->accept(cr.request(), private_data);
     if (status.ok()) return success;
     const std::lock_guard lock(events_lock_);
-    if (status.code() == Code::InvalidState || status.code() == Code::InvalidParameter) {
+    if (status.code() == Code::InvalidState || status.code() == Code::InvalidParameter ||
+        status.code() == Code::NoResources) {
         cr.reserve(reserved);
         unconnected_as_ = before;
         told_end_ = true;

@@ -9,12 +9,10 @@
 
 namespace viaduct::dat {
 
-Cr::Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request)
-    : Object(ia, ia.provider(), handle_type),
-      request_(std::move(request)),
-      remote_port_(port_of(request_->remote_address().service)) {
-    remote_ = to_sockaddr(request_->remote_address().host, static_cast<std::uint16_t>(remote_port_));
-    const auto bytes = request_->private_data().span();
+Cr::Cr(Ia& ia, const backend::ConnectionRequest& request)
+    : Object(ia, ia.provider(), handle_type), remote_port_(port_of(request.remote_address().service)) {
+    remote_ = to_sockaddr(request.remote_address().host, static_cast<std::uint16_t>(remote_port_));
+    const auto bytes = request.private_data().span();
     private_data_.assign(bytes.begin(), bytes.end());
 }
 
@@ -79,17 +77,19 @@ DAT_RETURN calls::cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT privat
 
 DAT_RETURN calls::cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
     return guarded([&] {
-        const Cr* request = resolve<Cr>(cr);
+        Cr* request = resolve<Cr>(cr);
         if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
         PrivateData data;
         if (const DAT_RETURN result =
                 read_private_data(request->ia(), private_data_size, private_data, DAT_INVALID_ARG2, data);
             result != success)
             return result;
+        if (const Status status = request->request().reject(data); !status.ok()) return to_return(status);
         const auto rejected = claim<Cr>(cr);
         if (rejected == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
         rejected->ia().note(DCNT_IA_SP_CR_REJECTED);
-        return to_return(rejected->release()->reject(data));
+        (void)rejected->release();
+        return success;
     });
 }
 

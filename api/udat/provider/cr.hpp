@@ -14,7 +14,10 @@ class Cr final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_CR;
 
-    Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request);
+    Cr(Ia& ia, const backend::ConnectionRequest& request);
+
+    /// The request that it was made for, once nothing can fail any more.
+    void keep(std::unique_ptr<backend::ConnectionRequest> request) noexcept { request_ = std::move(request); }
 
     /// The only endpoint that may accept the request. Null, and before: the consumer brings one.
     void reserve(Ep* ep) noexcept { ep_ = Use<Ep>(ep); }

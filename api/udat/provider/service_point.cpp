@@ -62,7 +62,7 @@ void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
 }
 
 void ServicePoint::receive(std::unique_ptr<backend::ConnectionRequest> request) noexcept try {
-    auto made = std::make_unique<Cr>(ia(), std::move(request));
+    auto made = std::make_unique<Cr>(ia(), *request);
     Cr& cr = *made;
     const DAT_CR_HANDLE handle = ia().adopt(std::move(made));
     try {
@@ -71,10 +71,11 @@ void ServicePoint::receive(std::unique_ptr<backend::ConnectionRequest> request) 
         (void)claim<Cr>(handle);
         throw;
     }
+    cr.keep(std::move(request));
     report(handle);
     on_reported();
 } catch (const std::exception&) {
-    // A request that is dropped unanswered runs into its deadline.
+    (void)request->reject({});  // there is no memory to keep it: who asked learns it at once
 }
 
 Ep* ServicePoint::make_endpoint() { return resolve<Ep>(ia().adopt(Ep::create_for_request(ia()))); }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * RPMA_E_NOMEM of each call: the n-th allocation inside the call fails, for every n until the call succeeds.
+ * RPMA_E_NOMEM of each call: the n-th allocation inside the call fails, alone or with all that follow it, for every n
+ * until the call succeeds.
  */
 #include "../support/failing_malloc.h"
 #include "side.h"
@@ -14,12 +15,10 @@ typedef struct {
     bool resolves; /* an address: the C library's resolver says no more than that it failed */
 } Sweep;
 
-/* The number of failures until the call succeeded without one. */
-static long sweep(Sweep under_test) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test) {
     for (long n = 0;; ++n) {
         if (under_test.prepare != NULL) under_test.prepare();
-        limit_allocations(n);
+        begin_to_fail(n);
         int rc = under_test.call();
         long failures = lift_allocation_limit();
         if (rc == 0 && under_test.undo != NULL) under_test.undo();
@@ -34,9 +33,20 @@ static long sweep(Sweep under_test) {
     }
 }
 
+/* The number of failures until the call succeeded without one. */
+static long sweep(Sweep under_test) {
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    sweep_with(fail_one_allocation, under_test);
+    return sweep_with(limit_allocations, under_test);
+}
+
 static void allocates(Sweep under_test) { CHECK(sweep(under_test) > 0); }
 
-static void allocates_nothing(int (*call)(void)) { CHECK_EQ(sweep((Sweep){.call = call}), 0); }
+/* Where the first allocation and all others fail, none fails alone. */
+static void allocates_nothing(int (*call)(void)) {
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    CHECK_EQ(sweep_with(limit_allocations, (Sweep){.call = call}), 0);
+}
 
 /* On a device the end of a connection may ask for memory, and goes on without. */
 static void does_without_memory(int (*call)(void)) {
@@ -206,6 +216,15 @@ TEST(conn_req_connect__incoming) {
     sweep((Sweep){prepare_taken, connect_incoming, undo_connected, false});
 }
 
+static int reject(void) { return rpma_conn_req_delete(&pair.server->req); }
+static void hear_rejection(void) { EXPECT_EVENT(pair.client, RPMA_CONN_REJECTED); }
+
+TEST(conn_req_delete__incoming) {
+    open_both();
+    listen_at(pair.server);
+    sweep((Sweep){prepare_taken, reject, hear_rejection, false});
+}
+
 static enum rpma_conn_event event;
 
 static int take_event(void) { return rpma_conn_next_event(pair.client->conn, &event); }
@@ -217,7 +236,7 @@ TEST(conn_next_event) {
     connect_request(pair.client);
     next_request(pair.server);
     connect_with(pair.server, "some private data", 17);
-    sweep((Sweep){.call = take_event});
+    sweep_with(limit_allocations, (Sweep){.call = take_event}); /* there is one */
     CHECK_EQ(event, RPMA_CONN_ESTABLISHED);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * DAT_INSUFFICIENT_RESOURCES of each call: the n-th allocation inside the call fails, for every n until it succeeds.
+ * DAT_INSUFFICIENT_RESOURCES of each call: the n-th allocation inside the call fails, alone or with all that follow it,
+ * for every n until it succeeds.
  */
 #include "../support/failing_malloc.h"
 #include "side.h"
@@ -15,12 +16,10 @@ typedef struct {
     void (*undo)(void);
 } Sweep;
 
-/* How many allocations it takes. */
-static long sweep(Sweep under_test) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test) {
     for (long n = 0;; ++n) {
         if (under_test.prepare != NULL) under_test.prepare();
-        limit_allocations(n);
+        begin_to_fail(n);
         DAT_RETURN rc = under_test.call();
         long failures = lift_allocation_limit();
         if (rc == DAT_SUCCESS && under_test.undo != NULL) under_test.undo();
@@ -33,9 +32,21 @@ static long sweep(Sweep under_test) {
     }
 }
 
+/* How many allocations it takes. */
+static long sweep(Sweep under_test) {
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    sweep_with(fail_one_allocation, under_test);
+    return sweep_with(limit_allocations, under_test);
+}
+
 static void allocates(Sweep under_test) { CHECK(sweep(under_test) > 0); }
 static void may_allocate(Sweep under_test) { sweep(under_test); }
-static void allocates_nothing(DAT_RETURN (*call)(void)) { CHECK_EQ(sweep((Sweep){.call = call}), 0); }
+
+/* Where the first allocation and all others fail, none fails alone. */
+static void allocates_nothing(DAT_RETURN (*call)(void)) {
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    CHECK_EQ(sweep_with(limit_allocations, (Sweep){.call = call}), 0);
+}
 
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
@@ -80,7 +91,7 @@ TEST(evd_create) {
 
 static DAT_COUNT length = EVD_QLEN;
 
-static DAT_RETURN lengthen_evd(void) { return dat_evd_resize(evd, length *= 2); }
+static DAT_RETURN lengthen_evd(void) { return dat_evd_resize(evd, length += EVD_QLEN); }
 
 TEST(evd_resize) {
     ia = open_ia(NULL);
@@ -187,7 +198,7 @@ TEST(srq_create) {
 
 static DAT_COUNT srq_length = 64;
 
-static DAT_RETURN lengthen_srq(void) { return dat_srq_resize(srq, srq_length *= 2); }
+static DAT_RETURN lengthen_srq(void) { return dat_srq_resize(srq, srq_length += 64); }
 
 TEST(srq_resize) {
     open_zone();
@@ -266,6 +277,52 @@ static void answer(void) {
 TEST(ep_connect) {
     pair = open_pair_here((Options){0});
     allocates((Sweep){.call = request, .undo = answer});
+    side_close(pair.server);
+    side_close(pair.client);
+}
+
+/* A request that could not be answered waits for another try. */
+static void await_request(void) {
+    if (pair.server->cr != DAT_HANDLE_NULL) return;
+    CHECK_OK(request());
+    take_request(pair.server);
+}
+
+static DAT_RETURN accept_awaited(void) {
+    DAT_RETURN rc = accept_request(pair.server, NULL, 0);
+    if (rc == DAT_SUCCESS) pair.server->cr = DAT_HANDLE_NULL;
+    return rc;
+}
+
+static void hang_up(void) {
+    EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+    CHECK_OK(dat_ep_reset(pair.server->ep));
+}
+
+TEST(cr_accept) {
+    pair = open_pair_here((Options){0});
+    (on_loopback() ? allocates : may_allocate)((Sweep){await_request, accept_awaited, hang_up});
+    side_close(pair.server);
+    side_close(pair.client);
+}
+
+static DAT_RETURN reject_awaited(void) {
+    DAT_RETURN rc = reject_request(pair.server);
+    if (rc == DAT_SUCCESS) pair.server->cr = DAT_HANDLE_NULL;
+    return rc;
+}
+
+static void hear_rejection(void) {
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+}
+
+TEST(cr_reject) {
+    pair = open_pair_here((Options){0});
+    may_allocate((Sweep){await_request, reject_awaited, hear_rejection});
     side_close(pair.server);
     side_close(pair.client);
 }

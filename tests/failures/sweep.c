@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * A sweep over failing calls; sweep.h tells how it goes.
+ */
+#include "sweep.h"
+
+#include "failing_calls.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { NOTHING = -1, WARM_UP = -2 }; /* instead of a step: no call fails; and what the first use loads stays */
+enum { FIRST_PORT = 20000, PORT_BLOCKS = 6000, LIFE_MS = 15000, MAX_TRIES = 3, MAX_STEPS = 64 };
+
+Shared* shared;
+Role role;
+bool failing_here;
+uint8_t* heap_memory;
+uint8_t* file_memory;
+
+/* What fails in a life. */
+typedef struct {
+    int step;
+    CallKind kind;
+    long nth;
+    bool onwards;
+} Failure;
+
+static Failure failure;
+static atomic_int* complaints; /* of both processes */
+static pid_t case_process;
+
+/* ---- What steps use ---------------------------------------------------------------------------------------------- */
+
+uint16_t port_of(int number) { return (uint16_t)(FIRST_PORT + case_process % PORT_BLOCKS * 2 + number); }
+
+static void pause_for(long microseconds) {
+    const struct timespec pause = {0, microseconds * 1000};
+    nanosleep(&pause, NULL);
+}
+
+bool is_set(atomic_bool* flag) {
+    for (int waited = 0; !*flag && waited < SLICE_MS * 10; ++waited) pause_for(100);
+    return *flag;
+}
+
+static const Step* steps(void) { return role == CLIENT ? client_steps : server_steps; }
+
+static const char* life_text(void) {
+    static char text[200];
+    if (failure.step < 0) return "nothing fails";
+    const Step* failing = (role == CLIENT) == failing_here ? client_steps : server_steps;
+    snprintf(text, sizeof text, "%s %ld%s fails at the %s in '%s'", call_name(failure.kind), failure.nth,
+             failure.onwards ? " and on" : "", failing == client_steps ? "client" : "server",
+             failing[failure.step].name);
+    return text;
+}
+
+Outcome complain(const char* format, ...) {
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s: %s: %s\n", life_text(), role == CLIENT ? "client" : "server", text);
+    ++*complaints;
+    return WRONG;
+}
+
+/* ---- What a process holds ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int descriptors, mappings, threads;
+} Holdings;
+
+static int count_entries(const char* directory) {
+    int count = 0;
+    DIR* entries = opendir(directory);
+    CHECK(entries != NULL);
+    while (readdir(entries) != NULL) ++count;
+    closedir(entries);
+    return count;
+}
+
+/* Mappings of files and memfds: those of stacks and heaps may stay. */
+static int count_mappings(void) {
+    static char text[256 * 1024];
+    int count = 0;
+    size_t length = 0;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    for (ssize_t got; (got = read(fd, text + length, sizeof text - 1 - length)) > 0;) length += (size_t)got;
+    close(fd);
+    text[length] = '\0';
+    for (const char* at = text; (at = strchr(at, '/')) != NULL; at = strchr(at, '\n')) {
+        ++count;
+    }
+    return count;
+}
+
+static Holdings holdings(void) {
+    return (Holdings){count_entries("/proc/self/fd"), count_mappings(), count_entries("/proc/self/task")};
+}
+
+/* Threads let go of what they hold a moment after they were told to. */
+static void check_holdings(Holdings before) {
+    Holdings now = holdings();
+    for (int tries = 0; tries < 100 && memcmp(&now, &before, sizeof now) != 0; ++tries) {
+        pause_for(5000);
+        now = holdings();
+    }
+    if (memcmp(&now, &before, sizeof now) != 0)
+        complain("%d descriptors, %d mappings, %d threads are left over", now.descriptors - before.descriptors,
+                 now.mappings - before.mappings, now.threads - before.threads);
+}
+
+/* ---- Lives ------------------------------------------------------------------------------------------------------- */
+
+static long failures_seen;
+static long counts[MAX_STEPS][CALL_NONE]; /* of calls in each step */
+
+static Outcome run_step(int index, bool fails) {
+    if (!fails) return steps()[index].run();
+    fail_calls(failure.kind, failure.nth, failure.onwards);
+    Outcome outcome = steps()[index].run();
+    long failed = restore_calls();
+    failures_seen += failed;
+    for (int kind = 0; kind < CALL_NONE; ++kind) counts[index][kind] += calls_made((CallKind)kind);
+    if (outcome == REFUSED && failed == 0) complain("'%s' is refused though no call failed", steps()[index].name);
+    return outcome;
+}
+
+static int anchor(void) {
+    int index = 0;
+    while (!steps()[index].anchor) ++index;
+    return index;
+}
+
+static long long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* With `counting` the calls of every step are counted. */
+static void live(bool counting) {
+    const Holdings before = holdings();
+    const long long end = now_ms() + LIFE_MS;
+    int refusals = 0;
+    failures_seen = 0;
+    for (int index = 0; steps()[index].name != NULL;) {
+        const bool fails = counting || (failing_here && index == failure.step && failures_seen == 0);
+        Outcome outcome = run_step(index, fails);
+        if (now_ms() > end) {
+            complain("'%s' does not end", steps()[index].name);
+            fail(__FILE__, __LINE__, "a life does not end: %s", life_text());
+        }
+        switch (outcome) {
+            case DONE:
+                ++index;
+                refusals = 0;
+                break;
+            case NOT_YET: pause_for(200); break;
+            case BROKEN: index = anchor(); break;
+            case REFUSED:
+                if (!fails) complain("'%s' is refused when tried again", steps()[index].name);
+                /* fall through */
+            case WRONG:
+                if (++refusals > MAX_TRIES)
+                    fail(__FILE__, __LINE__, "'%s' never succeeds: %s", steps()[index].name, life_text());
+                break;
+        }
+    }
+    if (failure.step != WARM_UP) check_holdings(before);
+}
+
+static void live_as_partner(void* argument) {
+    failure = *(Failure*)argument;
+    live(false);
+}
+
+static void run_life(Peer* partner, bool counting) {
+    memset(shared, 0, sizeof *shared);
+    begin_on_peer(partner, live_as_partner, &failure, sizeof failure);
+    live(counting);
+    finish_on_peer(partner, &failure, sizeof failure);
+}
+
+/* ---- Sweeps ------------------------------------------------------------------------------------------------------ */
+
+static void* map_shared(size_t size, int flags, int fd) {
+    void* memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+    CHECK(memory != MAP_FAILED);
+    return memory;
+}
+
+static void prepare_process(void* partner_role) {
+    if (partner_role != NULL) {
+        role = *(Role*)partner_role;
+        failing_here = false;
+    }
+    int fd = memfd_create("target", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    CHECK(fd >= 0 && ftruncate(fd, FILE_BYTES) == 0);
+    CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+    file_memory = map_shared(FILE_BYTES, MAP_SHARED, fd);
+    heap_memory = map_shared(HEAP_BYTES, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    prepare();
+}
+
+static void sweep_step(Peer* partner, int step, CallKind kind) {
+    for (int onwards = 0; onwards <= 1; ++onwards) {
+        failure = (Failure){step, kind, 0, onwards};
+        do {
+            ++failure.nth;
+            run_life(partner, false);
+        } while (failures_seen > 0);
+    }
+}
+
+static void sweep(Role failing_role, CallKind kind) {
+    if (UNDER_SANITIZER && kind == CALL_malloc) skip("a sanitizer has taken malloc");
+    CHECK(setenv("VIADUCT_BACKEND", "loopback", 1) == 0); /* looking for others allocates, too */
+    case_process = getpid();
+    shared = map_shared(sizeof *shared, MAP_SHARED | MAP_ANONYMOUS, -1);
+    complaints = map_shared(sizeof *complaints, MAP_SHARED | MAP_ANONYMOUS, -1);
+    Peer* partner = peer_start();
+    Role other = failing_role == CLIENT ? SERVER : CLIENT;
+    role = failing_role;
+    failing_here = true;
+    prepare_process(NULL);
+    on_peer(partner, prepare_process, &other, sizeof other);
+
+    failure = (Failure){WARM_UP, CALL_NONE, 0, false};
+    run_life(partner, false);
+    failure.step = NOTHING;
+    run_life(partner, true);
+    CHECK_EQ(*complaints, 0);
+    long calls[MAX_STEPS], sum = 0;
+    for (int step = 0; steps()[step].name != NULL; ++step) sum += calls[step] = counts[step][kind];
+    if (sum == 0) skip("no step makes such a call");
+    for (int step = 0; steps()[step].name != NULL; ++step) {
+        if (calls[step] > 0) sweep_step(partner, step, kind);
+    }
+    CHECK_EQ(*complaints, 0);
+}
+
+#define X(kind, code)                                    \
+    TEST(client__##kind) { sweep(CLIENT, CALL_##kind); } \
+    TEST(server__##kind) { sweep(SERVER, CALL_##kind); }
+CALL_KINDS(X)
+#undef X

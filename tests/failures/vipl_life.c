@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The life of a connection by VIPL.
+ */
+#include "sweep.h"
+
+#include <vipl.h>
+
+enum { MESSAGE = 64, LARGE = 256 * 1024, WRITTEN = 32 * 1024, CQ_ENTRIES = 64 };
+
+typedef union {
+    VIP_NET_ADDRESS address;
+    VIP_UINT8 bytes[64];
+} NetAddress;
+
+/* At the beginning of the heap memory; the first descriptor is for what is sent. */
+enum { SENDING, GREETING, ENDING, DESCRIPTORS };
+
+typedef struct {
+    _Alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_CONTROL_SEGMENT CS;
+    VIP_DESCRIPTOR_SEGMENT DS[2];
+} Descriptor;
+
+static VIP_NIC_HANDLE nic;
+static VIP_PROTECTION_HANDLE tag;
+static VIP_MEM_HANDLE heap, file;
+static VIP_CQ_HANDLE queue;
+static VIP_VI_HANDLE vi;
+static VIP_CONN_HANDLE request;
+static VIP_VI_ATTRIBUTES attributes;
+static bool posted; /* a send waits to be waited for */
+
+void prepare(void) {}
+
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
+
+static Outcome outcome_of(VIP_RETURN rc, const char* call) {
+    if (rc == VIP_SUCCESS) return DONE;
+    if (rc == VIP_ERROR_RESOURCE) return REFUSED;
+    return complain("%s gives %d", call, (int)rc);
+}
+
+#define OUTCOME(call) outcome_of((call), #call)
+
+/* What was made can always be destroyed. */
+static Outcome ended(VIP_RETURN rc, const char* call) {
+    return rc == VIP_SUCCESS ? DONE : complain("%s gives %d", call, (int)rc);
+}
+
+#define ENDED(call) ended((call), #call)
+
+/* ---- Objects ----------------------------------------------------------------------------------------------------- */
+
+static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) { (void)context, (void)error; }
+
+static Outcome open_nic(void) { return OUTCOME(VipOpenNic("VINIC", &nic)); }
+static Outcome set_callback(void) { return OUTCOME(VipErrorCallback(nic, NULL, on_error)); }
+static Outcome create_tag(void) { return OUTCOME(VipCreatePtag(nic, &tag)); }
+
+static Outcome register_memory(void* memory, VIP_ULONG size, VIP_MEM_HANDLE* handle) {
+    VIP_MEM_ATTRIBUTES access = {tag, VIP_TRUE, VIP_TRUE};
+    return OUTCOME(VipRegisterMem(nic, memory, size, &access, handle));
+}
+
+static Outcome register_heap(void) {
+    Outcome outcome = register_memory(heap_memory, HEAP_BYTES, &heap);
+    shared->heap[role].address = (uintptr_t)heap_memory;
+    shared->heap[role].key = heap;
+    return outcome;
+}
+
+static Outcome register_file(void) {
+    Outcome outcome = register_memory(file_memory, FILE_BYTES, &file);
+    shared->file[role].address = (uintptr_t)file_memory;
+    shared->file[role].key = file;
+    return outcome;
+}
+
+static Outcome create_queue(void) { return OUTCOME(VipCreateCQ(nic, CQ_ENTRIES, &queue)); }
+static Outcome resize_queue(void) { return OUTCOME(VipResizeCQ(queue, 2 * CQ_ENTRIES)); }
+
+static Outcome create_vi(void) {
+    attributes = (VIP_VI_ATTRIBUTES){.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY,
+                                     .MaxTransferSize = 1024 * 1024,
+                                     .Ptag = tag,
+                                     .EnableRdmaWrite = VIP_TRUE,
+                                     .EnableRdmaRead = VIP_TRUE};
+    return OUTCOME(VipCreateVi(nic, &attributes, NULL, NULL, &vi));
+}
+
+/* ---- Work -------------------------------------------------------------------------------------------------------- */
+
+static VIP_DESCRIPTOR* prepare_descriptor(int number, VIP_UINT32 length) {
+    Descriptor* descriptor = (Descriptor*)(void*)heap_memory + number;
+    memset(descriptor, 0, sizeof *descriptor);
+    descriptor->CS.SegCount = 1;
+    descriptor->CS.Length = length;
+    descriptor->DS[0].Local.Data.Address = heap_memory + HEAP_BYTES / 2;
+    descriptor->DS[0].Local.Handle = heap;
+    descriptor->DS[0].Local.Length = length;
+    return (VIP_DESCRIPTOR*)(void*)descriptor;
+}
+
+static Outcome disconnect_vi(void) {
+    VIP_DESCRIPTOR* done = NULL;
+    Outcome outcome = ENDED(VipDisconnect(vi));
+    do VipSendDone(vi, &done);
+    while (done != NULL);
+    do VipRecvDone(vi, &done);
+    while (done != NULL);
+    posted = false;
+    return outcome;
+}
+
+/* A VI that may have been connected before is idle and empty, and waits for a greeting and for the end. */
+static Outcome post_receives(void) {
+    Outcome outcome = disconnect_vi();
+    if (outcome == DONE) outcome = OUTCOME(VipPostRecv(vi, prepare_descriptor(GREETING, LARGE), heap));
+    if (outcome == DONE) outcome = OUTCOME(VipPostRecv(vi, prepare_descriptor(ENDING, MESSAGE), heap));
+    return outcome;
+}
+
+/* The connection may have ended; what the end that fails has done to the other one is not looked at. */
+static Outcome completed(VIP_RETURN rc, const VIP_DESCRIPTOR* done) {
+    if (rc == VIP_SUCCESS) return DONE;
+    if (rc == VIP_ERROR_RESOURCE) return REFUSED;
+    if (rc == VIP_DESCRIPTOR_ERROR &&
+        (!failing_here || (done->CS.Status & (VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_TRANSPORT_ERROR)) != 0))
+        return BROKEN;
+    return complain("a completion is %d, with status 0x%x", (int)rc, done != NULL ? (unsigned)done->CS.Status : 0);
+}
+
+/* What is posted already is only waited for. */
+static Outcome send_and_wait(VIP_DESCRIPTOR* descriptor) {
+    VIP_DESCRIPTOR* done = NULL;
+    Outcome outcome = posted ? DONE : OUTCOME(VipPostSend(vi, descriptor, heap));
+    if (outcome != DONE) return outcome;
+    posted = true;
+    VIP_RETURN rc = VipSendWait(vi, WAIT_MS, &done);
+    if (rc != VIP_ERROR_RESOURCE) posted = false;
+    return completed(rc, done);
+}
+
+static Outcome greet(void) { return send_and_wait(posted ? NULL : prepare_descriptor(SENDING, LARGE)); }
+
+static Outcome await_greeting(void) {
+    VIP_DESCRIPTOR* done = NULL;
+    VIP_RETURN rc = VipRecvWait(vi, WAIT_MS, &done);
+    return completed(rc, done);
+}
+
+static Outcome reach(VIP_UINT16 operation, uintptr_t address, VIP_MEM_HANDLE handle) {
+    if (posted) return send_and_wait(NULL);
+    VIP_DESCRIPTOR* descriptor = prepare_descriptor(SENDING, WRITTEN);
+    descriptor->DS[1] = descriptor->DS[0];
+    descriptor->DS[0].Remote.Data.Address = (void*)address;
+    descriptor->DS[0].Remote.Handle = handle;
+    descriptor->DS[0].Remote.Reserved = 0;
+    descriptor->CS.SegCount = 2;
+    descriptor->CS.Control = operation;
+    return send_and_wait(descriptor);
+}
+
+static Outcome write_heap(void) {
+    return reach(VIP_CONTROL_OP_RDMAWRITE, shared->heap[!role].address + HEAP_BYTES / 4,
+                 (VIP_MEM_HANDLE)shared->heap[!role].key);
+}
+static Outcome read_heap(void) {
+    return reach(VIP_CONTROL_OP_RDMAREAD, shared->heap[!role].address + HEAP_BYTES / 4,
+                 (VIP_MEM_HANDLE)shared->heap[!role].key);
+}
+static Outcome write_file(void) {
+    return reach(VIP_CONTROL_OP_RDMAWRITE, shared->file[!role].address, (VIP_MEM_HANDLE)shared->file[!role].key);
+}
+
+/* ---- Connecting -------------------------------------------------------------------------------------------------- */
+
+static VIP_NET_ADDRESS* address_of(NetAddress* place, int service) {
+    const VIP_UINT8 bytes[] = {127, 0, 0, 1, (VIP_UINT8)(port_of(service) >> 8), (VIP_UINT8)port_of(service)};
+    memset(place, 0, sizeof *place);
+    place->address.HostAddressLen = 4;
+    place->address.DiscriminatorLen = 2;
+    memcpy(place->address.HostAddress, bytes, sizeof bytes);
+    return &place->address;
+}
+
+static VIP_RETURN ask(int service) {
+    NetAddress local, remote;
+    VIP_VI_ATTRIBUTES theirs;
+    return VipConnectRequest(vi, address_of(&local, 0), address_of(&remote, service), WAIT_MS, &theirs);
+}
+
+/* Of a server that fails a client learns in many ways, but not by waiting in vain. */
+static Outcome asked(VIP_RETURN rc, VIP_RETURN expected) {
+    if (rc == expected) return DONE;
+    if (rc == VIP_NO_MATCH) return NOT_YET;
+    if (rc == VIP_TIMEOUT) return complain("VipConnectRequest waits in vain");
+    return failing_here ? OUTCOME(rc) : BROKEN;
+}
+
+static Outcome ask_refusal(void) {
+    Outcome outcome = asked(ask(1), VIP_REJECT);
+    if (outcome == DONE) shared->refused = true;
+    if (outcome == BROKEN) outcome = disconnect_vi() == DONE ? NOT_YET : WRONG;
+    return outcome;
+}
+
+static Outcome connect_vi(void) { return asked(ask(0), VIP_SUCCESS); }
+
+static Outcome take(int service, VIP_ULONG timeout_ms) {
+    NetAddress local, remote;
+    VIP_VI_ATTRIBUTES theirs;
+    remote.address.HostAddressLen = 4;
+    remote.address.DiscriminatorLen = 2;
+    VIP_RETURN rc = VipConnectWait(nic, address_of(&local, service), timeout_ms, &remote.address, &theirs, &request);
+    return rc == VIP_TIMEOUT ? NOT_YET : outcome_of(rc, "VipConnectWait");
+}
+
+static Outcome take_to_refuse(void) {
+    if (shared->refused) return DONE;
+    return take(1, SLICE_MS);
+}
+
+static Outcome refuse(void) {
+    if (request == NULL && !is_set(&shared->refused)) take_to_refuse();
+    if (request == NULL) return shared->refused ? DONE : NOT_YET;
+    Outcome outcome = OUTCOME(VipConnectReject(request));
+    if (outcome == DONE) request = NULL;
+    return outcome == DONE ? NOT_YET : outcome;
+}
+
+static Outcome take_request(void) { return take(0, SLICE_MS); }
+
+static Outcome accept_request(void) {
+    VIP_RETURN rc = VipConnectAccept(request, vi);
+    if (rc == VIP_SUCCESS || rc == VIP_TIMEOUT) request = NULL;
+    if (rc == VIP_TIMEOUT) return BROKEN; /* who asked has left */
+    return outcome_of(rc, "VipConnectAccept");
+}
+
+/* ---- Ends -------------------------------------------------------------------------------------------------------- */
+
+static Outcome disconnect(void) {
+    VIP_VI_STATE state = VIP_STATE_ERROR;
+    VIP_VI_ATTRIBUTES now;
+    VIP_BOOLEAN empty;
+    Outcome outcome = ENDED(VipQueryVi(vi, &state, &now, &empty, &empty));
+    if (outcome != DONE || state != VIP_STATE_CONNECTED) return outcome == DONE ? BROKEN : outcome;
+    shared->leaving = true;
+    return ENDED(VipDisconnect(vi));
+}
+
+static Outcome await_end(void) {
+    Outcome outcome = await_greeting();
+    if (outcome == DONE) return complain("a message comes that nobody has sent");
+    return outcome == BROKEN && is_set(&shared->leaving) ? DONE : outcome;
+}
+
+static Outcome destroy_vi(void) {
+    Outcome outcome = disconnect_vi();
+    return outcome == DONE ? ENDED(VipDestroyVi(vi)) : outcome;
+}
+
+static Outcome destroy_queue(void) { return ENDED(VipDestroyCQ(queue)); }
+static Outcome deregister_file(void) { return ENDED(VipDeregisterMem(nic, file_memory, file)); }
+static Outcome deregister_heap(void) { return ENDED(VipDeregisterMem(nic, heap_memory, heap)); }
+static Outcome destroy_tag(void) { return ENDED(VipDestroyPtag(nic, tag)); }
+static Outcome close_nic(void) { return ENDED(VipCloseNic(nic)); }
+
+#define BEGINNING                                                                           \
+    {"open the NIC", open_nic, false}, {"set the error callback", set_callback, false},     \
+        {"create a tag", create_tag, false}, {"register memory", register_heap, false},     \
+        {"register a file", register_file, false}, {"create a queue", create_queue, false}, \
+        {"resize the queue", resize_queue, false}, {                                        \
+        "create a VI", create_vi, false                                                     \
+    }
+
+#define ENDING_STEPS                                                                                        \
+    {"destroy the VI", destroy_vi, false}, {"destroy the queue", destroy_queue, false},                     \
+        {"deregister the file", deregister_file, false}, {"deregister the memory", deregister_heap, false}, \
+        {"destroy the tag", destroy_tag, false}, {"close the NIC", close_nic, false}, {                     \
+        NULL, NULL, false                                                                                   \
+    }
+
+const Step client_steps[] = {BEGINNING,
+                             {"ask for a refusal", ask_refusal, false},
+                             {"post receives", post_receives, true},
+                             {"connect", connect_vi, false},
+                             {"greet", greet, false},
+                             {"write to memory", write_heap, false},
+                             {"read memory", read_heap, false},
+                             {"write to a file", write_file, false},
+                             {"await the greeting", await_greeting, false},
+                             {"disconnect", disconnect, false},
+                             ENDING_STEPS};
+
+const Step server_steps[] = {BEGINNING,
+                             {"take a request to refuse", take_to_refuse, false},
+                             {"refuse", refuse, false},
+                             {"post receives", post_receives, true},
+                             {"take a request", take_request, false},
+                             {"accept", accept_request, false},
+                             {"await the greeting", await_greeting, false},
+                             {"write to memory", write_heap, false},
+                             {"read memory", read_heap, false},
+                             {"write to a file", write_file, false},
+                             {"greet", greet, false},
+                             {"await the end", await_end, false},
+                             ENDING_STEPS};
