@@ -2,6 +2,7 @@
 // Registered memory, and descriptions of the memory of others.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "api/rpma/handles.hpp"
@@ -53,6 +54,18 @@ public:
         return usage_ & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
     }
     RemoteAddress place(std::size_t offset) const noexcept { return {.address = address_ + offset, .key = key_}; }
+
+    /// Whether a range that begins in the region ends outside.
+    bool reaches_beyond(std::size_t offset, std::size_t length) const noexcept {
+        return offset < size_ && length > size_ - offset;
+    }
+
+    /// What a flush of that range asks of the device. Stock librpma reads 8 bytes at the offset, whatever the length:
+    /// what lies beyond the region is left out, and a range that begins outside is not empty, so that it fails.
+    std::uint64_t bytes_to_flush(std::size_t offset, std::size_t length) const noexcept {
+        const std::uint64_t wanted = std::max<std::uint64_t>(length, 8);
+        return offset < size_ ? std::min(wanted, size_ - offset) : wanted;
+    }
     rpma_mr_remote* handle() const noexcept { return static_cast<rpma_mr_remote*>(registration_.handle()); }
 
 private:
