@@ -174,6 +174,24 @@ TEST(conn_cfg_set_srq__is_kept) {
     delete_cfg(cfg);
 }
 
+/* Whether it is a shared receive queue is found where the configuration is used: handles.c. */
+TEST(conn_cfg_set_srq__any_pointer_is_kept) {
+    struct rpma_conn_cfg *cfg = new_cfg();
+    struct rpma_peer *peer = new_peer();
+    struct rpma_srq *srq = NULL, *found = NULL;
+    CHECK_OK(rpma_srq_new(peer, NULL, &srq));
+    struct rpma_srq *const values[] = {(struct rpma_srq *)0xC41D, (struct rpma_srq *)&found, (struct rpma_srq *)peer,
+                                       srq};
+    CHECK_OK(rpma_srq_delete(&srq));
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; ++i) {
+        CHECK_OK(rpma_conn_cfg_set_srq(cfg, values[i]));
+        CHECK_OK(rpma_conn_cfg_get_srq(cfg, &found));
+        CHECK(found == values[i]);
+    }
+    CHECK_OK(rpma_peer_delete(&peer));
+    delete_cfg(cfg);
+}
+
 /* The page forbids only cfg to be NULL; stock librpma refuses both. */
 TEST(conn_cfg_set_srq__null_is_invalid) {
     struct rpma_conn_cfg *cfg = new_cfg();

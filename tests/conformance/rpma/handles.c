@@ -316,12 +316,25 @@ static void probe_srq(void *wrong) {
     struct rpma_cq *rcq = NULL;
     CHECK_INVAL(rpma_srq_recv(wrong, living.mr, 0, 8, NULL));
     CHECK_INVAL(rpma_srq_get_rcq(wrong, &rcq));
-    CHECK_INVAL(rpma_conn_cfg_set_srq(living.cfg, wrong));
     CHECK_INVAL(rpma_srq_delete(&srq));
     CHECK(srq == wrong && rcq == NULL);
+}
+
+/* A configuration keeps what it is given. */
+static void probe_srq_in_a_configuration(void *wrong) {
+    struct rpma_conn_req *req = NULL;
+    struct rpma_conn *conn = NULL;
+    CHECK_OK(rpma_conn_cfg_set_srq(living.cfg, wrong));
+    CHECK_INVAL(rpma_conn_req_new(living.peer, test_address(), side->port, living.cfg, &req));
+    CHECK_OK(rpma_conn_req_new(living.peer, test_address(), side->port, NULL, &req));
+    CHECK_OK(rpma_conn_req_connect(&req, NULL, &conn));
+    CHECK_INVAL(rpma_ep_next_conn_req(living.ep, living.cfg, &req));
+    CHECK(req == NULL);
+    CHECK_OK(rpma_conn_delete(&conn));
 }
 
 TEST(handles__shared_receive_queues) {
     make_stale_and_living();
     each_wrong(stale.srq, living.peer, probe_srq);
+    each_wrong(stale.srq, living.peer, probe_srq_in_a_configuration);
 }
