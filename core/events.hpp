@@ -25,7 +25,8 @@ using PrivateData = Bytes<256>;
 
 struct ConnectionEvent {
     ConnectionEventKind kind = ConnectionEventKind::Established;
-    /// Conflict: InvalidReliability, InvalidTransferSize or InvalidQos. Rejected: Ok or NoListener.
+    /// Conflict: InvalidReliability, InvalidTransferSize or InvalidQos. Rejected: Ok or NoListener. Lost: Unreachable
+    /// where the peer went first, because it died or because of an error of its own.
     Code reason = Code::Ok;
     EndpointAttributes remote{};  ///< Established, unless it was accepted here; Conflict
     Address remote_address{};     ///< Established, likewise

@@ -134,14 +134,15 @@ int Conn::disconnect() noexcept {
 }
 
 void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
-    const bool established = event.kind == ConnectionEventKind::Established;
-    const bool lost = event.kind == ConnectionEventKind::Lost;  // disconnecting is still to come
+    const rpma_conn_event told = to_event(event);
+    const bool established = told == RPMA_CONN_ESTABLISHED;
+    const bool lost = told == RPMA_CONN_LOST;  // disconnecting is still to come
     if (established) {
         if (!private_data_known_) private_data_ = event.private_data;
         established_ = true;
     }
     if (!established && !lost && ended_.exchange(true)) return;
-    events_.push(to_event(event.kind));
+    events_.push(told);
 }
 
 int Conn::next_event(rpma_conn_event& event) noexcept {

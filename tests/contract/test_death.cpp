@@ -276,7 +276,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the death of one peer le
         const auto listener = node.listen(service);
         wire.notify();
         accept_on(port, *listener);
-        require(port.lost(), "the loss");
+        require(port.lost_peer(), "the loss, and that it is the peer's");
         const Buffer buffer(node, 16);
         const Sge from = buffer.sge(0, 8);
         const Sge into = buffer.sge(8, 8);
