@@ -120,7 +120,11 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
 
 int Conn::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
     const Status status = endpoint_->accept(request, private_data);
-    return status.ok() ? 0 : failed(status);
+    if (status.ok()) return 0;
+    if (status.code() != Code::TimedOut) return failed(status);
+    // Not that time has passed, but what became of the requester.
+    log(RPMA_LOG_LEVEL_ERROR, "cannot connect: %s\n", status.where());
+    return to_result(status);
 }
 
 int Conn::disconnect() noexcept {

@@ -120,18 +120,21 @@ void Connector::read_answer() {
     }
 }
 
-/// The listener left, or its process died. Whether the request had been taken decides what that means.
+/// The listener left, or its process died. What became of the request decides what that means.
 void Connector::answer_hung_up() {
     device_.agent().unwatch(socket_.get());
     socket_.reset();
-    if (peer_to_peer()) offered_->advance(wire::Handshake::Taken, wire::Handshake::Offered);
+    if (peer_to_peer() && !offered_->advance(wire::Handshake::Taken, wire::Handshake::Offered))
+        offered_->advance(wire::Handshake::Abandoned, wire::Handshake::Offered);
     if (offered_->handshake() == wire::Handshake::Offered) {
         const Status status = attempt();
         if (status.ok()) return;
         if (status.code() != Code::NoListener) return finish({.kind = ConnectionEventKind::Unreachable});
         return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
     }
-    // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4).
+    if (offered_->handshake() != wire::Handshake::Abandoned)  // the process that had it is gone
+        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+    // Dropped unanswered: the request runs into its deadline, if it has one (guide, section 3.3.4).
     if (parameters_.deadline.infinite()) finish({.kind = ConnectionEventKind::Unreachable});
 }
 

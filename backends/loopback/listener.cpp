@@ -42,6 +42,11 @@ Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& devic
         new ConnectionRequest(device, std::move(socket), std::move(handshake), std::move(*connection)));
 }
 
+/// One that is dropped unanswered is told from one whose process has died.
+ConnectionRequest::~ConnectionRequest() {
+    if (connection_ != nullptr) connection_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
+}
+
 Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
     auto& own = static_cast<Endpoint&>(endpoint);
     const std::lock_guard lock(own.ref()->mutex);
@@ -62,8 +67,9 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     endpoint.announce(*connection_);
     if (gone || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Accepted)) {
         endpoint.withdraw();
+        const bool gave_up = connection_->handshake() == wire::Handshake::Abandoned;
         connection_.reset();
-        return {Code::TimedOut, "the requester has given up"};
+        return {Code::TimedOut, gave_up ? "the requester has given up" : "the requester's process has ended"};
     }
     // From here on the connection stands; should the requester die now, its hang-up tells.
     const std::shared_ptr<Connection> connection = std::move(connection_);

@@ -17,6 +17,7 @@ class ConnectionRequest final : public backend::ConnectionRequest {
 public:
     /// InvalidParameter: the segment is not sound. TimedOut: the requester has given up already.
     static Result<std::unique_ptr<ConnectionRequest>> take(Device& device, UniqueFd socket, Handshake handshake);
+    ~ConnectionRequest() override;
 
     const Address& remote_address() const noexcept override { return handshake_.local; }
     const EndpointAttributes& remote_attributes() const noexcept override { return handshake_.attributes; }

@@ -211,6 +211,25 @@ TEST(conn_next_event__rejected_and_connected_at_the_second_try) {
     pair_close(&pair);
 }
 
+/* The default time-out of loopback is longer than a case may take. */
+TEST(conn_next_event__rejected_when_the_server_dies_with_the_request) {
+    Pair pair = open_pair((Options){0});
+    CHECK_OK(rpma_conn_cfg_delete(&pair.client->cfg));
+    CHECK_OK(rpma_conn_cfg_new(&pair.client->cfg));
+    request_of(&pair);
+    next_request(pair.server);
+    CHECK(!event_waits(pair.client));
+    peer_kill(pair.server->process);
+    EXPECT_EVENT(pair.client, RPMA_CONN_REJECTED);
+}
+
+TEST(conn_next_event__rejected_when_the_server_dies_before_it_takes_the_request) {
+    Pair pair = open_pair((Options){0});
+    request_of(&pair);
+    peer_kill(pair.server->process);
+    EXPECT_EVENT(pair.client, RPMA_CONN_REJECTED);
+}
+
 /* ---- Unreachable ------------------------------------------------------------------------------------------------- */
 
 TEST(conn_next_event__unreachable_when_nobody_answers_in_time) {
