@@ -14,14 +14,6 @@ constexpr std::chrono::seconds patience(67);
 /// The length of private data is an uint8_t.
 constexpr std::size_t max_private_data = 255;
 
-/// 24 bits, never 0, unique among the living, and not soon used again: the slot of a handle (core/handle_table.hpp) and
-/// what its generation leaves when divided by 15.
-std::uint32_t number_of(std::uint64_t handle) noexcept {
-    const auto slot = static_cast<std::uint32_t>(handle & 0xFFFFF);
-    const auto generation = static_cast<std::uint32_t>(handle >> 24);
-    return slot | (generation % 15 + 1) << 20;
-}
-
 /// Whether the device can do what is asked for.
 bool within_limits(const ConnSettings& settings, const DeviceAttributes& device) noexcept {
     return settings.cq_size != 0 && settings.cq_size <= device.max_completions &&
@@ -35,7 +27,7 @@ Conn::Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& setting
     : domain_(std::move(domain)),
       timeout_ms_(settings.timeout_ms),
       registration_(this),
-      qp_number_(number_of(registration_.value())) {}
+      qp_number_(handles.number_of(registration_.handle()) + 1) {}
 
 int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings, Reliability reliability,
                  std::unique_ptr<Conn>& conn) {
@@ -213,7 +205,7 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn* conn, const struct rpma_pe
     Conn* connection = resolve<Conn>(conn);
     const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
     if (connection == nullptr || cfg == nullptr) return RPMA_E_INVAL;
-    connection->direct_write_to_pmem = cfg->direct_write_to_pmem.load();
+    connection->direct_write_to_pmem = cfg->fields().direct_write_to_pmem.load();
     return 0;
 }
 

@@ -72,7 +72,7 @@ private:
     std::atomic<bool> private_data_known_{false};
     EventChannel<rpma_conn_event> events_{3};  // at most: established, lost, closed
     Registration<Conn> registration_;
-    const std::uint32_t qp_number_;
+    const std::uint32_t qp_number_;  // 24 bits, never 0, unique among the living, and not soon used again
     std::unique_ptr<Cq> cq_;
     std::unique_ptr<Cq> rcq_;
     std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it

@@ -69,7 +69,7 @@ int CompletionChannel::take_event(Cq*& queue) noexcept {
     while (true) {
         const auto event = channel_->take_event();
         if (event.ok()) {
-            Cq* found = resolve<Cq>(event.value());
+            Cq* found = resolve<Cq>(reinterpret_cast<const void*>(event.value()));
             if (found == nullptr) return RPMA_E_UNKNOWN;
             if (const Status status = found->queue()->arm(); !status.ok()) return failed(status);
             queue = found;
@@ -88,7 +88,8 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
     auto channel = shares ? Result(std::move(shared_channel)) : make_channel(device);
     if (!channel.ok()) return channel.status();
     std::unique_ptr<Cq> cq(new Cq(std::move(*channel), shares));
-    auto queue = CompletionQueue::create(device, capacity, cq->registration_.value(), cq->channel_->channel());
+    auto queue = CompletionQueue::create(device, capacity, reinterpret_cast<std::uint64_t>(cq->handle()),
+                                         cq->channel_->channel());
     if (!queue.ok()) return queue.status();
     cq->queue_ = std::move(*queue);
     cq->channel_->add(*cq);

@@ -17,12 +17,28 @@ inline constexpr int all_usages = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DS
 
 class MrLocal {
 public:
+    /// As stock librpma has it, and behind it the ibv_mr to which it points.
+    struct Fields {
+        const void* ibv_mr = &context;
+        int usage;
+        void *context = nullptr, *pd = nullptr;
+        void* address;
+        std::size_t length;
+        std::uint32_t handle = 0, lkey, rkey;
+    };
+
     MrLocal(std::unique_ptr<MemoryRegion> region, int usage)
         : region_(std::move(region)),
           address_(reinterpret_cast<std::uintptr_t>(region_->address())),
           key_(region_->key()),
           usage_(usage),
-          registration_(this) {}
+          registration_(this) {
+        Fields& shown = registration_.face();
+        shown.usage = usage;
+        shown.address = region_->address();
+        shown.length = region_->length();
+        shown.lkey = shown.rkey = key_;
+    }
 
     const MemoryRegion& region() const noexcept { return *region_; }
     std::uint32_t key() const noexcept { return key_; }
@@ -41,13 +57,20 @@ private:
     const std::uintptr_t address_;
     const std::uint32_t key_;
     const int usage_;
-    Registration<MrLocal> registration_;
+    Registration<MrLocal, Fields> registration_;
 };
 
 class MrRemote {
 public:
+    /// As stock librpma has them.
+    struct Fields {
+        std::uint64_t address, size;
+        std::uint32_t key;
+        int usage;
+    };
+
     MrRemote(std::uint64_t address, std::uint64_t size, std::uint32_t key, int usage)
-        : address_(address), size_(size), key_(key), usage_(usage), registration_(this) {}
+        : address_(address), size_(size), key_(key), usage_(usage), registration_(this, address, size, key, usage) {}
 
     std::uint64_t size() const noexcept { return size_; }
     int flush_types() const noexcept {
@@ -73,7 +96,7 @@ private:
     const std::uint64_t size_;
     const std::uint32_t key_;
     const int usage_;
-    Registration<MrRemote> registration_;
+    Registration<MrRemote, Fields> registration_;
 };
 
 }  // namespace viaduct::rpma

@@ -210,3 +210,32 @@ TEST(conn_cfg_get_srq__null_is_invalid) {
     CHECK_INVAL(rpma_conn_cfg_get_srq(cfg, NULL));
     delete_cfg(cfg);
 }
+
+/* ---- What it points to ------------------------------------------------------------------------------------------- */
+
+/* As in stock librpma 1.2. */
+typedef struct {
+    int timeout_ms;
+    uint32_t cq_size, rcq_size, sq_size, rq_size;
+    bool shared;
+    void *srq;
+} StockConfiguration;
+
+TEST(conn_cfg__is_seen_in_memory) {
+    struct rpma_conn_cfg *cfg = new_cfg();
+    StockConfiguration seen;
+    memcpy(&seen, cfg, sizeof seen);
+    CHECK(seen.timeout_ms == RPMA_DEFAULT_TIMEOUT_MS && seen.cq_size == 10 && seen.rcq_size == 0);
+    CHECK(seen.sq_size == 10 && seen.rq_size == 10 && !seen.shared && seen.srq == NULL);
+    CHECK_OK(rpma_conn_cfg_set_timeout(cfg, 17));
+    CHECK_OK(rpma_conn_cfg_set_cq_size(cfg, 18));
+    CHECK_OK(rpma_conn_cfg_set_rcq_size(cfg, 19));
+    CHECK_OK(rpma_conn_cfg_set_sq_size(cfg, 20));
+    CHECK_OK(rpma_conn_cfg_set_rq_size(cfg, 21));
+    CHECK_OK(rpma_conn_cfg_set_compl_channel(cfg, true));
+    CHECK_OK(rpma_conn_cfg_set_srq(cfg, (struct rpma_srq *)&seen));
+    memcpy(&seen, cfg, sizeof seen);
+    CHECK(seen.timeout_ms == 17 && seen.cq_size == 18 && seen.rcq_size == 19);
+    CHECK(seen.sq_size == 20 && seen.rq_size == 21 && seen.shared && seen.srq == &seen);
+    delete_cfg(cfg);
+}

@@ -338,3 +338,22 @@ TEST(handles__shared_receive_queues) {
     each_wrong(stale.srq, living.peer, probe_srq);
     each_wrong(stale.srq, living.peer, probe_srq_in_a_configuration);
 }
+
+/* ---- What they point to ------------------------------------------------------------------------------------------ */
+
+/* Of the largest object of stock librpma. */
+enum { OBJECT_BYTES = 72 };
+
+/* Whoever looks finds memory, while the object lives and when it is gone. */
+TEST(handles__can_be_read) {
+    make_stale_and_living();
+    void *const objects[] = {living.peer, living.cfg,  living.pcfg, living.srq_cfg, living.srq, living.ep,
+                             living.req,  living.conn, living.cq,   living.rcq,     living.mr,  living.target,
+                             stale.peer,  stale.cfg,   stale.pcfg,  stale.srq_cfg,  stale.srq,  stale.ep,
+                             stale.req,   stale.conn,  stale.cq,    stale.rcq,      stale.mr,   stale.target};
+    uint8_t copy[OBJECT_BYTES];
+    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; ++i) {
+        memcpy(copy, objects[i], sizeof copy);
+        CHECK(memcmp(copy, objects[i], sizeof copy) == 0);
+    }
+}
