@@ -10,8 +10,7 @@
 
 namespace viaduct {
 
-/// Sets the handles of one kind of object apart from all others of the process. VIPL specialises it: 0x11 to
-/// 0x1f.
+/// Sets the handles of one kind of object apart from all others. VIPL specialises it: 0x11 to 0x1f.
 template <class Object>
 inline constexpr std::uint8_t handle_kind = 0;
 

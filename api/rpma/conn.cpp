@@ -65,10 +65,12 @@ Status Conn::create_queues(const ConnSettings& settings, const Srq* srq) {
     auto cq = Cq::create(device, std::max(settings.cq_size, in_main), channel);
     if (!cq.ok()) return cq.status();
     cq_ = std::move(*cq);
+    cq_->follow(end_told_);
     if (!separate) return {};
     auto rcq = Cq::create(device, std::max(settings.rcq_size, receives), channel);
     if (!rcq.ok()) return rcq.status();
     rcq_ = std::move(*rcq);
+    rcq_->follow(end_told_);
     return {};
 }
 
@@ -106,6 +108,7 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
     const bool nobody_there = status.code() == Code::NoListener;
     if (!nobody_there && status.code() != Code::Unreachable) return failed(status);
     ended_ = true;
+    end_told_ = true;
     events_.push(nobody_there ? RPMA_CONN_REJECTED : RPMA_CONN_UNREACHABLE);
     return 0;
 }
@@ -121,6 +124,7 @@ int Conn::accept(backend::ConnectionRequest& request, const PrivateData& private
 
 int Conn::disconnect() noexcept {
     log(RPMA_LOG_LEVEL_NOTICE, "disconnecting\n");
+    end_told_ = true;
     endpoint_->disconnect();
     endpoint_->fail();  // what is posted from now on is flushed, receives included
     if (ended_.exchange(true)) return 0;
@@ -139,6 +143,7 @@ void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
     }
     if (!established && !lost && ended_.exchange(true)) return;
     events_.push(told);
+    if (!established) end_told_ = true;
 }
 
 int Conn::next_event(rpma_conn_event& event) noexcept {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/rpma/cq.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "api/rpma/log.hpp"
+#include "core/deadline.hpp"
 #include "core/event_channel.hpp"
 
 namespace viaduct::rpma {
@@ -96,6 +100,15 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
     return cq;
 }
 
+/// Whoever is told of flushed work and looks for the reason is to find the event, as with stock librpma, which flushes
+/// later. A device may flush before its connection is known to have ended; that comes at once.
+void Cq::await_end() const noexcept {
+    constexpr std::chrono::milliseconds patience(100);
+    if (end_told_ == nullptr || end_told_->load(std::memory_order_acquire)) return;
+    const Deadline deadline = Deadline::after(patience);
+    while (!end_told_->load(std::memory_order_acquire) && !deadline.passed()) std::this_thread::yield();
+}
+
 std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
     alignas(Completion) std::array<std::byte, 16 * sizeof(Completion)> memory;  // not cleared for polls in vain
     const std::span batch(reinterpret_cast<Completion*>(memory.data()), memory.size() / sizeof(Completion));
@@ -103,7 +116,7 @@ std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
     while (taken < out.size()) {
         const std::size_t wanted = std::min(batch.size(), out.size() - taken);
         const std::size_t got = queue_->poll(batch.first(wanted));
-        for (std::size_t i = 0; i < got; ++i) write_wc(batch[i], out[taken + i]);
+        for (std::size_t i = 0; i < got; ++i) show(batch[i], out[taken + i]);
         taken += got;
         if (got < wanted) break;
     }

@@ -51,6 +51,11 @@ TEST(conn_next_event__nonblocking) {
     pair_close(&pair);
 }
 
+static void do_hang_up(Side *side, void *unused) {
+    (void)unused;
+    CHECK_OK(rpma_conn_disconnect(side->conn));
+}
+
 static void do_next_event(Side *side, void *event) { CHECK_OK(rpma_conn_next_event(side->conn, event)); }
 
 TEST(conn_next_event__blocks_until_one_comes) {
@@ -133,6 +138,29 @@ TEST(conn_next_event__closed_by_a_death_and_the_work_is_flushed) {
     EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
     if (!on_loopback()) disconnect(pair.client); /* a device waits for this */
     EXPECT_WC(pair.client, RECV_CQ, 1, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* Stock librpma flushes work when this side hangs up, and the event comes first. Whoever sees flushed work here, and
+ * looks for the reason, finds it. */
+TEST(conn_next_event__closed_is_there_before_flushed_work_is) {
+    Pair pair = open_pair((Options){0});
+    for (int round = 0; round < 200; ++round) {
+        pair_connect(&pair);
+        struct ibv_wc wc;
+        bool flushed = false, told = false;
+        Task task;
+        CHECK_OK(post(pair.client, (Work){.operation = RECV, .at = RECV_AT, .length = 64, .context = 1}));
+        begin(&task, pair.server, do_hang_up, NULL, 0);
+        while (!flushed && !told) {
+            flushed = poll_wc(pair.client, RECV_CQ, &wc);
+            told = event_waits(pair.client);
+        }
+        finish(&task);
+        CHECK(told);
+        EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
+        delete_conn(pair.client);
+        delete_conn(pair.server);
+    }
 }
 
 static void break_connection(Side *side) {
