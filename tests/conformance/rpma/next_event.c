@@ -177,6 +177,17 @@ TEST(conn_next_event__closed_by_a_failed_operation_of_the_other_side) {
     CHECK(!event_waits(pair.server));
 }
 
+/* A send to a shared receive queue waits for the other side's word, which does not come any more. */
+TEST(conn_next_event__closed_by_a_death_with_work_under_way) {
+    Pair pair = connected_pair_of((Options){0}, (Options){.srq = true});
+    peer_stop(pair.server->process);
+    CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = 8, .context = 1}));
+    peer_kill(pair.server->process);
+    EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
+    if (!on_loopback()) disconnect(pair.client);
+    EXPECT_FAILED(pair.client, MAIN_CQ, 1, IBV_WC_RETRY_EXC_ERR);
+}
+
 /* ---- Lost -------------------------------------------------------------------------------------------------------- */
 
 TEST(conn_next_event__lost_by_a_failed_operation) {
@@ -222,9 +233,11 @@ TEST(conn_next_event__rejected_by_deleting_the_request) {
 TEST(conn_next_event__rejected_where_nobody_listens) {
     Side *client = new_side(NULL);
     side_open(client, (Options){0});
+    uint64_t begin = clock_ms();
     request_to(client, client);
     connect_request(client);
     EXPECT_EVENT(client, RPMA_CONN_REJECTED);
+    CHECK_AT_ONCE(begin);
     side_close(client);
 }
 
@@ -247,8 +260,10 @@ TEST(conn_next_event__rejected_when_the_server_dies_with_the_request) {
     request_of(&pair);
     next_request(pair.server);
     CHECK(!event_waits(pair.client));
+    uint64_t begin = clock_ms();
     peer_kill(pair.server->process);
     EXPECT_EVENT(pair.client, RPMA_CONN_REJECTED);
+    CHECK_AT_ONCE(begin);
 }
 
 TEST(conn_next_event__rejected_when_the_server_dies_before_it_takes_the_request) {
@@ -262,22 +277,28 @@ TEST(conn_next_event__rejected_when_the_server_dies_before_it_takes_the_request)
 
 TEST(conn_next_event__unreachable_when_nobody_answers_in_time) {
     Pair pair = open_pair((Options){.timeout_ms = (int)SHORT_MS});
+    uint64_t begin = clock_ms();
     request_of(&pair);
     EXPECT_EVENT(pair.client, RPMA_CONN_UNREACHABLE);
+    CHECK_TIMED_OUT(begin, SHORT_MS);
     disconnect(pair.client);
 }
 
 TEST(conn_next_event__unreachable_while_the_server_holds_the_request) {
     Pair pair = open_pair((Options){.timeout_ms = (int)MEDIUM_MS});
+    uint64_t begin = clock_ms();
     request_of(&pair);
     next_request(pair.server);
     EXPECT_EVENT(pair.client, RPMA_CONN_UNREACHABLE);
+    CHECK_TIMED_OUT(begin, MEDIUM_MS);
 }
 
 TEST(conn_next_event__unreachable_when_the_server_is_stopped) {
     Pair pair = open_pair((Options){.timeout_ms = (int)SHORT_MS});
     peer_stop(pair.server->process);
+    uint64_t begin = clock_ms();
     request_of(&pair);
     EXPECT_EVENT(pair.client, RPMA_CONN_UNREACHABLE);
+    CHECK_TIMED_OUT(begin, SHORT_MS);
     peer_continue(pair.server->process);
 }
