@@ -65,6 +65,7 @@ struct Capabilities {
     bool pages_on_demand = true;          ///< registered memory may be such as cannot be pinned (DAX files)
     bool keeps_keys = true;               ///< a region that is modified keeps its key
     bool flush_by_write = true;           ///< the right to write is enough for a flush; else it takes that to read
+    bool bounds_flushes = true;           ///< a flush looks at all of its range; else at its first 8 bytes
     bool memory_windows = true;           ///< of the scope Domain
     bool invalidates = true;              ///< windows of the scope Endpoint, and messages that end them
     bool bounds_windows = true;           ///< peers reach no more than a window shows; else all of its region

@@ -27,6 +27,7 @@ struct ConnectionEvent {
     ConnectionEventKind kind = ConnectionEventKind::Established;
     /// Conflict: InvalidReliability, InvalidTransferSize or InvalidQos. Rejected: Ok or NoListener.
     /// Unreachable: NoResources where the way to the peer failed on this side for a lack of something.
+    /// Lost: Unreachable where the peer went first, because it died or because of an error of its own.
     Code reason = Code::Ok;
     EndpointAttributes remote{};  ///< Established, unless it was accepted here; Conflict
     Address remote_address{};     ///< Established, likewise

@@ -10,8 +10,7 @@
 
 namespace viaduct {
 
-/// Sets the handles of one kind of object apart from all others of the process. Front-ends specialise it: VIPL has
-/// 0x11 to 0x1f, DAT 0x21 to 0x2f, librpma 0x31 to 0x3f.
+/// Sets the handles of one kind of object apart from all others. VIPL specialises it: 0x11 to 0x1f.
 template <class Object>
 inline constexpr std::uint8_t handle_kind = 0;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How programs make, read and write configurations. Every field is atomic, so that threads may share a configuration.
+// How programs make, read and write configurations. Their fields are what programs see, in the places where stock
+// librpma has them; each is atomic, so that threads may share a configuration.
 #pragma once
 
 #include <atomic>
@@ -19,18 +20,18 @@ int make_cfg(Opaque** handle) {
 }
 
 template <class Cfg, class Value>
-int set_field(void* handle, std::atomic<Value> Cfg::*field, Value value) noexcept {
+int set_field(void* handle, std::atomic<Value> Cfg::Fields::*field, Value value) noexcept {
     Cfg* cfg = resolve<Cfg>(handle);
     if (cfg == nullptr) return RPMA_E_INVAL;
-    cfg->*field = value;
+    cfg->fields().*field = value;
     return 0;
 }
 
 template <class Cfg, class Value>
-int get_field(const void* handle, std::atomic<Value> Cfg::*field, Value* value) noexcept {
+int get_field(const void* handle, std::atomic<Value> Cfg::Fields::*field, Value* value) noexcept {
     const Cfg* cfg = resolve<Cfg>(handle);
     if (cfg == nullptr || value == nullptr) return RPMA_E_INVAL;
-    *value = cfg->*field;
+    *value = cfg->fields().*field;
     return 0;
 }
 

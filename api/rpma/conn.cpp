@@ -14,14 +14,6 @@ constexpr std::chrono::seconds patience(67);
 /// The length of private data is an uint8_t.
 constexpr std::size_t max_private_data = 255;
 
-/// 24 bits, never 0, unique among the living, and not soon used again: the slot of a handle (core/handle_table.hpp) and
-/// what its generation leaves when divided by 15.
-std::uint32_t number_of(std::uint64_t handle) noexcept {
-    const auto slot = static_cast<std::uint32_t>(handle & 0xFFFFF);
-    const auto generation = static_cast<std::uint32_t>(handle >> 24);
-    return slot | (generation % 15 + 1) << 20;
-}
-
 /// Whether the device can do what is asked for.
 bool within_limits(const ConnSettings& settings, const DeviceAttributes& device) noexcept {
     return settings.cq_size != 0 && settings.cq_size <= device.max_completions &&
@@ -35,7 +27,7 @@ Conn::Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& setting
     : domain_(std::move(domain)),
       timeout_ms_(settings.timeout_ms),
       registration_(this),
-      qp_number_(number_of(registration_.value())) {}
+      qp_number_(handles.number_of(registration_.handle()) + 1) {}
 
 int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings, Reliability reliability,
                  std::unique_ptr<Conn>& conn) {
@@ -73,10 +65,12 @@ Status Conn::create_queues(const ConnSettings& settings, const Srq* srq) {
     auto cq = Cq::create(device, std::max(settings.cq_size, in_main), channel);
     if (!cq.ok()) return cq.status();
     cq_ = std::move(*cq);
+    cq_->follow(end_told_);
     if (!separate) return {};
     auto rcq = Cq::create(device, std::max(settings.rcq_size, receives), channel);
     if (!rcq.ok()) return rcq.status();
     rcq_ = std::move(*rcq);
+    rcq_->follow(end_told_);
     return {};
 }
 
@@ -114,17 +108,23 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
     const bool nobody_there = status.code() == Code::NoListener;
     if (!nobody_there && status.code() != Code::Unreachable) return failed(status);
     ended_ = true;
+    end_told_ = true;
     events_.push(nobody_there ? RPMA_CONN_REJECTED : RPMA_CONN_UNREACHABLE);
     return 0;
 }
 
 int Conn::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
     const Status status = endpoint_->accept(request, private_data);
-    return status.ok() ? 0 : failed(status);
+    if (status.ok()) return 0;
+    if (status.code() != Code::TimedOut) return failed(status);
+    // Not that time has passed, but what became of the requester.
+    log(RPMA_LOG_LEVEL_ERROR, "cannot connect: %s\n", status.where());
+    return to_result(status);
 }
 
 int Conn::disconnect() noexcept {
     log(RPMA_LOG_LEVEL_NOTICE, "disconnecting\n");
+    end_told_ = true;
     endpoint_->disconnect();
     endpoint_->fail();  // what is posted from now on is flushed, receives included
     if (ended_.exchange(true)) return 0;
@@ -134,14 +134,16 @@ int Conn::disconnect() noexcept {
 }
 
 void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
-    const bool established = event.kind == ConnectionEventKind::Established;
-    const bool lost = event.kind == ConnectionEventKind::Lost;  // disconnecting is still to come
+    const rpma_conn_event told = to_event(event);
+    const bool established = told == RPMA_CONN_ESTABLISHED;
+    const bool lost = told == RPMA_CONN_LOST;  // disconnecting is still to come
     if (established) {
         if (!private_data_known_) private_data_ = event.private_data;
         established_ = true;
     }
     if (!established && !lost && ended_.exchange(true)) return;
-    events_.push(to_event(event.kind));
+    events_.push(told);
+    if (!established) end_told_ = true;
 }
 
 int Conn::next_event(rpma_conn_event& event) noexcept {
@@ -208,7 +210,7 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn* conn, const struct rpma_pe
     Conn* connection = resolve<Conn>(conn);
     const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
     if (connection == nullptr || cfg == nullptr) return RPMA_E_INVAL;
-    connection->direct_write_to_pmem = cfg->direct_write_to_pmem.load();
+    connection->direct_write_to_pmem = cfg->fields().direct_write_to_pmem.load();
     return 0;
 }
 

@@ -67,12 +67,13 @@ private:
     const std::shared_ptr<ProtectionDomain> domain_;
     const int timeout_ms_;
     std::atomic<bool> established_{false};
-    std::atomic<bool> ended_{false};  // its last event was told: rejected, unreachable or closed
-    PrivateData private_data_;        // of the peer; set before private_data_known_ is
+    std::atomic<bool> ended_{false};     // its last event was told: rejected, unreachable or closed
+    std::atomic<bool> end_told_{false};  // by an event, or it is this side that ends it; so declared before the queues
+    PrivateData private_data_;           // of the peer; set before private_data_known_ is
     std::atomic<bool> private_data_known_{false};
     EventChannel<rpma_conn_event> events_{3};  // at most: established, lost, closed
     Registration<Conn> registration_;
-    const std::uint32_t qp_number_;
+    const std::uint32_t qp_number_;  // 24 bits, never 0, unique among the living, and not soon used again
     std::unique_ptr<Cq> cq_;
     std::unique_ptr<Cq> rcq_;
     std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it

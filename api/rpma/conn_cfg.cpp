@@ -24,60 +24,62 @@ int rpma_conn_cfg_delete(struct rpma_conn_cfg** cfg_ptr) { return destroy<ConnCf
 
 int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg* cfg, int timeout_ms) {
     if (timeout_ms < 0) return RPMA_E_INVAL;
-    return set_field(cfg, &ConnCfg::timeout_ms, timeout_ms);
+    ConnCfg* settings = resolve<ConnCfg>(cfg);
+    if (settings == nullptr) return RPMA_E_INVAL;
+    settings->set_timeout(timeout_ms);
+    return 0;
 }
 
 int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg* cfg, int* timeout_ms) {
-    const int result = get_field(cfg, &ConnCfg::timeout_ms, timeout_ms);
-    if (result == 0 && *timeout_ms < 0) *timeout_ms = RPMA_DEFAULT_TIMEOUT_MS;
-    return result;
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::timeout_ms, timeout_ms);
 }
 
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg* cfg, uint32_t cq_size) {
-    return set_field(cfg, &ConnCfg::cq_size, cq_size);
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::cq_size, cq_size);
 }
 
 int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg* cfg, uint32_t* cq_size) {
-    return get_field(cfg, &ConnCfg::cq_size, cq_size);
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::cq_size, cq_size);
 }
 
 int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg* cfg, uint32_t rcq_size) {
-    return set_field(cfg, &ConnCfg::rcq_size, rcq_size);
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::rcq_size, rcq_size);
 }
 
 int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg* cfg, uint32_t* rcq_size) {
-    return get_field(cfg, &ConnCfg::rcq_size, rcq_size);
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::rcq_size, rcq_size);
 }
 
 int rpma_conn_cfg_set_sq_size(struct rpma_conn_cfg* cfg, uint32_t sq_size) {
-    return set_field(cfg, &ConnCfg::sq_size, sq_size);
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::sq_size, sq_size);
 }
 
 int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg* cfg, uint32_t* sq_size) {
-    return get_field(cfg, &ConnCfg::sq_size, sq_size);
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::sq_size, sq_size);
 }
 
 int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg* cfg, uint32_t rq_size) {
-    return set_field(cfg, &ConnCfg::rq_size, rq_size);
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::rq_size, rq_size);
 }
 
 int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg* cfg, uint32_t* rq_size) {
-    return get_field(cfg, &ConnCfg::rq_size, rq_size);
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::rq_size, rq_size);
 }
 
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg* cfg, bool shared) {
-    return set_field(cfg, &ConnCfg::shared_channel, shared);
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::shared_channel, shared);
 }
 
 int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg* cfg, bool* shared) {
-    return get_field(cfg, &ConnCfg::shared_channel, shared);
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::shared_channel, shared);
 }
 
 int rpma_conn_cfg_set_srq(struct rpma_conn_cfg* cfg, struct rpma_srq* srq) {
-    if (resolve<Srq>(srq) == nullptr) return RPMA_E_INVAL;
-    return set_field(cfg, &ConnCfg::srq, srq);
+    // Whether it is one is found where the configuration is used: programs may set it before, or in tests make one up.
+    if (srq == nullptr) return RPMA_E_INVAL;
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::srq, srq);
 }
 
 int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg* cfg, struct rpma_srq** srq_ptr) {
-    return get_field(cfg, &ConnCfg::srq, srq_ptr);
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::srq, srq_ptr);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 
 #include "api/rpma/handles.hpp"
 
@@ -21,30 +22,43 @@ struct ConnSettings {
 
 class ConnCfg {
 public:
+    /// As stock librpma has them.
+    struct Fields {
+        std::atomic<int> timeout_ms{RPMA_DEFAULT_TIMEOUT_MS};
+        std::atomic<std::uint32_t> cq_size{ConnSettings{}.cq_size};
+        std::atomic<std::uint32_t> rcq_size{ConnSettings{}.rcq_size};
+        std::atomic<std::uint32_t> sq_size{ConnSettings{}.sq_size};
+        std::atomic<std::uint32_t> rq_size{ConnSettings{}.rq_size};
+        std::atomic<bool> shared_channel{ConnSettings{}.shared_channel};
+        std::atomic<rpma_srq*> srq{ConnSettings{}.srq};
+    };
+
     ConnCfg() : registration_(this) {}
     rpma_conn_cfg* handle() const noexcept { return static_cast<rpma_conn_cfg*>(registration_.handle()); }
+    Fields& fields() const noexcept { return registration_.face(); }
 
-    ConnSettings settings() const noexcept {
-        return {.timeout_ms = timeout_ms,
-                .cq_size = cq_size,
-                .rcq_size = rcq_size,
-                .sq_size = sq_size,
-                .rq_size = rq_size,
-                .shared_channel = shared_channel,
-                .srq = srq};
+    void set_timeout(int timeout_ms) noexcept {
+        fields().timeout_ms = timeout_ms;
+        timeout_set_ = true;
     }
 
-    std::atomic<int> timeout_ms{ConnSettings{}.timeout_ms};
-    std::atomic<std::uint32_t> cq_size{ConnSettings{}.cq_size};
-    std::atomic<std::uint32_t> rcq_size{ConnSettings{}.rcq_size};
-    std::atomic<std::uint32_t> sq_size{ConnSettings{}.sq_size};
-    std::atomic<std::uint32_t> rq_size{ConnSettings{}.rq_size};
-    std::atomic<bool> shared_channel{ConnSettings{}.shared_channel};
-    std::atomic<rpma_srq*> srq{ConnSettings{}.srq};
+    ConnSettings settings() const noexcept {
+        const Fields& now = fields();
+        return {.timeout_ms = timeout_set_ ? now.timeout_ms.load() : ConnSettings{}.timeout_ms,
+                .cq_size = now.cq_size,
+                .rcq_size = now.rcq_size,
+                .sq_size = now.sq_size,
+                .rq_size = now.rq_size,
+                .shared_channel = now.shared_channel,
+                .srq = now.srq};
+    }
 
 private:
-    Registration<ConnCfg> registration_;
+    std::atomic<bool> timeout_set_{false};
+    Registration<ConnCfg, Fields> registration_;
 };
+static_assert(offsetof(ConnCfg::Fields, rq_size) == 16 && offsetof(ConnCfg::Fields, shared_channel) == 20 &&
+              offsetof(ConnCfg::Fields, srq) == 24);
 
 /// What a program asks for: the defaults where it passes NULL. False: not a configuration.
 bool read_settings(const rpma_conn_cfg* cfg, ConnSettings& settings) noexcept;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/rpma/cq.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "api/rpma/log.hpp"
+#include "core/deadline.hpp"
 #include "core/event_channel.hpp"
 
 namespace viaduct::rpma {
@@ -69,7 +73,7 @@ int CompletionChannel::take_event(Cq*& queue) noexcept {
     while (true) {
         const auto event = channel_->take_event();
         if (event.ok()) {
-            Cq* found = resolve<Cq>(event.value());
+            Cq* found = resolve<Cq>(reinterpret_cast<const void*>(event.value()));
             if (found == nullptr) return RPMA_E_UNKNOWN;
             if (const Status status = found->queue()->arm(); !status.ok()) return failed(status);
             queue = found;
@@ -88,11 +92,21 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
     auto channel = shares ? Result(std::move(shared_channel)) : make_channel(device);
     if (!channel.ok()) return channel.status();
     std::unique_ptr<Cq> cq(new Cq(std::move(*channel), shares));
-    auto queue = CompletionQueue::create(device, capacity, cq->registration_.value(), cq->channel_->channel());
+    auto queue = CompletionQueue::create(device, capacity, reinterpret_cast<std::uint64_t>(cq->handle()),
+                                         cq->channel_->channel());
     if (!queue.ok()) return queue.status();
     cq->queue_ = std::move(*queue);
     cq->channel_->add(*cq);
     return cq;
+}
+
+/// Whoever is told of flushed work and looks for the reason is to find the event, as with stock librpma, which flushes
+/// later. A device may flush before its connection is known to have ended; that comes at once.
+void Cq::await_end() const noexcept {
+    constexpr std::chrono::milliseconds patience(100);
+    if (end_told_ == nullptr || end_told_->load(std::memory_order_acquire)) return;
+    const Deadline deadline = Deadline::after(patience);
+    while (!end_told_->load(std::memory_order_acquire) && !deadline.passed()) std::this_thread::yield();
 }
 
 std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
@@ -102,7 +116,7 @@ std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
     while (taken < out.size()) {
         const std::size_t wanted = std::min(batch.size(), out.size() - taken);
         const std::size_t got = queue_->poll(batch.first(wanted));
-        for (std::size_t i = 0; i < got; ++i) write_wc(batch[i], out[taken + i]);
+        for (std::size_t i = 0; i < got; ++i) show(batch[i], out[taken + i]);
         taken += got;
         if (got < wanted) break;
     }

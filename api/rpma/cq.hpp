@@ -56,11 +56,14 @@ public:
     bool shares_channel() const noexcept { return shares_channel_; }
     rpma_cq* handle() const noexcept { return static_cast<rpma_cq*>(registration_.handle()); }
 
+    /// For a queue of one connection, whose flushed work is shown once that flag says that its end has been told.
+    void follow(const std::atomic<bool>& end_told) noexcept { end_told_ = &end_told; }
+
     /// Takes a completion; false: there is none.
     bool take(ibv_wc& wc) noexcept {
         Completion completion;
         if (queue_->poll({&completion, 1}) == 0) return false;
-        write_wc(completion, wc);
+        show(completion, wc);
         return true;
     }
 
@@ -71,9 +74,17 @@ private:
     Cq(std::shared_ptr<CompletionChannel> channel, bool shares_channel)
         : channel_(std::move(channel)), shares_channel_(shares_channel), registration_(this) {}
 
+    void show(const Completion& completion, ibv_wc& wc) const noexcept {
+        if (completion.code == CompletionCode::Flushed) [[unlikely]]
+            await_end();
+        write_wc(completion, wc);
+    }
+    void await_end() const noexcept;
+
     const std::shared_ptr<CompletionChannel> channel_;
     std::shared_ptr<CompletionQueue> queue_;
     const bool shares_channel_;
+    const std::atomic<bool>* end_told_ = nullptr;  // null: of a shared receive queue
     Registration<Cq> registration_;
 };
 

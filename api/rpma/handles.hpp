@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kinds of objects that programs see, and how they end. What programs hold is a handle, cast to a pointer.
+// The kinds of objects that programs see, how programs see them, and how they end.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <new>
+#include <type_traits>
 
 #include "api/rpma/api.hpp"
-#include "core/handles.hpp"
+#include "core/handle_slots.hpp"
 
-namespace viaduct {
-namespace rpma {
+namespace viaduct::rpma {
 
 class Conn;
 class ConnCfg;
@@ -22,44 +24,85 @@ class PeerCfg;
 class Srq;
 class SrqCfg;
 
-}  // namespace rpma
+/// Sets the handles of one kind of object apart.
+template <class Object>
+inline constexpr std::uint8_t handle_kind = 0;
+template <>
+inline constexpr std::uint8_t handle_kind<Peer> = 0x31;
+template <>
+inline constexpr std::uint8_t handle_kind<PeerCfg> = 0x32;
+template <>
+inline constexpr std::uint8_t handle_kind<MrLocal> = 0x33;
+template <>
+inline constexpr std::uint8_t handle_kind<MrRemote> = 0x34;
+template <>
+inline constexpr std::uint8_t handle_kind<ConnCfg> = 0x35;
+template <>
+inline constexpr std::uint8_t handle_kind<SrqCfg> = 0x36;
+template <>
+inline constexpr std::uint8_t handle_kind<Srq> = 0x37;
+template <>
+inline constexpr std::uint8_t handle_kind<ConnReq> = 0x38;
+template <>
+inline constexpr std::uint8_t handle_kind<Conn> = 0x39;
+template <>
+inline constexpr std::uint8_t handle_kind<Ep> = 0x3a;
+template <>
+inline constexpr std::uint8_t handle_kind<Cq> = 0x3b;
 
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::Peer> = 0x31;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::PeerCfg> = 0x32;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::MrLocal> = 0x33;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::MrRemote> = 0x34;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::ConnCfg> = 0x35;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::SrqCfg> = 0x36;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::Srq> = 0x37;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::ConnReq> = 0x38;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::Conn> = 0x39;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::Ep> = 0x3a;
-template <>
-inline constexpr std::uint8_t handle_kind<rpma::Cq> = 0x3b;
+/// What programs hold points to this many bytes that may be read, as much as the largest object of stock librpma has.
+/// Objects that are plain values there, and programs do compare and copy them, begin with the same values in the same
+/// places (1.2, 64 bits); those that hold objects of libibverbs and librdmacm are zeros.
+inline constexpr std::size_t face_bytes = 104;
 
-namespace rpma {
+/// Never destroyed: threads of the library may still look handles up while the process exits.
+inline constinit HandleSlots<face_bytes> handles;
+
+/// The object of a handle, or null where the handle is not a live one of this kind.
+template <class Object>
+[[gnu::always_inline]] inline Object* resolve(const void* handle) noexcept {
+    return static_cast<Object*>(handles.find(handle, handle_kind<Object>));
+}
+
+struct NoFace {};
+
+/// Gives an object its handle for as long as it lives. Throws std::bad_alloc.
+template <class Object, class Face = NoFace>
+class Registration {
+public:
+    template <class... Values>
+    explicit Registration(Object* object, Values... values)
+        : object_(object), handle_(handles.insert(handle_kind<Object>, object, [values...](void* place) {
+              static_assert(sizeof(Face) <= face_bytes && std::is_trivially_destructible_v<Face>);
+              ::new (place) Face{values...};
+          })) {
+        if (handle_ == nullptr) throw std::bad_alloc();
+    }
+    ~Registration() { handles.end(handle_, handle_kind<Object>, object_); }
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
+
+    void* handle() const noexcept { return handle_; }
+
+    /// What programs see.
+    Face& face() const noexcept { return *std::launder(static_cast<Face*>(handle_)); }
+
+private:
+    const Object* const object_;
+    void* const handle_;
+};
 
 /// Gives an object to the program, which holds it by its handle until it ends it.
 template <class Object, class Opaque>
 void hand_over(std::unique_ptr<Object> object, Opaque** handle) noexcept {
     *handle = object->handle();
     (void)object.release();
-}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the table of handles has it
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): its slot has it
 
 /// Takes an object out of its handle, which ends: of several calls that want it, one gets it. Null: not a handle.
 template <class Object>
-std::unique_ptr<Object> claim(const void* handle) noexcept {
-    return std::unique_ptr<Object>(handles<Object>.value.erase(reinterpret_cast<std::uint64_t>(handle)));
+std::unique_ptr<Object> claim(void* handle) noexcept {
+    return std::unique_ptr<Object>(static_cast<Object*>(handles.take(handle, handle_kind<Object>)));
 }
 
 /// What the functions that delete objects have in common. `farewell` gets the object last and gives the result.
@@ -77,5 +120,4 @@ int destroy(Opaque** handle) noexcept {
     return destroy<Object>(handle, [](Object&) { return 0; });
 }
 
-}  // namespace rpma
-}  // namespace viaduct
+}  // namespace viaduct::rpma

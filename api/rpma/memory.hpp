@@ -2,6 +2,7 @@
 // Registered memory, and descriptions of the memory of others.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "api/rpma/handles.hpp"
@@ -16,12 +17,28 @@ inline constexpr int all_usages = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DS
 
 class MrLocal {
 public:
+    /// As stock librpma has it, and behind it the ibv_mr to which it points.
+    struct Fields {
+        const void* ibv_mr = &context;
+        int usage;
+        void *context = nullptr, *pd = nullptr;
+        void* address;
+        std::size_t length;
+        std::uint32_t handle = 0, lkey, rkey;
+    };
+
     MrLocal(std::unique_ptr<MemoryRegion> region, int usage)
         : region_(std::move(region)),
           address_(reinterpret_cast<std::uintptr_t>(region_->address())),
           key_(region_->key()),
           usage_(usage),
-          registration_(this) {}
+          registration_(this) {
+        Fields& shown = registration_.face();
+        shown.usage = usage;
+        shown.address = region_->address();
+        shown.length = region_->length();
+        shown.lkey = shown.rkey = key_;
+    }
 
     const MemoryRegion& region() const noexcept { return *region_; }
     std::uint32_t key() const noexcept { return key_; }
@@ -40,19 +57,38 @@ private:
     const std::uintptr_t address_;
     const std::uint32_t key_;
     const int usage_;
-    Registration<MrLocal> registration_;
+    Registration<MrLocal, Fields> registration_;
 };
 
 class MrRemote {
 public:
+    /// As stock librpma has them.
+    struct Fields {
+        std::uint64_t address, size;
+        std::uint32_t key;
+        int usage;
+    };
+
     MrRemote(std::uint64_t address, std::uint64_t size, std::uint32_t key, int usage)
-        : address_(address), size_(size), key_(key), usage_(usage), registration_(this) {}
+        : address_(address), size_(size), key_(key), usage_(usage), registration_(this, address, size, key, usage) {}
 
     std::uint64_t size() const noexcept { return size_; }
     int flush_types() const noexcept {
         return usage_ & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
     }
     RemoteAddress place(std::size_t offset) const noexcept { return {.address = address_ + offset, .key = key_}; }
+
+    /// Whether a range that begins in the region ends outside.
+    bool reaches_beyond(std::size_t offset, std::size_t length) const noexcept {
+        return offset < size_ && length > size_ - offset;
+    }
+
+    /// What a flush of that range asks of the device. Stock librpma reads 8 bytes at the offset, whatever the length:
+    /// what lies beyond the region is left out, and a range that begins outside is not empty, so that it fails.
+    std::uint64_t bytes_to_flush(std::size_t offset, std::size_t length) const noexcept {
+        const std::uint64_t wanted = std::max<std::uint64_t>(length, 8);
+        return offset < size_ ? std::min(wanted, size_ - offset) : wanted;
+    }
     rpma_mr_remote* handle() const noexcept { return static_cast<rpma_mr_remote*>(registration_.handle()); }
 
 private:
@@ -60,7 +96,7 @@ private:
     const std::uint64_t size_;
     const std::uint32_t key_;
     const int usage_;
-    Registration<MrRemote> registration_;
+    Registration<MrRemote, Fields> registration_;
 };
 
 }  // namespace viaduct::rpma

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions that post operations. They only pass on what is asked for: the device finds out, later, whether the
 // regions allow it.
+#include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include "api/rpma/conn.hpp"
@@ -100,6 +102,13 @@ int needed_usage(int type) noexcept {
     }
 }
 
+/// Once: programs that do it do it often.
+void log_flush_beyond_region(
+    const Message& message = "a flush reaches beyond the region; what lies inside is flushed\n") noexcept {
+    static std::atomic<bool> told{false};
+    if (log_threshold() >= RPMA_LOG_LEVEL_DEBUG && !told.exchange(true)) log(RPMA_LOG_LEVEL_DEBUG, message);
+}
+
 }  // namespace
 
 int rpma_read(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t dst_offset, const struct rpma_mr_remote* src,
@@ -147,11 +156,12 @@ int rpma_flush(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_of
             {Code::Unsupported, "the peer's configuration does not tell of direct writes to persistent memory"});
     if ((target->flush_types() & usage) == 0)
         return failed({Code::Unsupported, "the usage of the region does not allow this flush"});
+    if (target->reaches_beyond(dst_offset, len)) log_flush_beyond_region();
     return connection->post(SendRequest{.context = to_context(op_context),
                                         .opcode = Opcode::Flush,
                                         .signaled = is_signaled(flags),
                                         .flush_to = persistent ? FlushTarget::Persistence : FlushTarget::Visibility,
-                                        .flush_bytes = len,
+                                        .flush_bytes = target->bytes_to_flush(dst_offset, len),
                                         .remote = target->place(dst_offset),
                                         .sges = {}});
 }

@@ -11,17 +11,17 @@ int rpma_peer_cfg_new(struct rpma_peer_cfg** pcfg_ptr) { return make_cfg<PeerCfg
 int rpma_peer_cfg_delete(struct rpma_peer_cfg** pcfg_ptr) { return destroy<PeerCfg>(pcfg_ptr); }
 
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg* pcfg, bool supported) {
-    return set_field(pcfg, &PeerCfg::direct_write_to_pmem, supported);
+    return set_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported);
 }
 
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg* pcfg, bool* supported) {
-    return get_field(pcfg, &PeerCfg::direct_write_to_pmem, supported);
+    return get_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported);
 }
 
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg* pcfg, void* desc) {
     const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
     if (cfg == nullptr || desc == nullptr) return RPMA_E_INVAL;
-    *static_cast<std::uint8_t*>(desc) = cfg->direct_write_to_pmem ? 1 : 0;
+    *static_cast<std::uint8_t*>(desc) = cfg->fields().direct_write_to_pmem ? 1 : 0;
     return 0;
 }
 

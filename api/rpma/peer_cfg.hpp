@@ -10,13 +10,17 @@ namespace viaduct::rpma {
 
 class PeerCfg {
 public:
+    /// As stock librpma has it.
+    struct Fields {
+        std::atomic<bool> direct_write_to_pmem{false};
+    };
+
     PeerCfg() : registration_(this) {}
     rpma_peer_cfg* handle() const noexcept { return static_cast<rpma_peer_cfg*>(registration_.handle()); }
-
-    std::atomic<bool> direct_write_to_pmem{false};
+    Fields& fields() const noexcept { return registration_.face(); }
 
 private:
-    Registration<PeerCfg> registration_;
+    Registration<PeerCfg, Fields> registration_;
 };
 
 }  // namespace viaduct::rpma

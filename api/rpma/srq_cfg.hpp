@@ -16,15 +16,19 @@ struct SrqSettings {
 
 class SrqCfg {
 public:
+    /// As stock librpma has them.
+    struct Fields {
+        std::atomic<std::uint32_t> rq_size{SrqSettings{}.rq_size};
+        std::atomic<std::uint32_t> rcq_size{SrqSettings{}.rcq_size};
+    };
+
     SrqCfg() : registration_(this) {}
     rpma_srq_cfg* handle() const noexcept { return static_cast<rpma_srq_cfg*>(registration_.handle()); }
-    SrqSettings settings() const noexcept { return {.rq_size = rq_size, .rcq_size = rcq_size}; }
-
-    std::atomic<std::uint32_t> rq_size{SrqSettings{}.rq_size};
-    std::atomic<std::uint32_t> rcq_size{SrqSettings{}.rcq_size};
+    Fields& fields() const noexcept { return registration_.face(); }
+    SrqSettings settings() const noexcept { return {.rq_size = fields().rq_size, .rcq_size = fields().rcq_size}; }
 
 private:
-    Registration<SrqCfg> registration_;
+    Registration<SrqCfg, Fields> registration_;
 };
 
 }  // namespace viaduct::rpma

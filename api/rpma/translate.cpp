@@ -33,15 +33,18 @@ int to_result(const Status& status) noexcept {
     return RPMA_E_UNKNOWN;
 }
 
-rpma_conn_event to_event(ConnectionEventKind kind) noexcept {
-    switch (kind) {
+rpma_conn_event to_event(const ConnectionEvent& event) noexcept {
+    switch (event.kind) {
         case ConnectionEventKind::Established: return RPMA_CONN_ESTABLISHED;
         case ConnectionEventKind::Rejected:
         case ConnectionEventKind::Conflict: return RPMA_CONN_REJECTED;
         case ConnectionEventKind::TimedOut:
         case ConnectionEventKind::Unreachable: return RPMA_CONN_UNREACHABLE;
         case ConnectionEventKind::Disconnected: return RPMA_CONN_CLOSED;
-        case ConnectionEventKind::Lost: return RPMA_CONN_LOST;
+        case ConnectionEventKind::Lost:
+            // A peer that is gone has closed, however it went: on a device the kernel hangs up for the dead, and
+            // programs take that for an ordinary end.
+            return event.reason == Code::Unreachable ? RPMA_CONN_CLOSED : RPMA_CONN_LOST;
     }
     return RPMA_CONN_UNDEFINED;
 }

@@ -13,7 +13,7 @@ namespace viaduct::rpma {
 /// For what the core refused although the arguments of the call were right.
 int to_result(const Status& status) noexcept;
 
-rpma_conn_event to_event(ConnectionEventKind kind) noexcept;
+rpma_conn_event to_event(const ConnectionEvent& event) noexcept;
 
 /// What a region of that usage (RPMA_MR_USAGE_ bits) must allow.
 Access to_access(int usage) noexcept;

@@ -125,21 +125,29 @@ void Connector::read_answer() {
     }
 }
 
-/// The listener left, or its process died. Whether the request had been taken decides what that means.
+/// The listener left, or its process died. What became of the request decides what that means.
 void Connector::answer_hung_up() {
     device_.agent().unwatch(socket_.get());
     socket_.reset();
-    if (peer_to_peer()) offered_->advance(wire::Handshake::Taken, wire::Handshake::Offered);
+    if (peer_to_peer() && !offered_->advance(wire::Handshake::Taken, wire::Handshake::Offered))
+        offered_->advance(wire::Handshake::Abandoned, wire::Handshake::Offered);
     if (offered_->handshake() == wire::Handshake::Offered) {
         const Status status = attempt();
         if (status.ok()) return;
         if (status.code() != Code::NoListener) return fail(status);
         return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
     }
-    // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4). A listener
-    // that has answered, and takes the message with it, is gone.
-    if (parameters_.deadline.infinite() || offered_->handshake() != wire::Handshake::Taken)
-        finish({.kind = ConnectionEventKind::Unreachable});
+    switch (offered_->handshake()) {
+        case wire::Handshake::Offered:
+        case wire::Handshake::Taken:  // the process that had it is gone
+            return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+        case wire::Handshake::Abandoned:  // dropped unanswered: it runs into its deadline (guide, section 3.3.4)
+            if (!parameters_.deadline.infinite()) return;
+            break;
+        case wire::Handshake::Accepted:
+        case wire::Handshake::Refused: break;  // answered, but the message has gone with the listener
+    }
+    finish({.kind = ConnectionEventKind::Unreachable});
 }
 
 void Connector::established_with(Handshake& handshake) {

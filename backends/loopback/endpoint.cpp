@@ -317,11 +317,12 @@ void Endpoint::peer_hung_up(Connection& connection) noexcept {
         const LeaningLock::Aside lock(receive_.completions().lock());
         receive_.progress();
     }
-    const bool on_purpose = connection.closed_on_purpose_by_peer() && !is_breaking();
-    if (on_purpose)
+    if (is_breaking())
+        broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
+    else if (connection.closed_on_purpose_by_peer())
         broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed);
     else
-        broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
+        broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable}, CompletionCode::Transport);
 }
 
 }  // namespace viaduct::loopback

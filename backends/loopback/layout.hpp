@@ -121,7 +121,7 @@ enum class Handshake : std::uint32_t {
     Taken,    ///< a listener has handed it to its consumer
     Accepted,
     Refused,    ///< rejected, or in conflict
-    Abandoned,  ///< the requester has given up
+    Abandoned,  ///< the requester has given up, or the listener's consumer has dropped it unanswered
 };
 
 /// The memory of one connection. Direction 0 goes from the requester to the acceptor.

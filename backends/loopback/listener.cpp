@@ -33,10 +33,6 @@ ConnectionRequest::ConnectionRequest(Device& device, UniqueFd socket, Handshake 
       connection_(std::move(connection)) {}
 
 /// Who could not be told of a refusal sees by the word what the hang-up means.
-ConnectionRequest::~ConnectionRequest() {
-    if (refused_ && connection_ != nullptr) connection_->advance(wire::Handshake::Taken, wire::Handshake::Refused);
-}
-
 Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueFd socket,
                                                                    Handshake handshake) {
     auto connection = Connection::take(device, handshake.descriptors.all().front());
@@ -51,6 +47,12 @@ Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& devic
     if (!request->connection_->advance(wire::Handshake::Offered, wire::Handshake::Taken))
         return Status(Code::TimedOut, "the requester has given up");
     return request;
+}
+
+/// One that is dropped unanswered is told from one whose process has died.
+ConnectionRequest::~ConnectionRequest() {
+    if (connection_ == nullptr) return;
+    connection_->advance(wire::Handshake::Taken, refused_ ? wire::Handshake::Refused : wire::Handshake::Abandoned);
 }
 
 Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
@@ -75,8 +77,9 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     endpoint.announce(*connection_);
     if (gone || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Accepted)) {
         endpoint.withdraw();
+        const bool gave_up = connection_->handshake() == wire::Handshake::Abandoned;
         connection_.reset();
-        return {Code::TimedOut, "the requester has given up"};
+        return {Code::TimedOut, gave_up ? "the requester has given up" : "the requester's process has ended"};
     }
     // From here on the connection stands; should the requester die now, its hang-up tells.
     const std::shared_ptr<Connection> connection = std::move(connection_);

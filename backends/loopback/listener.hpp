@@ -17,7 +17,6 @@ class ConnectionRequest final : public backend::ConnectionRequest {
 public:
     /// InvalidParameter: the segment is not sound. TimedOut: the requester has given up already.
     static Result<std::unique_ptr<ConnectionRequest>> take(Device& device, UniqueFd socket, Handshake handshake);
-
     ~ConnectionRequest() override;
 
     const Address& remote_address() const noexcept override { return handshake_.local; }

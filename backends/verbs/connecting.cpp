@@ -265,7 +265,10 @@ void Endpoint::on_event(ManagerEvent& event) noexcept {
             break;
         case RDMA_CM_EVENT_DISCONNECTED:
             // A queue pair that has stopped by itself has refused something.
-            lose(queue_pair_ && queue_pair_->has_stopped() ? Kind::Lost : Kind::Disconnected);
+            if (queue_pair_ && queue_pair_->has_stopped())
+                lose(Kind::Lost, Code::Unreachable);
+            else
+                lose(Kind::Disconnected);
             break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
             if (state_ == State::Connecting)
@@ -340,7 +343,8 @@ void Endpoint::on_hardware_event(ibv_event_type type) noexcept {
                         .endpoint_context = context_,
                         .completion_queue_context = 0,
                         .operation = CompletedOperation::RdmaWrite});
-    lose(Kind::Lost);
+    // What is refused is the peer's request, and so the error.
+    lose(Kind::Lost, type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_QP_REQ_ERR ? Code::Unreachable : Code::Ok);
 }
 
 void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
@@ -358,11 +362,11 @@ void Endpoint::end_attempt_of_passive() noexcept {
     if (met) tell({.kind = Kind::TimedOut});
 }
 
-void Endpoint::lose(ConnectionEventKind kind) noexcept {
+void Endpoint::lose(ConnectionEventKind kind, Code reason) noexcept {
     if (!is_established()) return;
     if (state_ == State::Accepting) confirm();  // it was connected for a moment
     end_connection(State::Broken);
-    tell({.kind = kind});
+    tell({.kind = kind, .reason = reason});
 }
 
 }  // namespace viaduct::verbs

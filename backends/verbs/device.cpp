@@ -51,6 +51,7 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
                                .pages_on_demand = nic.pages_on_demand(),
                                .keeps_keys = false,
                                .flush_by_write = false,
+                               .bounds_flushes = false,
                                .memory_windows = nic.has_windows(IBV_MW_TYPE_1),
                                .invalidates = nic.has_windows(IBV_MW_TYPE_2),
                                .bounds_windows = !nic.is_software(),

@@ -88,7 +88,7 @@ private:
     void drain_on() noexcept;
     void look_again() noexcept;
     void end_attempt_of_passive() noexcept;
-    void lose(ConnectionEventKind kind) noexcept;
+    void lose(ConnectionEventKind kind, Code reason = Code::Ok) noexcept;
     void end_connection(State next) noexcept;
     void tell(const ConnectionEvent& event) noexcept;
 

@@ -17,15 +17,10 @@ namespace {
 
 constexpr SendRequest nothing{};
 
-/// How much a flush reads. What was written before has arrived once any read behind it is answered.
+/// How much a flush reads, at the beginning of its range, as stock librpma does. What was written before has arrived
+/// once any read behind it is answered.
 std::uint32_t flush_reads(const SendRequest& request) noexcept {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(request.flush_bytes, ProtectionDomain::scratch_bytes));
-}
-
-/// A flush reads the end of its range, so that the hardware looks whether the range is the region's.
-RemoteAddress place_of(const SendRequest& request) noexcept {
-    if (request.opcode != Opcode::Flush) return request.remote;
-    return {.address = request.remote.address + request.flush_bytes - flush_reads(request), .key = request.remote.key};
 }
 
 /// Without conditions, so that it becomes a table.
@@ -115,7 +110,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
 
 /// Where the operation finds the peer's memory, and what it does there.
 [[gnu::always_inline]] inline void SendQueue::describe_target(const SendRequest& request, ibv_send_wr& work) noexcept {
-    const RemoteAddress place = place_of(request);
+    const RemoteAddress& place = request.remote;
     if (is_fetching_atomic(request.opcode)) [[unlikely]] {
         const bool adds = request.opcode == Opcode::FetchAdd;
         work.wr.atomic = {.remote_addr = place.address,

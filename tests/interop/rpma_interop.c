@@ -367,17 +367,17 @@ static void end_atomic_write(End* end) {
 }
 
 /* The write tells nothing of itself: it has been done when the flush has been. */
-static void flush_to(End* end, enum rpma_flush_type type) {
+static void flush_to(End* end, enum rpma_flush_type type, size_t length) {
     write_pattern(end, 12345, 70000, 50, RPMA_F_COMPLETION_ON_ERROR);
-    OK(rpma_flush(end->conn, end->remote, TARGET + 12345, 70000, type, RPMA_F_COMPLETION_ALWAYS, &operation_context));
+    OK(rpma_flush(end->conn, end->remote, TARGET + 12345, length, type, RPMA_F_COMPLETION_ALWAYS, &operation_context));
     await_done(end, IBV_WC_RDMA_READ);
     say_done(end);
     hear_done(end);
 }
 
 static void begin_flush(End* end) {
-    flush_to(end, RPMA_FLUSH_TYPE_VISIBILITY);
-    flush_to(end, RPMA_FLUSH_TYPE_PERSISTENT);
+    flush_to(end, RPMA_FLUSH_TYPE_VISIBILITY, 70000);
+    flush_to(end, RPMA_FLUSH_TYPE_PERSISTENT, MEMORY_BYTES); /* beyond the region: the stock library takes it, too */
 }
 
 static void end_flush(End* end) {

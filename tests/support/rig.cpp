@@ -137,6 +137,12 @@ bool Port::lost(const Where& where) {
     return kind == ConnectionEventKind::Lost || (kind == ConnectionEventKind::Disconnected && !node.able().tells_loss);
 }
 
+bool Port::lost_peer(const Where& where) {
+    const ConnectionEvent loss = event(where);
+    if (loss.kind == ConnectionEventKind::Lost) return loss.reason == Code::Unreachable;
+    return loss.kind == ConnectionEventKind::Disconnected && !node.able().tells_loss;
+}
+
 bool Port::quiet() {
     Completion completion;
     return send_queue->poll({&completion, 1}) == 0 && receive_queue->poll({&completion, 1}) == 0 &&

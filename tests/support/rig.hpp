@@ -113,6 +113,9 @@ public:
     /// The next event; whether it tells of a loss, or of an end that this device cannot tell from one.
     bool lost(const Where& where = Where::current());
 
+    /// Likewise; whether the peer went first.
+    bool lost_peer(const Where& where = Where::current());
+
     /// Whether nothing at all is to be taken from either queue or the events.
     bool quiet();
 

@@ -71,3 +71,36 @@ TEST_CASE("handle arena: of several threads that end a handle one does") {
         CHECK(ended == 1);
     }
 }
+
+TEST_CASE("handle slots: a face can be looked at when its handle has ended, and is zeros before it is made") {
+    static constinit viaduct::HandleSlots<100> slots;
+    int object = 0;
+    unsigned sum = 0;
+    void* handle = slots.insert(kind, &object, [&](void* face) {
+        for (int i = 0; i < 100; ++i) sum += static_cast<unsigned char*>(face)[i];
+        static_cast<char*>(face)[99] = 'x';
+    });
+    CHECK(sum == 0);
+    CHECK(slots.take(handle, other_kind) == nullptr);
+    CHECK(slots.take(handle, kind) == &object);
+    CHECK(slots.take(handle, kind) == nullptr);
+    CHECK(static_cast<char*>(handle)[99] == 'x');
+}
+
+TEST_CASE("handle slots: ending what has ended leaves the next owner of the slot alone") {
+    static constinit viaduct::HandleSlots<100> slots;
+    int object = 0;
+    int other = 0;
+    const auto no_face = [](void*) {};
+    void* handle = slots.insert(kind, &object, no_face);
+    const std::uint32_t number = slots.number_of(handle);
+    CHECK(slots.take(handle, kind) == &object);
+    void* next = nullptr;
+    while (next != handle) {
+        if (next != nullptr) slots.end(next, kind, &other);
+        next = slots.insert(kind, &other, no_face);
+        CHECK((next == handle) == (slots.number_of(next) == number));
+    }
+    slots.end(handle, kind, &object);
+    CHECK(slots.find(handle, kind) == &other);
+}

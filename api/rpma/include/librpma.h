@@ -241,8 +241,8 @@ struct rpma_conn;
 enum rpma_conn_event {
     RPMA_CONN_UNDEFINED = -1,
     RPMA_CONN_ESTABLISHED, /* the connection stands */
-    RPMA_CONN_CLOSED,      /* this side or the peer disconnected */
-    RPMA_CONN_LOST,        /* the connection broke: an error, or the end of the peer's process */
+    RPMA_CONN_CLOSED,      /* this side or the peer disconnected, or the peer's process ended */
+    RPMA_CONN_LOST,        /* the connection broke: an operation failed, or the device is gone */
     RPMA_CONN_REJECTED,    /* the peer refused, or nobody listens there */
     RPMA_CONN_UNREACHABLE  /* the peer could not be reached in time */
 };

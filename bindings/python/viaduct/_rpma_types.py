@@ -52,8 +52,8 @@ class ConnEvent(enum.IntEnum):
     """What became of a connection.
 
     ESTABLISHED   it stands
-    CLOSED        this side or the peer disconnected
-    LOST          it broke: an error, or the end of the peer's process
+    CLOSED        this side or the peer disconnected, or the peer's process ended
+    LOST          it broke: an operation failed, or the device is gone
     REJECTED      the peer refused, or nobody listens there
     UNREACHABLE   the peer could not be reached in time
     """

@@ -149,6 +149,19 @@ TEST(atomic_write__misaligned) {
     pair_close(&pair);
 }
 
+/* The offset is aligned, the region is not: 8 bytes there cannot be written as one. */
+TEST(atomic_write__into_a_misaligned_region) {
+    Pair pair = connected_pair((Options){0});
+    uint8_t descriptor[MR_DESCRIPTOR_BYTES];
+    memcpy(descriptor, pair.server->descriptor, sizeof descriptor);
+    descriptor[0] += 4; /* the lowest byte of the address */
+    CHECK_OK(rpma_mr_remote_delete(&pair.client->target));
+    CHECK_OK(rpma_mr_remote_from_descriptor(descriptor, sizeof descriptor, &pair.client->target));
+    CHECK_OK(store(pair.client, 8, 1, 1));
+    EXPECT_WC(pair.client, MAIN_CQ, 1, IBV_WC_LOC_QP_OP_ERR);
+    EXPECT_BREAK(pair.client);
+}
+
 TEST(atomic_write__beyond_the_target) {
     Pair pair = connected_pair((Options){0});
     CHECK_OK(store(pair.client, MEMORY_BYTES, 1, 1));

@@ -3,8 +3,22 @@
  */
 #include "conformance.h"
 
+#include <time.h>
+
 void check_return(const char *file, int line, const char *what, int actual, int expected) {
     if (actual != expected) fail(file, line, "%s gives %s, not %s", what, return_name(actual), return_name(expected));
+}
+
+uint64_t clock_ms(void) {
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void check_time(const char *file, int line, uint64_t begin_ms, uint64_t timeout_ms) {
+    uint64_t elapsed_ms = clock_ms() - begin_ms;
+    if (elapsed_ms < timeout_ms || elapsed_ms > timeout_ms + LONG_MS / 3)
+        fail(file, line, "it takes %llu ms, not %llu", (unsigned long long)elapsed_ms, (unsigned long long)timeout_ms);
 }
 
 const char *return_name(int code) {

@@ -16,4 +16,12 @@ void check_return(const char *file, int line, const char *what, int actual, int 
 
 const char *return_name(int code);
 
+/* Milliseconds of the steady clock, and whether as many have passed as a time-out asks for: no fewer, and not many
+ * more; or none to speak of. */
+uint64_t clock_ms(void);
+void check_time(const char *file, int line, uint64_t begin_ms, uint64_t timeout_ms);
+
+#define CHECK_TIMED_OUT(begin_ms, timeout_ms) check_time(__FILE__, __LINE__, (begin_ms), (timeout_ms))
+#define CHECK_AT_ONCE(begin_ms) CHECK_TIMED_OUT(begin_ms, 0)
+
 #endif

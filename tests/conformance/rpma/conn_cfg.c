@@ -174,6 +174,24 @@ TEST(conn_cfg_set_srq__is_kept) {
     delete_cfg(cfg);
 }
 
+/* Whether it is a shared receive queue is found where the configuration is used: handles.c. */
+TEST(conn_cfg_set_srq__any_pointer_is_kept) {
+    struct rpma_conn_cfg *cfg = new_cfg();
+    struct rpma_peer *peer = new_peer();
+    struct rpma_srq *srq = NULL, *found = NULL;
+    CHECK_OK(rpma_srq_new(peer, NULL, &srq));
+    struct rpma_srq *const values[] = {(struct rpma_srq *)0xC41D, (struct rpma_srq *)&found, (struct rpma_srq *)peer,
+                                       srq};
+    CHECK_OK(rpma_srq_delete(&srq));
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; ++i) {
+        CHECK_OK(rpma_conn_cfg_set_srq(cfg, values[i]));
+        CHECK_OK(rpma_conn_cfg_get_srq(cfg, &found));
+        CHECK(found == values[i]);
+    }
+    CHECK_OK(rpma_peer_delete(&peer));
+    delete_cfg(cfg);
+}
+
 /* The page forbids only cfg to be NULL; stock librpma refuses both. */
 TEST(conn_cfg_set_srq__null_is_invalid) {
     struct rpma_conn_cfg *cfg = new_cfg();
@@ -190,5 +208,34 @@ TEST(conn_cfg_get_srq__null_is_invalid) {
     struct rpma_srq *srq = NULL;
     CHECK_INVAL(rpma_conn_cfg_get_srq(NULL, &srq));
     CHECK_INVAL(rpma_conn_cfg_get_srq(cfg, NULL));
+    delete_cfg(cfg);
+}
+
+/* ---- What it points to ------------------------------------------------------------------------------------------- */
+
+/* As in stock librpma 1.2. */
+typedef struct {
+    int timeout_ms;
+    uint32_t cq_size, rcq_size, sq_size, rq_size;
+    bool shared;
+    void *srq;
+} StockConfiguration;
+
+TEST(conn_cfg__is_seen_in_memory) {
+    struct rpma_conn_cfg *cfg = new_cfg();
+    StockConfiguration seen;
+    memcpy(&seen, cfg, sizeof seen);
+    CHECK(seen.timeout_ms == RPMA_DEFAULT_TIMEOUT_MS && seen.cq_size == 10 && seen.rcq_size == 0);
+    CHECK(seen.sq_size == 10 && seen.rq_size == 10 && !seen.shared && seen.srq == NULL);
+    CHECK_OK(rpma_conn_cfg_set_timeout(cfg, 17));
+    CHECK_OK(rpma_conn_cfg_set_cq_size(cfg, 18));
+    CHECK_OK(rpma_conn_cfg_set_rcq_size(cfg, 19));
+    CHECK_OK(rpma_conn_cfg_set_sq_size(cfg, 20));
+    CHECK_OK(rpma_conn_cfg_set_rq_size(cfg, 21));
+    CHECK_OK(rpma_conn_cfg_set_compl_channel(cfg, true));
+    CHECK_OK(rpma_conn_cfg_set_srq(cfg, (struct rpma_srq *)&seen));
+    memcpy(&seen, cfg, sizeof seen);
+    CHECK(seen.timeout_ms == 17 && seen.cq_size == 18 && seen.rcq_size == 19);
+    CHECK(seen.sq_size == 20 && seen.rq_size == 21 && seen.shared && seen.srq == &seen);
     delete_cfg(cfg);
 }

@@ -4,6 +4,9 @@
  */
 #include "side.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 static Side *open_client(void) {
     Side *client = new_side(NULL);
     side_open(client, (Options){0});
@@ -216,6 +219,41 @@ TEST(conn_req_connect__requester_gone) {
     peer_kill(pair.client->process);
     CHECK_RC(rpma_conn_req_connect(&pair.server->req, NULL, &pair.server->conn), RPMA_E_PROVIDER);
     CHECK(pair.server->req == NULL && pair.server->conn == NULL);
+    side_close(pair.server);
+}
+
+static char errors[512];
+
+static void keep_errors(enum rpma_log_level level, const char *file_name, const int line_no, const char *function_name,
+                        const char *message_format, ...) {
+    (void)file_name, (void)line_no, (void)function_name;
+    if (level != RPMA_LOG_LEVEL_ERROR) return;
+    va_list arguments;
+    va_start(arguments, message_format);
+    vsnprintf(errors, sizeof errors, message_format, arguments);
+    va_end(arguments);
+}
+
+/* The log tells the reason: the requester has died, it has not timed out. */
+TEST(conn_req_connect__requester_gone_is_logged) {
+    if (!on_loopback()) skip("a device does not tell");
+    Pair pair = {new_side(peer_start()), new_side(NULL)};
+    side_open(pair.client, (Options){0});
+    side_open(pair.server, (Options){0});
+    listen_at(pair.server);
+    CHECK_OK(rpma_log_set_function(keep_errors));
+    for (int given_up = 1; given_up >= 0; --given_up) {
+        request_to(pair.client, pair.server);
+        connect_request(pair.client);
+        next_request(pair.server);
+        if (given_up)
+            delete_conn(pair.client);
+        else
+            peer_kill(pair.client->process);
+        CHECK_RC(rpma_conn_req_connect(&pair.server->req, NULL, &pair.server->conn), RPMA_E_PROVIDER);
+        CHECK(strstr(errors, "timed out") == NULL);
+        CHECK(strstr(errors, given_up ? "has given up" : "has ended") != NULL);
+    }
     side_close(pair.server);
 }
 

@@ -110,6 +110,83 @@ TEST(flush__completion_on_error_only) {
     pair_close(&pair);
 }
 
+/* ---- What reaches beyond the region ------------------------------------------------------------------------------ */
+
+/* Stock librpma reads 8 bytes at the offset and ignores the length; a benchmark flushes more than there is at the wrap
+ * of its sequence. */
+TEST(flush__a_length_beyond_the_region) {
+    const struct {
+        size_t to, length;
+    } ranges[] = {
+        {0, MEMORY_BYTES + 1}, {0, 2 * MEMORY_BYTES},         {MEMORY_BYTES - 100, BYTES}, {MEMORY_BYTES - 8, 9},
+        {8, SIZE_MAX},         {RECV_AT, SIZE_MAX - RECV_AT}, {MEMORY_BYTES - 8, 1234},    {0, 0}};
+    Pair pair = pair_with_direct_write((Options){0});
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; ++i) {
+        CHECK_OK(flush(pair.client, FLUSH_VISIBILITY, ranges[i].to, ranges[i].length, 2 * i));
+        EXPECT_DONE(pair.client, 2 * i);
+        CHECK_OK(flush(pair.client, FLUSH_PERSISTENT, ranges[i].to, ranges[i].length, 2 * i + 1));
+        EXPECT_DONE(pair.client, 2 * i + 1);
+    }
+    CHECK(!event_waits(pair.client) && !event_waits(pair.server));
+    pair_close(&pair);
+}
+
+/* What lies inside is in the file, up to its end. */
+TEST(flush__a_length_beyond_the_region_flushes_the_rest_of_it) {
+    static uint8_t bytes[BYTES];
+    const size_t end = MEMORY_BYTES - BYTES;
+    Options mapped = {0};
+    snprintf(mapped.file, sizeof mapped.file, "/tmp/rpma-flush-%d", (int)getpid());
+    Pair pair = connected_pair_of((Options){0}, mapped);
+    apply_direct_write(pair.client, 1);
+    fill(pair.client, SEND_AT, BYTES, 1);
+    CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = end, .length = BYTES, .on_error = true}));
+    CHECK_OK(flush(pair.client, FLUSH_PERSISTENT, end, 3 * BYTES, 1));
+    EXPECT_DONE(pair.client, 1);
+    int fd = open(mapped.file, O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && pread(fd, bytes, BYTES, (off_t)end) == BYTES);
+    close(fd);
+    CHECK(memcmp(bytes, pair.client->memory + SEND_AT, BYTES) == 0);
+    CHECK(unlink(mapped.file) == 0);
+    pair_close(&pair);
+}
+
+static int debug_messages;
+
+static void count_debug_messages(enum rpma_log_level level, const char *file_name, const int line_no,
+                                 const char *function_name, const char *message_format, ...) {
+    (void)file_name, (void)line_no;
+    debug_messages += level == RPMA_LOG_LEVEL_DEBUG && strcmp(function_name, "rpma_flush") == 0 &&
+                      strstr(message_format, "beyond the region") != NULL;
+}
+
+TEST(flush__a_length_beyond_the_region_is_logged_once) {
+    Pair pair = connected_pair((Options){0});
+    CHECK_OK(rpma_log_set_function(count_debug_messages));
+    CHECK_OK(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG));
+    for (uint64_t i = 0; i < 3; ++i) {
+        CHECK_OK(flush(pair.client, FLUSH_VISIBILITY, 0, MEMORY_BYTES, i));
+        EXPECT_DONE(pair.client, i);
+    }
+    CHECK_EQ(debug_messages, 0);
+    for (uint64_t i = 0; i < 3; ++i) {
+        CHECK_OK(flush(pair.client, FLUSH_VISIBILITY, 0, MEMORY_BYTES + 1, i));
+        EXPECT_DONE(pair.client, i);
+        CHECK_EQ(debug_messages, 1);
+    }
+    pair_close(&pair);
+}
+
+/* Fewer than the 8 bytes that stock librpma reads. */
+TEST(flush__the_last_bytes_of_the_region) {
+    Pair pair = connected_pair((Options){0});
+    for (size_t length = 1; length < 8; ++length) {
+        CHECK_OK(flush(pair.client, FLUSH_VISIBILITY, MEMORY_BYTES - length, length, length));
+        EXPECT_DONE(pair.client, length);
+    }
+    pair_close(&pair);
+}
+
 /* ---- What is not supported --------------------------------------------------------------------------------------- */
 
 TEST(flush__persistent_without_direct_write) {
@@ -170,12 +247,20 @@ TEST(flush__unknown_type) {
     pair_close(&pair);
 }
 
-TEST(flush__beyond_the_target) {
+static void flush_outside(size_t to, size_t length) {
     Pair pair = connected_pair((Options){0});
-    CHECK_OK(flush(pair.client, FLUSH_VISIBILITY, MEMORY_BYTES, 8, 1));
+    CHECK_OK(flush(pair.client, FLUSH_VISIBILITY, to, length, 1));
     EXPECT_WC(pair.client, MAIN_CQ, 1, IBV_WC_REM_ACCESS_ERR);
     EXPECT_BREAK(pair.client);
 }
+
+TEST(flush__beyond_the_target) { flush_outside(MEMORY_BYTES, 8); }
+
+TEST(flush__of_nothing_beyond_the_target) { flush_outside(MEMORY_BYTES, 0); }
+
+TEST(flush__before_the_target) { flush_outside((size_t)-8, 16); }
+
+TEST(flush__far_beyond_the_target) { flush_outside(2 * MEMORY_BYTES, SIZE_MAX); }
 
 static void do_deregister(Side *side, void *unused) {
     (void)unused;

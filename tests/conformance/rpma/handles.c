@@ -316,12 +316,44 @@ static void probe_srq(void *wrong) {
     struct rpma_cq *rcq = NULL;
     CHECK_INVAL(rpma_srq_recv(wrong, living.mr, 0, 8, NULL));
     CHECK_INVAL(rpma_srq_get_rcq(wrong, &rcq));
-    CHECK_INVAL(rpma_conn_cfg_set_srq(living.cfg, wrong));
     CHECK_INVAL(rpma_srq_delete(&srq));
     CHECK(srq == wrong && rcq == NULL);
+}
+
+/* A configuration keeps what it is given. */
+static void probe_srq_in_a_configuration(void *wrong) {
+    struct rpma_conn_req *req = NULL;
+    struct rpma_conn *conn = NULL;
+    CHECK_OK(rpma_conn_cfg_set_srq(living.cfg, wrong));
+    CHECK_INVAL(rpma_conn_req_new(living.peer, test_address(), side->port, living.cfg, &req));
+    CHECK_OK(rpma_conn_req_new(living.peer, test_address(), side->port, NULL, &req));
+    CHECK_OK(rpma_conn_req_connect(&req, NULL, &conn));
+    CHECK_INVAL(rpma_ep_next_conn_req(living.ep, living.cfg, &req));
+    CHECK(req == NULL);
+    CHECK_OK(rpma_conn_delete(&conn));
 }
 
 TEST(handles__shared_receive_queues) {
     make_stale_and_living();
     each_wrong(stale.srq, living.peer, probe_srq);
+    each_wrong(stale.srq, living.peer, probe_srq_in_a_configuration);
+}
+
+/* ---- What they point to ------------------------------------------------------------------------------------------ */
+
+/* Of the largest object of stock librpma. */
+enum { OBJECT_BYTES = 72 };
+
+/* Whoever looks finds memory, while the object lives and when it is gone. */
+TEST(handles__can_be_read) {
+    make_stale_and_living();
+    void *const objects[] = {living.peer, living.cfg,  living.pcfg, living.srq_cfg, living.srq, living.ep,
+                             living.req,  living.conn, living.cq,   living.rcq,     living.mr,  living.target,
+                             stale.peer,  stale.cfg,   stale.pcfg,  stale.srq_cfg,  stale.srq,  stale.ep,
+                             stale.req,   stale.conn,  stale.cq,    stale.rcq,      stale.mr,   stale.target};
+    uint8_t copy[OBJECT_BYTES];
+    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; ++i) {
+        memcpy(copy, objects[i], sizeof copy);
+        CHECK(memcmp(copy, objects[i], sizeof copy) == 0);
+    }
 }

@@ -255,3 +255,28 @@ TEST(mr_advise__the_usage_must_allow_it) {
     CHECK_INVAL(rpma_mr_advise(mr, 0, sizeof memory, PREFETCH_WRITE, 0));
     close_region();
 }
+
+/* ---- What it points to ------------------------------------------------------------------------------------------- */
+
+/* As in stock librpma 1.2; programs look for the region of libibverbs. */
+typedef struct {
+    struct {
+        void *context, *pd, *address;
+        size_t length;
+        uint32_t handle, lkey, rkey;
+    } * ibv_mr;
+    int usage;
+} StockRegion;
+
+TEST(mr__is_seen_in_memory) {
+    Side *side = new_side(NULL);
+    side_open(side, (Options){.usage = RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_DST});
+    StockRegion seen;
+    memcpy(&seen, side->mr, sizeof seen);
+    CHECK_EQ(seen.usage, RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_DST);
+    CHECK(seen.ibv_mr->address == side->memory);
+    CHECK_EQ(seen.ibv_mr->length, MEMORY_BYTES);
+    CHECK(memcmp(&seen.ibv_mr->rkey, side->descriptor + 16, 4) == 0);
+    CHECK(seen.ibv_mr->lkey != 0);
+    side_close(side);
+}

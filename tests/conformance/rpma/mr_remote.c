@@ -101,3 +101,32 @@ TEST(mr_remote_get_flush_type__null_is_invalid) {
 TEST(mr_remote_delete__sets_the_pointer_to_null) { delete_mr(from_usage(1)); }
 TEST(mr_remote_delete__nothing_to_delete) { delete_mr(NULL); }
 TEST(mr_remote_delete__null_is_invalid) { CHECK_INVAL(rpma_mr_remote_delete(NULL)); }
+
+/* ---- What it points to ------------------------------------------------------------------------------------------- */
+
+/* As in stock librpma 1.2, whose programs compare and copy it. */
+typedef struct {
+    uint64_t address, size;
+    uint32_t key;
+    int usage;
+} StockRegion;
+
+TEST(mr_remote__two_of_one_descriptor_are_equal_in_memory) {
+    uint8_t descriptor[21] = {0, 0x10, 0, 0, 0x77, 0, 0, 0, 0x34, 0x12, 0, 0, 0, 0, 0, 0, 0x78, 0x56, 0x34, 0x12, 0x15};
+    struct rpma_mr_remote *one = NULL, *same = NULL, *other = NULL;
+    CHECK_OK(rpma_mr_remote_from_descriptor(descriptor, sizeof descriptor, &one));
+    CHECK_OK(rpma_mr_remote_from_descriptor(descriptor, sizeof descriptor, &same));
+    descriptor[8] = 0x35;
+    CHECK_OK(rpma_mr_remote_from_descriptor(descriptor, sizeof descriptor, &other));
+    CHECK(one != same && memcmp(one, same, sizeof(StockRegion)) == 0);
+    CHECK(memcmp(one, other, sizeof(StockRegion)) != 0);
+    StockRegion seen;
+    memcpy(&seen, one, sizeof seen);
+    CHECK_EQ(seen.address, 0x7700001000);
+    CHECK_EQ(seen.size, 0x1234);
+    CHECK_EQ(seen.key, 0x12345678);
+    CHECK_EQ(seen.usage, 0x15);
+    CHECK_OK(rpma_mr_remote_delete(&one));
+    CHECK_OK(rpma_mr_remote_delete(&same));
+    CHECK_OK(rpma_mr_remote_delete(&other));
+}

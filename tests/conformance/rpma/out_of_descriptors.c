@@ -124,3 +124,24 @@ TEST(conn_req_connect__outgoing) {
     open_both();
     CHECK(sweep((Sweep){prepare_outgoing, connect_request_only, undo_outgoing}) > 0);
 }
+
+/* ---- Calls that make a descriptor when it is first needed -------------------------------------------------------- */
+
+TEST(conn_next_event) {
+    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
+    if (!on_loopback()) skip("a device has made it before");
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    int fd = -1;
+    open_both();
+    prepare_outgoing();
+    CHECK_OK(connect_request_only());
+    CHECK_EQ(next_event(pair.client), RPMA_CONN_REJECTED);
+    leave(0);
+    int waited = rpma_conn_next_event(pair.client->conn, &event);
+    int asked = rpma_conn_get_event_fd(pair.client->conn, &fd);
+    give_back();
+    CHECK_RC(waited, RPMA_E_PROVIDER);
+    CHECK_RC(asked, RPMA_E_PROVIDER);
+    CHECK(event == RPMA_CONN_UNDEFINED && fd == -1);
+    undo_outgoing();
+}

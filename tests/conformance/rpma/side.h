@@ -113,10 +113,7 @@ bool event_waits(Side *side); /* on the descriptor of rpma_conn_get_event_fd */
 void expect_event(const char *file, int line, Side *side, enum rpma_conn_event expected);
 #define EXPECT_EVENT(side, expected) expect_event(__FILE__, __LINE__, (side), (expected))
 
-/* The other process is dead. On a device the kernel hangs up for it. */
-#define EXPECT_DEATH(side) EXPECT_EVENT(side, on_loopback() ? RPMA_CONN_LOST : RPMA_CONN_CLOSED)
-
-/* An operation failed, and the connection with it. A device tells by the completion alone. */
+/* An operation of this side failed, and the connection with it. A device tells by the completion alone. */
 #define EXPECT_BREAK(side) (on_loopback() ? EXPECT_EVENT(side, RPMA_CONN_LOST) : (void)0)
 
 /* ---- Work and completions ---------------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ py::dict dict_of(const Capabilities& capabilities) {
     VIADUCT_ABILITY(pages_on_demand);
     VIADUCT_ABILITY(keeps_keys);
     VIADUCT_ABILITY(flush_by_write);
+    VIADUCT_ABILITY(bounds_flushes);
     VIADUCT_ABILITY(memory_windows);
     VIADUCT_ABILITY(invalidates);
     VIADUCT_ABILITY(bounds_windows);
