@@ -133,10 +133,18 @@ void ReceiveQueue::detach(bool reject) noexcept {
     }
     if ((seen & at_once) != 0)
         publish_consumed();
-    else if ((seen & wire::slot_flags::confirm) != 0)
-        owing_ = true;
-    else if (owing_)
-        confirm();
+    else if (owing_ || (seen & wire::slot_flags::confirm) != 0)
+        confirm((seen & wire::slot_flags::confirm) == 0);
+}
+
+/// Tells a sender what is consumed: at once if it waits, else when there is nothing else to do. By then a message may
+/// have told it. A sender that goes to sleep says that it waits, and then has the agent look: see confirm_promptly().
+void ReceiveQueue::confirm(bool idle) noexcept {
+    owing_ = !idle;
+    if (connection_->incoming().producer.waiting.load(std::memory_order_relaxed) != 0)
+        publish_consumed();
+    else if (idle)
+        connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
 }
 
 std::uint16_t ReceiveQueue::told_by_next_slot(Connection& connection) const noexcept {
@@ -149,15 +157,9 @@ std::uint16_t ReceiveQueue::told_by_next_slot(Connection& connection) const noex
     return connection.told_consumed.load(std::memory_order_acquire);
 }
 
-/// Tells what is consumed once there is nothing else to do, if no message has told it by then. Without a fence: senders
-/// that sleep have asked to be rung, and are by publish_consumed().
-void ReceiveQueue::confirm() noexcept {
-    owing_ = false;
-    connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
-}
-
 void ReceiveQueue::confirm_promptly() noexcept {
-    if (std::exchange(owing_, false)) publish_consumed();
+    owing_ = false;
+    if (connection_ != nullptr) publish_consumed();
 }
 
 void ReceiveQueue::publish_consumed() noexcept {

@@ -24,7 +24,7 @@ public:
     Status post(const ReceiveRequest& request);
     void progress() noexcept override;
 
-    /// Tells the peer at once what is consumed, if it waits for that.
+    /// Tells the peer at once what is consumed.
     void confirm_promptly() noexcept;
 
     /// Asks the peer to ring for every message unless the consumer polls.
@@ -88,7 +88,7 @@ private:
     [[gnu::noinline]] void fail_connection(wire::Fault fault) noexcept;
     void stop() noexcept;
     [[gnu::noinline]] void publish_consumed() noexcept;
-    [[gnu::noinline]] void confirm() noexcept;
+    [[gnu::noinline]] void confirm(bool idle) noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
