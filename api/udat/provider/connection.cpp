@@ -27,7 +27,9 @@ void Ep::tell(DAT_EVENT_NUMBER number) noexcept {
 void Ep::tell_end(DAT_EVENT_NUMBER number) noexcept {
     if (std::exchange(told_end_, true)) return;
     const bool was_connected = std::exchange(connected_, false);
-    if (!was_connected && number == DAT_CONNECTION_EVENT_BROKEN) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+    // A consumer that has asked for the end waits for it, whatever breaks the connection until then.
+    if (number == DAT_CONNECTION_EVENT_BROKEN && disconnecting_) number = DAT_CONNECTION_EVENT_DISCONNECTED;
+    if (number == DAT_CONNECTION_EVENT_BROKEN && !was_connected) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
     tell(number);
     // The receives that the endpoint had taken from a shared queue have all been completed.
     if (was_connected && srq_) ia().report(DAT_ASYNC_ERROR_EP_BROKEN, handle(), DAT_EP_OTHER_ERROR);
@@ -64,6 +66,7 @@ void Ep::begin(const Request& remote, const sockaddr_storage& address) noexcept 
     const std::lock_guard lock(events_lock_);
     told_end_ = false;
     connected_ = false;
+    disconnecting_ = false;
     private_data_size_ = 0;
 }
 
@@ -124,6 +127,10 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
 
 DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
     counters.add(DCNT_EP_DISCONNECT);
+    {
+        const std::lock_guard lock(events_lock_);
+        disconnecting_ = true;
+    }
     switch (state()) {
         case EndpointState::Disconnected: return success;
         case EndpointState::Unconnected:

@@ -151,10 +151,11 @@ private:
     std::array<std::uint8_t, PrivateData::capacity> private_data_{};  // of the peer's answer; the consumer sees it
     std::atomic<DAT_COUNT> private_data_size_{0};
 
-    std::mutex accept_lock_;  // held while a request is accepted; before events_lock_
-    std::mutex events_lock_;  // guards what follows
-    bool connected_ = false;  // and the consumer told so
-    bool told_end_ = true;    // of the present connection
+    std::mutex accept_lock_;      // held while a request is accepted; before events_lock_
+    std::mutex events_lock_;      // guards what follows
+    bool connected_ = false;      // and the consumer told so
+    bool disconnecting_ = false;  // the consumer has asked for the end of the present connection
+    bool told_end_ = true;        // of the present connection
 
     std::unique_ptr<Tickets> recv_tickets_;  // where completions may be such as wake nobody
     std::unique_ptr<Tickets> request_tickets_;
