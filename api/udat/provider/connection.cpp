@@ -20,7 +20,8 @@ void Ep::tell(DAT_EVENT_NUMBER number) noexcept {
     const bool answer = number == DAT_CONNECTION_EVENT_ESTABLISHED || number == DAT_CONNECTION_EVENT_PEER_REJECTED;
     data.private_data_size = answer ? private_data_size_.load() : 0;
     data.private_data = data.private_data_size == 0 ? nullptr : private_data_.data();
-    if (connect_evd_) connect_evd_->post(event);
+    if (!connect_evd_.try_post(event) && connect_evd_)
+        ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW, connect_evd_.handle(), DAT_EVD_OVERFLOW_ERROR);
 }
 
 /// Tells the end of a connection, or of the attempt to make one, once. `events_lock_` is held.

@@ -134,7 +134,7 @@ private:
     Use<Pz> pz_;
     Use<Evd> recv_evd_;
     Use<Evd> request_evd_;
-    Use<Evd> connect_evd_;
+    EvdLink connect_evd_;
     Use<Srq> srq_;
     CompletionStream recv_stream_;
     CompletionStream request_stream_;

@@ -43,6 +43,23 @@ bool fails_connection(DAT_EVENT_NUMBER number) noexcept {
     }
 }
 
+/// Whether the consumer decides by the length of the dispatcher how many such events may wait.
+bool is_rationed(DAT_EVENT_NUMBER number) noexcept {
+    return number == DAT_CONNECTION_REQUEST_EVENT || number == DAT_SOFTWARE_EVENT;
+}
+
+/// Held by who posts to a dispatcher that may end meanwhile with an IA of its own.
+std::mutex& posting() noexcept {
+    static std::mutex mutex;
+    return mutex;
+}
+
+/// Held by who looks up the endpoint of a connection, which may be another IA's and end meanwhile.
+std::mutex& looking_up() noexcept {
+    static std::mutex mutex;
+    return mutex;
+}
+
 /// Tells its endpoint of a completion that is taken, which gets the cookie of its request back where the endpoint has
 /// tickets. False: the endpoint is gone, and the cookie with it. `quiet`: it is to wake nobody.
 bool settle_with_endpoint(Completion& completion, bool has_tickets, bool& quiet) noexcept {
@@ -65,7 +82,7 @@ Evd::Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
       events_(static_cast<std::size_t>(qlen)) {}
 
 Evd::~Evd() {
-    if (takes(DAT_EVD_ASYNC_FLAG)) Ia::await_reporters();
+    EvdLink::await_posters();
     if (cno_) cno_->detach(*this);
 }
 
@@ -120,9 +137,22 @@ Evd::Notification Evd::notification() const noexcept {
 
 // ---- Events come --------------------------------------------------------------------------------------------------
 
+/// Makes room for one event more than the consumer has asked for, if need be. `lock_` is held.
+bool Evd::make_room() noexcept try {
+    if (!events_.full()) return true;
+    const std::size_t most = ia().device()->attributes().max_completions;
+    if (events_.capacity() >= most) return false;
+    EventRing ring(std::min(2 * events_.capacity(), most));
+    ring.take_over(events_);
+    events_ = std::move(ring);
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
 bool Evd::try_post(const DAT_EVENT& event) noexcept {
     const std::lock_guard lock(lock_);
-    if (events_.full()) return false;
+    if (is_rationed(event.event_number) ? events_.size() >= capacity_ : !make_room()) return false;
     DAT_EVENT posted = event;
     posted.evd_handle = handle();
     events_.push(posted, false);
@@ -165,6 +195,8 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
         const DAT_EVENT& oldest = events_.front();
         if (ends_connection(oldest.event_number)) ending = oldest.event_data.connect_event_data.ep_handle;
     }
+    if (ending == DAT_HANDLE_NULL) return false;
+    const std::lock_guard lock(looking_up());
     const Ep* ep = resolve<Ep>(ending);
     return ep != nullptr && ep->awaited_on(*this);
 }
@@ -179,8 +211,9 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
         count_.store(events_.size(), std::memory_order_release);
     }
     // This takes locks of the core, whose holders post events.
-    if (fails_connection(event.event_number))
-        if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
+    if (!fails_connection(event.event_number)) return true;
+    const std::lock_guard lock(looking_up());
+    if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
     return true;
 }
 
@@ -205,7 +238,7 @@ std::size_t Evd::place_for(DAT_EP_HANDLE ep) const noexcept {
 
 bool Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept {
     const std::lock_guard lock(lock_);
-    if (events_.full()) return false;
+    if (!make_room()) return false;
     const std::size_t place = place_for(origin.ep);
     events_.push(event, origin.quiet);
     for (std::size_t i = events_.size() - 1; i > place; --i) events_.swap(i, i - 1);
@@ -224,7 +257,7 @@ std::size_t Evd::collect() noexcept {
 
 bool Evd::has_news() const noexcept {
     const std::lock_guard lock(lock_);
-    return events_.has_news();
+    return events_.has_news() || events_.size() >= capacity_;
 }
 
 /// Takes the oldest event where at least `threshold` wait, one of them such as wakes, and counts the others.
@@ -363,6 +396,8 @@ void Evd::dismiss_waiter(DAT_RETURN farewell) noexcept {
     farewell_ = DAT_SUCCESS;
 }
 
+void Evd::await_lookups() noexcept { const std::lock_guard lock(looking_up()); }
+
 void Evd::close() noexcept { dismiss_waiter(error(DAT_ABORT)); }
 
 // ---- Its own state ------------------------------------------------------------------------------------------------
@@ -437,6 +472,28 @@ DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexc
     if ((mask & DAT_EVD_FIELD_EVD_FLAGS) != 0) param.evd_flags = flags_;
     return success;
 }
+
+// ---- Dispatchers of other IAs -------------------------------------------------------------------------------------
+
+EvdLink& EvdLink::operator=(EvdLink&& other) noexcept {
+    const std::lock_guard lock(posting());
+    std::swap(handle_, other.handle_);
+    return *this;
+}
+
+EvdLink::~EvdLink() {
+    if (handle_ == DAT_HANDLE_NULL) return;
+    const std::lock_guard lock(posting());
+    if (Evd* evd = get()) evd->users.remove();
+}
+
+bool EvdLink::try_post(const DAT_EVENT& event) const noexcept {
+    const std::lock_guard lock(posting());
+    Evd* const evd = get();
+    return evd != nullptr && evd->try_post(event);
+}
+
+void EvdLink::await_posters() noexcept { const std::lock_guard lock(posting()); }
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 

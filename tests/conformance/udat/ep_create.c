@@ -182,6 +182,74 @@ TEST(ep_create__evds_without_the_stream) {
     side_close(side);
 }
 
+/* ---- An EVD of another IA ---------------------------------------------------------------------------------------- */
+
+/* Beyond the page: events of connections may go to an EVD of another IA, as dapltest has it. */
+typedef struct {
+    Side *owner; /* of the EVD */
+    Pair pair;
+    DAT_EP_HANDLE ep;
+} Abroad;
+
+static Abroad connected_abroad(void) {
+    Abroad abroad = {.owner = open_side(), .pair = open_pair_here((Options){0})};
+    Side *client = abroad.pair.client;
+    DAT_EVD_HANDLE own = client->evds[CONN];
+    CHECK_OK(dat_ep_free(client->ep));
+    client->evds[CONN] = abroad.owner->evds[CONN];
+    abroad.ep = client->ep = new_ep(client, (Options){0});
+    pair_connect(&abroad.pair);
+    client->evds[CONN] = own;
+    return abroad;
+}
+
+TEST(ep_create__a_connection_evd_of_another_ia) {
+    const Abroad abroad = connected_abroad();
+    DAT_EVD_HANDLE evd = abroad.owner->evds[CONN];
+    DAT_EP_PARAM param;
+    CHECK_OK(dat_ep_query(abroad.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+    CHECK(param.connect_evd_handle == evd);
+    CHECK_SUB(dat_evd_free(evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+    CHECK_OK(dat_ep_disconnect(abroad.ep, DAT_CLOSE_ABRUPT_FLAG));
+    DAT_EVENT event = WAIT_ON(evd, DAT_CONNECTION_EVENT_DISCONNECTED);
+    CHECK(event.event_data.connect_event_data.ep_handle == abroad.ep);
+    EXPECT_EVENT(abroad.pair.server, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    side_close(abroad.pair.server);
+    side_close(abroad.pair.client);
+    side_close(abroad.owner);
+}
+
+/* The EVD ends with its IA. The endpoint stays, and its events are lost. */
+TEST(ep_create__a_connection_evd_of_another_ia_that_is_closed) {
+    const Abroad abroad = connected_abroad();
+    const Pair *pair = &abroad.pair;
+    DAT_EP_PARAM param;
+    CHECK_OK(dat_ia_close(abroad.owner->ia, DAT_CLOSE_ABRUPT_FLAG));
+    CHECK_OK(dat_ep_query(abroad.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+    CHECK(param.connect_evd_handle == DAT_HANDLE_NULL);
+    tell(pair->client, pair->server);
+    CHECK_OK(dat_ep_disconnect(abroad.ep, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_EVENT(pair->server, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    throw_away_events(pair->client);
+    throw_away_events(pair->server);
+    side_close(pair->server);
+    side_close(pair->client);
+}
+
+/* Others are of the IA of the endpoint. */
+TEST(ep_create__completion_evds_of_another_ia) {
+    Side *side = open_side(), *other = open_side();
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    const DAT_EVD_HANDLE *evds = side->evds;
+    CHECK_SUB(dat_ep_create(side->ia, side->pz, other->evds[RECV], evds[REQUEST], evds[CONN], &attributes, &ep),
+              DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
+    CHECK_SUB(dat_ep_create(side->ia, side->pz, evds[RECV], other->evds[REQUEST], evds[CONN], &attributes, &ep),
+              DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
+    side_close(side);
+    side_close(other);
+}
+
 TEST(ep_create__nowhere_to_put_the_handle) {
     Side *side = open_side();
     DAT_EP_ATTR attributes = ep_attributes((Options){0});
