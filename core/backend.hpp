@@ -12,6 +12,7 @@
 //   - What the data path owes to its users is in docs/adr/0001-data-path.md; tests/contract checks each rule.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -138,6 +139,7 @@ struct ConnectParameters {
     PrivateData private_data;
     Deadline deadline = Deadline::never();
     Greeting greeting = Greeting::Full;
+    std::chrono::milliseconds grace{0};  ///< how long to ask again while nobody listens, the deadline permitting
 };
 
 /// A send queue, a receive queue and, at times, a connection.
@@ -167,8 +169,9 @@ public:
     virtual Status modify(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept = 0;
 
     /// Starts to connect; Ok means that an event will tell the end. Unreachable and InvalidState (not idle) are
-    /// reported at once; so is NoListener by devices that know, others have an event for it. InvalidParameter: address
-    /// and private data are together more than a request carries.
+    /// reported at once; so is NoListener by devices that know, others have an event for it. With a grace it is an
+    /// event everywhere, also at a deadline that ends the grace, which devices may tell as TimedOut. InvalidParameter:
+    /// address and private data are together more than a request carries.
     virtual Status connect(const ConnectParameters& parameters) noexcept = 0;
 
     /// Ends or abandons the connection, completes everything posted as Flushed, and makes the endpoint idle.

@@ -12,10 +12,22 @@ namespace {
 constexpr int meeting_tries = 64;
 constexpr std::chrono::milliseconds meeting_pause{1};
 
+/// The first pause before a service is tried again where nobody listens; each one is twice the one before.
+constexpr std::chrono::milliseconds first_pause{1};
+
+ConnectionEvent failure_of(const Status& status) noexcept {
+    if (status.code() != Code::NoListener) return {.kind = ConnectionEventKind::Unreachable};
+    return {.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener};
+}
+
 }  // namespace
 
 Connector::Connector(Endpoint& endpoint, const backend::ConnectParameters& parameters) noexcept
-    : device_(endpoint.device()), owner_(endpoint.ref()), parameters_(parameters) {}
+    : device_(endpoint.device()),
+      owner_(endpoint.ref()),
+      parameters_(parameters),
+      grace_(std::min(Deadline::after(parameters.grace), parameters.deadline)),
+      pause_(first_pause) {}
 
 Connector::~Connector() { stop(); }
 
@@ -33,7 +45,13 @@ Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const ba
 Status Connector::attempt() {
     socket_.reset();
     lobby_.reset();
-    return peer_to_peer() ? meet_peer() : ask_listener();
+    if (peer_to_peer()) return meet_peer();
+    const Status status = ask_listener();
+    asks_again_ = status.code() == Code::NoListener && !grace_.passed();
+    if (!asks_again_) return status;
+    device_.agent().call_at(std::min(Deadline::after(pause_), grace_), self_.lock());
+    pause_ *= 2;
+    return {};
 }
 
 Status Connector::ask_listener() {
@@ -126,10 +144,8 @@ void Connector::answer_hung_up() {
     socket_.reset();
     if (peer_to_peer()) offered_->advance(wire::Handshake::Taken, wire::Handshake::Offered);
     if (offered_->handshake() == wire::Handshake::Offered) {
-        const Status status = attempt();
-        if (status.ok()) return;
-        if (status.code() != Code::NoListener) return finish({.kind = ConnectionEventKind::Unreachable});
-        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+        if (const Status status = attempt(); !status.ok()) finish(failure_of(status));
+        return;
     }
     // Taken and never answered: the request runs into its deadline, if it has one (guide, section 3.3.4).
     if (parameters_.deadline.infinite()) finish({.kind = ConnectionEventKind::Unreachable});
@@ -180,6 +196,10 @@ void Connector::look_at_guests() {
 void Connector::on_deadline() noexcept try {
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
+    if (asks_again_) {
+        if (const Status status = attempt(); !status.ok()) finish(failure_of(status));
+        return;
+    }
     if (!parameters_.deadline.passed()) {
         if (!lobby_ && !socket_ && peer_to_peer()) (void)attempt();
         return;

@@ -44,6 +44,9 @@ private:
     Device& device_;
     const std::shared_ptr<EndpointRef> owner_;
     const backend::ConnectParameters parameters_;
+    const Deadline grace_;  // of asking where nobody listens
+    std::chrono::milliseconds pause_;
+    bool asks_again_ = false;  // after the pause, or when the grace is over
     std::weak_ptr<Connector> self_;
     bool stopped_ = false;
 

@@ -125,6 +125,54 @@ TEST_CASE_METHOD(EveryBackend, "connection: nobody listens") {
     CHECK(client.quiet());
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: with a grace, a client finds a listener that comes later") {
+    Port client(near);
+    Port server(far);
+    auto parameters = parameters_for(near, far.address("late"));
+    parameters.grace = 10s;
+    must(client.endpoint->connect(parameters));
+    CHECK(client.endpoint->state() == EndpointState::ActivePending);
+    CHECK(client.quiet());
+    const auto listener = far.listen("late");
+    accept_on(server, *listener);
+    CHECK(client.event().kind == Kind::Established);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: nobody listens until the grace is over") {
+    Port client(near);
+    auto parameters = parameters_for(near, far.address("nobody"));
+    parameters.grace = 30ms;
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(attempt(client, parameters) == Code::NoListener);
+    CHECK(std::chrono::steady_clock::now() - start >= parameters.grace);
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: the deadline ends the grace") {
+    Port client(near);
+    auto parameters = parameters_for(near, far.address("nobody"));
+    parameters.grace = 1h;
+    parameters.deadline = Deadline::after(100ms);
+    must(client.endpoint->connect(parameters));
+    const auto event = client.event();
+    CHECK((event.reason == Code::NoListener || (backend.by_device && event.kind == Kind::TimedOut)));
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up within the grace gets no event") {
+    Port client(near);
+    auto parameters = parameters_for(near, far.address("late"));
+    parameters.grace = 1h;
+    must(client.endpoint->connect(parameters));
+    client.endpoint->disconnect();
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    const auto listener = far.listen("late");
+    CHECK(client.quiet());
+    CHECK(listener->next_request().status().code() == Code::WouldBlock);
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: a host that no device has is unreachable") {
     Port client(near);
     const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};

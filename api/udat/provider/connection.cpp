@@ -82,7 +82,8 @@ DAT_RETURN Ep::connect(const Request& request) {
                                               .remote = {.host = request.host, .service = service_of(request.port)},
                                               .private_data = request.private_data,
                                               .deadline = deadline_after(request.timeout),
-                                              .greeting = backend::Greeting::Bare});
+                                              .greeting = backend::Greeting::Bare,
+                                              .grace = listener_grace()});
     if (status.ok()) return success;
     if (status.code() != Code::NoListener && status.code() != Code::Unreachable) return to_return(status);
     // Hardware would find it out later: the consumer learns it by an event.

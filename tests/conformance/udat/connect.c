@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 
 typedef struct {
     DAT_CONN_QUAL qual;
@@ -322,6 +323,28 @@ TEST(ep_connect__nobody_listens) {
     CHECK_OK(connect_pair(&pair, &request));
     check_ended(pair.client, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
     check_reusable(&pair);
+}
+
+/* A client may be a moment faster than its server: the request waits for a listener, VIADUCT_GRACE_MS at most. */
+TEST(ep_connect__a_moment_before_the_server_listens) {
+    CHECK(setenv("VIADUCT_GRACE_MS", "10000", 1) == 0);
+    const Pair pair = open_pair_here((Options){0});
+    CHECK_OK(dat_psp_free(pair.server->psp));
+    CHECK_OK(connect_to(pair.client, pair.server, NULL, 0));
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+    listen_at(pair.server);
+    take_request(pair.server);
+    CHECK_OK(accept_request(pair.server, NULL, 0));
+    EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+TEST(ep_connect__nobody_listens_without_grace) {
+    CHECK(setenv("VIADUCT_GRACE_MS", "0", 1) == 0);
+    const Pair pair = open_pair_here((Options){0});
+    CHECK_OK(dat_psp_free(pair.server->psp));
+    CHECK_OK(connect_to(pair.client, pair.server, NULL, 0));
+    check_ended(pair.client, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 
 TEST(ep_connect__nobody_listens_any_more) {
