@@ -22,6 +22,11 @@ constexpr int completion_streams = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG;
 /// Programs make dispatchers for one event at a time and leave the flushed requests of hundreds of endpoints there.
 constexpr std::uint32_t fewest_completions = 64;
 
+/// For how many events a dispatcher of some length has memory from the start. What programs post needs none.
+constexpr std::size_t room_at_first(std::size_t qlen, DAT_EVD_FLAGS flags) noexcept {
+    return (flags & (DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG)) != 0 ? qlen : std::min(qlen, std::size_t{256});
+}
+
 /// Whether the event tells the end of a connection: what was completed before it is reported first.
 bool ends_connection(DAT_EVENT_NUMBER number) noexcept {
     switch (number) {
@@ -79,7 +84,7 @@ Evd::Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
     : Object(ia, ia.provider(), handle_type),
       flags_(flags),
       capacity_(static_cast<std::size_t>(qlen)),
-      events_(static_cast<std::size_t>(qlen)) {}
+      events_(room_at_first(capacity_, flags)) {}
 
 Evd::~Evd() {
     EvdLink::await_posters();
@@ -137,7 +142,7 @@ Evd::Notification Evd::notification() const noexcept {
 
 // ---- Events come --------------------------------------------------------------------------------------------------
 
-/// Makes room for one event more than the consumer has asked for, if need be. `lock_` is held.
+/// Has memory for one event more, which may be beyond the length that the consumer asked for. `lock_` is held.
 bool Evd::make_room() noexcept try {
     if (!events_.full()) return true;
     const std::size_t most = ia().device()->attributes().max_completions;
@@ -152,7 +157,8 @@ bool Evd::make_room() noexcept try {
 
 bool Evd::try_post(const DAT_EVENT& event) noexcept {
     const std::lock_guard lock(lock_);
-    if (is_rationed(event.event_number) ? events_.size() >= capacity_ : !make_room()) return false;
+    if (is_rationed(event.event_number) && events_.size() >= capacity_) return false;
+    if (!make_room()) return false;
     DAT_EVENT posted = event;
     posted.evd_handle = handle();
     events_.push(posted, false);
@@ -406,14 +412,16 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     const auto wanted = static_cast<std::size_t>(qlen);
     if (wanted > ia().device()->attributes().max_completions)
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
-    EventRing ring(wanted);
+    EventRing ring(room_at_first(wanted, flags_));
     const LeaningLock::Aside taking(taking_);
     const std::lock_guard lock(lock_);
     if (events_.size() > wanted) return error(DAT_INVALID_STATE);
     if (completions_ != nullptr)
         if (const Status status = fit_completions(wanted); !status.ok()) return to_return(status, DAT_RESOURCE_TEVD);
-    ring.take_over(events_);
-    events_ = std::move(ring);
+    if (ring.capacity() >= events_.size()) {
+        ring.take_over(events_);
+        events_ = std::move(ring);
+    }
     capacity_ = wanted;
     return success;
 }

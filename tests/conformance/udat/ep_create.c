@@ -257,6 +257,52 @@ TEST(ep_create__nowhere_to_put_the_handle) {
     side_close(side);
 }
 
+/* ---- Depths ------------------------------------------------------------------------------------------------------ */
+
+/* Programs ask for 20,000 requests and more. On loopback queues are up to 65,535 deep, and nothing of them is lost. */
+TEST(ep_create__deep_queues) {
+    enum { DEPTH = 65535 };
+    if (!on_loopback()) skip("the depth is the device's");
+    const Pair pair = connected_pair((Options){.evd_qlen = 8, .recv_dtos = DEPTH, .request_dtos = DEPTH});
+    Side *client = pair.client;
+    CHECK(ia_attributes(client->ia).max_dto_per_ep >= DEPTH);
+    for (DAT_UINT64 i = 0; i < DEPTH; ++i) {
+        CHECK_OK(post(client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+        CHECK_OK(post(client, (Work){.operation = SEND, .length = 8, .cookie = i}));
+    }
+    CHECK_RC(post(client, (Work){.operation = SEND, .length = 8}), DAT_INSUFFICIENT_RESOURCES);
+    CHECK_OK(disconnect(client, DAT_CLOSE_ABRUPT_FLAG));
+    for (DAT_UINT64 i = 0; i < DEPTH; ++i) EXPECT_DTO(client, RECV, i, DAT_DTO_ERR_FLUSHED);
+    for (DAT_UINT64 i = 0; i < DEPTH; ++i) EXPECT_DTO(client, REQUEST, i, DAT_DTO_ERR_FLUSHED);
+    DAT_EVENT event;
+    CHECK(!poll_event(client, ASYNC, &event));
+    EXPECT_EVENT(client, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    side_close(client);
+}
+
+/* An EVD has room for all that may complete there. */
+TEST(ep_create__deep_queues_of_several_endpoints) {
+    enum { DEPTH = 65535, ENDPOINTS = 3 };
+    if (!on_loopback()) skip("the depth is the device's");
+    Side *side = new_side(NULL);
+    DAT_EP_HANDLE eps[ENDPOINTS];
+    DAT_EVENT event;
+    side_open(side, (Options){.evd_qlen = 8});
+    for (int i = 0; i < ENDPOINTS; ++i) {
+        side->ep = eps[i] = new_ep(side, (Options){.recv_dtos = DEPTH});
+        for (DAT_UINT64 j = 0; j < DEPTH; ++j)
+            CHECK_OK(post(side, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = j}));
+    }
+    for (int i = 0; i < ENDPOINTS; ++i) { /* an attempt that fails flushes the receives */
+        CHECK_OK(request_to(side, eps[i], unused_qual()));
+        WAIT_ON(side->evds[CONN], DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+    }
+    for (int i = 0; i < ENDPOINTS * DEPTH; ++i) CHECK_OK(dat_evd_dequeue(side->evds[RECV], &event));
+    CHECK_RC(dat_evd_dequeue(side->evds[RECV], &event), DAT_QUEUE_EMPTY);
+    CHECK(!poll_event(side, ASYNC, &event));
+    CHECK_OK(dat_ia_close(side->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
 /* ---- Attributes -------------------------------------------------------------------------------------------------- */
 
 TEST(ep_create__sizes_above_those_of_the_ia) {
