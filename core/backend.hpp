@@ -168,7 +168,8 @@ public:
     /// Changes attributes and domain of an endpoint that is not connected. InvalidState: it is, or is about to be.
     virtual Status modify(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept = 0;
 
-    /// Starts to connect; Ok means that an event will tell the end. Unreachable and InvalidState (not idle) are
+    /// Starts to connect; Ok means that an event will tell the end. Busy: the local service is a port of the host, as
+    /// bare requests over devices have them, and taken. Unreachable and InvalidState (not idle) are
     /// reported at once; so is NoListener by devices that know, others have an event for it. With a grace it is an
     /// event everywhere, also at a deadline that ends the grace, which devices may tell as TimedOut. InvalidParameter:
     /// address and private data are together more than a request carries.
@@ -207,6 +208,14 @@ public:
 
     /// Refuses; Ok also when the peer has given up.
     virtual Status reject(const PrivateData& private_data) noexcept = 0;
+
+    /// Refuses as if nobody listened: NoListener at the peer. Of a bare request over a device the peer learns no more
+    /// than that it is refused.
+    virtual Status turn_away() noexcept = 0;
+
+    /// Another service will answer. The peer finds it in `remote_address` when it is accepted; over a device it does
+    /// not.
+    virtual void redirect(const Bytes<Address::max_service>& service) noexcept = 0;
 };
 
 /// Receives requests for one service while it exists. Requests that nobody took end as NoListener at the peer.

@@ -128,6 +128,8 @@ void Connector::read_answer() {
         case MessageType::Accepted: return established_with(*answer);
         case MessageType::Rejected:
             return finish({.kind = ConnectionEventKind::Rejected, .private_data = answer->private_data});
+        case MessageType::TurnedAway:
+            return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
         case MessageType::Conflict:
             return finish({.kind = ConnectionEventKind::Conflict,
                            .reason = compatible(owner_->endpoint->attributes(), answer->attributes).code(),
@@ -156,6 +158,7 @@ void Connector::established_with(Handshake& handshake) {
                           .remote = handshake.attributes,
                           .remote_address = parameters_.remote,
                           .private_data = handshake.private_data};
+    if (!handshake.local.service.empty()) event.remote_address.service = handshake.local.service;
     device_.agent().unwatch(socket_.get());
     Status status = offered_->set_peer(handshake, handshake.descriptors, socket_.get());
     if (status.ok()) status = offered_->open(socket_, offered_);

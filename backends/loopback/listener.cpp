@@ -55,8 +55,9 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
                                         const ConnectionEvent& established) {
     if (connection_ == nullptr) return {Code::TimedOut, "the request was answered already"};
     if (const Status status = Connection::assign(connection_, endpoint.ref()); !status.ok()) return status;
-    const HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
-                                                    endpoint.attributes(), private_data);
+    HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
+                                              endpoint.attributes(), private_data);
+    set_bytes(message.local_service, answered_by_.span());
     const bool gone = has_hung_up(socket_.get());
     if (const Status status = connection_->open(socket_, connection_); !status.ok()) return status;
     endpoint.announce(*connection_);
@@ -75,6 +76,11 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
 
 Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
     refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
+    return {};
+}
+
+Status ConnectionRequest::turn_away() noexcept {
+    refuse(make_handshake(MessageType::TurnedAway, {}, {}, {}));
     return {};
 }
 

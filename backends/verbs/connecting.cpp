@@ -43,6 +43,12 @@ std::optional<EncodedGreeting> greeting_of(Greeting::Kind kind, const EndpointAt
                                     .private_data = parameters.private_data});
 }
 
+/// The port from which a bare request comes; 0: any.
+std::uint16_t local_port(const backend::ConnectParameters& parameters) noexcept {
+    const bool named = parameters.greeting == backend::Greeting::Bare && parameters.local.service.size() == 2;
+    return named ? port_of(parameters.local.service) : std::uint16_t{0};
+}
+
 /// A partner who sees a conflict where there is none has refused.
 ConnectionEvent conflict(const Status& agreement, const Greeting& greeting) noexcept {
     return {.kind = agreement.ok() ? Kind::Rejected : Kind::Conflict,
@@ -106,14 +112,16 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
 
 /// Waits for the way to be found, so that an unknown host is told at once. No lock is held.
 Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) const noexcept {
-    SocketAddress from(nic().host(), 0);
+    SocketAddress from(nic().host(), local_port(parameters));
     SocketAddress to(parameters.remote.host, port_of(parameters.remote.service));
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
     auto created = create_id(nullptr);
     if (!created.ok()) return created.status();
     IdOwner id = std::move(*created);
     const int patience = timeout_ms(parameters.deadline);
-    if (rdma_resolve_addr(id.get(), from.get(), to.get(), patience) != 0 || rdma_resolve_route(id.get(), patience) != 0)
+    const bool found = rdma_resolve_addr(id.get(), from.get(), to.get(), patience) == 0;
+    if (!found && errno == EADDRINUSE) return Status(Code::Busy, "the local port is taken", errno);
+    if (!found || rdma_resolve_route(id.get(), patience) != 0)
         return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no way to the host", errno);
     // From here on its events are the agent's.
     if (rdma_migrate_id(id.get(), nic().agent().channel()) != 0) return Status::from_errno(errno, "rdma_migrate_id");
@@ -166,7 +174,7 @@ void Endpoint::repeat_request() noexcept {
     repetition_->pausing = false;
     if (repetition_->grace.passed()) return end_attempt({.kind = Kind::Rejected, .reason = Code::NoListener});
     link_->set_deadline(parameters.deadline);
-    SocketAddress from(nic().host(), 0);
+    SocketAddress from(nic().host(), local_port(parameters));
     SocketAddress to(parameters.remote.host, port_of(parameters.remote.service));
     if (rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) != 0)
         end_attempt({.kind = Kind::Unreachable});

@@ -232,10 +232,17 @@ Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_d
 }
 
 Status Request::reject(const PrivateData& private_data) noexcept {
+    return refuse({.kind = ConnectionEventKind::Rejected, .private_data = private_data});
+}
+
+Status Request::turn_away() noexcept {
+    return refuse({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+}
+
+Status Request::refuse(const ConnectionEvent& event) noexcept {
     const std::lock_guard lock(world().mutex);
     world().expire();
-    if (attempt_->client != nullptr)
-        attempt_->client->end_attempt({.kind = ConnectionEventKind::Rejected, .private_data = private_data});
+    if (attempt_->client != nullptr) attempt_->client->end_attempt(event);
     return {};
 }
 

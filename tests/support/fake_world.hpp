@@ -316,8 +316,12 @@ public:
     const PrivateData& private_data() const noexcept override { return attempt_->parameters.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
+    Status turn_away() noexcept override;
+    void redirect(const Bytes<Address::max_service>& service) noexcept override { local_.service = service; }
 
 private:
+    Status refuse(const ConnectionEvent& event) noexcept;
+
     Address local_;
     std::shared_ptr<Attempt> attempt_;
 };

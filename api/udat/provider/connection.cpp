@@ -46,11 +46,20 @@ void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
     }
     if (event.kind == ConnectionEventKind::Established) {
         connected_ = true;
+        follow_redirection(event.remote_address.service);
         tell(number);
         return;
     }
     if (!connected_) unconnected_as_ = EndpointState::Disconnected;
     tell_end(number);
+}
+
+/// Another service than was asked may have answered (dat_cr_handoff). `events_lock_` is held.
+void Ep::follow_redirection(const Bytes<Address::max_service>& service) noexcept {
+    const std::uint16_t port = port_of(service);
+    if (port == 0 || port == remote_.port) return;
+    remote_.port = port;
+    remote_.qual = port;
 }
 
 void Ep::settle() noexcept {
@@ -61,10 +70,11 @@ void Ep::settle() noexcept {
 }
 
 /// A connection begins, by which side ever.
-void Ep::begin(const Request& remote, const sockaddr_storage& address) noexcept {
-    remote_ = remote;
+void Ep::begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept {
+    local_port_ = local_port;
     remote_address_ = address;
     const std::lock_guard lock(events_lock_);
+    remote_ = remote;
     told_end_ = false;
     connected_ = false;
     disconnecting_ = false;
@@ -77,13 +87,7 @@ DAT_RETURN Ep::connect(const Request& request) {
     counters.add(DCNT_EP_CONNECT);
     if (state() != EndpointState::Unconnected) return wrong_state();
     if (endpoint_ == nullptr || !connect_evd_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
-    begin(request, to_sockaddr(request.host, request.port));
-    const Status status = endpoint_->connect({.local = {.host = ia().device()->attributes().host, .service = {}},
-                                              .remote = {.host = request.host, .service = service_of(request.port)},
-                                              .private_data = request.private_data,
-                                              .deadline = deadline_after(request.timeout),
-                                              .greeting = backend::Greeting::Bare,
-                                              .grace = listener_grace()});
+    const Status status = ask(request);
     if (status.ok()) return success;
     if (status.code() != Code::NoListener && status.code() != Code::Unreachable) return to_return(status);
     // Hardware would find it out later: the consumer learns it by an event.
@@ -92,6 +96,24 @@ DAT_RETURN Ep::connect(const Request& request) {
     tell_end(status.code() == Code::NoListener ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED
                                                : DAT_CONNECTION_EVENT_UNREACHABLE);
     return success;
+}
+
+/// Asks from a port of its own. Over devices, where others may have it, from the next one.
+Status Ep::ask(const Request& request) {
+    constexpr int attempts = 100;
+    Status status;
+    for (int i = 0; i < attempts; ++i) {
+        const std::uint16_t port = Ia::next_port();
+        begin(port, request, to_sockaddr(request.host, request.port));
+        status = endpoint_->connect({.local = {.host = ia().device()->attributes().host, .service = service_of(port)},
+                                     .remote = {.host = request.host, .service = service_of(request.port)},
+                                     .private_data = request.private_data,
+                                     .deadline = deadline_after(request.timeout),
+                                     .greeting = backend::Greeting::Bare,
+                                     .grace = listener_grace()});
+        if (status.code() != Code::Busy) break;
+    }
+    return status;
 }
 
 // ---- The passive side ---------------------------------------------------------------------------------------------
@@ -105,7 +127,8 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     const std::lock_guard accepting(accept_lock_);
     Ep* const reserved = cr.ep();
     cr.let_go();
-    begin({.host = cr.request().remote_address().host,
+    begin(cr.local_port(),
+          {.host = cr.request().remote_address().host,
            .port = static_cast<std::uint16_t>(cr.remote_port()),
            .qual = cr.remote_port()},
           cr.remote());

@@ -9,10 +9,11 @@
 
 namespace viaduct::dat {
 
-Cr::Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request)
+Cr::Cr(Ia& ia, std::unique_ptr<backend::ConnectionRequest> request, std::uint16_t local_port)
     : Object(ia, ia.provider(), handle_type),
       request_(std::move(request)),
-      remote_port_(port_of(request_->remote_address().service)) {
+      remote_port_(port_of(request_->remote_address().service)),
+      local_port_(local_port) {
     remote_ = to_sockaddr(request_->remote_address().host, static_cast<std::uint16_t>(remote_port_));
     const auto bytes = request_->private_data().span();
     private_data_.assign(bytes.begin(), bytes.end());
@@ -103,7 +104,9 @@ DAT_RETURN calls::cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL handoff) {
             if (target == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
             const auto handed = claim<Cr>(cr);
             if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-            target->receive(handed->release());
+            auto redirected = handed->release();
+            redirected->redirect(service_of(port_of(handoff)));
+            target->receive(std::move(redirected));
             return success;
         });
     });

@@ -211,10 +211,10 @@ DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
     if (wants(DAT_EP_FIELD_EP_STATE)) param.ep_state = dat_state();
     if (wants(DAT_EP_FIELD_COMM)) param.comm = comm_;
     if (wants(DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR)) param.local_ia_address_ptr = ia().address();
-    if (wants(DAT_EP_FIELD_LOCAL_PORT_QUAL)) param.local_port_qual = 0;
+    if (wants(DAT_EP_FIELD_LOCAL_PORT_QUAL)) param.local_port_qual = local_port_;
     if (wants(DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR))
         param.remote_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&remote_address_);
-    if (wants(DAT_EP_FIELD_REMOTE_PORT_QUAL)) param.remote_port_qual = remote_.qual;
+    if (wants(DAT_EP_FIELD_REMOTE_PORT_QUAL)) param.remote_port_qual = remote().qual;
     if (wants(DAT_EP_FIELD_PZ_HANDLE)) param.pz_handle = pz_.handle();
     if (wants(DAT_EP_FIELD_RECV_EVD_HANDLE)) param.recv_evd_handle = recv_evd_.handle();
     if (wants(DAT_EP_FIELD_REQUEST_EVD_HANDLE)) param.request_evd_handle = request_evd_.handle();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/ia.hpp"
 
+#include <atomic>
 #include <cstdlib>
+#include <random>
 #include <utility>
 
 #include "api/udat/provider/cno.hpp"
@@ -86,6 +88,13 @@ DAT_IA_HANDLE Ia::number() const noexcept {
     DAT_IA_HANDLE number = handle();  // where no registry has opened it
     (void)dats_get_ia_handle(handle(), &number);
     return number;
+}
+
+std::uint16_t Ia::next_port() {
+    constexpr std::uint32_t first = 32768;
+    constexpr std::uint32_t count = 49152 - first;
+    static std::atomic<std::uint32_t> next{std::random_device()()};
+    return static_cast<std::uint16_t>(first + next.fetch_add(1) % count);
 }
 
 void Ia::disown(Object& object) noexcept {

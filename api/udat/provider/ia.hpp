@@ -46,6 +46,9 @@ public:
     DAT_EVD_HANDLE async_evd() const noexcept;
     Acceptor& acceptor() noexcept { return acceptor_; }
 
+    /// A port qualifier for an endpoint that connects: none that psp_create_any gives.
+    static std::uint16_t next_port();
+
     /// Reports on the asynchronous dispatcher, if there is one.
     void report(DAT_EVENT_NUMBER number, DAT_HANDLE about, DAT_COUNT reason) noexcept;
 

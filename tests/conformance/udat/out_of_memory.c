@@ -4,7 +4,11 @@
 #include "../support/failing_malloc.h"
 #include "side.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #pragma weak dat_cno_fd_create
+#pragma weak dat_ep_common_connect
 
 /* ---- The sweep --------------------------------------------------------------------------------------------------- */
 
@@ -266,6 +270,39 @@ static void answer(void) {
 TEST(ep_connect) {
     pair = open_pair_here((Options){0});
     allocates((Sweep){.call = request, .undo = answer});
+    side_close(pair.server);
+    side_close(pair.client);
+}
+
+static DAT_EP_HANDLE original;
+
+static DAT_RETURN duplicate(void) {
+    return dat_ep_dup_connect(pair.client->ep, original, DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT);
+}
+
+TEST(ep_dup_connect) {
+    const Pair first = connected_pair_here((Options){0});
+    Side server = *first.server;
+    server.ep = new_ep(first.server, (Options){0});
+    original = first.client->ep;
+    pair = (Pair){new_side(NULL), &server};
+    side_open_beside(pair.client, first.client, (Options){0});
+    allocates((Sweep){.call = duplicate, .undo = answer});
+    CHECK_EQ(ep_state(first.client), DAT_EP_STATE_CONNECTED);
+}
+
+static DAT_RETURN request_in_common(void) {
+    struct sockaddr_storage address = pair.server->address;
+    in_port_t *port = address.ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&address)->sin6_port
+                                                    : &((struct sockaddr_in *)&address)->sin_port;
+    *port = htons((uint16_t)pair.server->qual);
+    return dat_ep_common_connect(pair.client->ep, (DAT_IA_ADDRESS_PTR)&address, DAT_TIMEOUT_INFINITE, 0, NULL);
+}
+
+TEST(ep_common_connect) {
+    NEED(dat_ep_common_connect);
+    pair = open_pair_here((Options){0});
+    allocates((Sweep){.call = request_in_common, .undo = answer});
     side_close(pair.server);
     side_close(pair.client);
 }
