@@ -379,8 +379,10 @@ TEST(ep_dup_connect__timed_out) {
     DAT_EP_HANDLE ep = new_ep(pair.client, (Options){0});
     Request request = usual;
     request.timeout = MEDIUM_US;
+    const DAT_TIMEOUT start = clock_us();
     CHECK_OK(duplicate_with(ep, pair.client->ep, request));
     check_ended(pair.client, ep, DAT_CONNECTION_EVENT_TIMED_OUT);
+    CHECK_TOOK(start, request.timeout);
     CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_CONNECTED);
     CHECK_OK(dat_cr_reject(request_on(pair.server->evds[CR]), 0, NULL));
     check_reusable(&pair, ep);
@@ -393,8 +395,10 @@ TEST(ep_dup_connect__a_server_that_is_stopped) {
     Request request = usual;
     request.timeout = 2 * SHORT_US;
     peer_stop(pair.server->process);
+    const DAT_TIMEOUT start = clock_us();
     CHECK_OK(duplicate_with(ep, pair.client->ep, request));
     check_ended(pair.client, ep, DAT_CONNECTION_EVENT_TIMED_OUT);
+    CHECK_TOOK(start, request.timeout);
     peer_continue(pair.server->process);
 }
 
