@@ -53,12 +53,6 @@ bool is_rationed(DAT_EVENT_NUMBER number) noexcept {
     return number == DAT_CONNECTION_REQUEST_EVENT || number == DAT_SOFTWARE_EVENT;
 }
 
-/// Held by who posts to a dispatcher that may end meanwhile with an IA of its own.
-std::mutex& posting() noexcept {
-    static std::mutex mutex;
-    return mutex;
-}
-
 /// Held by who looks up the endpoint of a connection, which may be another IA's and end meanwhile.
 std::mutex& looking_up() noexcept {
     static std::mutex mutex;
@@ -480,28 +474,6 @@ DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexc
     if ((mask & DAT_EVD_FIELD_EVD_FLAGS) != 0) param.evd_flags = flags_;
     return success;
 }
-
-// ---- Dispatchers of other IAs -------------------------------------------------------------------------------------
-
-EvdLink& EvdLink::operator=(EvdLink&& other) noexcept {
-    const std::lock_guard lock(posting());
-    std::swap(handle_, other.handle_);
-    return *this;
-}
-
-EvdLink::~EvdLink() {
-    if (handle_ == DAT_HANDLE_NULL) return;
-    const std::lock_guard lock(posting());
-    if (Evd* evd = get()) evd->users.remove();
-}
-
-bool EvdLink::try_post(const DAT_EVENT& event) const noexcept {
-    const std::lock_guard lock(posting());
-    Evd* const evd = get();
-    return evd != nullptr && evd->try_post(event);
-}
-
-void EvdLink::await_posters() noexcept { const std::lock_guard lock(posting()); }
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
