@@ -12,6 +12,7 @@
 //   - What the data path owes to its users is in docs/adr/0001-data-path.md; tests/contract checks each rule.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -138,6 +139,7 @@ struct ConnectParameters {
     PrivateData private_data;
     Deadline deadline = Deadline::never();
     Greeting greeting = Greeting::Full;
+    std::chrono::milliseconds grace{0};  ///< how long to ask again while nobody listens, the deadline permitting
 };
 
 /// A send queue, a receive queue and, at times, a connection.
@@ -166,9 +168,11 @@ public:
     /// Changes attributes and domain of an endpoint that is not connected. InvalidState: it is, or is about to be.
     virtual Status modify(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept = 0;
 
-    /// Starts to connect; Ok means that an event will tell the end. Unreachable and InvalidState (not idle) are
-    /// reported at once; so is NoListener by devices that know, others have an event for it. InvalidParameter: address
-    /// and private data are together more than a request carries.
+    /// Starts to connect; Ok means that an event will tell the end. Busy: the local service is a port of the host, as
+    /// bare requests over devices have them, and taken. Unreachable and InvalidState (not idle) are
+    /// reported at once; so is NoListener by devices that know, others have an event for it. With a grace it is an
+    /// event everywhere, also at a deadline that ends the grace, which devices may tell as TimedOut. InvalidParameter:
+    /// address and private data are together more than a request carries.
     virtual Status connect(const ConnectParameters& parameters) noexcept = 0;
 
     /// Ends or abandons the connection, completes everything posted as Flushed, and makes the endpoint idle.
@@ -204,6 +208,14 @@ public:
 
     /// Refuses; Ok also when the peer has given up.
     virtual Status reject(const PrivateData& private_data) noexcept = 0;
+
+    /// Refuses as if nobody listened: NoListener at the peer. Of a bare request over a device the peer learns no more
+    /// than that it is refused.
+    virtual Status turn_away() noexcept = 0;
+
+    /// Another service will answer. The peer finds it in `remote_address` when it is accepted; over a device it does
+    /// not.
+    virtual void redirect(const Bytes<Address::max_service>& service) noexcept = 0;
 };
 
 /// Receives requests for one service while it exists. Requests that nobody took end as NoListener at the peer.

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/completion_queue.hpp"
 
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <thread>
 
 #include "core/event_channel.hpp"
+#include "core/settings.hpp"
 
 namespace viaduct {
 
@@ -51,12 +49,8 @@ std::size_t CompletionQueue::wait(std::span<Completion> out, const Deadline& dea
 }
 
 std::chrono::nanoseconds spin_time() noexcept {
-    static const std::chrono::nanoseconds time = [] {
-        unsigned microseconds = std::thread::hardware_concurrency() > 1 ? 50 : 0;
-        if (const char* wanted = std::getenv("VIADUCT_SPIN_US"); wanted != nullptr)
-            std::from_chars(wanted, wanted + std::strlen(wanted), microseconds);
-        return std::chrono::microseconds(microseconds);
-    }();
+    static const std::chrono::microseconds time(
+        number_setting("VIADUCT_SPIN_US", std::thread::hardware_concurrency() > 1 ? 50 : 0));
     return time;
 }
 

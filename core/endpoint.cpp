@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/endpoint.hpp"
 
+#include "core/settings.hpp"
+
 namespace viaduct {
 namespace {
 
@@ -20,6 +22,11 @@ constexpr EndpointTrigger trigger_of(const ConnectionEvent& event) noexcept {
 }
 
 }  // namespace
+
+std::chrono::milliseconds listener_grace() noexcept {
+    static const std::chrono::milliseconds grace(number_setting("VIADUCT_GRACE_MS", 50));
+    return grace;
+}
 
 Endpoint::Endpoint(const EndpointConfig& config) noexcept
     : attributes_(config.attributes),

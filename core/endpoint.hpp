@@ -19,6 +19,10 @@ using backend::ConnectParameters;
 /// As deep as the device suggests.
 inline constexpr std::uint32_t default_depth = ~std::uint32_t{0};
 
+/// How long requests are repeated while nobody listens, for APIs whose programs connect a moment before their servers
+/// listen: VIADUCT_GRACE_MS.
+VIADUCT_EXPORT std::chrono::milliseconds listener_grace() noexcept;
+
 struct EndpointConfig {
     EndpointAttributes attributes;
     std::shared_ptr<ProtectionDomain> domain;

@@ -102,6 +102,7 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
         .deadline =
             timeout_ms_ < 0 ? Deadline::after(patience) : Deadline::after(std::chrono::milliseconds(timeout_ms_)),
         .greeting = backend::Greeting::Bare,
+        .grace = listener_grace(),
     });
     if (status.ok()) return 0;
     // The program learns by an event what hardware would find out later.

@@ -3,13 +3,17 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <array>
+#include <cerrno>
 #include <cinttypes>
+#include <climits>
 #include <cstdio>
-#include <memory>
+#include <cstdlib>
+#include <new>
 #include <string>
 
 #include "backends/loopback/doorbell.hpp"
@@ -17,7 +21,7 @@
 namespace viaduct::loopback {
 namespace {
 
-/// A line of /proc/self/maps.
+/// A part of this process's memory that is mapped in one way.
 struct Area {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -30,24 +34,109 @@ struct Area {
     std::string path;
 };
 
-bool parse(const char* line, Area& area) {
+/// Reads a line of /proc/self/maps, unless its area ends before the address.
+bool parse(const char* line, std::uint64_t address, Area& area) {
+    char* dash = nullptr;
+    area.begin = std::strtoull(line, &dash, 16);
+    if (*dash != '-') return false;
+    char* rest = nullptr;
+    area.end = std::strtoull(dash + 1, &rest, 16);
+    if (area.end <= address) return false;
     std::array<char, 5> rights{};
     unsigned major = 0;
     unsigned minor = 0;
     unsigned long inode = 0;
     int path = 0;
-    if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %lu %n", &area.begin, &area.end, rights.data(),
-                    &area.offset, &major, &minor, &inode, &path) < 7)
+    if (std::sscanf(rest, " %4s %" SCNx64 " %x:%x %lu %n", rights.data(), &area.offset, &major, &minor, &inode, &path) <
+        5)
         return false;
     area.device = makedev(major, minor);
     area.inode = inode;
     area.readable = rights[0] == 'r';
     area.writable = rights[1] == 'w';
     area.shared = rights[3] == 's';
-    area.path = line + path;
+    area.path = rest + path;
     if (!area.path.empty() && area.path.back() == '\n') area.path.pop_back();
     return true;
 }
+
+/// What ioctl(2) with PROCMAP_QUERY takes and gives (Linux 6.11; headers of the time may lack it).
+struct MapQuery {
+    std::uint64_t size = sizeof(MapQuery);
+    std::uint64_t flags = 0;  // the area that holds the address
+    std::uint64_t address = 0;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t rights = 0;
+    std::uint64_t page_bytes = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t inode = 0;
+    std::uint32_t major = 0;
+    std::uint32_t minor = 0;
+    std::uint32_t name_bytes = 0;
+    std::uint32_t build_id_bytes = 0;
+    std::uint64_t name = 0;
+    std::uint64_t build_id = 0;
+};
+static_assert(sizeof(MapQuery) == 104);
+constexpr unsigned long map_query = _IOWR('f', 17, MapQuery);
+constexpr std::uint64_t map_readable = 1;
+constexpr std::uint64_t map_writable = 2;
+constexpr std::uint64_t map_shared = 8;
+
+/// The areas of this process, asked for in the order of their addresses.
+class Areas {
+public:
+    Areas() : fd_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+    ~Areas() {
+        if (text_ != nullptr) std::fclose(text_);
+    }
+    Areas(const Areas&) = delete;
+    Areas& operator=(const Areas&) = delete;
+
+    bool opened() const noexcept { return static_cast<bool>(fd_); }
+
+    /// The area that holds the address. False: it is not mapped.
+    bool find(std::uint64_t address, Area& area) {
+        if (text_ != nullptr) return read(address, area);
+        std::array<char, PATH_MAX> name{};
+        MapQuery query;
+        query.address = address;
+        query.name_bytes = name.size();
+        query.name = reinterpret_cast<std::uint64_t>(name.data());
+        if (ioctl(fd_.get(), map_query, &query) != 0) {
+            if (errno == ENOENT) return false;
+            // An older system, or a name that is too long.
+            text_ = std::fopen("/proc/self/maps", "re");
+            if (text_ == nullptr) throw std::bad_alloc();  // no memory, or no descriptor
+            (void)std::setvbuf(text_, nullptr, _IOFBF, text_bytes);
+            return read(address, area);
+        }
+        area = {.begin = query.begin,
+                .end = query.end,
+                .offset = query.offset,
+                .device = makedev(query.major, query.minor),
+                .inode = query.inode,
+                .readable = (query.rights & map_readable) != 0,
+                .writable = (query.rights & map_writable) != 0,
+                .shared = (query.rights & map_shared) != 0,
+                .path = name.data()};
+        return true;
+    }
+
+private:
+    static constexpr std::size_t text_bytes = 16384;
+
+    bool read(std::uint64_t address, Area& area) {
+        std::array<char, 4608> line;
+        while (std::fgets(line.data(), line.size(), text_) != nullptr)
+            if (parse(line.data(), address, area)) return area.begin <= address;
+        return false;
+    }
+
+    UniqueFd fd_;
+    std::FILE* text_ = nullptr;  // where the system takes no questions
+};
 
 /// Opens a path anew if the file of the area is behind it. (The device number in the maps is not that of stat(2) on
 /// every file system: inode and path decide.)
@@ -96,19 +185,15 @@ Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
     const std::uint64_t end = begin + length;
     if (address == nullptr || length == 0 || end < begin)
         return Status(Code::InvalidParameter, "empty or wrapping range");
-    const auto close = [](std::FILE* file) { std::fclose(file); };
-    const std::unique_ptr<std::FILE, decltype(close)> maps(std::fopen("/proc/self/maps", "re"));
-    if (maps == nullptr) return Status::from_errno(errno, "/proc/self/maps");
+    Areas areas;
+    if (!areas.opened()) return Status::from_errno(errno, "/proc/self/maps");
 
     MemoryInfo info{.writable = true, .has_file = false, .file = {}};
     Area first;
+    Area area;
     bool one_file = true;
     std::uint64_t reached = begin;
-    std::array<char, 4608> line;
-    while (reached < end && std::fgets(line.data(), line.size(), maps.get()) != nullptr) {
-        Area area;
-        if (!parse(line.data(), area) || area.end <= reached) continue;
-        if (area.begin > reached || !area.readable) break;
+    while (reached < end && areas.find(reached, area) && area.readable) {
         if (reached == begin) first = area;
         const bool continues = area.shared && area.inode != 0 && area.inode == first.inode &&
                                area.device == first.device && area.offset - first.offset == area.begin - first.begin;

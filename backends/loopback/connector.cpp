@@ -15,10 +15,17 @@ constexpr std::chrono::milliseconds meeting_pause{1};
 /// How long after the deadline the message may take that a listener sends right after it has accepted or refused.
 constexpr std::chrono::milliseconds answer_grace{100};
 
+/// The first pause before a service is tried again where nobody listens; each one is twice the one before.
+constexpr std::chrono::milliseconds first_pause{1};
+
 }  // namespace
 
 Connector::Connector(Endpoint& endpoint, const backend::ConnectParameters& parameters) noexcept
-    : device_(endpoint.device()), owner_(endpoint.ref()), parameters_(parameters) {}
+    : device_(endpoint.device()),
+      owner_(endpoint.ref()),
+      parameters_(parameters),
+      grace_(std::min(Deadline::after(parameters.grace), parameters.deadline)),
+      pause_(first_pause) {}
 
 Connector::~Connector() { stop(); }
 
@@ -36,7 +43,13 @@ Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const ba
 Status Connector::attempt() {
     socket_.reset();
     lobby_.reset();
-    return peer_to_peer() ? meet_peer() : ask_listener();
+    if (peer_to_peer()) return meet_peer();
+    const Status status = ask_listener();
+    asks_again_ = status.code() == Code::NoListener && !grace_.passed();
+    if (!asks_again_) return status;
+    device_.agent().call_at(std::min(Deadline::after(pause_), grace_), self_.lock());
+    pause_ *= 2;
+    return {};
 }
 
 Status Connector::ask_listener() {
@@ -115,6 +128,8 @@ void Connector::read_answer() {
         case MessageType::Accepted: return established_with(*answer);
         case MessageType::Rejected:
             return finish({.kind = ConnectionEventKind::Rejected, .private_data = answer->private_data});
+        case MessageType::TurnedAway:
+            return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
         case MessageType::Conflict:
             return finish({.kind = ConnectionEventKind::Conflict,
                            .reason = compatible(owner_->endpoint->attributes(), answer->attributes).code(),
@@ -132,10 +147,8 @@ void Connector::answer_hung_up() {
     if (peer_to_peer() && !offered_->advance(wire::Handshake::Taken, wire::Handshake::Offered))
         offered_->advance(wire::Handshake::Abandoned, wire::Handshake::Offered);
     if (offered_->handshake() == wire::Handshake::Offered) {
-        const Status status = attempt();
-        if (status.ok()) return;
-        if (status.code() != Code::NoListener) return fail(status);
-        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+        if (const Status status = attempt(); !status.ok()) fail(status);
+        return;
     }
     switch (offered_->handshake()) {
         case wire::Handshake::Offered:
@@ -151,10 +164,11 @@ void Connector::answer_hung_up() {
 }
 
 void Connector::established_with(Handshake& handshake) {
-    const ConnectionEvent event{.kind = ConnectionEventKind::Established,
-                                .remote = handshake.attributes,
-                                .remote_address = parameters_.remote,
-                                .private_data = handshake.private_data};
+    ConnectionEvent event{.kind = ConnectionEventKind::Established,
+                          .remote = handshake.attributes,
+                          .remote_address = parameters_.remote,
+                          .private_data = handshake.private_data};
+    if (!handshake.local.service.empty()) event.remote_address.service = handshake.local.service;
     device_.agent().unwatch(socket_.get());
     Status status = offered_->set_peer(handshake, handshake.descriptors.all(), socket_.get());
     if (status.ok()) status = offered_->open(socket_, offered_);
@@ -193,6 +207,10 @@ void Connector::look_at_guests() {
 void Connector::on_deadline() noexcept try {
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
+    if (asks_again_) {
+        if (const Status status = attempt(); !status.ok()) fail(status);
+        return;
+    }
     if (!parameters_.deadline.passed()) {
         if (!lobby_ && !socket_ && peer_to_peer()) (void)attempt();
         return;
@@ -209,16 +227,18 @@ void Connector::on_deadline() noexcept try {
 
 /// The handshake word says that the listener has answered, and the deadline has passed.
 bool Connector::may_still_answer() noexcept try {
-    if (grace_.infinite()) {
-        grace_ = Deadline::after(answer_grace);
-        device_.agent().call_at(grace_, self_.lock());
+    if (answer_by_.infinite()) {
+        answer_by_ = Deadline::after(answer_grace);
+        device_.agent().call_at(answer_by_, self_.lock());
     }
-    return !grace_.passed();
+    return !answer_by_.passed();
 } catch (const std::bad_alloc&) {
     return false;
 }
 
 void Connector::fail(const Status& status) noexcept {
+    if (status.code() == Code::NoListener)
+        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
     const bool lacking = status.code() == Code::NoResources;
     finish({.kind = ConnectionEventKind::Unreachable, .reason = lacking ? Code::NoResources : Code::Ok});
 }

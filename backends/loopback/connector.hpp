@@ -46,13 +46,16 @@ private:
     Device& device_;
     const std::shared_ptr<EndpointRef> owner_;
     const backend::ConnectParameters parameters_;
+    const Deadline grace_;  // of asking where nobody listens
+    std::chrono::milliseconds pause_;
+    bool asks_again_ = false;  // after the pause, or when the grace is over
     std::weak_ptr<Connector> self_;
     bool stopped_ = false;
 
     // Asking: the offered connection and the socket on which the answer comes.
     std::shared_ptr<Connection> offered_;
     UniqueFd socket_;
-    Deadline grace_ = Deadline::never();  // for an answer that was given and has not come
+    Deadline answer_by_ = Deadline::never();  // for an answer that was given and has not come
 
     // Meeting, where this side came first: partners that come, and those that belong to another pair.
     std::optional<Lobby> lobby_;

@@ -56,11 +56,11 @@ DeviceAttributes make_attributes(std::uint32_t index) {
         .local_hosts = all_hosts(),
         .capabilities = {},  // all of them
         .max_endpoints = wire::max_connections,
-        .max_queue_depth = 8192,
+        .max_queue_depth = 65535,  // queues grow as they are used
         .default_queue_depth = 8192,
         .max_sges = max_pieces,
         .max_completion_queues = 2 * wire::max_connections + 1024,
-        .max_completions = 65536,
+        .max_completions = 1 << 20,
         .max_regions = wire::max_regions,
         .max_region_bytes = std::uint64_t{1} << 47,
         .max_protection_domains = 65536,

@@ -68,8 +68,9 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
                                         const ConnectionEvent& established) {
     if (connection_ == nullptr) return {Code::TimedOut, "the request was answered already"};
     if (const Status status = Connection::assign(connection_, endpoint.ref()); !status.ok()) return status;
-    const HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
-                                                    endpoint.attributes(), private_data);
+    HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
+                                              endpoint.attributes(), private_data);
+    set_bytes(message.local_service, answered_by_.span());
     auto handed = connection_->descriptors_for(peer_process(socket_.get()));
     if (!handed.ok()) return handed.status();
     const bool gone = has_hung_up(socket_.get());
@@ -103,6 +104,8 @@ bool ConnectionRequest::answer(Connection& connection, const HandshakeMessage& m
 Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
     return refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
 }
+
+Status ConnectionRequest::turn_away() noexcept { return refuse(make_handshake(MessageType::TurnedAway, {}, {}, {})); }
 
 void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
     (void)refuse(make_handshake(MessageType::Conflict, {}, own, {}));  // unanswered, it meets somebody else

@@ -24,6 +24,8 @@ public:
     const PrivateData& private_data() const noexcept override { return handshake_.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
+    Status turn_away() noexcept override;
+    void redirect(const Bytes<Address::max_service>& service) noexcept override { answered_by_ = service; }
 
     const Bytes<Address::max_host>& remote_host_asked_for() const noexcept { return handshake_.remote_host; }
 
@@ -46,6 +48,7 @@ private:
     Handshake handshake_;
     std::shared_ptr<Connection> connection_;
     bool refused_ = false;
+    Bytes<Address::max_service> answered_by_;  // empty: the service that was asked for
 };
 
 /// Sockets whose peers have connected and not yet sent their message.

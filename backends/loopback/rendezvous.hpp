@@ -23,6 +23,7 @@ enum class MessageType : std::uint32_t {
     Conflict,
     MapRequest,  ///< asks for the file behind a region
     MapReply,    ///< with one descriptor, or none where there is no file
+    TurnedAway,  ///< refused as if nobody listened
 };
 
 /// Who a process is: enough to ring it, to read its region table and to reach its memory.

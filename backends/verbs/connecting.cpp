@@ -43,6 +43,12 @@ std::optional<EncodedGreeting> greeting_of(Greeting::Kind kind, const EndpointAt
                                     .private_data = parameters.private_data});
 }
 
+/// The port from which a bare request comes; 0: any.
+std::uint16_t local_port(const backend::ConnectParameters& parameters) noexcept {
+    const bool named = parameters.greeting == backend::Greeting::Bare && parameters.local.service.size() == 2;
+    return named ? port_of(parameters.local.service) : std::uint16_t{0};
+}
+
 /// A partner who sees a conflict where there is none has refused.
 ConnectionEvent conflict(const Status& agreement, const Greeting& greeting) noexcept {
     return {.kind = agreement.ok() ? Kind::Rejected : Kind::Conflict,
@@ -106,14 +112,16 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
 
 /// Waits for the way to be found, so that an unknown host is told at once. No lock is held.
 Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) const noexcept {
-    SocketAddress from(nic().host(), 0);
+    SocketAddress from(nic().host(), local_port(parameters));
     SocketAddress to(parameters.remote.host, port_of(parameters.remote.service));
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
     auto created = create_id(nullptr);
     if (!created.ok()) return created.status();
     IdOwner id = std::move(*created);
     const int patience = timeout_ms(parameters.deadline);
-    if (rdma_resolve_addr(id.get(), from.get(), to.get(), patience) != 0 || rdma_resolve_route(id.get(), patience) != 0)
+    const bool found = rdma_resolve_addr(id.get(), from.get(), to.get(), patience) == 0;
+    if (!found && errno == EADDRINUSE) return Status(Code::Busy, "the local port is taken", errno);
+    if (!found || rdma_resolve_route(id.get(), patience) != 0)
         return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no way to the host", errno);
     // From here on its events are the agent's.
     if (rdma_migrate_id(id.get(), nic().agent().channel()) != 0) return Status::from_errno(errno, "rdma_migrate_id");
@@ -123,17 +131,61 @@ Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) 
 Status Endpoint::request(const backend::ConnectParameters& parameters, IdOwner id) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
-    const auto greeting = greeting_of(Greeting::Kind::Request, attributes_, parameters);
-    if (!greeting) return too_long;
-    rdma_conn_param terms = parameters_for(*greeting);
     auto link =
         std::make_unique<Link>(nic().agent(), std::move(id), static_cast<LinkOwner&>(*this), parameters.deadline);
-    if (rdma_connect(link->id(), &terms) != 0) return Status::from_errno(errno, "rdma_connect");
-    link_ = std::move(link);
+    std::swap(link_, link);
+    if (const Status status = ask(parameters); !status.ok()) {
+        link_.reset();
+        return status;
+    }
     asked_for_ = parameters.remote;
     framed_ = parameters.greeting == backend::Greeting::Full;
     state_ = State::Connecting;
+    repetition_ = {.parameters = parameters, .grace = std::min(Deadline::after(parameters.grace), parameters.deadline)};
     return {};
+}
+
+/// Sends the request on a link that is resolved.
+Status Endpoint::ask(const backend::ConnectParameters& parameters) noexcept {
+    const auto greeting = greeting_of(Greeting::Kind::Request, attributes_, parameters);
+    if (!greeting) return too_long;
+    rdma_conn_param terms = parameters_for(*greeting);
+    return rdma_connect(link_->id(), &terms) == 0 ? Status() : Status::from_errno(errno, "rdma_connect");
+}
+
+/// Nobody listens. False: the grace is over.
+bool Endpoint::pause_request() noexcept try {
+    if (!repetition_ || repetition_->grace.passed()) return false;
+    link_.reset();
+    auto id = create_id(nic().agent().channel());
+    if (!id.ok()) return false;
+    const Deadline next = std::min(Deadline::after(repetition_->pause), repetition_->grace);
+    link_ = std::make_unique<Link>(nic().agent(), std::move(*id), static_cast<LinkOwner&>(*this), next);
+    repetition_->pause *= 2;
+    repetition_->pausing = true;
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
+/// The way is looked for again, and on_repetition() goes on.
+void Endpoint::repeat_request() noexcept {
+    const backend::ConnectParameters& parameters = repetition_->parameters;
+    repetition_->pausing = false;
+    if (repetition_->grace.passed()) return end_attempt({.kind = Kind::Rejected, .reason = Code::NoListener});
+    link_->set_deadline(parameters.deadline);
+    SocketAddress from(nic().host(), local_port(parameters));
+    SocketAddress to(parameters.remote.host, port_of(parameters.remote.service));
+    if (rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) != 0)
+        end_attempt({.kind = Kind::Unreachable});
+}
+
+void Endpoint::on_repetition(const ManagerEvent& event) noexcept {
+    if (state_ != State::Connecting || !repetition_) return;
+    const bool goes_on = event.type == RDMA_CM_EVENT_ADDR_RESOLVED
+                             ? rdma_resolve_route(link_->id(), resolution_ms) == 0
+                             : event.type == RDMA_CM_EVENT_ROUTE_RESOLVED && ask(repetition_->parameters).ok();
+    if (!goes_on) end_attempt({.kind = Kind::Unreachable});
 }
 
 Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const ManagerEvent& request,
@@ -276,6 +328,10 @@ void Endpoint::on_event(ManagerEvent& event) noexcept {
             else
                 lose(Kind::Lost);
             break;
+        case RDMA_CM_EVENT_ADDR_RESOLVED:
+        case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        case RDMA_CM_EVENT_ADDR_ERROR:
+        case RDMA_CM_EVENT_ROUTE_ERROR: on_repetition(event); break;
         default: break;
     }
 }
@@ -316,6 +372,8 @@ void Endpoint::on_refusal(const ManagerEvent& event) noexcept {
         end_attempt(conflict(compatible(attributes_, greeting.attributes), greeting));
     else if (rendezvous_ != nullptr)
         seek_on(nobody);
+    else if (nobody && pause_request())
+        return;
     else if (nobody || answered)
         end_attempt({.kind = Kind::Rejected,
                      .reason = nobody ? Code::NoListener : Code::Ok,
@@ -325,7 +383,10 @@ void Endpoint::on_refusal(const ManagerEvent& event) noexcept {
 }
 
 void Endpoint::on_deadline() noexcept {
-    if (state_ == State::Connecting) end_attempt({.kind = Kind::TimedOut});
+    if (state_ == State::Connecting && repetition_ && repetition_->pausing)
+        repeat_request();
+    else if (state_ == State::Connecting)
+        end_attempt({.kind = Kind::TimedOut});
     if (state_ == State::Accepting) confirm();  // as in accept(): the connection is good without
     if (drain_) drain_on();
 }
@@ -351,6 +412,7 @@ void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
     ++epoch_;
     link_.reset();
     rendezvous_.reset();
+    repetition_.reset();
     state_ = State::Idle;
     tell(event);
 }

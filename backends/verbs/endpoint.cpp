@@ -177,6 +177,7 @@ void Endpoint::fail() noexcept {
 void Endpoint::end_connection(State next) noexcept {
     ++epoch_;
     rendezvous_.reset();
+    repetition_.reset();
     met_.reset();
     drain_.reset();
     const bool used = is_established();

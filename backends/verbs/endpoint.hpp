@@ -63,6 +63,14 @@ private:
         Deadline::Clock::duration pause{};
     };
 
+    /// A request that may be repeated while nobody listens.
+    struct Repetition {
+        backend::ConnectParameters parameters;
+        Deadline grace;
+        std::chrono::milliseconds pause{1};
+        bool pausing = false;  ///< until the deadline of the link
+    };
+
     Endpoint(Device& device, const backend::EndpointInit& init);
     Nic& nic() const noexcept;
     /// What the peer has been told of; an accepted connection is one before the peer confirms.
@@ -72,6 +80,9 @@ private:
     void drop_queue_pair() noexcept;
     Result<IdOwner> resolve(const backend::ConnectParameters& parameters) const noexcept;
     Status request(const backend::ConnectParameters& parameters, IdOwner id);
+    Status ask(const backend::ConnectParameters& parameters) noexcept;
+    bool pause_request() noexcept;
+    void repeat_request() noexcept;
     Status seek(const backend::ConnectParameters& parameters);
     Status answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Greeting& greeting);
     Status go_live(const rdma_conn_param& peer, std::uint8_t reads_requested);
@@ -83,6 +94,7 @@ private:
     void on_error() noexcept override;
     void on_response(const ManagerEvent& event) noexcept;
     void on_refusal(const ManagerEvent& event) noexcept;
+    void on_repetition(const ManagerEvent& event) noexcept;
     void seek_on(bool nobody) noexcept;
     void confirm() noexcept;
     void drain_on() noexcept;
@@ -103,6 +115,7 @@ private:
     std::optional<QueuePair> queue_pair_;
     std::unique_ptr<Link> link_;
     std::unique_ptr<Rendezvous> rendezvous_;  // while the partner is looked for
+    std::optional<Repetition> repetition_;    // while a listener is asked
     std::optional<ConnectionEvent> met_;      // to be told when a partner that has called confirms
     State state_ = State::Idle;
     std::optional<Drain> drain_;

@@ -49,6 +49,11 @@ Status Request::reject(const PrivateData& private_data) noexcept {
     return refuse(Greeting::Kind::Reject, private_data);
 }
 
+Status Request::turn_away() noexcept {
+    const std::lock_guard lock(nic_->control());
+    return refuse(Greeting::Kind::NoListener, {});
+}
+
 Status Request::refuse(Greeting::Kind kind, const PrivateData& private_data) noexcept {
     if (link_ == nullptr) return {};
     verbs::refuse(link_->id(), {.kind = kind, .framed = greeting_.framed, .private_data = private_data});

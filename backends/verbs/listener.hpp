@@ -28,6 +28,8 @@ public:
     const PrivateData& private_data() const noexcept override { return greeting_.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
+    Status turn_away() noexcept override;
+    void redirect(const Service&) noexcept override {}  // an answer has no room for it
 
     // With the control lock held.
     bool given_up() const noexcept { return link_ == nullptr; }

@@ -125,6 +125,55 @@ TEST_CASE_METHOD(EveryBackend, "connection: nobody listens") {
     CHECK(client.quiet());
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: with a grace, a client finds a listener that comes later") {
+    Port client(near);
+    Port server(far);
+    auto parameters = parameters_for(near, far.address("late"));
+    parameters.grace = 10s;
+    must(client.endpoint->connect(parameters));
+    CHECK(client.endpoint->state() == EndpointState::ActivePending);
+    CHECK(client.quiet());
+    const auto listener = far.listen("late");
+    accept_on(server, *listener);
+    CHECK(client.event().kind == Kind::Established);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: nobody listens until the grace is over") {
+    Port client(near);
+    auto parameters = parameters_for(near, far.address("nobody"));
+    parameters.grace = 30ms;
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(attempt(client, parameters) == Code::NoListener);
+    CHECK(std::chrono::steady_clock::now() - start >= parameters.grace);
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: the deadline ends the grace") {
+    Port client(near);
+    auto parameters = parameters_for(near, far.address("nobody"));
+    parameters.grace = 1h;
+    parameters.deadline = Deadline::after(100ms);
+    must(client.endpoint->connect(parameters));
+    const auto event = client.event();
+    CHECK((event.reason == Code::NoListener || (backend.by_device && event.kind == Kind::TimedOut)));
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up within the grace gets no event") {
+    Port client(near);
+    auto parameters = parameters_for(near, far.address("late"));
+    parameters.grace = 1h;
+    must(client.endpoint->connect(parameters));
+    client.endpoint->disconnect();
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    const auto listener = far.listen("late");
+    CHECK(client.quiet());
+    // Over a device the request may still be on its way.
+    CHECK((backend.by_device || listener->next_request().status().code() == Code::WouldBlock));
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: a host that no device has is unreachable") {
     Port client(near);
     const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};
@@ -222,6 +271,32 @@ TEST_CASE_METHOD(EveryBackend, "connection: requests that a listener leaves behi
     CHECK(event.kind == Kind::Rejected);
     CHECK(event.reason == Code::NoListener);
     CHECK(client.endpoint->state() == EndpointState::Unconnected);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a request that is turned away ends as having no listener") {
+    const auto listener = far.listen("service");
+    Port client(near);
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    must(next_request(*listener)->turn_away());
+    const auto event = client.event();
+    CHECK(event.kind == Kind::Rejected);
+    CHECK(event.reason == Code::NoListener);
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a client learns which service has answered") {
+    const auto listener = far.listen("service");
+    const Bytes<Address::max_service> other = far.address("other").service;
+    Port client(near);
+    Port server(far);
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    const auto request = next_request(*listener);
+    request->redirect(other);
+    accept(server, *request, {});
+    const auto event = client.event();
+    CHECK(event.kind == Kind::Established);
+    CHECK(event.remote_address.service == (backend.by_device ? far.address("service").service : other));
 }
 
 TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up ends its request without an event") {

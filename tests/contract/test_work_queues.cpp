@@ -245,6 +245,24 @@ TEST_CASE_METHOD(EveryBackend, "depths: beyond the device's limit they are refus
     CHECK_FALSE(queue->in_use());
 }
 
+TEST_CASE_METHOD(EveryBackend, "depths: queues take as much as they are deep, and lose none of it") {
+    const std::uint32_t depth = backend.by_device ? 500 : near.device->attributes().max_queue_depth;
+    Port sender(near, {.queue = near.make_queue(depth), .send_depth = depth});
+    Port receiver(far, {.queue = far.make_queue(depth), .receive_depth = depth});
+    join(sender, receiver);
+    const Buffer mine(near, 8);
+    const Buffer theirs(far, 8);
+    const Sge from = mine.sge();
+    const Sge into = theirs.sge();
+    for (std::uint64_t i = 0; i < depth; ++i) sender.post(send_of(i, from));
+    CHECK(sender.endpoint->post_send(send_of(depth, from)).code() == Code::QueueFull);
+    for (std::uint64_t i = 0; i < depth; ++i) receiver.post(receive_of(i, into));
+    CHECK(receiver.endpoint->outstanding(QueueKind::Receive) == depth);
+    CHECK(receiver.endpoint->post_receive(receive_of(depth, into)).code() == Code::QueueFull);
+    for (std::uint64_t i = 0; i < depth; ++i) require(receiver.received().context == i, "a message");
+    for (std::uint64_t i = 0; i < depth; ++i) require(sender.sent().context == i, "its send");
+}
+
 TEST_CASE_METHOD(EveryBackend, "depths: a queue of depth 0 is always full, and the other one works") {
     Port sender(near, {.receive_depth = 0});
     Port receiver(far, {.send_depth = 0});

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that an installed tree has a manual page for each function of librpma.h, and for those of vipl.h that make and end
-connections: check_manual.py PREFIX"""
+"""Checks that an installed tree has a manual page for each function of librpma.h, and for those of other APIs that are
+to have one: check_manual.py PREFIX"""
 
 import pathlib
 import re
@@ -12,6 +12,7 @@ manual = next(prefix.rglob("man3")).parent
 functions = [name for header, pattern in (("librpma.h", r"^(?:int|const char\*) (rpma_\w+)\("),
                                           ("vipl.h", r"^extern VIP_RETURN (Vip(?:Connect\w+|Disconnect))\("))
              for name in re.findall(pattern, (prefix / "include" / header).read_text(), re.MULTILINE)]
+functions += ["dat_ep_dup_connect"]
 
 
 def fault_of(function: str) -> str | None:

@@ -149,7 +149,7 @@ Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, 
     const std::lock_guard lock(world().mutex);
     if (sharing == backend::Sharing::Exclusive && world().next_listener(local) != nullptr)
         return Status(Code::Busy, "the service has a listener");
-    world().listeners.push_back(listener.get());
+    world().begin_listening(*listener);
     return std::unique_ptr<backend::Listener>(std::move(listener));
 }
 

@@ -10,9 +10,23 @@ using Model = backend::ConnectParameters::Model;
 
 void World::expire() noexcept {
     const auto waiting = connecting;  // end_attempt() takes endpoints out of the original
-    for (Endpoint* endpoint : waiting)
-        if (endpoint->attempt().parameters.deadline.passed())
+    for (Endpoint* endpoint : waiting) {
+        const Attempt& attempt = endpoint->attempt();
+        if (!attempt.heard && attempt.grace.passed())
+            endpoint->end_attempt({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+        else if (attempt.parameters.deadline.passed())
             endpoint->end_attempt({.kind = ConnectionEventKind::TimedOut});
+    }
+}
+
+void World::begin_listening(Listener& listener) {
+    listeners.push_back(&listener);
+    for (Endpoint* endpoint : connecting) {
+        const auto& wanted = endpoint->attempt();
+        if (!wanted.heard && wanted.parameters.model == Model::ClientServer &&
+            wanted.parameters.remote == listener.local())
+            endpoint->ask(listener);
+    }
 }
 
 Listener* World::next_listener(const Address& service) noexcept {
@@ -65,16 +79,24 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
     Listener* listener = nullptr;
     if (parameters.model == Model::ClientServer) {
         listener = world().next_listener(parameters.remote);
-        if (listener == nullptr) return {Code::NoListener, "nobody listens on the service"};
+        if (listener == nullptr && parameters.grace.count() == 0)
+            return {Code::NoListener, "nobody listens on the service"};
     }
     attempt_ = std::make_shared<Attempt>(this, parameters, attributes_);
     state_ = State::Connecting;
     world().connecting.push_back(this);
     if (listener != nullptr)
-        listener->add(attempt_);
-    else
+        ask(*listener);
+    else if (parameters.model == Model::PeerToPeer)
         meet_peer();
+    else
+        attempt_->grace = std::min(Deadline::after(parameters.grace), parameters.deadline);
     return {};
+}
+
+void Endpoint::ask(Listener& listener) {
+    attempt_->heard = true;
+    listener.add(attempt_);
 }
 
 void Endpoint::meet_peer() {
@@ -210,10 +232,17 @@ Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_d
 }
 
 Status Request::reject(const PrivateData& private_data) noexcept {
+    return refuse({.kind = ConnectionEventKind::Rejected, .private_data = private_data});
+}
+
+Status Request::turn_away() noexcept {
+    return refuse({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+}
+
+Status Request::refuse(const ConnectionEvent& event) noexcept {
     const std::lock_guard lock(world().mutex);
     world().expire();
-    if (attempt_->client != nullptr)
-        attempt_->client->end_attempt({.kind = ConnectionEventKind::Rejected, .private_data = private_data});
+    if (attempt_->client != nullptr) attempt_->client->end_attempt(event);
     return {};
 }
 

@@ -34,6 +34,8 @@ public:
     // For the world and the requests, with the mutex held.
     bool idle() const noexcept { return state_ == State::Idle; }
     const Attempt& attempt() const noexcept { return *attempt_; }
+    /// Hands the attempt under way to a listener.
+    void ask(Listener& listener);
     /// Ends the attempt under way with an event; the endpoint is idle again.
     void end_attempt(const ConnectionEvent& event) noexcept;
     static void join(Endpoint& one, Endpoint& other) noexcept;

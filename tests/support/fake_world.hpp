@@ -26,6 +26,8 @@ struct Attempt {
     Endpoint* client = nullptr;  ///< null once the attempt has ended
     backend::ConnectParameters parameters;
     EndpointAttributes attributes;
+    Deadline grace = Deadline::never();  ///< until when to wait for a listener
+    bool heard = false;                  ///< by a listener
 };
 
 /// What a window shows.
@@ -54,6 +56,9 @@ public:
 
     /// The listener that gets the next request for a service; they take turns. Null where nobody listens.
     Listener* next_listener(const Address& service) noexcept;
+
+    /// Gives a new listener the requests that wait for one.
+    void begin_listening(Listener& listener);
 
     /// A waiting peer that the endpoint asks for and that asks for it.
     Endpoint* matching_peer(const Endpoint& endpoint) noexcept;
@@ -311,8 +316,12 @@ public:
     const PrivateData& private_data() const noexcept override { return attempt_->parameters.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
+    Status turn_away() noexcept override;
+    void redirect(const Bytes<Address::max_service>& service) noexcept override { local_.service = service; }
 
 private:
+    Status refuse(const ConnectionEvent& event) noexcept;
+
     Address local_;
     std::shared_ptr<Attempt> attempt_;
 };

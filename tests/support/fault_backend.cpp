@@ -142,6 +142,10 @@ public:
     Status reject(const PrivateData& private_data) noexcept override {
         return attempt([&] { return inner().reject(private_data); });
     }
+    Status turn_away() noexcept override {
+        return attempt([&] { return inner().turn_away(); });
+    }
+    void redirect(const Bytes<Address::max_service>& service) noexcept override { inner().redirect(service); }
 };
 
 class Listener final : public Decorator<backend::Listener> {

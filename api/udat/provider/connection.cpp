@@ -20,14 +20,17 @@ void Ep::tell(DAT_EVENT_NUMBER number) noexcept {
     const bool answer = number == DAT_CONNECTION_EVENT_ESTABLISHED || number == DAT_CONNECTION_EVENT_PEER_REJECTED;
     data.private_data_size = answer ? private_data_size_.load() : 0;
     data.private_data = data.private_data_size == 0 ? nullptr : private_data_.data();
-    if (connect_evd_) connect_evd_->post(event);
+    if (!connect_evd_.try_post(event) && connect_evd_)
+        ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW, connect_evd_.handle(), DAT_EVD_OVERFLOW_ERROR);
 }
 
 /// Tells the end of a connection, or of the attempt to make one, once. `events_lock_` is held.
 void Ep::tell_end(DAT_EVENT_NUMBER number) noexcept {
     if (std::exchange(told_end_, true)) return;
     const bool was_connected = std::exchange(connected_, false);
-    if (!was_connected && number == DAT_CONNECTION_EVENT_BROKEN) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+    // A consumer that has asked for the end waits for it, whatever breaks the connection until then.
+    if (number == DAT_CONNECTION_EVENT_BROKEN && disconnecting_) number = DAT_CONNECTION_EVENT_DISCONNECTED;
+    if (number == DAT_CONNECTION_EVENT_BROKEN && !was_connected) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
     tell(number);
     // The receives that the endpoint had taken from a shared queue have all been completed.
     if (was_connected && srq_) ia().report(DAT_ASYNC_ERROR_EP_BROKEN, handle(), DAT_EP_OTHER_ERROR);
@@ -43,11 +46,20 @@ void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
     }
     if (event.kind == ConnectionEventKind::Established) {
         connected_ = true;
+        follow_redirection(event.remote_address.service);
         tell(number);
         return;
     }
     if (!connected_) unconnected_as_ = EndpointState::Disconnected;
     tell_end(number);
+}
+
+/// Another service than was asked may have answered (dat_cr_handoff). `events_lock_` is held.
+void Ep::follow_redirection(const Bytes<Address::max_service>& service) noexcept {
+    const std::uint16_t port = port_of(service);
+    if (port == 0 || port == remote_.port) return;
+    remote_.port = port;
+    remote_.qual = port;
 }
 
 void Ep::settle() noexcept {
@@ -58,12 +70,14 @@ void Ep::settle() noexcept {
 }
 
 /// A connection begins, by which side ever.
-void Ep::begin(const Request& remote, const sockaddr_storage& address) noexcept {
-    remote_ = remote;
+void Ep::begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept {
+    local_port_ = local_port;
     remote_address_ = address;
     const std::lock_guard lock(events_lock_);
+    remote_ = remote;
     told_end_ = false;
     connected_ = false;
+    disconnecting_ = false;
     private_data_size_ = 0;
 }
 
@@ -73,12 +87,7 @@ DAT_RETURN Ep::connect(const Request& request) {
     counters.add(DCNT_EP_CONNECT);
     if (state() != EndpointState::Unconnected) return wrong_state();
     if (endpoint_ == nullptr || !connect_evd_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
-    begin(request, to_sockaddr(request.host, request.port));
-    const Status status = endpoint_->connect({.local = {.host = ia().device()->attributes().host, .service = {}},
-                                              .remote = {.host = request.host, .service = service_of(request.port)},
-                                              .private_data = request.private_data,
-                                              .deadline = deadline_after(request.timeout),
-                                              .greeting = backend::Greeting::Bare});
+    const Status status = ask(request);
     if (status.ok()) return success;
     if (status.code() != Code::NoListener && status.code() != Code::Unreachable) return to_return(status);
     // Hardware would find it out later: the consumer learns it by an event.
@@ -87,6 +96,24 @@ DAT_RETURN Ep::connect(const Request& request) {
     tell_end(status.code() == Code::NoListener ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED
                                                : DAT_CONNECTION_EVENT_UNREACHABLE);
     return success;
+}
+
+/// Asks from a port of its own. Over devices, where others may have it, from the next one.
+Status Ep::ask(const Request& request) {
+    constexpr int attempts = 100;
+    Status status;
+    for (int i = 0; i < attempts; ++i) {
+        const std::uint16_t port = Ia::next_port();
+        begin(port, request, to_sockaddr(request.host, request.port));
+        status = endpoint_->connect({.local = {.host = ia().device()->attributes().host, .service = service_of(port)},
+                                     .remote = {.host = request.host, .service = service_of(request.port)},
+                                     .private_data = request.private_data,
+                                     .deadline = deadline_after(request.timeout),
+                                     .greeting = backend::Greeting::Bare,
+                                     .grace = listener_grace()});
+        if (status.code() != Code::Busy) break;
+    }
+    return status;
 }
 
 // ---- The passive side ---------------------------------------------------------------------------------------------
@@ -100,7 +127,8 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     const std::lock_guard accepting(accept_lock_);
     Ep* const reserved = cr.ep();
     cr.let_go();
-    begin({.host = cr.request().remote_address().host,
+    begin(cr.local_port(),
+          {.host = cr.request().remote_address().host,
            .port = static_cast<std::uint16_t>(cr.remote_port()),
            .qual = cr.remote_port()},
           cr.remote());
@@ -125,6 +153,10 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
 
 DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
     counters.add(DCNT_EP_DISCONNECT);
+    {
+        const std::lock_guard lock(events_lock_);
+        disconnecting_ = true;
+    }
     switch (state()) {
         case EndpointState::Disconnected: return success;
         case EndpointState::Unconnected:

@@ -9,8 +9,10 @@
 
 namespace viaduct::dat {
 
-Cr::Cr(Ia& ia, const backend::ConnectionRequest& request)
-    : Object(ia, ia.provider(), handle_type), remote_port_(port_of(request.remote_address().service)) {
+Cr::Cr(Ia& ia, const backend::ConnectionRequest& request, std::uint16_t local_port)
+    : Object(ia, ia.provider(), handle_type),
+      remote_port_(port_of(request.remote_address().service)),
+      local_port_(local_port) {
     remote_ = to_sockaddr(request.remote_address().host, static_cast<std::uint16_t>(remote_port_));
     const auto bytes = request.private_data().span();
     private_data_.assign(bytes.begin(), bytes.end());
@@ -103,7 +105,9 @@ DAT_RETURN calls::cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL handoff) {
             if (target == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
             const auto handed = claim<Cr>(cr);
             if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-            target->receive(handed->release());
+            auto redirected = handed->release();
+            redirected->redirect(service_of(port_of(handoff)));
+            target->receive(std::move(redirected));
             return success;
         });
     });

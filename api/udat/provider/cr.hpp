@@ -14,7 +14,8 @@ class Cr final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_CR;
 
-    Cr(Ia& ia, const backend::ConnectionRequest& request);
+    /// `local_port`: that of the service point.
+    Cr(Ia& ia, const backend::ConnectionRequest& request, std::uint16_t local_port);
 
     /// The request that it was made for, once nothing can fail any more.
     void keep(std::unique_ptr<backend::ConnectionRequest> request) noexcept { request_ = std::move(request); }
@@ -29,6 +30,7 @@ public:
     Ep* ep() const noexcept { return ep_.get(); }
     const sockaddr_storage& remote() const noexcept { return remote_; }
     DAT_PORT_QUAL remote_port() const noexcept { return remote_port_; }
+    std::uint16_t local_port() const noexcept { return local_port_; }
     void query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM& param) noexcept;
 
     /// Takes the request away, for another service point. The endpoint that was meant for it is free again.
@@ -39,6 +41,7 @@ private:
     Use<Ep> ep_;
     sockaddr_storage remote_;
     DAT_PORT_QUAL remote_port_;
+    const std::uint16_t local_port_;
     std::vector<std::uint8_t> private_data_;  // the consumer may write to it
 };
 

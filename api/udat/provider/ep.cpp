@@ -60,6 +60,7 @@ Ep::~Ep() {
     { const std::lock_guard accepting(accept_lock_); }
     { const std::lock_guard lock(events_lock_); }
     ia().await_takers();
+    Evd::await_lookups();
 }
 
 DAT_EP_ATTR Ep::default_attributes(const DeviceAttributes& device) noexcept {
@@ -154,7 +155,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     pz_ = Use<Pz>(parts.pz);
     recv_evd_ = Use<Evd>(parts.recv_evd);
     request_evd_ = Use<Evd>(parts.request_evd);
-    connect_evd_ = Use<Evd>(parts.connect_evd);
+    connect_evd_ = EvdLink(parts.connect_evd);
     srq_ = Use<Srq>(parts.srq);
     comm_ = parts.comm;
     attr_ = parts.attr;
@@ -175,7 +176,7 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
         if (!idle(QueueKind::Receive)) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
         return rebuild(parts);
     }
-    connect_evd_ = Use<Evd>(parts.connect_evd);
+    connect_evd_ = EvdLink(parts.connect_evd);
     comm_ = parts.comm;
     attr_ = parts.attr;
     return success;
@@ -210,10 +211,10 @@ DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
     if (wants(DAT_EP_FIELD_EP_STATE)) param.ep_state = dat_state();
     if (wants(DAT_EP_FIELD_COMM)) param.comm = comm_;
     if (wants(DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR)) param.local_ia_address_ptr = ia().address();
-    if (wants(DAT_EP_FIELD_LOCAL_PORT_QUAL)) param.local_port_qual = 0;
+    if (wants(DAT_EP_FIELD_LOCAL_PORT_QUAL)) param.local_port_qual = local_port_;
     if (wants(DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR))
         param.remote_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&remote_address_);
-    if (wants(DAT_EP_FIELD_REMOTE_PORT_QUAL)) param.remote_port_qual = remote_.qual;
+    if (wants(DAT_EP_FIELD_REMOTE_PORT_QUAL)) param.remote_port_qual = remote().qual;
     if (wants(DAT_EP_FIELD_PZ_HANDLE)) param.pz_handle = pz_.handle();
     if (wants(DAT_EP_FIELD_RECV_EVD_HANDLE)) param.recv_evd_handle = recv_evd_.handle();
     if (wants(DAT_EP_FIELD_REQUEST_EVD_HANDLE)) param.request_evd_handle = request_evd_.handle();
@@ -254,11 +255,12 @@ DAT_RETURN check_modifiable(const Ep& ep, DAT_EP_PARAM_MASK mask) noexcept {
     return ep.wrong_state();
 }
 
-/// The dispatcher of a handle, which may be none. False: it is not one of the IA that takes such events.
+/// The dispatcher of a handle, which may be none. False: it does not take such events, or is not one of the IA; those
+/// of connections may be another's.
 bool find_evd(DAT_EVD_HANDLE handle, DAT_EVD_FLAGS stream, const Ia& ia, Evd*& evd) noexcept {
     evd = resolve<Evd>(handle);
     if (handle == DAT_HANDLE_NULL) return true;
-    return evd != nullptr && &evd->ia() == &ia && evd->takes(stream);
+    return evd != nullptr && (&evd->ia() == &ia || stream == DAT_EVD_CONNECTION_FLAG) && evd->takes(stream);
 }
 
 DAT_RETURN change_parts(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM& wanted) noexcept {

@@ -87,7 +87,10 @@ public:
     DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags) noexcept;
 
     /// To whom the endpoint is connected. Meaningful in the state Connected.
-    const Request& remote() const noexcept { return remote_; }
+    Request remote() const noexcept {
+        const std::lock_guard lock(events_lock_);
+        return remote_;
+    }
 
     /// The reserved endpoint of a service point, on its way to a request and back. False in the wrong state.
     bool follow(EndpointTrigger trigger) noexcept;
@@ -124,7 +127,9 @@ private:
     DAT_RETURN hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept;
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
-    void begin(const Request& remote, const sockaddr_storage& address) noexcept;
+    void begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept;
+    Status ask(const Request& request);
+    void follow_redirection(const Bytes<Address::max_service>& service) noexcept;
     void tell(DAT_EVENT_NUMBER number) noexcept;
     void tell_end(DAT_EVENT_NUMBER number) noexcept;
 
@@ -134,7 +139,7 @@ private:
     Use<Pz> pz_;
     Use<Evd> recv_evd_;
     Use<Evd> request_evd_;
-    Use<Evd> connect_evd_;
+    EvdLink connect_evd_;
     Use<Srq> srq_;
     CompletionStream recv_stream_;
     CompletionStream request_stream_;
@@ -146,15 +151,17 @@ private:
     /// attempt to connect that failed.
     std::atomic<EndpointState> unconnected_as_{EndpointState::Unconnected};
 
-    Request remote_;
     sockaddr_storage remote_address_{};
+    std::atomic<std::uint16_t> local_port_{0};
     std::array<std::uint8_t, PrivateData::capacity> private_data_{};  // of the peer's answer; the consumer sees it
     std::atomic<DAT_COUNT> private_data_size_{0};
 
-    std::mutex accept_lock_;  // held while a request is accepted; before events_lock_
-    std::mutex events_lock_;  // guards what follows
-    bool connected_ = false;  // and the consumer told so
-    bool told_end_ = true;    // of the present connection
+    std::mutex accept_lock_;          // held while a request is accepted; before events_lock_
+    mutable std::mutex events_lock_;  // guards what follows
+    Request remote_;
+    bool connected_ = false;      // and the consumer told so
+    bool disconnecting_ = false;  // the consumer has asked for the end of the present connection
+    bool told_end_ = true;        // of the present connection
 
     std::unique_ptr<Tickets> recv_tickets_;  // where completions may be such as wake nobody
     std::unique_ptr<Tickets> request_tickets_;

@@ -22,6 +22,11 @@ constexpr int completion_streams = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG;
 /// Programs make dispatchers for one event at a time and leave the flushed requests of hundreds of endpoints there.
 constexpr std::uint32_t fewest_completions = 64;
 
+/// For how many events a dispatcher of some length has memory from the start. What programs post needs none.
+constexpr std::size_t room_at_first(std::size_t qlen, DAT_EVD_FLAGS flags) noexcept {
+    return (flags & (DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG)) != 0 ? qlen : std::min(qlen, std::size_t{256});
+}
+
 /// Whether the event tells the end of a connection: what was completed before it is reported first.
 bool ends_connection(DAT_EVENT_NUMBER number) noexcept {
     switch (number) {
@@ -43,6 +48,17 @@ bool fails_connection(DAT_EVENT_NUMBER number) noexcept {
     }
 }
 
+/// Whether the consumer decides by the length of the dispatcher how many such events may wait.
+bool is_rationed(DAT_EVENT_NUMBER number) noexcept {
+    return number == DAT_CONNECTION_REQUEST_EVENT || number == DAT_SOFTWARE_EVENT;
+}
+
+/// Held by who looks up the endpoint of a connection, which may be another IA's and end meanwhile.
+std::mutex& looking_up() noexcept {
+    static std::mutex mutex;
+    return mutex;
+}
+
 /// Tells its endpoint of a completion that is taken, which gets the cookie of its request back where the endpoint has
 /// tickets. False: the endpoint is gone, and the cookie with it. `quiet`: it is to wake nobody.
 bool settle_with_endpoint(Completion& completion, bool has_tickets, bool& quiet) noexcept {
@@ -62,10 +78,10 @@ Evd::Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
     : Object(ia, ia.provider(), handle_type),
       flags_(flags),
       capacity_(static_cast<std::size_t>(qlen)),
-      events_(static_cast<std::size_t>(qlen)) {}
+      events_(room_at_first(capacity_, flags)) {}
 
 Evd::~Evd() {
-    if (takes(DAT_EVD_ASYNC_FLAG)) Ia::await_reporters();
+    EvdLink::await_posters();
     if (cno_) cno_->detach(*this);
 }
 
@@ -120,9 +136,23 @@ Evd::Notification Evd::notification() const noexcept {
 
 // ---- Events come --------------------------------------------------------------------------------------------------
 
+/// Has memory for one event more, which may be beyond the length that the consumer asked for. `lock_` is held.
+bool Evd::make_room() noexcept try {
+    if (!events_.full()) return true;
+    const std::size_t most = ia().device()->attributes().max_completions;
+    if (events_.capacity() >= most) return false;
+    EventRing ring(std::min(2 * events_.capacity(), most));
+    ring.take_over(events_);
+    events_ = std::move(ring);
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
 bool Evd::try_post(const DAT_EVENT& event) noexcept {
     const std::lock_guard lock(lock_);
-    if (events_.full()) return false;
+    if (is_rationed(event.event_number) && events_.size() >= capacity_) return false;
+    if (!make_room()) return false;
     DAT_EVENT posted = event;
     posted.evd_handle = handle();
     events_.push(posted, false);
@@ -165,6 +195,8 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
         const DAT_EVENT& oldest = events_.front();
         if (ends_connection(oldest.event_number)) ending = oldest.event_data.connect_event_data.ep_handle;
     }
+    if (ending == DAT_HANDLE_NULL) return false;
+    const std::lock_guard lock(looking_up());
     const Ep* ep = resolve<Ep>(ending);
     return ep != nullptr && ep->awaited_on(*this);
 }
@@ -179,8 +211,9 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
         count_.store(events_.size(), std::memory_order_release);
     }
     // This takes locks of the core, whose holders post events.
-    if (fails_connection(event.event_number))
-        if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
+    if (!fails_connection(event.event_number)) return true;
+    const std::lock_guard lock(looking_up());
+    if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
     return true;
 }
 
@@ -205,7 +238,7 @@ std::size_t Evd::place_for(DAT_EP_HANDLE ep) const noexcept {
 
 bool Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept {
     const std::lock_guard lock(lock_);
-    if (events_.full()) return false;
+    if (!make_room()) return false;
     const std::size_t place = place_for(origin.ep);
     events_.push(event, origin.quiet);
     for (std::size_t i = events_.size() - 1; i > place; --i) events_.swap(i, i - 1);
@@ -224,7 +257,7 @@ std::size_t Evd::collect() noexcept {
 
 bool Evd::has_news() const noexcept {
     const std::lock_guard lock(lock_);
-    return events_.has_news();
+    return events_.has_news() || events_.size() >= capacity_;
 }
 
 /// Takes the oldest event where at least `threshold` wait, one of them such as wakes, and counts the others.
@@ -363,6 +396,8 @@ void Evd::dismiss_waiter(DAT_RETURN farewell) noexcept {
     farewell_ = DAT_SUCCESS;
 }
 
+void Evd::await_lookups() noexcept { const std::lock_guard lock(looking_up()); }
+
 void Evd::close() noexcept { dismiss_waiter(error(DAT_ABORT)); }
 
 // ---- Its own state ------------------------------------------------------------------------------------------------
@@ -371,14 +406,16 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     const auto wanted = static_cast<std::size_t>(qlen);
     if (wanted > ia().device()->attributes().max_completions)
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
-    EventRing ring(wanted);
+    EventRing ring(room_at_first(wanted, flags_));
     const LeaningLock::Aside taking(taking_);
     const std::lock_guard lock(lock_);
     if (events_.size() > wanted) return error(DAT_INVALID_STATE);
     if (completions_ != nullptr)
         if (const Status status = fit_completions(wanted); !status.ok()) return to_return(status, DAT_RESOURCE_TEVD);
-    ring.take_over(events_);
-    events_ = std::move(ring);
+    if (ring.capacity() >= events_.size()) {
+        ring.take_over(events_);
+        events_ = std::move(ring);
+    }
     capacity_ = wanted;
     return success;
 }

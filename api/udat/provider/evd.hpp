@@ -20,7 +20,7 @@ namespace viaduct::dat {
 
 class Cno;
 
-/// A queue of fixed capacity. Not thread-safe.
+/// A queue that has to be given room before it grows. Not thread-safe.
 class EventRing {
 public:
     explicit EventRing(std::size_t capacity) : slots_(capacity) {}
@@ -32,7 +32,7 @@ public:
     const DAT_EVENT& at(std::size_t index) const noexcept { return slots_[(first_ + index) % slots_.size()].event; }
 
     /// Whether any event is there of which those who wait are to know.
-    bool has_news() const noexcept { return quiet_ != size_ || full(); }
+    bool has_news() const noexcept { return quiet_ != size_; }
 
     /// Appends an event, which may be one that wakes nobody. The ring is not full.
     void push(const DAT_EVENT& event, bool quiet) noexcept {
@@ -92,7 +92,8 @@ public:
     void expect_tickets() noexcept { has_tickets_ = true; }
 
     /// Adds an event, whose evd_handle is filled in. False where there was no room: then the asynchronous dispatcher of
-    /// the IA has been told. Never waits, takes no lock of the core: observers may call it.
+    /// the IA has been told. Never waits, takes no lock of the core: observers may call it. Connection requests and
+    /// software events find as much room as the consumer asked for; for others it grows.
     bool post(const DAT_EVENT& event) noexcept;
     /// As post(), but a full queue is the caller's to report.
     bool try_post(const DAT_EVENT& event) noexcept;
@@ -110,6 +111,10 @@ public:
 
     /// Waits until no thread that takes an event looks at an object whose handle had ended before.
     void await_takers() noexcept { const LeaningLock::Aside taking(taking_); }
+
+    /// Waits until no thread that takes the event of a connection, of whichever IA, looks at an endpoint whose handle
+    /// had ended before.
+    static void await_lookups() noexcept;
 
     DAT_RETURN resize(DAT_COUNT qlen);
     void set_waitable(bool waitable) noexcept;
@@ -145,6 +150,7 @@ private:
     bool take_posted(DAT_EVENT& event) noexcept;
     bool take_completion(DAT_EVENT& event, Origin& origin) noexcept;
     bool keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept;
+    bool make_room() noexcept;
     std::size_t place_for(DAT_EP_HANDLE ep) const noexcept;
     bool has_news() const noexcept;
     std::size_t collect() noexcept;
@@ -156,7 +162,7 @@ private:
     int sleep(int timeout_ms) noexcept;
 
     const DAT_EVD_FLAGS flags_;
-    std::atomic<std::size_t> capacity_;
+    std::atomic<std::size_t> capacity_;   // what the consumer asked for
     std::atomic<std::uint32_t> room_{0};  // for completions of endpoints, however short the dispatcher is
     std::shared_ptr<CompletionQueue> completions_;
     std::array<std::atomic<int>, 4> streams_{};  // of completions, by what they want of Notification
@@ -174,6 +180,31 @@ private:
     std::atomic<std::size_t> count_{0};  // of events_, to look at without the lock
     std::size_t endings_ = 0;            // of connections, among events_
     Use<Cno> cno_;
+};
+
+/// Holds on to a dispatcher that may be another IA's, and end with that one: it is looked up for each event. Empty by
+/// default, and when the dispatcher has ended.
+class EvdLink {
+public:
+    EvdLink() noexcept = default;
+    explicit EvdLink(Evd* evd) noexcept : handle_(handle_of(evd)) {
+        if (evd != nullptr) evd->users.add();
+    }
+    EvdLink& operator=(EvdLink&& other) noexcept;
+    ~EvdLink();
+
+    Evd* get() const noexcept { return resolve<Evd>(handle_); }
+    DAT_EVD_HANDLE handle() const noexcept { return handle_of(get()); }
+    explicit operator bool() const noexcept { return get() != nullptr; }
+
+    /// As the dispatcher's. False also where it has ended.
+    bool try_post(const DAT_EVENT& event) const noexcept;
+
+    /// Waits until nobody posts to a dispatcher whose handle had ended before.
+    static void await_posters() noexcept;
+
+private:
+    DAT_EVD_HANDLE handle_ = DAT_HANDLE_NULL;
 };
 
 /// What completes of an endpoint at a dispatcher, which may be none.

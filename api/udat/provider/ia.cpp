@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/ia.hpp"
 
+#include <atomic>
 #include <cstdlib>
+#include <random>
 #include <utility>
 
 #include "api/udat/provider/cno.hpp"
@@ -14,12 +16,6 @@ extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ot
 
 namespace viaduct::dat {
 namespace {
-
-/// Held by who looks up a dispatcher of asynchronous events, which may end meanwhile with an IA of its own.
-std::mutex& reporting() noexcept {
-    static std::mutex mutex;
-    return mutex;
-}
 
 bool is_set(const char* variable) noexcept {
     const char* value = std::getenv(variable);
@@ -81,7 +77,7 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
             return result;
         shared = resolve<Evd>(created->adopt(std::move(evd)));
     }
-    if (shared != nullptr) created->use_async_evd(*shared);
+    created->async_evd_ = EvdLink(shared);
     ia = std::move(created);
     return success;
 }
@@ -90,6 +86,13 @@ DAT_IA_HANDLE Ia::number() const noexcept {
     DAT_IA_HANDLE number = handle();  // where no registry has opened it
     (void)dats_get_ia_handle(handle(), &number);
     return number;
+}
+
+std::uint16_t Ia::next_port() {
+    constexpr std::uint32_t first = 32768;
+    constexpr std::uint32_t count = 49152 - first;
+    static std::atomic<std::uint32_t> next{std::random_device()()};
+    return static_cast<std::uint16_t>(first + next.fetch_add(1) % count);
 }
 
 void Ia::disown(Object& object) noexcept {
@@ -119,13 +122,13 @@ bool Ia::in_use() const noexcept {
     const std::lock_guard lock(children_lock_);
     std::size_t left = 0;
     for (const auto& objects : children_) left += objects.size();
-    const bool own_evd = children_[DAT_HANDLE_TYPE_EVD].contains(resolve<Evd>(async_evd_));
+    const bool own_evd = children_[DAT_HANDLE_TYPE_EVD].contains(async_evd_.get());
     return left != (own_evd ? 1u : 0u);
 }
 
 /// Children may go while this runs: each is taken by its handle.
 void Ia::destroy_children(DAT_HANDLE_TYPE type) noexcept {
-    if (type == DAT_HANDLE_TYPE_EVD) release_async_evd();
+    if (type == DAT_HANDLE_TYPE_EVD) async_evd_ = {};
     while (true) {
         std::unique_ptr<Object> child;
         {
@@ -143,32 +146,15 @@ void Ia::destroy_children(DAT_HANDLE_TYPE type) noexcept {
 
 // ---- Asynchronous events ------------------------------------------------------------------------------------------
 
-DAT_EVD_HANDLE Ia::async_evd() const noexcept {
-    return resolve<Evd>(async_evd_) == nullptr ? DAT_EVD_OUT_OF_SCOPE : async_evd_;
-}
-
-void Ia::use_async_evd(Evd& evd) noexcept {
-    async_evd_ = evd.handle();
-    evd.users.add();
-}
-
-void Ia::release_async_evd() noexcept {
-    const std::lock_guard lock(reporting());
-    if (Evd* evd = resolve<Evd>(async_evd_)) evd->users.remove();
-    async_evd_ = DAT_HANDLE_NULL;
-}
-
-void Ia::await_reporters() noexcept { const std::lock_guard lock(reporting()); }
+DAT_EVD_HANDLE Ia::async_evd() const noexcept { return async_evd_ ? async_evd_.handle() : DAT_EVD_OUT_OF_SCOPE; }
 
 void Ia::report(DAT_EVENT_NUMBER number, DAT_HANDLE about, DAT_COUNT reason) noexcept {
-    const std::lock_guard lock(reporting());
-    Evd* evd = resolve<Evd>(async_evd_);
-    if (evd == nullptr || about == async_evd_) return;
+    if (about == async_evd_.handle()) return;
     DAT_EVENT event{};
     event.event_number = number;
     event.event_data.asynch_error_event_data.dat_handle = about;
     event.event_data.asynch_error_event_data.reason = reason;
-    (void)evd->try_post(event);
+    (void)async_evd_.try_post(event);
 }
 
 void Ia::report_lost_device() noexcept {

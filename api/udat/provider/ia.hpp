@@ -46,14 +46,14 @@ public:
     DAT_EVD_HANDLE async_evd() const noexcept;
     Acceptor& acceptor() noexcept { return acceptor_; }
 
+    /// A port qualifier for an endpoint that connects: none that psp_create_any gives.
+    static std::uint16_t next_port();
+
     /// Reports on the asynchronous dispatcher, if there is one.
     void report(DAT_EVENT_NUMBER number, DAT_HANDLE about, DAT_COUNT reason) noexcept;
 
     /// Reports, once, that the device is gone: who waits for requests would hear nothing otherwise.
     void report_lost_device() noexcept;
-
-    /// Waits until no IA reports on a dispatcher whose handle had ended before.
-    static void await_reporters() noexcept;
 
     /// Takes the ownership of a new object. Throws std::bad_alloc.
     template <class T>
@@ -96,8 +96,6 @@ private:
 
     Ia(const DAT_PROVIDER& provider, const std::string& device_name);
     void count(DAT_HANDLE_TYPE type, bool created) noexcept;
-    void use_async_evd(Evd& evd) noexcept;
-    void release_async_evd() noexcept;
     void name_attributes();
     void on_async_event(const AsyncEvent& event) noexcept override;
     void destroy_children(DAT_HANDLE_TYPE type) noexcept;
@@ -108,8 +106,8 @@ private:
     const std::string device_name_;
     std::string mtu_text_;
     std::vector<DAT_NAMED_ATTR> named_attributes_;  // consumers keep pointers to them
-    DAT_EVD_HANDLE async_evd_ = DAT_HANDLE_NULL;    // may be another IA's, and end with that one
-    bool device_is_lost_ = false;                   // for the thread of the acceptor
+    EvdLink async_evd_;
+    bool device_is_lost_ = false;  // for the thread of the acceptor
 
     mutable std::mutex children_lock_;  // guards what follows
     std::array<std::unordered_set<Object*>, types> children_;

@@ -58,11 +58,11 @@ void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
     data.cr_handle = cr;
     data.truncate_flag = DAT_FALSE;
     if (evd_->post(event)) return;
-    if (const auto unheard = claim<Cr>(cr); unheard != nullptr) (void)unheard->release()->reject({});
+    if (const auto unheard = claim<Cr>(cr); unheard != nullptr) (void)unheard->release()->turn_away();
 }
 
 void ServicePoint::receive(std::unique_ptr<backend::ConnectionRequest> request) noexcept try {
-    auto made = std::make_unique<Cr>(ia(), *request);
+    auto made = std::make_unique<Cr>(ia(), *request, port_of(conn_qual_));
     Cr& cr = *made;
     const DAT_CR_HANDLE handle = ia().adopt(std::move(made));
     try {

@@ -43,16 +43,14 @@ DAT_RETURN Registry::remove(const DAT_PROVIDER_INFO& info) {
     return DAT_SUCCESS;
 }
 
+/// Built-in entries come first: programs have room for a few dozens, which the file of a distribution may fill.
 std::vector<Offer> Registry::offers() const {
     std::vector<Offer> offers;
-    std::ranges::transform(entries_, std::back_inserter(offers), offer_of_entry);
-    const auto from_file = static_cast<std::ptrdiff_t>(offers.size());
     for (Entry& entry : built_in_entries()) {
-        const auto end = offers.begin() + from_file;
-        if (std::find_if(offers.begin(), end,
-                         [&](const Offer& offer) { return offer.ia_name == entry.offer.ia_name; }) == end)
-            offers.push_back(std::move(entry.offer));
+        const auto has_its_name = [&](const Entry& line) { return line.offer.ia_name == entry.offer.ia_name; };
+        if (std::ranges::none_of(entries_, has_its_name)) offers.push_back(std::move(entry.offer));
     }
+    std::ranges::transform(entries_, std::back_inserter(offers), offer_of_entry);
     return offers;
 }
 

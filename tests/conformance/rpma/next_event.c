@@ -4,6 +4,7 @@
 #include "side.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 static int event_fd(const Side *side) {
@@ -238,6 +239,33 @@ TEST(conn_next_event__rejected_where_nobody_listens) {
     connect_request(client);
     EXPECT_EVENT(client, RPMA_CONN_REJECTED);
     CHECK_AT_ONCE(begin);
+    side_close(client);
+}
+
+/* A client may be a moment faster than its server: the request waits for a listener, VIADUCT_GRACE_MS at most. */
+TEST(conn_next_event__connected_a_moment_before_the_server_listens) {
+    CHECK(setenv("VIADUCT_GRACE_MS", "10000", 1) == 0);
+    Peer *process = peer_start();
+    Pair pair = {new_side(NULL), new_side(process)};
+    side_open(pair.client, (Options){0});
+    side_open(pair.server, (Options){0});
+    request_of(&pair);
+    CHECK(!event_waits(pair.client));
+    listen_at(pair.server);
+    next_request(pair.server);
+    connect_request(pair.server);
+    EXPECT_EVENT(pair.client, RPMA_CONN_ESTABLISHED);
+    EXPECT_EVENT(pair.server, RPMA_CONN_ESTABLISHED);
+    pair_close(&pair);
+}
+
+TEST(conn_next_event__rejected_where_nobody_listens_without_grace) {
+    CHECK(setenv("VIADUCT_GRACE_MS", "0", 1) == 0);
+    Side *client = new_side(NULL);
+    side_open(client, (Options){0});
+    request_to(client, client);
+    connect_request(client);
+    EXPECT_EVENT(client, RPMA_CONN_REJECTED);
     side_close(client);
 }
 

@@ -118,7 +118,12 @@ TEST(cno_query__no_place_for_parameters) {
 TEST(cno_wait__time_out) {
     DAT_EVD_HANDLE hint = evd;
     make_cno();
+    DAT_TIMEOUT start = clock_us();
     CHECK_RC(dat_cno_wait(cno, 0, &hint), DAT_QUEUE_EMPTY);
+    CHECK_AT_ONCE(start);
+    start = clock_us();
+    CHECK_RC(dat_cno_wait(cno, SHORT_US, &hint), DAT_QUEUE_EMPTY);
+    CHECK_TOOK(start, SHORT_US);
     expect_none_on(cno);
     free_cno();
 }

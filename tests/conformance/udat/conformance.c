@@ -3,6 +3,8 @@
  */
 #include "conformance.h"
 
+#include <time.h>
+
 static const char *type_name(DAT_RETURN rc) {
     switch (DAT_GET_TYPE(rc)) {
         case DAT_SUCCESS: return "DAT_SUCCESS";
@@ -53,3 +55,15 @@ static char not_an_object[4096] __attribute__((aligned(64)));
 const DAT_HANDLE bad_handles[] = {DAT_HANDLE_NULL, not_an_object, not_an_object + 1, (DAT_HANDLE)(uintptr_t)0x10,
                                   (DAT_HANDLE)UINTPTR_MAX};
 const size_t bad_handle_count = sizeof bad_handles / sizeof *bad_handles;
+
+DAT_TIMEOUT clock_us(void) {
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (DAT_TIMEOUT)((uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+}
+
+void check_took(const char *file, int line, DAT_TIMEOUT start_us, DAT_TIMEOUT timeout_us) {
+    const DAT_TIMEOUT took = clock_us() - start_us; /* a difference, so that the clock may wrap */
+    if (took < timeout_us) fail(file, line, "%u us passed, not %u", (unsigned)took, (unsigned)timeout_us);
+    if (took > timeout_us + 5000000u * patience()) fail(file, line, "%u us passed", (unsigned)took);
+}

@@ -22,6 +22,15 @@ void check_return(const char *file, int line, const char *what, DAT_RETURN actua
     check_return(__FILE__, __LINE__, #call, (call), DAT_CLASS_ERROR | (DAT_RETURN)(type) | (DAT_RETURN)(subtype))
 #define CHECK_OK(call) check_return(__FILE__, __LINE__, #call, (call), DAT_SUCCESS)
 
+/* What ends with a time-out takes that long, and not much longer; what comes at once does not wait. The upper bound
+ * grows with CONFORMANCE_PATIENCE. const DAT_TIMEOUT start = clock_us();
+ *   ...
+ *   CHECK_TOOK(start, SHORT_US); */
+DAT_TIMEOUT clock_us(void);
+void check_took(const char *file, int line, DAT_TIMEOUT start_us, DAT_TIMEOUT timeout_us);
+#define CHECK_TOOK(start_us, timeout_us) check_took(__FILE__, __LINE__, (start_us), (timeout_us))
+#define CHECK_AT_ONCE(start_us) CHECK_TOOK((start_us), 0)
+
 /* A call that the headers declare and that not every library exports. A program that names one also says
  *   #pragma weak dat_cno_trigger
  * and each of its cases that calls it begins with NEED(dat_cno_trigger). */

@@ -172,8 +172,10 @@ TEST(ep_common_connect__timed_out) {
     const DAT_CONN_QUAL port = unused_qual();
     DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
     CHECK_OK(create(pair.server, port, &csp));
+    const DAT_TIMEOUT start = clock_us();
     CHECK_OK(connect_common(pair.server, pair.client->ep, port, SHORT_US, 0, NULL));
     EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_TIMED_OUT);
+    CHECK_TOOK(start, SHORT_US);
     CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_DISCONNECTED);
 }
 

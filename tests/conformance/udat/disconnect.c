@@ -104,6 +104,30 @@ TEST(ep_disconnect__graceful_twice) {
     check_disconnected(pair.client);
 }
 
+/* Memory may be freed under a posted receive. A message that comes later breaks the connection, but this side has asked
+ * for its end by then, and is told of that: programs free their memory and wait for it. */
+static Pair meet_freed_memory(void) {
+    const Pair pair = connected_pair((Options){0});
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 64, .cookie = 2}));
+    hold_up(&pair);
+    CHECK_OK(dat_lmr_free(pair.client->lmr));
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 64, .cookie = 3}));
+    return pair;
+}
+
+TEST(ep_disconnect__graceful_meets_a_message_without_memory) {
+    const Pair pair = meet_freed_memory();
+    const DAT_EVENT received = next_event(pair.client, RECV);
+    CHECK(received.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS);
+    check_disconnected(pair.client);
+}
+
+TEST(ep_disconnect__abrupt_meets_a_message_without_memory) {
+    const Pair pair = meet_freed_memory();
+    CHECK_OK(disconnect(pair.client, DAT_CLOSE_ABRUPT_FLAG));
+    check_disconnected(pair.client);
+}
+
 /* "No new Send, RDMA Read, and RDMA Write DTOs, or RMR Binds can be posted." */
 TEST(ep_disconnect__no_requests_meanwhile) {
     const Pair pair = connected_pair((Options){0});

@@ -213,6 +213,16 @@ TEST(ep_post_send__a_full_queue) { check_full(SEND, 4); }
 TEST(ep_post_recv__a_full_queue) { check_full(RECEIVE, 4); }
 
 /* As many as the attribute says can be outstanding, and after their completions as many again. */
+/* Requests of every kind count. */
+TEST(ep_post_rdma__a_full_queue) {
+    const Pair pair = connected_pair_here((Options){.request_dtos = 4});
+    for (DAT_UINT64 i = 0; i < 4; ++i) /* which wait for receives */
+        CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = 8, .cookie = i}));
+    CHECK_RC(post(pair.client, (Work){.operation = READ, .at = RECV_AT, .length = 8}), DAT_INSUFFICIENT_RESOURCES);
+    CHECK_RC(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8}), DAT_INSUFFICIENT_RESOURCES);
+    pair_close(&pair);
+}
+
 TEST(ep_post_send__as_many_as_the_attribute_says) {
     const Pair pair = connected_pair_here((Options){.recv_dtos = 4, .request_dtos = 4});
     for (DAT_UINT64 round = 0; round < 3; ++round) {

@@ -146,6 +146,30 @@ TEST(ep_dup_connect__events_come_to_its_own_evd) {
     expect_nothing(pair.client);
 }
 
+/* "Following the same redirections": the first request was handed over to another service point. */
+TEST(ep_dup_connect__follows_a_redirection) {
+    const Pair pair = open_pair_here((Options){0});
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_EVD_HANDLE evd = new_evd(pair.server->ia, DAT_EVD_CR_FLAG);
+    DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+    DAT_EVENT event;
+    DAT_EP_PARAM param;
+    DAT_EP_HANDLE ep = new_ep(pair.client, (Options){0});
+    if (!on_loopback()) skip("the wire of stock does not tell of redirections");
+    CHECK_OK(dat_psp_create(pair.server->ia, qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
+    CHECK_OK(connect_to(pair.client, pair.server, NULL, 0));
+    CHECK_OK(dat_cr_handoff(request_on(pair.server->evds[CR]), qual));
+    CHECK_OK(dat_cr_accept(request_on(evd), pair.server->ep, 0, NULL));
+    check_event(pair.client, pair.client->ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+    CHECK_OK(dat_ep_query(pair.client->ep, DAT_EP_FIELD_ALL, &param));
+    CHECK_EQ(param.remote_port_qual, qual);
+    CHECK_OK(duplicate(ep, pair.client->ep));
+    DAT_CR_HANDLE cr = request_on(evd);
+    CHECK_RC(dat_evd_dequeue(pair.server->evds[CR], &event), DAT_QUEUE_EMPTY);
+    CHECK_OK(dat_cr_accept(cr, new_ep(pair.server, (Options){0}), 0, NULL));
+    check_event(pair.client, ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
 /* ---- Private data ------------------------------------------------------------------------------------------------ */
 
 static DAT_CR_PARAM check_private_data(DAT_COUNT size, const uint8_t *data, const Pair *pair) {
@@ -355,8 +379,10 @@ TEST(ep_dup_connect__timed_out) {
     DAT_EP_HANDLE ep = new_ep(pair.client, (Options){0});
     Request request = usual;
     request.timeout = MEDIUM_US;
+    const DAT_TIMEOUT start = clock_us();
     CHECK_OK(duplicate_with(ep, pair.client->ep, request));
     check_ended(pair.client, ep, DAT_CONNECTION_EVENT_TIMED_OUT);
+    CHECK_TOOK(start, request.timeout);
     CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_CONNECTED);
     CHECK_OK(dat_cr_reject(request_on(pair.server->evds[CR]), 0, NULL));
     check_reusable(&pair, ep);
@@ -369,8 +395,10 @@ TEST(ep_dup_connect__a_server_that_is_stopped) {
     Request request = usual;
     request.timeout = 2 * SHORT_US;
     peer_stop(pair.server->process);
+    const DAT_TIMEOUT start = clock_us();
     CHECK_OK(duplicate_with(ep, pair.client->ep, request));
     check_ended(pair.client, ep, DAT_CONNECTION_EVENT_TIMED_OUT);
+    CHECK_TOOK(start, request.timeout);
     peer_continue(pair.server->process);
 }
 
@@ -385,4 +413,23 @@ TEST(ep_dup_connect__of_the_passive_side) {
     } else {
         check_ended(pair.server, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
     }
+}
+
+/* "Backlog of the requested Service Point is full": what its EVD has no room for is refused. */
+TEST(ep_dup_connect__more_requests_than_the_backlog) {
+    const Pair pair = connected_pair_here((Options){0});
+    Side *busy = new_side(NULL);
+    side_open_beside(busy, pair.server, (Options){.evd_qlen = 2});
+    listen_at(busy);
+    CHECK_OK(disconnect(pair.client, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+    CHECK_OK(request_to(busy, pair.client->ep, busy->qual));
+    CHECK_OK(dat_cr_accept(request_on(busy->evds[CR]), busy->ep, 0, NULL));
+    check_event(pair.client, pair.client->ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+    for (int i = 0; i < 2; ++i) CHECK_OK(duplicate(new_ep(pair.client, (Options){0}), pair.client->ep));
+    DAT_EP_HANDLE refused = new_ep(pair.client, (Options){0});
+    CHECK_OK(duplicate(refused, pair.client->ep));
+    check_ended(pair.client, refused,
+                on_loopback() ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED : DAT_CONNECTION_EVENT_PEER_REJECTED);
 }

@@ -182,11 +182,125 @@ TEST(ep_create__evds_without_the_stream) {
     side_close(side);
 }
 
+/* ---- An EVD of another IA ---------------------------------------------------------------------------------------- */
+
+/* Beyond the page: events of connections may go to an EVD of another IA, as dapltest has it. */
+typedef struct {
+    Side *owner; /* of the EVD */
+    Pair pair;
+    DAT_EP_HANDLE ep;
+} Abroad;
+
+static Abroad connected_abroad(void) {
+    Abroad abroad = {.owner = open_side(), .pair = open_pair_here((Options){0})};
+    Side *client = abroad.pair.client;
+    DAT_EVD_HANDLE own = client->evds[CONN];
+    CHECK_OK(dat_ep_free(client->ep));
+    client->evds[CONN] = abroad.owner->evds[CONN];
+    abroad.ep = client->ep = new_ep(client, (Options){0});
+    pair_connect(&abroad.pair);
+    client->evds[CONN] = own;
+    return abroad;
+}
+
+TEST(ep_create__a_connection_evd_of_another_ia) {
+    const Abroad abroad = connected_abroad();
+    DAT_EVD_HANDLE evd = abroad.owner->evds[CONN];
+    DAT_EP_PARAM param;
+    CHECK_OK(dat_ep_query(abroad.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+    CHECK(param.connect_evd_handle == evd);
+    CHECK_SUB(dat_evd_free(evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+    CHECK_OK(dat_ep_disconnect(abroad.ep, DAT_CLOSE_ABRUPT_FLAG));
+    DAT_EVENT event = WAIT_ON(evd, DAT_CONNECTION_EVENT_DISCONNECTED);
+    CHECK(event.event_data.connect_event_data.ep_handle == abroad.ep);
+    EXPECT_EVENT(abroad.pair.server, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    side_close(abroad.pair.server);
+    side_close(abroad.pair.client);
+    side_close(abroad.owner);
+}
+
+/* The EVD ends with its IA. The endpoint stays, and its events are lost. */
+TEST(ep_create__a_connection_evd_of_another_ia_that_is_closed) {
+    const Abroad abroad = connected_abroad();
+    const Pair *pair = &abroad.pair;
+    DAT_EP_PARAM param;
+    CHECK_OK(dat_ia_close(abroad.owner->ia, DAT_CLOSE_ABRUPT_FLAG));
+    CHECK_OK(dat_ep_query(abroad.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+    CHECK(param.connect_evd_handle == DAT_HANDLE_NULL);
+    tell(pair->client, pair->server);
+    CHECK_OK(dat_ep_disconnect(abroad.ep, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_EVENT(pair->server, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    throw_away_events(pair->client);
+    throw_away_events(pair->server);
+    side_close(pair->server);
+    side_close(pair->client);
+}
+
+/* Others are of the IA of the endpoint. */
+TEST(ep_create__completion_evds_of_another_ia) {
+    Side *side = open_side(), *other = open_side();
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    const DAT_EVD_HANDLE *evds = side->evds;
+    CHECK_SUB(dat_ep_create(side->ia, side->pz, other->evds[RECV], evds[REQUEST], evds[CONN], &attributes, &ep),
+              DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
+    CHECK_SUB(dat_ep_create(side->ia, side->pz, evds[RECV], other->evds[REQUEST], evds[CONN], &attributes, &ep),
+              DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
+    side_close(side);
+    side_close(other);
+}
+
 TEST(ep_create__nowhere_to_put_the_handle) {
     Side *side = open_side();
     DAT_EP_ATTR attributes = ep_attributes((Options){0});
     CHECK_SUB(create(side, &attributes, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
     side_close(side);
+}
+
+/* ---- Depths ------------------------------------------------------------------------------------------------------ */
+
+/* Programs ask for 20,000 requests and more. On loopback queues are up to 65,535 deep, and nothing of them is lost. */
+TEST(ep_create__deep_queues) {
+    enum { DEPTH = 65535 };
+    if (!on_loopback()) skip("the depth is the device's");
+    const Pair pair = connected_pair((Options){.evd_qlen = 8, .recv_dtos = DEPTH, .request_dtos = DEPTH});
+    Side *client = pair.client;
+    CHECK(ia_attributes(client->ia).max_dto_per_ep >= DEPTH);
+    for (DAT_UINT64 i = 0; i < DEPTH; ++i) {
+        CHECK_OK(post(client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+        CHECK_OK(post(client, (Work){.operation = SEND, .length = 8, .cookie = i}));
+    }
+    CHECK_RC(post(client, (Work){.operation = SEND, .length = 8}), DAT_INSUFFICIENT_RESOURCES);
+    CHECK_OK(disconnect(client, DAT_CLOSE_ABRUPT_FLAG));
+    for (DAT_UINT64 i = 0; i < DEPTH; ++i) EXPECT_DTO(client, RECV, i, DAT_DTO_ERR_FLUSHED);
+    for (DAT_UINT64 i = 0; i < DEPTH; ++i) EXPECT_DTO(client, REQUEST, i, DAT_DTO_ERR_FLUSHED);
+    DAT_EVENT event;
+    CHECK(!poll_event(client, ASYNC, &event));
+    EXPECT_EVENT(client, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    side_close(client);
+}
+
+/* An EVD has room for all that may complete there. */
+TEST(ep_create__deep_queues_of_several_endpoints) {
+    enum { DEPTH = 65535, ENDPOINTS = 3 };
+    if (!on_loopback()) skip("the depth is the device's");
+    Side *side = new_side(NULL);
+    DAT_EP_HANDLE eps[ENDPOINTS];
+    DAT_EVENT event;
+    side_open(side, (Options){.evd_qlen = 8});
+    for (int i = 0; i < ENDPOINTS; ++i) {
+        side->ep = eps[i] = new_ep(side, (Options){.recv_dtos = DEPTH});
+        for (DAT_UINT64 j = 0; j < DEPTH; ++j)
+            CHECK_OK(post(side, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = j}));
+    }
+    for (int i = 0; i < ENDPOINTS; ++i) { /* an attempt that fails flushes the receives */
+        CHECK_OK(request_to(side, eps[i], unused_qual()));
+        WAIT_ON(side->evds[CONN], DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+    }
+    for (int i = 0; i < ENDPOINTS * DEPTH; ++i) CHECK_OK(dat_evd_dequeue(side->evds[RECV], &event));
+    CHECK_RC(dat_evd_dequeue(side->evds[RECV], &event), DAT_QUEUE_EMPTY);
+    CHECK(!poll_event(side, ASYNC, &event));
+    CHECK_OK(dat_ia_close(side->ia, DAT_CLOSE_ABRUPT_FLAG));
 }
 
 /* ---- Attributes -------------------------------------------------------------------------------------------------- */

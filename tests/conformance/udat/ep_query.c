@@ -67,7 +67,21 @@ TEST(ep_query__the_port_that_the_other_side_sees) {
     DAT_CR_PARAM request;
     CHECK_OK(dat_cr_query(scene.cr, DAT_CR_FIELD_ALL, &request));
     DAT_PORT_QUAL local = query(scene.ep).local_port_qual;
-    if (local != 0) CHECK_EQ(local, request.remote_port_qual); /* 0: the transport tells of none */
+    CHECK(local != 0);
+    CHECK_EQ(local, request.remote_port_qual);
+    CHECK_OK(dat_cr_accept(scene.cr, scene.pair.server->ep, 0, NULL));
+    EXPECT_EVENT(scene.pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(scene.pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    CHECK_EQ(query(scene.ep).local_port_qual, local);
+    const DAT_EP_PARAM server = query(scene.pair.server->ep);
+    CHECK_EQ(server.remote_port_qual, local);
+    CHECK_EQ(server.local_port_qual, scene.pair.server->qual);
+}
+
+TEST(ep_query__each_endpoint_has_a_port_of_its_own) {
+    const Pair pair = connected_pair_here((Options){0});
+    const Scene other = scene_beside(pair.client, DAT_EP_STATE_CONNECTED);
+    CHECK(query(pair.client->ep).local_port_qual != query(other.ep).local_port_qual);
 }
 
 /* "Have DAT_HANDLE_NULL for the Protection Zone and all Event Dispatchers." */

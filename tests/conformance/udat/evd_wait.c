@@ -115,10 +115,14 @@ TEST(evd_wait__time_out) {
     DAT_EVENT event;
     DAT_COUNT more = -1;
     make_evd();
+    DAT_TIMEOUT start = clock_us();
     CHECK_RC(dat_evd_wait(evd, 0, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
+    CHECK_AT_ONCE(start);
     CHECK_EQ(more, 0);
     more = -1;
+    start = clock_us();
     CHECK_RC(dat_evd_wait(evd, SHORT_US, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
+    CHECK_TOOK(start, SHORT_US);
     CHECK_EQ(more, 0);
     free_evd();
 }
@@ -128,7 +132,9 @@ TEST(evd_wait__too_few_events_for_the_threshold) {
     DAT_COUNT more = -1;
     make_evd();
     post_events(1, 2);
+    const DAT_TIMEOUT start = clock_us();
     CHECK_RC(dat_evd_wait(evd, SHORT_US, 3, &event, &more), DAT_TIMEOUT_EXPIRED);
+    CHECK_TOOK(start, SHORT_US);
     CHECK_EQ(more, 2);
     expect_one(1); /* no event was taken */
     expect_one(2);

@@ -5,7 +5,14 @@
 #include "../support/failing_malloc.h"
 #include "side.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #pragma weak dat_cno_fd_create
+#pragma weak dat_csp_create
+#pragma weak dat_csp_free
+#pragma weak dat_ep_common_connect
+#pragma weak dat_rmr_create_for_ep
 
 /* ---- The sweep --------------------------------------------------------------------------------------------------- */
 
@@ -190,6 +197,16 @@ TEST(rmr_create) {
     close_zone();
 }
 
+static DAT_RETURN make_rmr_for_ep(void) { return dat_rmr_create_for_ep(pz, &rmr); }
+
+TEST(rmr_create_for_ep) {
+    NEED(dat_rmr_create_for_ep);
+    open_zone();
+    CHECK_OK(dat_rmr_free(new_rmr(pz)));
+    allocates((Sweep){.call = make_rmr_for_ep, .undo = unmake_rmr});
+    close_zone();
+}
+
 TEST(srq_create) {
     open_zone();
     allocates((Sweep){.call = make_srq, .undo = unmake_srq});
@@ -249,6 +266,56 @@ TEST(psp_create) {
     pair.client = new_side(NULL);
     side_open(pair.client, (Options){0});
     allocates((Sweep){.call = make_psp, .undo = unmake_psp});
+    side_close(pair.client);
+}
+
+static DAT_RETURN make_psp_anywhere(void) {
+    DAT_CONN_QUAL qual;
+    return dat_psp_create_any(pair.client->ia, &qual, pair.client->evds[CR], DAT_PSP_CONSUMER_FLAG, &psp);
+}
+
+TEST(psp_create_any) {
+    pair.client = new_side(NULL);
+    side_open(pair.client, (Options){0});
+    allocates((Sweep){.call = make_psp_anywhere, .undo = unmake_psp});
+    side_close(pair.client);
+}
+
+static DAT_RSP_HANDLE rsp;
+
+static DAT_RETURN make_rsp(void) {
+    return dat_rsp_create(pair.client->ia, pair.client->qual, pair.client->ep, pair.client->evds[CR], &rsp);
+}
+static void unmake_rsp(void) { CHECK_OK(dat_rsp_free(rsp)); }
+
+TEST(rsp_create) {
+    pair.client = new_side(NULL);
+    side_open(pair.client, (Options){0});
+    allocates((Sweep){.call = make_rsp, .undo = unmake_rsp});
+    side_close(pair.client);
+}
+
+static DAT_CSP_HANDLE csp;
+
+static struct sockaddr_storage address_of(const Side *side) {
+    struct sockaddr_storage address = side->address;
+    in_port_t *port = address.ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&address)->sin6_port
+                                                    : &((struct sockaddr_in *)&address)->sin_port;
+    *port = htons((uint16_t)side->qual);
+    return address;
+}
+static DAT_RETURN make_csp(void) {
+    struct sockaddr_storage address = address_of(pair.client);
+    DAT_COMM tcp = {address.ss_family, SOCK_STREAM, 0};
+    return dat_csp_create(pair.client->ia, &tcp, (DAT_IA_ADDRESS_PTR)&address, pair.client->evds[CR], &csp);
+}
+static void unmake_csp(void) { CHECK_OK(dat_csp_free(csp)); }
+
+TEST(csp_create) {
+    NEED(dat_csp_create);
+    pair.client = new_side(NULL);
+    side_open(pair.client, (Options){0});
+    allocates((Sweep){.call = make_csp, .undo = unmake_csp});
     side_close(pair.client);
 }
 
@@ -323,6 +390,36 @@ static void hear_rejection(void) {
 TEST(cr_reject) {
     pair = open_pair_here((Options){0});
     may_allocate((Sweep){await_request, reject_awaited, hear_rejection});
+    side_close(pair.server);
+    side_close(pair.client);
+}
+
+static DAT_EP_HANDLE original;
+
+static DAT_RETURN duplicate(void) {
+    return dat_ep_dup_connect(pair.client->ep, original, DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT);
+}
+
+TEST(ep_dup_connect) {
+    const Pair first = connected_pair_here((Options){0});
+    Side server = *first.server;
+    server.ep = new_ep(first.server, (Options){0});
+    original = first.client->ep;
+    pair = (Pair){new_side(NULL), &server};
+    side_open_beside(pair.client, first.client, (Options){0});
+    allocates((Sweep){.call = duplicate, .undo = answer});
+    CHECK_EQ(ep_state(first.client), DAT_EP_STATE_CONNECTED);
+}
+
+static DAT_RETURN request_in_common(void) {
+    struct sockaddr_storage address = address_of(pair.server);
+    return dat_ep_common_connect(pair.client->ep, (DAT_IA_ADDRESS_PTR)&address, DAT_TIMEOUT_INFINITE, 0, NULL);
+}
+
+TEST(ep_common_connect) {
+    NEED(dat_ep_common_connect);
+    pair = open_pair_here((Options){0});
+    allocates((Sweep){.call = request_in_common, .undo = answer});
     side_close(pair.server);
     side_close(pair.client);
 }

@@ -3,6 +3,9 @@
  */
 #include "scene.h"
 
+#include <stdlib.h>
+#include <sys/resource.h>
+
 static Side *open_side(void) {
     Side *side = new_side(NULL);
     side_open(side, (Options){0});
@@ -218,6 +221,45 @@ TEST(psp_create_any__endpoints_of_the_provider) {
     CHECK_OK(request_to(side, side->ep, qual));
     CHECK_OK(dat_cr_query(request_on(side->evds[CR]), DAT_CR_FIELD_ALL, &param));
     CHECK_EQ(state_of(param.local_ep_handle), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+}
+
+typedef struct {
+    DAT_CONN_QUAL first, end;
+} Quals;
+
+static void do_listen_at_each(Side *side, void *argument) {
+    const Quals *quals = argument;
+    struct rlimit limit;
+    DAT_PSP_HANDLE psp;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    for (DAT_CONN_QUAL qual = quals->first; qual < quals->end; ++qual) {
+        DAT_RETURN rc = dat_psp_create(side->ia, qual, side->evds[CR], DAT_PSP_CONSUMER_FLAG, &psp);
+        if (DAT_GET_TYPE(rc) == DAT_INSUFFICIENT_RESOURCES) skip("the limit of file descriptors is too low");
+        CHECK_OK(rc);
+    }
+}
+
+/* Helper processes listen at all qualifiers that the call may choose, on a device that no other program uses. */
+TEST(psp_create_any__all_are_in_use) {
+    enum { FIRST = 49152, END = 65535, PROCESSES = 3 };
+    if (!on_loopback()) skip("ports of a device are those of its host");
+    CHECK(setenv("CONFORMANCE_IA", "viaduct-lo6", 1) == 0);
+    Peer *processes[PROCESSES];
+    for (int i = 0; i < PROCESSES; ++i) processes[i] = peer_start();
+    for (DAT_CONN_QUAL i = 0; i < PROCESSES; ++i) {
+        Quals quals = {FIRST + i * (END - FIRST) / PROCESSES, FIRST + (i + 1) * (END - FIRST) / PROCESSES};
+        Side *listener = new_side(processes[i]);
+        side_open(listener, (Options){0});
+        at(listener, do_listen_at_each, &quals, sizeof quals);
+    }
+    Side *side = open_side();
+    DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+    DAT_CONN_QUAL qual = 0;
+    CHECK_RC(create_any(side, &qual, DAT_PSP_CONSUMER_FLAG, &psp), DAT_CONN_QUAL_UNAVAILABLE);
+    CHECK(psp == DAT_HANDLE_NULL && qual == 0);
+    side_close(side);
 }
 
 TEST(psp_create_any__invalid_arguments) {

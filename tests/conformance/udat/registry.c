@@ -389,6 +389,21 @@ TEST(built_in__listed_without_a_file) {
     check_not_found("viaduct-nonesuch", 2, 0, DAT_FALSE, DAT_NAME_NOT_REGISTERED);
 }
 
+/* Programs have room for 32 entries, and the dat.conf of a distribution is longer. */
+TEST(built_in__listed_before_the_file) {
+    conf("one u2.0 nonthreadsafe default %P test.1.2 params \"\"\n");
+    DAT_PROVIDER_INFO infos[LINES];
+    DAT_PROVIDER_INFO *pointers[LINES];
+    DAT_COUNT count;
+    DAT_COUNT place = 0;
+    for (int i = 0; i < LINES; ++i) pointers[i] = &infos[i];
+    if (listed("viaduct-lo", &infos[0]) < 0) skip("the library is not Viaduct");
+    CHECK_OK(dat_registry_list_providers(LINES, &count, pointers));
+    while (place < count && strcmp(infos[place].ia_name, "viaduct-lo") != 0) ++place;
+    CHECK(place + 1 < count);
+    CHECK(strcmp(infos[place + 1].ia_name, "one") == 0);
+}
+
 TEST(built_in__each_opens) {
     conf("");
     DAT_PROVIDER_INFO infos[LINES];

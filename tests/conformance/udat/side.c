@@ -23,14 +23,16 @@ DAT_TIMEOUT long_us(void) { return (DAT_TIMEOUT)(LONG_MS * 1000); }
 
 /* ---- Single objects ---------------------------------------------------------------------------------------------- */
 
-DAT_IA_HANDLE open_ia(DAT_EVD_HANDLE *async_evd) {
+static DAT_IA_HANDLE open_ia_of(DAT_COUNT async_qlen, DAT_EVD_HANDLE *async_evd) {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
-    CHECK_OK(dat_ia_open(test_ia(), EVD_QLEN, &evd, &ia));
+    CHECK_OK(dat_ia_open(test_ia(), async_qlen, &evd, &ia));
     CHECK(ia != DAT_HANDLE_NULL && evd != DAT_HANDLE_NULL);
     if (async_evd != NULL) *async_evd = evd;
     return ia;
 }
+
+DAT_IA_HANDLE open_ia(DAT_EVD_HANDLE *async_evd) { return open_ia_of(EVD_QLEN, async_evd); }
 
 DAT_PZ_HANDLE new_pz(DAT_IA_HANDLE ia) {
     DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
@@ -150,7 +152,7 @@ static void open_srq(Side *side, const Options *options) {
 }
 
 static void open_own(Side *side, const Options *options) {
-    side->ia = open_ia(&side->evds[ASYNC]);
+    side->ia = open_ia_of(or_default(options->evd_qlen, EVD_QLEN), &side->evds[ASYNC]);
     side->pz = new_pz(side->ia);
     void *memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);

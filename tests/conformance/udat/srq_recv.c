@@ -152,6 +152,28 @@ TEST(srq__an_endpoint_has_taken_its_last_receive) {
     side_close(pair.server);
 }
 
+/* The length of the EVD that is asked for is a minimum: each endpoint is told of. */
+TEST(srq__more_endpoints_than_the_asynchronous_evd_is_long) {
+    enum { ENDPOINTS = 20 };
+    DAT_EP_HANDLE eps[ENDPOINTS];
+    Pair pair = {new_side(NULL), new_side(NULL)};
+    side_open(pair.client, (Options){.srq = true, .evd_qlen = 8});
+    side_open(pair.server, (Options){0});
+    listen_at(pair.server);
+    for (int i = 0; i < ENDPOINTS; ++i) {
+        eps[i] = pair.client->ep = new_ep(pair.client, (Options){0});
+        pair.server->ep = new_ep(pair.server, (Options){0});
+        pair_connect(&pair);
+    }
+    for (int i = 0; i < ENDPOINTS; ++i) CHECK_OK(dat_ep_disconnect(eps[i], DAT_CLOSE_ABRUPT_FLAG));
+    for (int i = 0; i < ENDPOINTS; ++i) {
+        DAT_EVENT event = EXPECT_EVENT(pair.client, ASYNC, DAT_ASYNC_ERROR_EP_BROKEN);
+        CHECK(event.event_data.asynch_error_event_data.dat_handle == eps[i]);
+    }
+    CHECK_OK(dat_ia_close(pair.client->ia, DAT_CLOSE_ABRUPT_FLAG));
+    CHECK_OK(dat_ia_close(pair.server->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
 TEST(srq_query__counts_as_messages_come) {
     Pair pair = srq_pair();
     DAT_SRQ_PARAM param;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Dispatchers that may be another IA's.
+#include <mutex>
+
+#include "api/udat/provider/evd.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+/// Held by who posts to a dispatcher that may end meanwhile with an IA of its own.
+std::mutex& posting() noexcept {
+    static std::mutex mutex;
+    return mutex;
+}
+
+}  // namespace
+
+EvdLink& EvdLink::operator=(EvdLink&& other) noexcept {
+    const std::lock_guard lock(posting());
+    std::swap(handle_, other.handle_);
+    return *this;
+}
+
+EvdLink::~EvdLink() {
+    if (handle_ == DAT_HANDLE_NULL) return;
+    const std::lock_guard lock(posting());
+    if (Evd* evd = get()) evd->users.remove();
+}
+
+bool EvdLink::try_post(const DAT_EVENT& event) const noexcept {
+    const std::lock_guard lock(posting());
+    Evd* const evd = get();
+    return evd != nullptr && evd->try_post(event);
+}
+
+void EvdLink::await_posters() noexcept { const std::lock_guard lock(posting()); }
+
+}  // namespace viaduct::dat
