@@ -172,8 +172,10 @@ Status Peer::copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint
     std::array<iovec, 1 + max_pieces> here;
     here[0] = {.iov_base = &word, .iov_len = sizeof word};
     std::ranges::copy(pieces, here.begin() + 1);
+    const std::uint64_t last = std::min<std::uint64_t>(length, 8);  // visible after all others: programs poll for it
     const std::array there{iovec{.iov_base = at(canary), .iov_len = sizeof word},
-                           iovec{.iov_base = at(address), .iov_len = length}};
+                           iovec{.iov_base = at(address), .iov_len = length - last},
+                           iovec{.iov_base = at(address + length - last), .iov_len = last}};
     const ssize_t copied = how(process_, here.data(), 1 + pieces.size(), there.data(), there.size(), 0);
     if (copied == static_cast<ssize_t>(sizeof word + length)) return {};
     if (copied >= 0) return {Code::InvalidParameter, "part of the memory is gone", EFAULT};

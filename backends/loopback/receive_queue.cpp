@@ -3,6 +3,7 @@
 
 #include "backends/loopback/atomic_word.hpp"
 #include "backends/loopback/endpoint.hpp"
+#include "backends/loopback/mapped_memory.hpp"
 #include "core/fence.hpp"
 #include "core/log.hpp"
 
@@ -261,6 +262,8 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         received_ = 0;
         skipping_ = false;
         in_message_ = true;
+    }
+    if (!skipping_) {  // the memory may be deregistered while a message is coming in
         if (const auto code = check(entries_.front(), arrival); code != CompletionCode::Success) {
             fail_front(arrival, code);
             skipping_ = true;
@@ -283,13 +286,20 @@ void ReceiveQueue::abort_message(const Arrival& arrival) noexcept {
     if (!skipping_) fail_front(arrival, CompletionCode::PartialMessage);
 }
 
-/// What the guide (section 5.2) checks of a receive when a message has come.
+/// What the guide (section 5.2) checks of a receive when a message has come. Of its memory, what the message fills
+/// counts.
 CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival) const noexcept {
     if (entry.fault != CompletionCode::Success) return entry.fault;
     if (arrival.total > entry.room || arrival.total > endpoint_.max_transfer_bytes())
         return CompletionCode::LocalLength;
-    for (const Sge& sge : entry.sges.span())
+    std::uint64_t left = arrival.total;
+    for (Sge sge : entry.sges.span()) {
+        sge.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(sge.length, left));
+        left -= sge.length;
         if (!endpoint_.may_use(sge, true)) return CompletionCode::LocalProtection;
+    }
+    if (arrival.total >= checked_from_bytes && mapped_bytes(entry.sges.span(), Probe::Mapping) < arrival.total)
+        return CompletionCode::LocalProtection;
     return CompletionCode::Success;
 }
 
@@ -374,7 +384,7 @@ void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& s
     std::byte* area = connection_->incoming_area() + order.offset;
     const auto give_back = [area](std::uint64_t old) { std::memcpy(area, &old, sizeof old); };
     switch (arrival.kind) {
-        case SlotKind::AgentWrite: std::memcpy(target, area, arrival.length); break;
+        case SlotKind::AgentWrite: deliver_piece(target, area, arrival.length); break;
         case SlotKind::AgentRead: std::memcpy(area, target, arrival.length); break;
         case SlotKind::AgentFetchAdd: give_back(fetch_add(target, order.value)); break;
         case SlotKind::AgentCompareSwap: give_back(compare_swap(target, order.compare, order.value)); break;

@@ -14,10 +14,6 @@ namespace {
 
 using wire::SlotKind;
 
-/// From this size on it is worth a system call to look first whether memory is still mapped: it takes as long as
-/// copying some 8 KiB. An access to smaller pieces that were unmapped faults, as any access of the program does.
-constexpr std::uint64_t checked_from_bytes = 256 * 1024;
-
 template <class Payload>
 void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
     static_assert(sizeof payload <= wire::inline_bytes);
@@ -94,7 +90,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
         gather(request.sges, 0, slot.payload, operation.total);
         publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total), word_of(request));
     } else {
-        if (operation.total >= checked_from_bytes && !find_end(operation)) return abort(operation);
+        if (operation.total >= checked_from_bytes && !find_end(operation, Probe::Mapping)) return abort(operation);
         while (operation.moved < operation.end()) {
             const std::uint32_t length = next_fragment(operation.end(), operation.moved);
             std::uint32_t offset = 0;
@@ -154,7 +150,7 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
         }
         operation.started = true;
     }
-    if (operation.total >= checked_from_bytes && !find_end(operation)) return abort(operation);
+    if (operation.total >= checked_from_bytes && !find_end(operation, Probe::Mapping)) return abort(operation);
     if (operation.moved < operation.end()) {
         const auto region = connection_->peer().region(request.remote.key);
         if (!region || !may_access(*region, operation)) return refuse(operation);
@@ -217,7 +213,7 @@ void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexc
                         if (request.opcode == Opcode::RdmaRead)
                             copy_piece(piece, target, length);
                         else
-                            copy_piece(target, piece, length);
+                            deliver_piece(target, piece, length);
                         target += length;
                     });
     }
@@ -240,7 +236,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
         case Code::Unreachable: return Outcome::Blocked;  // the agent ends the connection
         default: break;
     }
-    if (!find_end(operation)) return abort(operation);
+    if (!find_end(operation, Probe::Access)) return abort(operation);
     if (operation.cut_at == 0) return refuse(operation);  // it is the peer's memory that is gone
     operation.moved = operation.cut_at;
     return abort(operation);
@@ -356,8 +352,8 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
 }
 
 /// Looks how much of the local memory is still there. False: nothing of it, or not all that an RDMA read needs.
-bool SendQueue::find_end(Operation& operation) noexcept {
-    const std::uint64_t mapped = mapped_bytes(operation.request->sges);
+bool SendQueue::find_end(Operation& operation, Probe probe) noexcept {
+    const std::uint64_t mapped = mapped_bytes(operation.request->sges, probe);
     if (mapped >= operation.total) return true;
     if (fetches(operation.request->opcode)) return false;
     operation.cut_at = std::max(mapped, operation.moved);

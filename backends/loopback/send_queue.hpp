@@ -6,6 +6,7 @@
 
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
+#include "backends/loopback/mapped_memory.hpp"
 #include "backends/loopback/sge_list.hpp"
 
 namespace viaduct::loopback {
@@ -105,7 +106,7 @@ private:
     [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, std::uint8_t confirmation) noexcept;
     [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
-    [[gnu::noinline]] bool find_end(Operation& operation) noexcept;
+    [[gnu::noinline]] bool find_end(Operation& operation, Probe probe) noexcept;
     [[gnu::noinline]] Outcome abort(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome fail(Operation& operation, CompletionCode code) noexcept;

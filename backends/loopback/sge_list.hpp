@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -75,6 +76,19 @@ inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t
         std::memcpy(target, source, length);
 }
 
+/// As copy_piece(), and the last 8 bytes become visible after all others: programs poll for them.
+inline void deliver_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+    constexpr std::uint64_t last = 8;
+    if (length > last) {
+        std::memcpy(target, source, length - last);
+        std::atomic_thread_fence(std::memory_order_release);
+        target += length - last;
+        source += length - last;
+        length = last;
+    }
+    copy_piece(target, source, length);
+}
+
 inline void gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* target, std::uint64_t length) noexcept {
     for_stretch(sges, skip, length, [&](const std::byte* piece, std::uint64_t part) {
         copy_piece(target, piece, part);
@@ -85,7 +99,7 @@ inline void gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* tar
 inline void scatter(std::span<const Sge> sges, std::uint64_t skip, const std::byte* source,
                     std::uint64_t length) noexcept {
     for_stretch(sges, skip, length, [&](std::byte* piece, std::uint64_t part) {
-        copy_piece(piece, source, part);
+        deliver_piece(piece, source, part);
         source += part;
     });
 }

@@ -326,8 +326,12 @@ CompletionCode Endpoint::check(const PostedSend& send) const noexcept {
 CompletionCode Endpoint::check(const PostedReceive& receive, std::uint64_t needed) const noexcept {
     if (receive.request.fault != CompletionCode::Success) return receive.request.fault;
     const auto& domain = shared_receives_ != nullptr ? shared_receives_->domain : *domain_;
-    for (const Sge& piece : receive.pieces)
+    std::uint64_t left = needed;  // what the message does not fill does not count
+    for (Sge piece : receive.pieces) {
+        piece.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece.length, left));
+        left -= piece.length;
         if (!may_use(piece, true, domain)) return CompletionCode::LocalProtection;
+    }
     return receive.bytes < needed ? CompletionCode::LocalLength : CompletionCode::Success;
 }
 
