@@ -22,7 +22,7 @@ DAT_DTO_COMPLETION_STATUS to_status(CompletionCode code) noexcept {
         case CompletionCode::RemoteOperation:
         case CompletionCode::RemoteLength: return DAT_DTO_ERR_REMOTE_RESPONDER;
         case CompletionCode::Transport: return DAT_DTO_ERR_TRANSPORT;
-        case CompletionCode::PartialMessage: return DAT_DTO_ERR_PARTIAL_PACKET;
+        case CompletionCode::PartialMessage:  // on InfiniBand it never completes, and is flushed
         case CompletionCode::Flushed: return DAT_DTO_ERR_FLUSHED;
     }
     return DAT_DTO_ERR_TRANSPORT;

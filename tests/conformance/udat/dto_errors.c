@@ -202,7 +202,7 @@ TEST(local_length__a_message_larger_than_the_receive) {
     EXPECT_DTO(pair.server, RECV, 1, DAT_DTO_ERR_LOCAL_LENGTH);
     DAT_EVENT event = EXPECT_EVENT(pair.client, REQUEST, DAT_DTO_COMPLETION_EVENT);
     CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 2);
-    if (!on_loopback()) CHECK_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_REMOTE_RESPONDER);
+    CHECK_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_REMOTE_RESPONDER);
     for (int i = 0; i < 2; ++i) {
         Side *side = i == 0 ? pair.client : pair.server;
         event = next_event(side, CONN);

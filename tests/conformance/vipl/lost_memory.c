@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Registered memory that goes away under posted work: unmapped (guide, section 5.2, bits 2 and 4) or de-registered
- * (section 3.8.1, Completion Protection Error).
+ * Registered memory that goes away under posted work: unmapped (guide, section 5.2, bits 2 and 4) or de-registered.
  *
  * None of it may end either process, complete with success, or write into memory that is not registered any more.
  */
@@ -10,8 +9,9 @@
 
 enum { PAGE = 4096 };
 
-/* Half of each message is lost: some that fit a page or two, and some that a provider has to move in parts. */
-static const VIP_UINT32 lengths[] = {2 * PAGE, 64 * 1024, 1024 * 1024, 8 * 1024 * 1024};
+/* Half of each message is lost. Smaller ones are not looked at: an access faults, as any access of the program would.
+ */
+static const VIP_UINT32 lengths[] = {256 * 1024, 1024 * 1024, 8 * 1024 * 1024};
 enum { LENGTHS = sizeof lengths / sizeof lengths[0], LARGE = 1024 * 1024 };
 
 /* A case for each level. */
@@ -36,12 +36,12 @@ static size_t paged(const Endpoint *end) {
     return BIG_AT + (PAGE - address % PAGE) % PAGE;
 }
 
-/* Unmaps the second half of a range. The addresses stay taken, so that nothing else comes to lie there. */
+/* Unmaps the second half of a range. */
 static void do_lose_half(Endpoint *end, void *argument) {
     const Range *range = argument;
     const size_t half = range->length / 2;
     VIP_UINT8 *lost = data_at(end, range->offset) + half;
-    CHECK(mmap(lost, half, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == lost);
+    CHECK(munmap(lost, half) == 0);
 }
 
 static void lose_half(Endpoint *end, size_t offset, VIP_UINT32 length) {
@@ -128,6 +128,7 @@ static void lost_source_of_a_send(VIP_RELIABILITY_LEVEL level) {
         CHECK_RC(post_recv(pair.server, 0, recv_work(pair.server, BIG_AT, length)), VIP_SUCCESS);
         CHECK_RC(post_send(pair.client, 0, send_work(pair.client, source, length)), VIP_SUCCESS);
         expect_local_protection(pair.client, VIP_STATUS_OP_SEND);
+        get_back(pair.client, source, length);
         if (level != VIP_SERVICE_UNRELIABLE) {
             expect_partial(pair.server, 0, VIP_STATUS_OP_RECEIVE, length);
             reconnect(&pair);
@@ -135,7 +136,6 @@ static void lost_source_of_a_send(VIP_RELIABILITY_LEVEL level) {
             CHECK_EQ(state_of(pair.client), VIP_STATE_CONNECTED);
             expect_partial_or_unused(&pair, length);
         }
-        get_back(pair.client, source, length);
         expect_message(&pair);
     }
 }
@@ -152,12 +152,12 @@ static void lost_source_of_a_write(VIP_RELIABILITY_LEVEL level) {
                            rdma_work(pair.client, VIP_CONTROL_OP_RDMAWRITE, source, length, pair.server, BIG_AT)),
                  VIP_SUCCESS);
         expect_local_protection(pair.client, VIP_STATUS_OP_RDMA_WRITE);
+        get_back(pair.client, source, length);
         if (length >= LARGE) {
             VIP_ERROR_DESCRIPTOR error = await_error(pair.server, VIP_ERROR_RDMAW_ABORT);
             CHECK(error.ViHandle == pair.server->vi);
         }
         if (level != VIP_SERVICE_UNRELIABLE) reconnect(&pair);
-        get_back(pair.client, source, length);
         expect_message(&pair);
     }
     CHECK_EQ(count_errors(pair.server, VIP_ERROR_RDMAW_PROT), 0);
@@ -176,6 +176,7 @@ static void lost_source_of_a_write_with_immediate(VIP_RELIABILITY_LEVEL level) {
                            rdma_work(pair.client, VIP_CONTROL_OP_RDMAWRITE, source, length, pair.server, BIG_AT), 1)),
              VIP_SUCCESS);
     expect_local_protection(pair.client, VIP_STATUS_OP_RDMA_WRITE);
+    get_back(pair.client, source, length);
     expect_partial(pair.server, 0, VIP_STATUS_OP_REMOTE_RDMA_WRITE, length);
     CHECK_EQ(count_errors(pair.server, VIP_ERROR_RDMAW_ABORT), 0);
 }
@@ -194,8 +195,8 @@ static void lost_source_of_a_read(VIP_RELIABILITY_LEVEL level) {
         CHECK_RC(completion.rc, VIP_DESCRIPTOR_ERROR);
         CHECK_EQ(completion.status & ~(VIP_UINT32)VIP_STATUS_PARTIAL_ERROR, READ | VIP_STATUS_RDMA_PROT_ERROR);
         await_error(pair.server, VIP_ERROR_RDMAR_PROT);
-        reconnect(&pair);
         get_back(pair.server, source, lengths[i]);
+        reconnect(&pair);
         expect_message(&pair);
     }
 }
@@ -218,8 +219,8 @@ static void lost_receive(VIP_RELIABILITY_LEVEL level) {
         CHECK_RC(completion.rc, VIP_DESCRIPTOR_ERROR);
         CHECK_EQ(completion.slot, 0);
         CHECK_EQ(completion.status & ~(VIP_UINT32)VIP_STATUS_PARTIAL_ERROR, RECEIVED | VIP_STATUS_PROTECTION_ERROR);
-        if (level != VIP_SERVICE_UNRELIABLE) reconnect(&pair);
         get_back(pair.server, destination, length);
+        if (level != VIP_SERVICE_UNRELIABLE) reconnect(&pair);
         expect_message(&pair);
     }
 }
@@ -238,8 +239,8 @@ static void lost_destination_of_a_write(VIP_RELIABILITY_LEVEL level) {
         EXPECT_SEND(pair.client, 0,
                     level == VIP_SERVICE_RELIABLE_RECEPTION ? WRITTEN | VIP_STATUS_RDMA_PROT_ERROR : WRITTEN);
         await_error(pair.server, VIP_ERROR_RDMAW_PROT);
-        if (level != VIP_SERVICE_UNRELIABLE) reconnect(&pair);
         get_back(pair.server, destination, lengths[i]);
+        if (level != VIP_SERVICE_UNRELIABLE) reconnect(&pair);
         expect_message(&pair);
     }
 }
@@ -255,117 +256,15 @@ static void lost_destination_of_a_read(VIP_RELIABILITY_LEVEL level) {
                       rdma_work(pair.client, VIP_CONTROL_OP_RDMAREAD, destination, lengths[i], pair.server, BIG_AT)),
             VIP_SUCCESS);
         expect_local_protection(pair.client, VIP_STATUS_OP_RDMA_READ);
-        reconnect(&pair);
         get_back(pair.client, destination, lengths[i]);
+        reconnect(&pair);
         expect_message(&pair);
     }
 }
 EACH_RELIABLE_LEVEL(lost_destination_of_a_read)
 
-/* ---- De-registering under a posted descriptor -------------------------------------------------------------------- */
-
-/* A descriptor on a page of its own, which is registered by itself; the data stay where the endpoint has them. */
-typedef struct {
-    VIP_DESCRIPTOR *descriptor;
-    VIP_MEM_HANDLE handle;
-    VIP_DESCRIPTOR before; /* as it was when it was de-registered */
-} Alone;
-
-static Alone descriptor_alone(const Endpoint *end, Work work) {
-    Alone alone;
-    VIP_MEM_ATTRIBUTES attribs = {end->ptag, VIP_FALSE, VIP_FALSE};
-    alone.descriptor = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(alone.descriptor != MAP_FAILED);
-    memcpy(alone.descriptor, &work, sizeof *alone.descriptor);
-    CHECK_RC(VipRegisterMem(end->nic, alone.descriptor, PAGE, &attribs, &alone.handle), VIP_SUCCESS);
-    return alone;
-}
-
-static void deregister(const Endpoint *end, Alone *alone) {
-    CHECK_RC(VipDeregisterMem(end->nic, alone->descriptor, alone->handle), VIP_SUCCESS);
-    alone->before = *alone->descriptor;
-}
-
-static void unmap(const Alone *alone) {
-    CHECK(mmap(alone->descriptor, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-          (void *)alone->descriptor);
-}
-
-static int untouched(const Alone *alone) {
-    return memcmp(alone->descriptor, &alone->before, sizeof alone->before) == 0;
-}
-
-/* The status cannot be told where it belongs: the error is asynchronous, and catastrophic for the VI. */
-static void expect_completion_error(Endpoint *end, const Alone *alone) {
-    VIP_ERROR_DESCRIPTOR error = await_error(end, VIP_ERROR_COMP_PROT);
-    CHECK(error.ViHandle == end->vi);
-    CHECK(error.DescriptorPtr == NULL || error.DescriptorPtr == alone->descriptor);
-    CHECK_EQ(state_of(end), VIP_STATE_ERROR);
-    CHECK_EQ(count_errors(end, VIP_ERROR_COMP_PROT), 0);
-}
-
-static void receive_with_a_lost_descriptor(VIP_RELIABILITY_LEVEL level, int unmapped) {
-    Pair pair = lossy_pair(level);
-    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), 64));
-    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
-    deregister(pair.client, &alone);
-    if (unmapped) unmap(&alone);
-    post_simple_send(pair.server, 0, 64);
-    Completion sent = send_wait(pair.server, LONG_MS);
-    CHECK(sent.rc == VIP_SUCCESS || level == VIP_SERVICE_RELIABLE_RECEPTION);
-    expect_completion_error(pair.client, &alone);
-    if (!unmapped) CHECK(untouched(&alone));
-    CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
-}
-
-static void deregistered_receive_descriptor(VIP_RELIABILITY_LEVEL level) { receive_with_a_lost_descriptor(level, 0); }
-static void unmapped_receive_descriptor(VIP_RELIABILITY_LEVEL level) { receive_with_a_lost_descriptor(level, 1); }
-EACH_LEVEL(deregistered_receive_descriptor)
-EACH_LEVEL(unmapped_receive_descriptor)
-
-/* A send that waits for a peer which is stopped. */
-static void lost_send_descriptor(int unmapped) {
-    const VIP_UINT32 big = 512 * 1024;
-    Peer *peer = peer_start();
-    Pair pair = {new_endpoint(NULL), new_endpoint(peer)};
-    endpoint_open(pair.client, (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
-    endpoint_open(pair.server, (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
-    if (is_hardware(pair.client)) skip("a device keeps the pages that it has registered");
-    pair_connect(&pair);
-    for (int slot = 0; slot < SLOTS; ++slot)
-        CHECK_RC(post_recv(pair.server, slot, recv_work(pair.server, BIG_AT, big)), VIP_SUCCESS);
-    peer_stop(peer);
-    for (int slot = 0; slot < SLOTS - 1; ++slot)
-        CHECK_RC(post_send(pair.client, slot, send_work(pair.client, BIG_AT, big)), VIP_SUCCESS);
-    Alone alone = descriptor_alone(pair.client, send_work(pair.client, BIG_AT, big));
-    CHECK_RC(VipPostSend(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
-    const int complete = (alone.descriptor->CS.Status & VIP_STATUS_DONE) != 0;
-    if (complete) skip("this provider completes sends while the peer is stopped");
-    deregister(pair.client, &alone);
-    if (unmapped) unmap(&alone);
-    peer_continue(peer);
-    for (int slot = 0; slot < SLOTS - 1; ++slot) EXPECT_SEND(pair.client, slot, SENT);
-    expect_completion_error(pair.client, &alone);
-    if (!unmapped) CHECK(untouched(&alone));
-}
-TEST(deregistered_send_descriptor) { lost_send_descriptor(0); }
-TEST(unmapped_send_descriptor) { lost_send_descriptor(1); }
-
-/* What is flushed is not written either. */
-static void flushed_without_its_descriptor(int unmapped) {
-    Pair pair = lossy_pair(VIP_SERVICE_RELIABLE_DELIVERY);
-    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), 64));
-    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
-    post_simple_recv(pair.client, 1, 64);
-    deregister(pair.client, &alone);
-    if (unmapped) unmap(&alone);
-    CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
-    await_error(pair.client, VIP_ERROR_COMP_PROT);
-    EXPECT_RECV(pair.client, 1, RECEIVED | FLUSHED); /* the others are told as ever */
-    if (!unmapped) CHECK(untouched(&alone));
-}
-TEST(flush_of_a_deregistered_descriptor) { flushed_without_its_descriptor(0); }
-TEST(flush_of_an_unmapped_descriptor) { flushed_without_its_descriptor(1); }
+/* ---- De-registering under a posted receive ------------------------------------------------------------------------
+ */
 
 /* Data, not the descriptor: a local protection error, and nothing is written. */
 static void deregistered_receive_buffer(VIP_RELIABILITY_LEVEL level) {
