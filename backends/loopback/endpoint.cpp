@@ -117,11 +117,11 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
     return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
 }
 
-bool Endpoint::may_use(const Sge& sge, bool written) const noexcept {
-    if (sge.length == 0) return true;
+bool Endpoint::may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept {
+    if (bytes == 0) return true;
     const auto region = look_up(device_.regions().table(), sge.key);
     return region && region->domain == domain_id_ && region->is_usable(written) &&
-           region->covers(reinterpret_cast<std::uint64_t>(sge.address), sge.length);
+           region->covers(reinterpret_cast<std::uint64_t>(sge.address), bytes);
 }
 
 CompletionCode Endpoint::bind_window(std::uint32_t key) noexcept {

@@ -39,7 +39,9 @@ public:
     std::uint32_t receives_posted() const noexcept { return receive_.posted_total(); }
     std::uint16_t told_by_next_slot() const noexcept { return receive_.told_by_next_slot(*connection_); }
     std::uint16_t slots_consumed() const noexcept { return receive_.consumed_total(); }
-    bool may_use(const Sge& sge, bool written) const noexcept;
+    bool may_use(const Sge& sge, bool written) const noexcept { return may_use(sge, sge.length, written); }
+    /// Whether the first bytes of a piece may be used.
+    bool may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept;
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
     // Windows: see OwnRegionTable.

@@ -293,10 +293,10 @@ CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival)
     if (arrival.total > entry.room || arrival.total > endpoint_.max_transfer_bytes())
         return CompletionCode::LocalLength;
     std::uint64_t left = arrival.total;
-    for (Sge sge : entry.sges.span()) {
-        sge.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(sge.length, left));
-        left -= sge.length;
-        if (!endpoint_.may_use(sge, true)) return CompletionCode::LocalProtection;
+    for (const Sge& sge : entry.sges.span()) {
+        const std::uint64_t used = std::min<std::uint64_t>(sge.length, left);
+        if (!endpoint_.may_use(sge, used, true)) return CompletionCode::LocalProtection;
+        left -= used;
     }
     if (arrival.total >= checked_from_bytes && mapped_bytes(entry.sges.span(), Probe::Mapping) < arrival.total)
         return CompletionCode::LocalProtection;

@@ -32,7 +32,7 @@ public:
 
     /// Makes room for `size` elements, so that push() does not throw before there are more. Throws std::bad_alloc.
     void reserve(std::size_t size) {
-        while (capacity_ < size) grow();
+        while (capacity_ < size) [[unlikely]] grow();
     }
 
     T& push() {

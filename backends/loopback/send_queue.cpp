@@ -42,7 +42,7 @@ Status SendQueue::post(const SendRequest& request) {
         give_up(executed(operation, Outcome::Finished), CompletionCode::Flushed);
         return {};
     }
-    executed_.reserve(executed_.size() + entries_.size() + 1);  // what needs memory comes before what has effects
+    executed_.reserve(outstanding() + std::size_t{1});  // what needs memory comes before what has effects
     entries_.vacant();
     const bool in_turn = entries_.empty() && !draining_ && !endpoint_.is_breaking();
     if (!in_turn || request.sges.size() > 2) {
