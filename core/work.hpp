@@ -64,7 +64,7 @@ enum class CompletionCode : std::uint8_t {
     LocalProtection,   ///< a key, address, protection domain or right of a local piece is wrong
     RemoteProtection,  ///< the peer's region does not allow the RDMA operation
     RemoteOperation,   ///< the peer had no receive posted, or its receive failed
-    RemoteLength,      ///< the message was longer than the peer's receive
+    RemoteLength,      ///< the message was longer than the peer's receive; some devices say RemoteOperation
     Transport,         ///< the connection broke while the operation was under way
     PartialMessage,    ///< of a receive: only a part came, because the rest of the sender's memory was gone
     Flushed,           ///< the endpoint was disconnected before the operation ran

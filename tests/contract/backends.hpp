@@ -22,6 +22,12 @@ class EveryBackend {
 protected:
     EveryBackend();
 
+    /// What a sender is told of a message that is longer than the receive. Soft-RoCE does not tell it from a bad
+    /// receive.
+    bool says_too_long(CompletionCode code) const noexcept {
+        return code == CompletionCode::RemoteLength || (backend.by_device && code == CompletionCode::RemoteOperation);
+    }
+
     const BackendUnderTest& backend;
 
 private:
