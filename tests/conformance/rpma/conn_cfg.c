@@ -196,6 +196,7 @@ TEST(conn_cfg_set_srq__any_pointer_is_kept) {
 TEST(conn_cfg_set_srq__null_is_invalid) {
     struct rpma_conn_cfg *cfg = new_cfg();
     struct rpma_srq *srq = NULL;
+    CHECK_INVAL(rpma_conn_cfg_set_srq(NULL, (struct rpma_srq *)0xC41D));
     CHECK_INVAL(rpma_conn_cfg_set_srq(NULL, NULL));
     CHECK_INVAL(rpma_conn_cfg_set_srq(cfg, NULL));
     CHECK_OK(rpma_conn_cfg_get_srq(cfg, &srq));

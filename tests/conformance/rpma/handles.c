@@ -174,7 +174,7 @@ static void probe_conn_cfg(void *wrong) {
     CHECK_INVAL(rpma_conn_cfg_get_rq_size(wrong, &size));
     CHECK_INVAL(rpma_conn_cfg_set_compl_channel(wrong, true));
     CHECK_INVAL(rpma_conn_cfg_get_compl_channel(wrong, &shared));
-    CHECK_INVAL(rpma_conn_cfg_set_srq(wrong, NULL));
+    CHECK_INVAL(rpma_conn_cfg_set_srq(wrong, (struct rpma_srq *)0xC41D));
     CHECK_INVAL(rpma_conn_cfg_get_srq(wrong, &srq));
     CHECK_INVAL(rpma_conn_req_new(living.peer, test_address(), side->port, wrong, &req));
     CHECK_INVAL(rpma_ep_next_conn_req(living.ep, wrong, &req));

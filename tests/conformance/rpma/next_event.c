@@ -238,7 +238,7 @@ TEST(conn_next_event__rejected_where_nobody_listens) {
     request_to(client, client);
     connect_request(client);
     EXPECT_EVENT(client, RPMA_CONN_REJECTED);
-    CHECK_AT_ONCE(begin);
+    CHECK_TIMED_OUT(begin, on_loopback() && getenv("VIADUCT_GRACE_MS") == NULL ? 50 : 0);
     side_close(client);
 }
 
@@ -263,9 +263,11 @@ TEST(conn_next_event__rejected_where_nobody_listens_without_grace) {
     CHECK(setenv("VIADUCT_GRACE_MS", "0", 1) == 0);
     Side *client = new_side(NULL);
     side_open(client, (Options){0});
+    uint64_t begin = clock_ms();
     request_to(client, client);
     connect_request(client);
     EXPECT_EVENT(client, RPMA_CONN_REJECTED);
+    CHECK_AT_ONCE(begin);
     side_close(client);
 }
 

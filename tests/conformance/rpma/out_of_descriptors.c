@@ -31,7 +31,7 @@ static void give_back(void) {
     while (hoarded > 0) close(hoard[--hoarded]);
 }
 
-/* A call under test, what makes it ready (or NULL), and what undoes it. */
+/* A call under test, what makes it ready and what undoes it; both of them may be NULL. */
 typedef struct {
     void (*prepare)(void);
     int (*call)(void);
@@ -47,7 +47,7 @@ static int sweep(Sweep under_test) {
         int rc = under_test.call();
         give_back();
         if (rc == 0) {
-            under_test.undo();
+            if (under_test.undo != NULL) under_test.undo();
             return count;
         }
         if (rc == RPMA_E_NOMEM && !on_loopback()) continue; /* so rdma-core calls it */
@@ -77,6 +77,19 @@ static void unmake_peer(void) { CHECK_OK(rpma_peer_delete(&peer)); }
 TEST(peer_new) {
     if (!on_loopback()) skip("libibverbs does not survive it");
     CHECK(sweep((Sweep){NULL, make_peer, unmake_peer}) > 0);
+}
+
+static struct ibv_context *context;
+
+static int ask_for_odp(void) {
+    int is_capable = 0;
+    return rpma_utils_ibv_context_is_odp_capable(context, &is_capable);
+}
+
+TEST(utils_ibv_context_is_odp_capable) {
+    if (!on_loopback()) skip("libibverbs does not survive it");
+    CHECK_OK(rpma_utils_get_ibv_context(test_address(), RPMA_UTIL_IBV_CONTEXT_LOCAL, &context));
+    CHECK(sweep((Sweep){NULL, ask_for_odp, NULL}) > 0);
 }
 
 static int make_ep(void) {

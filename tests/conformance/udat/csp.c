@@ -75,10 +75,12 @@ TEST(csp_create__a_port_in_use) {
 TEST(csp_create__an_unknown_communicator) {
     const Pair pair = open_sides();
     struct sockaddr_storage address = with_port(pair.server, unused_qual());
-    DAT_COMM comm = {AF_UNIX, SOCK_RAW, 77};
+    DAT_COMM unknown[] = {{AF_UNIX, SOCK_STREAM, 0}, {AF_INET, SOCK_DGRAM, 0}, {AF_INET, SOCK_STREAM, 77}};
     DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
-    CHECK_RC(dat_csp_create(pair.server->ia, &comm, (DAT_IA_ADDRESS_PTR)&address, pair.server->evds[CR], &csp),
-             DAT_COMM_NOT_SUPPORTED);
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; ++i)
+        CHECK_RC(
+            dat_csp_create(pair.server->ia, &unknown[i], (DAT_IA_ADDRESS_PTR)&address, pair.server->evds[CR], &csp),
+            DAT_COMM_NOT_SUPPORTED);
 }
 
 TEST(csp_create__invalid_arguments) {
@@ -215,6 +217,8 @@ static void check_state(DAT_EP_STATE state) {
 
 TEST(ep_common_connect__reserved) { check_state(DAT_EP_STATE_RESERVED); }
 TEST(ep_common_connect__active_connection_pending) { check_state(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
+TEST(ep_common_connect__passive_connection_pending) { check_state(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
+TEST(ep_common_connect__tentative_connection_pending) { check_state(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
 TEST(ep_common_connect__connected) { check_state(DAT_EP_STATE_CONNECTED); }
 TEST(ep_common_connect__disconnected) { check_state(DAT_EP_STATE_DISCONNECTED); }
 

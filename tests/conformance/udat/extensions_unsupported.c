@@ -246,6 +246,8 @@ TEST(strerror_ext_status__every_status) {
     CHECK(strcmp(text, " ") == 0);
     CHECK_OK(dat_strerror_ext_status(DAT_IB_OP_ERR, &text));
     CHECK(strcmp(text, "DAT_IB_OP_ERR") == 0);
+    CHECK_OK(dat_strerror_ext_status(DAT_IB_COLL_COMP_ERR, &text));
+    CHECK(strcmp(text, "DAT_IB_COLL_COMP_ERR") == 0);
     CHECK_RC(dat_strerror_ext_status((DAT_IB_STATUS)77, &text), DAT_INVALID_PARAMETER);
     CHECK(strcmp(text, "unknown extension status") == 0);
 }

@@ -179,6 +179,15 @@ static void do_query(Side *side, void *argument) {
     CHECK_EQ(param.mem_priv, window->privileges);
     CHECK_EQ(param.rmr_context, window->context);
     CHECK_EQ(param.va_type, DAT_VA_TYPE_VA);
+    memset(&param, 0xa5, sizeof param);
+    CHECK_OK(dat_rmr_query(window->rmr, DAT_RMR_FIELD_LMR_TRIPLET, &param));
+    CHECK_EQ(param.lmr_triplet.segment_length, window->length);
+    CHECK_OK(dat_rmr_query(window->rmr, DAT_RMR_FIELD_MEM_PRIV, &param));
+    CHECK_EQ(param.mem_priv, window->privileges);
+    CHECK_OK(dat_rmr_query(window->rmr, DAT_RMR_FIELD_RMR_CONTEXT, &param));
+    CHECK_EQ(param.rmr_context, window->context);
+    CHECK_OK(dat_rmr_query(window->rmr, DAT_RMR_FIELD_VA_TYPE, &param));
+    CHECK_EQ(param.va_type, DAT_VA_TYPE_VA);
 }
 
 TEST(rmr_query__what_is_bound) {

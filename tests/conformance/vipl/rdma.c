@@ -275,6 +275,10 @@ TEST(write_that_wraps) { write_is_refused(wrapping); }
 TEST(write_into_a_region_that_forbids_it) { write_is_refused(region_without_write); }
 TEST(write_into_a_region_with_another_tag) { write_is_refused(region_with_another_tag); }
 TEST(read_with_a_bad_handle) { read_is_refused(bad_handle); }
+TEST(read_with_a_bad_handle_reliable_reception) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_RECEPTION);
+    refused_read(&pair, bad_handle);
+}
 TEST(read_with_handle_zero) { read_is_refused(handle_zero); }
 TEST(read_beyond_the_region) { read_is_refused(beyond_the_end); }
 TEST(read_before_the_region) { read_is_refused(before_the_start); }
