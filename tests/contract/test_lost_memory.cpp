@@ -192,7 +192,6 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     close(faults);
     const auto receiver = [&](Wire& wire) {
         End end(*provider());
-        Port other(end.node);
         const Buffer buffer(end.node, large);
         const Sge piece = buffer.sge();
         end.port.post(receive_of(1, piece));
@@ -205,8 +204,10 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
         }
         wire.await();
         Connection connection(end.node, end.node);
+        const Buffer mine(end.node, large);
+        const Sge from = mine.sge();
         connection.server.post(receive_of(2, piece));
-        connection.client.post(send_of(3, piece));
+        connection.client.post(send_of(3, from));
         require(connection.server.received().code == CompletionCode::Success, "another message");
         require(end.port.quiet(), "no message still");
         end.port.endpoint->disconnect();
