@@ -37,6 +37,8 @@ public:
     /// Ends the thread. What it was the last to know is destroyed on it, and may still call the agent.
     void stop() noexcept;
 
+    bool is_this_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
+
     /// Calls the client's on_readable while the descriptor is readable or hung up. Throws std::bad_alloc.
     Status watch(int fd, const std::shared_ptr<AgentClient>& client);
     void unwatch(int fd) noexcept;

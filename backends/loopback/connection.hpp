@@ -8,6 +8,7 @@
 
 #include "backends/loopback/agent.hpp"
 #include "backends/loopback/peer.hpp"
+#include "core/fence.hpp"
 
 namespace viaduct::loopback {
 
@@ -76,6 +77,7 @@ public:
     bool peer_shares_receives() const noexcept { return peer_shares_receives_; }
     /// For every message on the hot path: rings only where nobody polls at the peer.
     void hint_peer() noexcept {
+        Fence::light(asymmetric_);
         if (outgoing().attention.wanted.load(std::memory_order_relaxed) != 0) ring_peer();
     }
     /// Where the peer's help is needed.
@@ -95,8 +97,9 @@ public:
     /// Receives that the peer has posted, as its last message said; a cache of the peer's credit line.
     std::atomic<std::uint32_t> told_credit{0};
 
-    /// Slots that the peer has consumed, modulo 2^16, likewise.
-    std::atomic<std::uint16_t> told_consumed{0};
+    /// Slots that the peer has consumed, likewise: added up from 16 bits, so it may fall short by multiples of 2^16,
+    /// and never says too much.
+    std::atomic<std::uint64_t> told_consumed{0};
 
     /// Called by the agent, or by a consumer that polls a crowded queue. Tells whether consumers poll by themselves.
     bool serve() noexcept;

@@ -290,8 +290,11 @@ bool Device::serve_connections() noexcept {
 }
 
 void Device::watch(std::uint32_t number) noexcept {
-    const std::lock_guard lock(mutex_);
-    watch_[number] = Watch::Polled;
+    {
+        const std::lock_guard lock(mutex_);
+        watch_[number] = Watch::Polled;
+    }
+    if (!agent_->is_this_thread()) doorbell_->wake_agent();
 }
 
 /// Visits the connections in that state, with no lock held; `visit` gives the next state.

@@ -5,6 +5,7 @@
 
 #include "backends/loopback/connector.hpp"
 #include "backends/loopback/device.hpp"
+#include "core/fence.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
@@ -209,9 +210,11 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
         connection_ = std::move(connection);
         watched_ = false;
         polls_seen_ = send_.completions().polls() + receive_.completions().polls() - 1;  // taken to be polled at first
+        receive_polls_served_ = receive_.completions().polls() - 1;
         send_.attach(*connection_);
         receive_.attach(*connection_);
     });
+    if (receive_.wants_attention()) Fence::heavy();  // before the look that the ring brings
     // Messages may have come before the doorbell board led anywhere.
     device_.doorbell().ring_self(connection_->number());
 }
@@ -237,12 +240,14 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
 }
 
 void Endpoint::disconnect() noexcept {
+    const std::shared_lock serving(device_.serving());  // what has arrived is received
     const std::lock_guard lock(ref_->mutex);
     end_connection(!breaking_.load(), false, CompletionCode::Flushed);
     broken_ = false;
 }
 
 void Endpoint::fail() noexcept {
+    const std::shared_lock serving(device_.serving());
     const std::lock_guard lock(ref_->mutex);
     end_connection(false, true, CompletionCode::Flushed);
     broken_ = true;
@@ -273,6 +278,8 @@ bool Endpoint::serve(Connection& connection) noexcept {
     if (connection_.get() != &connection) return false;
     const std::uint32_t polls = send_.completions().polls() + receive_.completions().polls();
     const bool polled = std::exchange(polls_seen_, polls) != polls;
+    const std::uint32_t receive_polls = receive_.completions().polls();
+    const bool receives_polled = std::exchange(receive_polls_served_, receive_polls) != receive_polls;
     bool drained = false;
     {
         const LeaningLock::Aside lock(send_.completions().lock());
@@ -283,7 +290,7 @@ bool Endpoint::serve(Connection& connection) noexcept {
         const LeaningLock::Aside lock(receive_.completions().lock());
         receive_.progress();
         receive_.confirm_promptly();
-        receive_.attend(polled || watched_);
+        receive_.attend(receives_polled || watched_);
     }
     if (is_breaking()) {
         lost();

@@ -37,7 +37,7 @@ public:
     std::uint64_t context() const noexcept { return context_; }
     std::uint32_t domain_id() const noexcept { return domain_id_; }
     std::uint32_t receives_posted() const noexcept { return receive_.posted_total(); }
-    std::uint16_t told_by_next_slot() const noexcept { return receive_.told_by_next_slot(*connection_); }
+    std::uint64_t told_by_next_slot() const noexcept { return receive_.told_by_next_slot(*connection_); }
     std::uint16_t slots_consumed() const noexcept { return receive_.consumed_total(); }
     bool may_use(const Sge& sge, bool written) const noexcept { return may_use(sge, sge.length, written); }
     /// Whether the first bytes of a piece may be used.
@@ -97,8 +97,9 @@ private:
     std::atomic<bool> breaking_{false};
     std::shared_ptr<EndpointRef> ref_;  // its mutex guards what follows; connection_ is changed with both queues locked
     std::uint32_t polls_seen_ = 0;      // by serve()
-    std::uint32_t receive_polls_seen_ = 0;  // by is_still_polled()
-    bool watched_ = false;                  // the agent asks is_still_polled() now and then
+    std::uint32_t receive_polls_served_ = 0;  // likewise
+    std::uint32_t receive_polls_seen_ = 0;    // by is_still_polled()
+    bool watched_ = false;                    // the agent asks is_still_polled() now and then
     std::shared_ptr<Connection> connection_;
     std::shared_ptr<Connector> connector_;
     bool broken_ = false;

@@ -124,7 +124,9 @@ void ReceiveQueue::detach(bool reject) noexcept {
         const Arrival arrival = read(slot);
         if (!is_due(arrival, slot)) break;
         connection_->told_credit.store(slot.credit, std::memory_order_relaxed);
-        connection_->told_consumed.store(slot.consumed.load(std::memory_order_relaxed), std::memory_order_release);
+        const std::uint64_t told = connection_->told_consumed.load(std::memory_order_relaxed);
+        const auto more = static_cast<std::uint16_t>(slot.consumed.load(std::memory_order_relaxed) - told);
+        connection_->told_consumed.store(told + more, std::memory_order_release);
         consume(arrival, slot);
         if (stopped_) break;  // the slot that could not be received stays unconfirmed
         next_.store(++next, std::memory_order_release);
@@ -148,14 +150,14 @@ void ReceiveQueue::confirm(bool idle) noexcept {
         connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
 }
 
-std::uint16_t ReceiveQueue::told_by_next_slot(Connection& connection) const noexcept {
+std::uint64_t ReceiveQueue::told_by_next_slot(Connection& connection) const noexcept {
+    const std::uint64_t before = connection.told_consumed.load(std::memory_order_acquire);  // no later than the slot
     const std::uint32_t next = next_.load(std::memory_order_acquire);
     const wire::Slot& slot = connection.incoming_slots()[next & wire::slot_mask];
-    if (slot.sequence.load(std::memory_order_acquire) == next + 1) {
-        const std::uint16_t told = slot.consumed.load(std::memory_order_acquire);
-        if (slot.sequence.load(std::memory_order_relaxed) == next + 1) return told;  // not used again since
-    }
-    return connection.told_consumed.load(std::memory_order_acquire);
+    if (slot.sequence.load(std::memory_order_acquire) != next + 1) return before;
+    const std::uint16_t told = slot.consumed.load(std::memory_order_acquire);
+    if (slot.sequence.load(std::memory_order_relaxed) != next + 1) return before;  // used again since
+    return before + static_cast<std::uint16_t>(told - before);
 }
 
 void ReceiveQueue::confirm_promptly() noexcept {
@@ -222,6 +224,7 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
         case SlotKind::WriteNotice:
         case SlotKind::NoticeAborted:
         case SlotKind::RefusedNotice: {
+            if (in_message_) return stop();  // its receive is the message's
             if (entries_.empty()) {
                 endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, received_operation(arrival.kind));
                 return fail_connection(wire::Fault::Operation);
@@ -264,6 +267,7 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         in_message_ = true;
     }
     if (!skipping_) {  // the memory may be deregistered while a message is coming in
+        if (received_ + arrival.length > arrival.total) return stop();  // more than is checked
         if (const auto code = check(entries_.front(), arrival); code != CompletionCode::Success) {
             fail_front(arrival, code);
             skipping_ = true;

@@ -49,9 +49,9 @@ public:
     /// Receives posted since announce(), for the messages of the send queue.
     std::uint32_t posted_total() const noexcept { return posted_.load(std::memory_order_relaxed); }
 
-    /// How many slots the peer has consumed, modulo 2^16, as the next message says, or the last one did. For the send
+    /// How many slots the peer has consumed, as the next message says, or the last one did. For the send
     /// queue, whose consumer may not look for messages now.
-    std::uint16_t told_by_next_slot(Connection& connection) const noexcept;
+    std::uint64_t told_by_next_slot(Connection& connection) const noexcept;
 
     /// Slots consumed on this connection, modulo 2^16, likewise.
     std::uint16_t consumed_total() const noexcept {

@@ -113,6 +113,8 @@ void SendQueue::expect_ring() noexcept {
     if (executed_.empty()) return;
     say_waiting();
     connection_->ring_peer();
+    read_consumed();  // the ring is a full fence: either the peer has seen the want, or this sees what it told
+    retire();
 }
 
 void SendQueue::drain() noexcept {
@@ -128,8 +130,8 @@ SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outc
     const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
     return {
         .context = request.context,
-        .bytes = static_cast<std::uint32_t>(operation.code == CompletionCode::Success ? operation.total : of_failure),
         .last_slot = operation.last_slot,
+        .bytes = static_cast<std::uint32_t>(operation.code == CompletionCode::Success ? operation.total : of_failure),
         .operation = operation_of(request.opcode),
         .code = operation.code,
         .confirmed = outcome == Outcome::InFlight,
@@ -220,7 +222,7 @@ void SendQueue::publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flag
     slot.immediate = immediate;
     slot.credit = endpoint_.receives_posted();
     slot.consumed.store(endpoint_.slots_consumed(), std::memory_order_relaxed);
-    slot.sequence.store(++next_, std::memory_order_release);
+    slot.sequence.store(static_cast<std::uint32_t>(++next_), std::memory_order_release);
 }
 
 bool SendQueue::have_slot() noexcept {
@@ -234,7 +236,7 @@ bool SendQueue::have_slot() noexcept {
 bool SendQueue::is_room_coming() noexcept {
     say_waiting();
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    const std::uint32_t before = consumed_;
+    const std::uint64_t before = consumed_;
     read_consumed();
     if (consumed_ != before) return true;
     if (std::exchange(rung_at_, next_) != next_) connection_->ring_peer();
@@ -250,21 +252,21 @@ void SendQueue::say_waiting() noexcept {
 /// What the peer's messages told is enough where it covers everything; else the next message may tell more, or the
 /// peer's line does.
 void SendQueue::read_consumed() noexcept {
-    const std::uint32_t open = next_ - consumed_;
-    const auto since_then = [&](std::uint16_t told) -> std::uint32_t {
-        const auto more = static_cast<std::uint16_t>(told - static_cast<std::uint16_t>(consumed_));
-        return more <= open ? more : 0;  // else it was told before the line was read last
+    const std::uint64_t open = next_ - consumed_;
+    const auto since_then = [&](std::uint64_t told) {
+        return told > consumed_ && told - consumed_ <= open ? told - consumed_ : 0;
     };
-    std::uint32_t more = since_then(connection_->told_consumed.load(std::memory_order_acquire));
+    std::uint64_t more = since_then(connection_->told_consumed.load(std::memory_order_acquire));
     if (more < open) more = std::max(more, since_then(endpoint_.told_by_next_slot()));
     if (more < open) {
+        const auto known = static_cast<std::uint32_t>(consumed_);
         const std::uint32_t line = connection_->outgoing().consumer.consumed.load(std::memory_order_acquire);
-        if (line - consumed_ <= open)
-            more = std::max(more, line - consumed_);
-        else if (consumed_ - line > wire::slot_count)
+        if (line - known <= open)
+            more = std::max<std::uint64_t>(more, line - known);
+        else if (known - line > wire::slot_count)
             return endpoint_.request_break();  // a peer that counts wrong
     }
-    const std::uint32_t now = consumed_ + more;
+    const std::uint64_t now = consumed_ + more;
     for (; area_used_ != 0 && consumed_ != now; ++consumed_) {
         const std::uint32_t end = std::exchange(area_end_[consumed_ & wire::slot_mask], 0);
         if (end == 0) continue;
@@ -300,7 +302,11 @@ bool SendQueue::place_in_area(std::uint32_t length, std::uint32_t& offset) noexc
 SendQueue::Credit SendQueue::take_credit() noexcept {
     const auto missing = [this] { return static_cast<std::int32_t>(credit_ - sent_) <= 0; };
     const auto& line = connection_->outgoing().credit.posted;
-    if (missing()) credit_ = connection_->told_credit.load(std::memory_order_relaxed);
+    constexpr std::uint32_t deepest = 65535;  // receives of a queue: one that tells of more is too old
+    if (missing())
+        if (const std::uint32_t told = connection_->told_credit.load(std::memory_order_relaxed);
+            told - sent_ <= deepest)
+            credit_ = told;
     if (missing()) credit_ = line.load(std::memory_order_acquire);
     if (missing() && !connection_->peer_shares_receives()) {
         if (reliability() == Reliability::Unreliable ||

@@ -45,7 +45,7 @@ private:
         std::uint64_t moved = 0;
         std::uint64_t cut_at = 0;                       // not 0: the source is mapped up to here only
         std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
-        std::uint32_t last_slot = 0;                    // position behind the last slot, once handed over or awaited
+        std::uint64_t last_slot = 0;                    // position behind the last slot, once handed over or awaited
         std::uint32_t area_offset = 0;                  // of the AgentRead fragment that is awaited
         CompletionCode code = CompletionCode::Success;  // of a finished operation; before that, a fault found early
         bool started = false;                           // checked, and credit taken
@@ -58,8 +58,8 @@ private:
     /// A request that is executed. Its completion waits for its turn, or for the peer's confirmation.
     struct Executed {
         std::uint64_t context = 0;
+        std::uint64_t last_slot = 0;
         std::uint32_t bytes = 0;
-        std::uint32_t last_slot = 0;
         CompletedOperation operation = CompletedOperation::Send;
         CompletionCode code = CompletionCode::Success;
         bool confirmed = false;  // by nobody but the peer: done once last_slot is consumed
@@ -121,9 +121,7 @@ private:
     [[gnu::noinline]] bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
     [[gnu::noinline]] bool is_room_coming() noexcept;
     [[gnu::noinline]] void say_waiting() noexcept;
-    bool is_consumed(std::uint32_t position) const noexcept {
-        return static_cast<std::int32_t>(consumed_ - position) >= 0;
-    }
+    bool is_consumed(std::uint64_t position) const noexcept { return consumed_ >= position; }
     [[gnu::noinline]] void read_consumed() noexcept;
     static Executed executed(const Operation& operation, Outcome outcome) noexcept;
     void complete(const Executed& executed) noexcept;
@@ -147,15 +145,15 @@ private:
     std::size_t left_ = 0;  // requests to be completed, while draining
 
     // The producer's end of the connection.
-    std::uint32_t next_ = 0;      // slots written, in total
-    std::uint32_t consumed_ = 0;  // slots known to be consumed, in total
+    std::uint64_t next_ = 0;      // slots written, in total
+    std::uint64_t consumed_ = 0;  // slots known to be consumed, in total
     std::uint32_t sent_ = 0;      // messages sent that take a receive, in total
     std::uint32_t credit_ = 0;    // receives known to be posted by the peer, in total
     std::uint32_t area_head_ = 0;
     std::uint32_t area_tail_ = 0;
     std::uint32_t area_used_ = 0;                             // ranges that are not freed yet
     std::array<std::uint32_t, wire::slot_count> area_end_{};  // behind the range of each slot; 0: the slot has none
-    std::uint32_t rung_at_ = 0;                               // next_ at the last ring for want of room
+    std::uint64_t rung_at_ = 0;                               // next_ at the last ring for want of room
     bool waiting_ = false;  // the peer rings when it has consumed slots or posted receives
     bool awaiting_credit_ = false;
 };

@@ -297,3 +297,33 @@ TEST_CASE_METHOD(EveryBackend, "messages: both directions at once") {
         CHECK(take(*port->receive_queue, count).back().context == count - 1);
     }
 }
+
+TEST_CASE_METHOD(EveryBackend, "messages: a long stream one way, whose receiver looks now and then, arrives whole") {
+    if (backend.by_device) return;        // what counts slots is in memory that processes share
+    constexpr std::uint64_t batch = 300;  // more than are under way at once
+    constexpr std::uint64_t total = 240 * batch;
+    for (const RefusedWrite errors : {RefusedWrite::Silent, RefusedWrite::Reported}) {
+        CAPTURE(static_cast<int>(errors));
+        Connection connection(near, far, {.reliability = Reliability::ReliableDelivery, .refused_write = errors});
+        auto& [client, server] = connection;
+        const Buffer mine(near, batch * 8);
+        const Buffer theirs(far, batch * 8);
+        for (std::uint64_t first = 0; first < total; first += batch) {
+            for (std::uint64_t i = 0; i < batch; ++i) {
+                const Sge into = theirs.sge(i * 8, 8);
+                server.post(receive_of(first + i, into));
+            }
+            for (std::uint64_t i = 0; i < batch; ++i) {
+                mine.store(first + i, i * 8);
+                const Sge from = mine.sge(i * 8, 8);
+                client.post(send_of(first + i, from));
+            }
+            for (std::uint64_t i = 0; i < batch; ++i) {
+                const Completion received = server.received();
+                REQUIRE(received.context == first + i);
+                REQUIRE(theirs.load(i * 8) == first + i);
+                REQUIRE(client.sent().context == first + i);
+            }
+        }
+    }
+}

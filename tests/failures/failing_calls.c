@@ -26,9 +26,9 @@
 static atomic_bool armed;
 static atomic_long calls[CALL_NONE];
 static atomic_long failures;
-static CallKind failing_kind;
-static long first_failure;
-static bool all_from_there;
+static _Atomic CallKind failing_kind; /* calls of other threads may still be under way */
+static atomic_long first_failure;
+static atomic_bool all_from_there;
 
 void fail_calls(CallKind kind, long nth, bool onwards) {
     for (int i = 0; i < CALL_NONE; ++i) calls[i] = 0;
