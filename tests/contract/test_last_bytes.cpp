@@ -14,7 +14,7 @@ using namespace viaduct::testing;
 
 namespace {
 
-constexpr int rounds = 1000;
+constexpr int rounds = 100;
 constexpr std::size_t offsets[] = {0, 1, 60};
 constexpr std::size_t sizes[] = {9, 16, 24, 44, 45, 64, 100, 4096, 4097, 32 * 1024 + 8, 64 * 1024};
 constexpr std::size_t room = 64 * 1024 + 64;
