@@ -39,7 +39,7 @@ Status SendQueue::post(const SendRequest& request) {
     }
     if (connection_ == nullptr) {
         count(1);
-        give_up(executed(operation, Outcome::Finished), CompletionCode::Flushed);
+        abandon(operation, CompletionCode::Flushed);
         return {};
     }
     executed_.reserve(outstanding() + std::size_t{1});  // what needs memory comes before what has effects
@@ -159,6 +159,12 @@ void SendQueue::give_up(Executed executed, CompletionCode code) noexcept {
     complete(executed);
 }
 
+/// The same for what has not had its turn. A prepared binding goes with it.
+void SendQueue::abandon(const Operation& operation, CompletionCode code) noexcept {
+    if (operation.request->opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request->remote.key);
+    give_up(executed(operation, Outcome::Finished), code);
+}
+
 /// A peer that takes its receives from a shared queue does not know before whether there will be one. Senders that
 /// learn of refusals wait for them.
 std::uint8_t SendQueue::way_of_confirmation() const noexcept {
@@ -199,13 +205,12 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
     }
     for (; !entries_.empty(); entries_.pop()) {
         const Operation& operation = entries_.front().ready();
-        if (operation.request->opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request->remote.key);
         const bool begun = operation.awaiting || operation.moved != 0;
         CompletionCode code = begun ? unconfirmed() : CompletionCode::Flushed;
         const bool silent = begun && operation.request->opcode == Opcode::Send && !learns_of_refusals();
         if (silent && (code == CompletionCode::RemoteOperation || code == CompletionCode::RemoteLength))
             code = CompletionCode::Success;
-        give_up(executed(operation, Outcome::Finished), code);
+        abandon(operation, code);
     }
     connection_ = nullptr;
 }

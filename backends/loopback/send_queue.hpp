@@ -126,6 +126,7 @@ private:
     static Executed executed(const Operation& operation, Outcome outcome) noexcept;
     void complete(const Executed& executed) noexcept;
     [[gnu::noinline]] void give_up(Executed executed, CompletionCode code) noexcept;
+    [[gnu::noinline]] void abandon(const Operation& operation, CompletionCode code) noexcept;
     std::uint8_t way_of_confirmation() const noexcept;
     [[gnu::noinline]] bool make_room() noexcept;
     [[gnu::noinline]] void enqueue(const Operation& operation);
