@@ -65,6 +65,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RD
                         wire.await();
                     }
                 }
+            wire.notify();
         };
         const auto target = [&](Wire& wire) {
             End end(*provider());
@@ -79,6 +80,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RD
                         require(all_are(bytes, mark_of(round)), "all other bytes are there when the last ones are");
                         wire.notify();
                     }
+            wire.await();  // the last write may be here and not yet have been confirmed
         };
         CHECK_NOTHROW(run_processes(initiator, target));
     }

@@ -376,7 +376,11 @@ static Outcome take_any(void) {
 /* The client has given up what else it has asked for. */
 static Outcome take_request(void) {
     Outcome outcome = take_any();
-    if (outcome != DONE || purpose_of_request() == FIRST) return outcome;
+    if (outcome != DONE) return outcome;
+    if (purpose_of_request() == FIRST) {
+        begin_connection();
+        return DONE;
+    }
     outcome = OUTCOME(dat_cr_reject(request, 0, NULL));
     if (outcome == DONE) request = DAT_HANDLE_NULL;
     return outcome == DONE ? NOT_YET : outcome;
@@ -428,8 +432,7 @@ static Outcome accept_second(void) {
 /* ---- Ends -------------------------------------------------------------------------------------------------------- */
 
 static Outcome disconnect(void) {
-    if (!shared->leaving && !is_connected(&first)) return BROKEN;
-    shared->leaving = true;
+    if (!is_connected(&first) || !leave()) return BROKEN;
     Outcome outcome = ENDED(dat_ep_disconnect(second.ep, DAT_CLOSE_ABRUPT_FLAG));
     return outcome == DONE ? ENDED(dat_ep_disconnect(first.ep, DAT_CLOSE_GRACEFUL_FLAG)) : outcome;
 }
@@ -438,8 +441,7 @@ static Outcome await_end(void) {
     DAT_EVENT event;
     Outcome outcome = next(first.evd, WAIT_MS, &event);
     if (outcome == NOT_YET) return complain("the end of the connection does not come");
-    if (outcome != DONE) return outcome;
-    return role == CLIENT || is_set(&shared->leaving) ? DONE : BROKEN;
+    return outcome == DONE && role == SERVER ? BROKEN : outcome;
 }
 
 static Outcome refuse_latecomers(void) {

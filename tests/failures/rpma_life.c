@@ -248,7 +248,9 @@ static Outcome refuse(void) {
 
 static Outcome take_request(void) {
     Outcome outcome = delete_connection();
-    return outcome == DONE ? take(listener) : outcome;
+    if (outcome == DONE) outcome = take(listener);
+    if (outcome == DONE) begin_connection();
+    return outcome;
 }
 
 static Outcome accept_request(void) {
@@ -267,16 +269,14 @@ static Outcome disconnect(void) {
     int fd = -1;
     Outcome outcome = ENDED(rpma_conn_get_event_fd(conn, &fd));
     if (outcome != DONE) return outcome;
-    if (readable(fd, 0)) return BROKEN;
-    shared->leaving = true;
+    if (readable(fd, 0) || !leave()) return BROKEN;
     return ENDED(rpma_conn_disconnect(conn));
 }
 
 static Outcome await_end(void) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     Outcome outcome = next_event(&event);
-    if (outcome != DONE) return outcome;
-    return is_set(&shared->leaving) ? DONE : BROKEN;
+    return outcome == DONE && role == SERVER ? BROKEN : outcome;
 }
 
 static Outcome disconnect_too(void) { return ENDED(rpma_conn_disconnect(conn)); }

@@ -34,6 +34,9 @@ static Failure failure;
 static atomic_int* complaints; /* of both processes */
 static pid_t case_process;
 
+/* Of the connection that both processes talk of. */
+typedef enum { NONE, STANDING, LEFT } ConnectionState;
+
 /* ---- What steps use ---------------------------------------------------------------------------------------------- */
 
 uint16_t port_of(int number) { return (uint16_t)(FIRST_PORT + case_process % PORT_BLOCKS * 2 + number); }
@@ -46,6 +49,19 @@ static void pause_for(long microseconds) {
 bool is_set(atomic_bool* flag) {
     for (int waited = 0; !*flag && waited < SLICE_MS * 10; ++waited) pause_for(100);
     return *flag;
+}
+
+void begin_connection(void) { shared->connection = STANDING; }
+
+bool leave(void) {
+    int state = STANDING;
+    return atomic_compare_exchange_strong(&shared->connection, &state, LEFT) || state == LEFT;
+}
+
+/* Whether a connection that has ended is one that the client has left; if not, it cannot do so any more. */
+static bool was_left(void) {
+    int state = STANDING;
+    return role == SERVER && !atomic_compare_exchange_strong(&shared->connection, &state, NONE) && state == LEFT;
 }
 
 static const Step* steps(void) { return role == CLIENT ? client_steps : server_steps; }
@@ -165,7 +181,7 @@ static void live(bool counting) {
                 refusals = 0;
                 break;
             case NOT_YET: pause_for(200); break;
-            case BROKEN: index = anchor(); break;
+            case BROKEN: index = was_left() ? index + 1 : anchor(); break;
             case REFUSED:
                 if (!fails) complain("'%s' is refused when tried again", steps()[index].name);
                 /* fall through */

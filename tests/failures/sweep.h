@@ -26,7 +26,7 @@ typedef enum {
     DONE,
     REFUSED, /* the documented error for a lack of resources */
     NOT_YET, /* the other end is not there yet: to be tried again */
-    BROKEN,  /* the connection has ended: back to the anchor */
+    BROKEN,  /* the connection has ended: back to the anchor, or on if the client ended it at the end of its life */
     WRONG    /* anything else; complain() has said what */
 } Outcome;
 
@@ -55,7 +55,7 @@ typedef struct {
     atomic_bool listening; /* the server listens */
     atomic_bool refused;   /* the client has met the refusal that it asks for */
     atomic_bool second;    /* its second connection stands */
-    atomic_bool leaving;   /* and it ends them now */
+    atomic_int connection; /* of a ConnectionState; begin_connection() and leave() change it */
 } Shared;
 
 extern Shared* shared;
@@ -66,6 +66,14 @@ extern uint8_t* file_memory; /* FILE_BYTES, a mapping of a sealed memfd */
 
 /* A port that no other case uses; there are two. */
 uint16_t port_of(int number);
+
+/* The server has taken the request for the connection of their lives. */
+void begin_connection(void);
+
+/* The client ends the connection now. Returns false if the server has seen it break: both begin anew. Of a message that
+ * has arrived the sender may not learn any more when the connection breaks, so who sends cannot tell by itself.
+ */
+bool leave(void);
 
 /* Waits at most SLICE_MS for a flag. */
 bool is_set(atomic_bool* flag);

@@ -228,7 +228,11 @@ static Outcome refuse(void) {
     return outcome == DONE ? NOT_YET : outcome;
 }
 
-static Outcome take_request(void) { return take(0, SLICE_MS); }
+static Outcome take_request(void) {
+    Outcome outcome = take(0, SLICE_MS);
+    if (outcome == DONE) begin_connection();
+    return outcome;
+}
 
 static Outcome accept_request(void) {
     VIP_RETURN rc = VipConnectAccept(request, vi);
@@ -245,14 +249,13 @@ static Outcome disconnect(void) {
     VIP_BOOLEAN empty;
     Outcome outcome = ENDED(VipQueryVi(vi, &state, &now, &empty, &empty));
     if (outcome != DONE || state != VIP_STATE_CONNECTED) return outcome == DONE ? BROKEN : outcome;
-    shared->leaving = true;
+    if (!leave()) return BROKEN;
     return ENDED(VipDisconnect(vi));
 }
 
 static Outcome await_end(void) {
     Outcome outcome = await_greeting();
-    if (outcome == DONE) return complain("a message comes that nobody has sent");
-    return outcome == BROKEN && is_set(&shared->leaving) ? DONE : outcome;
+    return outcome == DONE ? complain("a message comes that nobody has sent") : outcome;
 }
 
 static Outcome destroy_vi(void) {
