@@ -53,7 +53,7 @@ struct Capabilities {
     bool unreliable = true;
     bool atomic_write = true;  ///< atomic to every observer; without it, to those that look through the device
     bool atomics = true;       ///< FetchAdd, CompareSwap: atomic to each other, and to whom `atomic_write` says
-    bool peer_to_peer = true;  ///< rendezvous of two active sides
+    bool peer_to_peer = true;  ///< two active sides may ask for each other
     bool shared_receive_queues = true;
     bool resizes_shared_receives = true;  ///< beyond the depth that they have
     bool shares_services = true;          ///< listeners of several processes may have the same service

@@ -126,7 +126,7 @@ public:
 };
 
 /// What travels with a request to connect, and with its answer, where peers are other machines.
-enum class Greeting : std::uint8_t {
+enum class Framing : std::uint8_t {
     Full,  ///< attributes, addresses and private data
     Bare,  ///< private data alone, as programs over the RDMA connection manager expect; services are two bytes
 };
@@ -138,7 +138,7 @@ struct ConnectParameters {
     Address remote;  ///< whom to ask
     PrivateData private_data;
     Deadline deadline = Deadline::never();
-    Greeting greeting = Greeting::Full;
+    Framing framing = Framing::Full;
     std::chrono::milliseconds grace{0};  ///< how long to ask again while nobody listens, the deadline permitting
 };
 

@@ -3,8 +3,8 @@
 
 #include <thread>
 
-#include "core/event_channel.hpp"
-#include "core/settings.hpp"
+#include "core/base/event_channel.hpp"
+#include "core/base/settings.hpp"
 
 namespace viaduct {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/endpoint.hpp"
 
-#include "core/settings.hpp"
+#include "core/base/settings.hpp"
 
 namespace viaduct {
 namespace {

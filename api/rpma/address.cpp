@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/host_names.hpp"
 #include "core/device.hpp"
-#include "core/host_names.hpp"
 
 namespace viaduct::rpma {
 namespace {

@@ -101,7 +101,7 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
         .private_data = private_data,
         .deadline =
             timeout_ms_ < 0 ? Deadline::after(patience) : Deadline::after(std::chrono::milliseconds(timeout_ms_)),
-        .greeting = backend::Greeting::Bare,
+        .framing = backend::Framing::Bare,
         .grace = listener_grace(),
     });
     if (status.ok()) return 0;

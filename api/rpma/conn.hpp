@@ -10,8 +10,8 @@
 #include "api/rpma/handles.hpp"
 #include "api/rpma/log.hpp"
 #include "api/rpma/srq.hpp"
+#include "core/base/event_channel.hpp"
 #include "core/endpoint.hpp"
-#include "core/event_channel.hpp"
 
 namespace viaduct::rpma {
 

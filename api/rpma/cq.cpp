@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "api/rpma/log.hpp"
+#include "core/base/event_channel.hpp"
 #include "core/deadline.hpp"
-#include "core/event_channel.hpp"
 
 namespace viaduct::rpma {
 

@@ -5,7 +5,7 @@
 #include "api/rpma/conn_req.hpp"
 #include "api/rpma/log.hpp"
 #include "api/rpma/peer.hpp"
-#include "core/event_channel.hpp"
+#include "core/base/event_channel.hpp"
 
 namespace viaduct::rpma {
 namespace {

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "api/rpma/api.hpp"
-#include "core/handle_slots.hpp"
+#include "core/base/handle_slots.hpp"
 
 namespace viaduct::rpma {
 

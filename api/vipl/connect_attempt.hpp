@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "core/backend.hpp"
-#include "core/interruption.hpp"
+#include "core/base/interruption.hpp"
 
 namespace viaduct::vipl {
 

@@ -4,8 +4,8 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "api/vipl/vi.hpp"
-#include "core/event_channel.hpp"
-#include "core/interruption.hpp"
+#include "core/base/event_channel.hpp"
+#include "core/base/interruption.hpp"
 
 using namespace viaduct;
 using namespace viaduct::vipl;

@@ -3,8 +3,8 @@
 
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
+#include "core/base/thread.hpp"
 #include "core/log.hpp"
-#include "core/thread.hpp"
 
 namespace viaduct::vipl {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "api/vipl/api.hpp"
-#include "core/event_queue.hpp"
+#include "core/base/event_queue.hpp"
 
 namespace viaduct::vipl {
 

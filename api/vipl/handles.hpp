@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/vipl/api.hpp"
-#include "core/handles.hpp"
+#include "core/base/handles.hpp"
 
 namespace viaduct {
 namespace vipl {

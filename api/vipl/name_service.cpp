@@ -14,7 +14,7 @@
 
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
-#include "core/host_names.hpp"
+#include "core/base/host_names.hpp"
 
 namespace viaduct::vipl {
 namespace {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <system_error>
 
-#include "core/thread.hpp"
+#include "core/base/thread.hpp"
 
 namespace viaduct::vipl {
 

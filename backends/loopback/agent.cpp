@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "core/thread.hpp"
+#include "core/base/thread.hpp"
 
 namespace viaduct::loopback {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backends/loopback/device.hpp"
-#include "core/fence.hpp"
+#include "core/base/fence.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
@@ -141,20 +141,20 @@ Status CompletionQueue::arm(Arm what) noexcept {
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     if (capacity == 0 || capacity > device_.attributes().max_completions)
         return {Code::InvalidParameter, "capacity of a completion queue"};
-    const LeaningLock::Aside guard(lock_);
+    const BiasedLock::Aside guard(lock_);
     if (items_.size() > capacity) return {Code::Busy, "more completions wait than would fit"};
     capacity_ = capacity;
     return {};
 }
 
 void CompletionQueue::attach(WorkQueue& queue) {
-    const LeaningLock::Aside guard(lock_);
+    const BiasedLock::Aside guard(lock_);
     attached_.push_back(&queue);
     set_crowded(attached_.size() > crowd);
 }
 
 void CompletionQueue::detach(WorkQueue& queue) noexcept {
-    const LeaningLock::Aside guard(lock_);
+    const BiasedLock::Aside guard(lock_);
     std::erase(attached_, &queue);
     for (std::size_t i = 0; i < items_.size(); ++i)
         if (items_[i].from == &queue) items_[i].from = nullptr;

@@ -8,8 +8,8 @@
 #include "backends/loopback/ring.hpp"
 #include "backends/loopback/word.hpp"
 #include "core/backend.hpp"
-#include "core/event_channel.hpp"
-#include "core/leaning_lock.hpp"
+#include "core/base/biased_lock.hpp"
+#include "core/base/event_channel.hpp"
 
 namespace viaduct::loopback {
 
@@ -74,7 +74,7 @@ public:
     Status arm(Arm what) noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
 
-    LeaningLock& lock() noexcept { return lock_; }
+    BiasedLock& lock() noexcept { return lock_; }
 
     /// With the lock held. A completion that finds no room is lost, and the device told.
     [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept {
@@ -146,7 +146,7 @@ private:
     Device& device_;
     const std::uint64_t context_;
     Channel* const channel_;
-    LeaningLock lock_;  // guards what follows
+    BiasedLock lock_;  // guards what follows
     std::uint32_t capacity_;
     Ring<Item> items_;
     std::size_t solicited_ = 0;  // of the items

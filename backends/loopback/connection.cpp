@@ -5,7 +5,7 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
-#include "core/fence.hpp"
+#include "core/base/fence.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {

@@ -8,7 +8,7 @@
 
 #include "backends/loopback/agent.hpp"
 #include "backends/loopback/peer.hpp"
-#include "core/fence.hpp"
+#include "core/base/fence.hpp"
 
 namespace viaduct::loopback {
 

@@ -42,7 +42,7 @@ Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const ba
 
 Status Connector::attempt() {
     socket_.reset();
-    lobby_.reset();
+    pending_.reset();
     if (peer_to_peer()) return meet_peer();
     const Status status = ask_listener();
     asks_again_ = status.code() == Code::NoListener && !grace_.passed();
@@ -64,15 +64,14 @@ Status Connector::ask_listener() {
 
 /// Both peers try to bind one name. The first gets it and waits; the other finds it taken and connects.
 Status Connector::meet_peer() {
-    const std::string name =
-        rendezvous_name(parameters_.local.host, parameters_.remote.host, parameters_.remote.service);
+    const std::string name = peer_name(parameters_.local.host, parameters_.remote.host, parameters_.remote.service);
     for (int tries = 0; tries < meeting_tries; ++tries) {
         auto listening = listen_on(name);
         if (listening.ok()) {
-            auto lobby = Lobby::create(std::move(*listening));
-            if (!lobby.ok()) return lobby.status();
-            lobby_ = std::move(*lobby);
-            return device_.agent().watch(lobby_->fd(), self_.lock());
+            auto pending = PendingConnections::create(std::move(*listening));
+            if (!pending.ok()) return pending.status();
+            pending_ = std::move(*pending);
+            return device_.agent().watch(pending_->fd(), self_.lock());
         }
         if (listening.status().code() != Code::Busy) return listening.status();
         auto socket = connect_to(name);
@@ -110,8 +109,8 @@ Status Connector::send_request(UniqueFd socket) {
 void Connector::on_readable(int fd) noexcept try {
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
-    if (lobby_ && fd == lobby_->fd())
-        look_at_guests();
+    if (pending_ && fd == pending_->fd())
+        take_partners();
     else if (socket_ && fd == socket_.get())
         read_answer();
 } catch (const std::exception&) {
@@ -177,11 +176,11 @@ void Connector::established_with(Handshake& handshake) {
     finish(event);
 }
 
-void Connector::look_at_guests() {
+void Connector::take_partners() {
     while (true) {
-        auto guest = lobby_->next();
-        if (!guest.ok()) return;
-        auto request = ConnectionRequest::take(device_, std::move(guest->first), std::move(guest->second));
+        auto accepted = pending_->next();
+        if (!accepted.ok()) return;
+        auto request = ConnectionRequest::take(device_, std::move(accepted->first), std::move(accepted->second));
         if (!request.ok()) continue;
         ConnectionRequest& partner = **request;
         if (!(partner.remote_address().host == parameters_.remote.host) ||
@@ -212,7 +211,7 @@ void Connector::on_deadline() noexcept try {
         return;
     }
     if (!parameters_.deadline.passed()) {
-        if (!lobby_ && !socket_ && peer_to_peer()) (void)attempt();
+        if (!pending_ && !socket_ && peer_to_peer()) (void)attempt();
         return;
     }
     const bool answer_coming = socket_ && offered_ != nullptr &&
@@ -261,9 +260,9 @@ void Connector::abandon() noexcept {
 void Connector::stop() noexcept {
     stopped_ = true;
     if (socket_) device_.agent().unwatch(socket_.get());
-    if (lobby_) device_.agent().unwatch(lobby_->fd());
+    if (pending_) device_.agent().unwatch(pending_->fd());
     socket_.reset();
-    lobby_.reset();
+    pending_.reset();
     parked_.clear();
     offered_.reset();
 }

@@ -35,7 +35,7 @@ private:
     void read_answer();
     void answer_hung_up();
     bool may_still_answer() noexcept;
-    void look_at_guests();
+    void take_partners();
     void established_with(Handshake& handshake);
     void fail(const Status& status) noexcept;
     void finish(const ConnectionEvent& event) noexcept;
@@ -58,7 +58,7 @@ private:
     Deadline answer_by_ = Deadline::never();  // for an answer that was given and has not come
 
     // Meeting, where this side came first: partners that come, and those that belong to another pair.
-    std::optional<Lobby> lobby_;
+    std::optional<PendingConnections> pending_;
     std::vector<std::unique_ptr<ConnectionRequest>> parked_;
 };
 

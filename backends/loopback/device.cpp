@@ -8,8 +8,8 @@
 
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/listener.hpp"
-#include "core/fence.hpp"
-#include "core/host_names.hpp"
+#include "core/base/fence.hpp"
+#include "core/base/host_names.hpp"
 
 namespace viaduct::loopback {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "backends/loopback/connector.hpp"
 #include "backends/loopback/device.hpp"
-#include "core/fence.hpp"
+#include "core/base/fence.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
@@ -156,12 +156,12 @@ void Endpoint::raise(AsyncEventKind kind, CompletedOperation operation) noexcept
 /// Runs a change that touches both queues, with both locks held; each lock once, the lower address first.
 template <class Change>
 void Endpoint::with_queues_locked(Change change) noexcept {
-    LeaningLock* first = &send_.completions().lock();
-    LeaningLock* second = &receive_.completions().lock();
+    BiasedLock* first = &send_.completions().lock();
+    BiasedLock* second = &receive_.completions().lock();
     if (std::less<>()(second, first)) std::swap(first, second);
-    const LeaningLock::Aside lock_first(*first);
+    const BiasedLock::Aside lock_first(*first);
     if (first == second) return change();
-    const LeaningLock::Aside lock_second(*second);
+    const BiasedLock::Aside lock_second(*second);
     change();
 }
 
@@ -195,12 +195,12 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
 }
 
 void Endpoint::announce(Connection& connection) noexcept {
-    const LeaningLock::Aside lock(receive_.completions().lock());
+    const BiasedLock::Aside lock(receive_.completions().lock());
     receive_.announce(connection);
 }
 
 void Endpoint::withdraw() noexcept {
-    const LeaningLock::Aside lock(receive_.completions().lock());
+    const BiasedLock::Aside lock(receive_.completions().lock());
     receive_.withdraw();
 }
 
@@ -256,7 +256,7 @@ void Endpoint::fail() noexcept {
 void Endpoint::drain() noexcept {
     const std::lock_guard lock(ref_->mutex);
     if (connection_ == nullptr) return;
-    const LeaningLock::Aside queue_lock(send_.completions().lock());
+    const BiasedLock::Aside queue_lock(send_.completions().lock());
     send_.drain();
 }
 
@@ -282,12 +282,12 @@ bool Endpoint::serve(Connection& connection) noexcept {
     const bool receives_polled = std::exchange(receive_polls_served_, receive_polls) != receive_polls;
     bool drained = false;
     {
-        const LeaningLock::Aside lock(send_.completions().lock());
+        const BiasedLock::Aside lock(send_.completions().lock());
         send_.progress();
         drained = send_.has_drained();
     }
     {
-        const LeaningLock::Aside lock(receive_.completions().lock());
+        const BiasedLock::Aside lock(receive_.completions().lock());
         receive_.progress();
         receive_.confirm_promptly();
         receive_.attend(receives_polled || watched_);
@@ -312,7 +312,7 @@ bool Endpoint::is_still_polled(const Connection& connection) noexcept {
     const std::uint32_t polls = receive_.completions().polls();
     watched_ = std::exchange(receive_polls_seen_, polls) != polls && !receive_.wants_attention();
     if (watched_) return true;
-    const LeaningLock::Aside lock(receive_.completions().lock());
+    const BiasedLock::Aside lock(receive_.completions().lock());
     receive_.attend(false);
     return false;
 }
@@ -321,7 +321,7 @@ void Endpoint::peer_hung_up(Connection& connection) noexcept {
     if (connection_.get() != &connection) return;
     {
         // A message that cannot be received makes the end a loss.
-        const LeaningLock::Aside lock(receive_.completions().lock());
+        const BiasedLock::Aside lock(receive_.completions().lock());
         receive_.progress();
     }
     if (is_breaking())

@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/thread.hpp"
 #include "core/log.hpp"
-#include "core/thread.hpp"
 
 namespace viaduct::loopback {
 namespace {

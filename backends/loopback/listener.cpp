@@ -12,7 +12,7 @@
 namespace viaduct::loopback {
 namespace {
 
-constexpr std::size_t max_guests = 4096;
+constexpr std::size_t max_pending = 4096;
 constexpr int answer_tries = 10;
 constexpr std::chrono::milliseconds answer_pause{1};
 
@@ -123,29 +123,29 @@ Status ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
 
 // ---- Listeners ---------------------------------------------------------------------------------------------------
 
-Result<Lobby> Lobby::create(UniqueFd listening) noexcept {
-    Lobby lobby;
-    lobby.epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-    if (!lobby.epoll_) return Status::from_errno(errno, "epoll_create1");
+Result<PendingConnections> PendingConnections::create(UniqueFd listening) noexcept {
+    PendingConnections pending;
+    pending.epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    if (!pending.epoll_) return Status::from_errno(errno, "epoll_create1");
     epoll_event event{.events = EPOLLIN, .data = {.fd = listening.get()}};
-    if (epoll_ctl(lobby.epoll_.get(), EPOLL_CTL_ADD, listening.get(), &event) != 0)
+    if (epoll_ctl(pending.epoll_.get(), EPOLL_CTL_ADD, listening.get(), &event) != 0)
         return Status::from_errno(errno, "epoll_ctl");
-    lobby.listening_ = std::move(listening);
-    return lobby;
+    pending.listening_ = std::move(listening);
+    return pending;
 }
 
-Status Lobby::admit() {
+Status PendingConnections::admit() {
     auto socket = accept_from(listening_.get());
     if (!socket.ok()) return socket.status();
-    if (guests_.size() >= max_guests) return {};
+    if (accepted_.size() >= max_pending) return {};
     const int fd = socket->get();
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Status::from_errno(errno, "epoll_ctl");
-    guests_.emplace(fd, std::move(*socket));
+    accepted_.emplace(fd, std::move(*socket));
     return {};
 }
 
-Result<std::pair<UniqueFd, Handshake>> Lobby::next() {
+Result<std::pair<UniqueFd, Handshake>> PendingConnections::next() {
     epoll_event event{};
     while (epoll_wait(epoll_.get(), &event, 1, 0) == 1) {
         if (event.data.fd == listening_.get()) {
@@ -156,9 +156,9 @@ Result<std::pair<UniqueFd, Handshake>> Lobby::next() {
         auto handshake = receive_handshake(event.data.fd);
         if (!handshake.ok() && handshake.status().code() == Code::WouldBlock) continue;
         if (handshake.status().code() == Code::NoResources) return handshake.status();  // the message is still there
-        const auto found = guests_.find(event.data.fd);
+        const auto found = accepted_.find(event.data.fd);
         UniqueFd socket = std::move(found->second);
-        guests_.erase(found);
+        accepted_.erase(found);
         epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
         // Who hangs up or talks nonsense leaves.
         if (handshake.ok() && !handshake->hung_up && handshake->type == MessageType::Connect)
@@ -192,17 +192,17 @@ Result<std::unique_ptr<backend::Listener>> Listener::create(Device& device, cons
                                                             backend::Sharing sharing) {
     auto socket = sharing == backend::Sharing::Exclusive ? only_place(local) : first_free_place(local);
     if (!socket.ok()) return socket.status();
-    auto lobby = Lobby::create(std::move(*socket));
-    if (!lobby.ok()) return lobby.status();
-    return std::unique_ptr<backend::Listener>(new Listener(device, std::move(*lobby)));
+    auto pending = PendingConnections::create(std::move(*socket));
+    if (!pending.ok()) return pending.status();
+    return std::unique_ptr<backend::Listener>(new Listener(device, std::move(*pending)));
 }
 
 Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept try {
     const std::lock_guard lock(mutex_);
     while (true) {
-        auto guest = lobby_.next();
-        if (!guest.ok()) return guest.status();
-        auto request = ConnectionRequest::take(device_, std::move(guest->first), std::move(guest->second));
+        auto peer = pending_.next();
+        if (!peer.ok()) return peer.status();
+        auto request = ConnectionRequest::take(device_, std::move(peer->first), std::move(peer->second));
         if (request.ok()) return std::unique_ptr<backend::ConnectionRequest>(std::move(*request));
         if (request.status().code() == Code::NoResources) return request.status();
     }

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "backends/loopback/connection.hpp"
-#include "backends/loopback/rendezvous.hpp"
+#include "backends/loopback/handshake.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::loopback {
@@ -52,9 +52,9 @@ private:
 };
 
 /// Sockets whose peers have connected and not yet sent their message.
-class Lobby {
+class PendingConnections {
 public:
-    static Result<Lobby> create(UniqueFd listening) noexcept;
+    static Result<PendingConnections> create(UniqueFd listening) noexcept;
 
     /// Readable when a peer connects or speaks.
     int fd() const noexcept { return epoll_.get(); }
@@ -67,7 +67,7 @@ private:
 
     UniqueFd epoll_;
     UniqueFd listening_;
-    std::unordered_map<int, UniqueFd> guests_;
+    std::unordered_map<int, UniqueFd> accepted_;
 };
 
 class Listener final : public backend::Listener {
@@ -75,15 +75,15 @@ public:
     static Result<std::unique_ptr<backend::Listener>> create(Device& device, const Address& local,
                                                              backend::Sharing sharing);
 
-    int fd() const noexcept override { return lobby_.fd(); }
+    int fd() const noexcept override { return pending_.fd(); }
     Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
 
 private:
-    Listener(Device& device, Lobby lobby) noexcept : device_(device), lobby_(std::move(lobby)) {}
+    Listener(Device& device, PendingConnections pending) noexcept : device_(device), pending_(std::move(pending)) {}
 
     Device& device_;
     std::mutex mutex_;  // guards what follows
-    Lobby lobby_;
+    PendingConnections pending_;
 };
 
 }  // namespace viaduct::loopback

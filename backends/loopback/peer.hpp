@@ -13,8 +13,8 @@
 
 #include "backends/loopback/agent.hpp"
 #include "backends/loopback/doorbell.hpp"
+#include "backends/loopback/handshake.hpp"
 #include "backends/loopback/region_table.hpp"
-#include "backends/loopback/rendezvous.hpp"
 
 namespace viaduct::loopback {
 

@@ -4,7 +4,7 @@
 #include "backends/loopback/atomic_word.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/mapped_memory.hpp"
-#include "core/fence.hpp"
+#include "core/base/fence.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {

@@ -3,7 +3,7 @@
 #include "backends/loopback/send_queue.hpp"
 
 #include "backends/loopback/endpoint.hpp"
-#include "core/fence.hpp"
+#include "core/base/fence.hpp"
 
 namespace viaduct::loopback {
 namespace {

@@ -7,7 +7,7 @@
 #include "backends/loopback/ring.hpp"
 #include "backends/loopback/sge_list.hpp"
 #include "core/backend.hpp"
-#include "core/spin_lock.hpp"
+#include "core/base/spin_lock.hpp"
 
 namespace viaduct::loopback {
 

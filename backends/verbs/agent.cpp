@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <new>
 
+#include "core/base/thread.hpp"
 #include "core/log.hpp"
-#include "core/thread.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -94,7 +94,7 @@ Agent::~Agent() {
     wake();
     end_thread(thread_);
     const std::lock_guard lock(control_);
-    orphans_.clear();
+    dropped_.clear();
 }
 
 void Agent::wake() noexcept {
@@ -207,12 +207,12 @@ void Agent::forget(Link& link) noexcept {
 }
 
 void Agent::adopt(std::unique_ptr<Link> link) noexcept try {
-    orphans_.add(std::move(link));
+    dropped_.add(std::move(link));
 } catch (const std::bad_alloc&) {
     return;  // the link ends at once, and the peer is refused
 }
 
-void Agent::Orphanage::add(std::unique_ptr<Link> link) {
+void Agent::DroppedRequests::add(std::unique_ptr<Link> link) {
     link->hand_over(*this);
     const std::uint64_t number = link->number_;
     links_.emplace(number, std::move(link));

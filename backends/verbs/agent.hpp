@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/verbs/greeting.hpp"
+#include "backends/verbs/handshake.hpp"
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
 
@@ -102,7 +102,7 @@ private:
     friend class Link;
 
     /// Ends a dropped request once the peer has given up.
-    class Orphanage final : public LinkOwner {
+    class DroppedRequests final : public LinkOwner {
     public:
         void add(std::unique_ptr<Link> link);
         void clear() noexcept { links_.clear(); }
@@ -135,7 +135,7 @@ private:
     std::uint64_t next_number_ = 1;
     std::unordered_map<std::uint64_t, Link*> links_;
     std::multimap<Deadline::Clock::time_point, std::uint64_t> deadlines_;
-    Orphanage orphans_;
+    DroppedRequests dropped_;
     std::mutex errors_mutex_;  // guards what follows; a leaf
     Link* first_in_error_ = nullptr;
     std::thread thread_;

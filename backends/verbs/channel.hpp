@@ -10,7 +10,7 @@
 
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
-#include "core/event_channel.hpp"
+#include "core/base/event_channel.hpp"
 
 namespace viaduct::verbs {
 

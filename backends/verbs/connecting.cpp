@@ -33,27 +33,27 @@ constexpr std::uint32_t nobodys_queue_pair = 1;
 
 constexpr Status too_long{Code::InvalidParameter, "service and private data are too long for a request"};
 
-std::optional<EncodedGreeting> greeting_of(Greeting::Kind kind, const EndpointAttributes& attributes,
-                                           const backend::ConnectParameters& parameters) noexcept {
-    return EncodedGreeting::encode({.kind = kind,
-                                    .framed = parameters.greeting == backend::Greeting::Full,
-                                    .attributes = attributes,
-                                    .service = fingerprint(parameters.remote.service),
-                                    .local_service = parameters.local.service,
-                                    .private_data = parameters.private_data});
+std::optional<EncodedHandshake> handshake_of(Handshake::Kind kind, const EndpointAttributes& attributes,
+                                             const backend::ConnectParameters& parameters) noexcept {
+    return EncodedHandshake::encode({.kind = kind,
+                                     .framed = parameters.framing == backend::Framing::Full,
+                                     .attributes = attributes,
+                                     .service = fingerprint(parameters.remote.service),
+                                     .local_service = parameters.local.service,
+                                     .private_data = parameters.private_data});
 }
 
 /// The port from which a bare request comes; 0: any.
 std::uint16_t local_port(const backend::ConnectParameters& parameters) noexcept {
-    const bool named = parameters.greeting == backend::Greeting::Bare && parameters.local.service.size() == 2;
+    const bool named = parameters.framing == backend::Framing::Bare && parameters.local.service.size() == 2;
     return named ? port_of(parameters.local.service) : std::uint16_t{0};
 }
 
 /// A partner who sees a conflict where there is none has refused.
-ConnectionEvent conflict(const Status& agreement, const Greeting& greeting) noexcept {
+ConnectionEvent conflict(const Status& agreement, const Handshake& handshake) noexcept {
     return {.kind = agreement.ok() ? Kind::Rejected : Kind::Conflict,
             .reason = agreement.code(),
-            .remote = greeting.attributes};
+            .remote = handshake.attributes};
 }
 
 int timeout_ms(const Deadline& deadline) noexcept {
@@ -70,10 +70,10 @@ std::uint8_t at_most(int supported, std::uint8_t wanted) noexcept {
 
 }  // namespace
 
-rdma_conn_param Endpoint::parameters_for(const EncodedGreeting& greeting) const noexcept {
+rdma_conn_param Endpoint::parameters_for(const EncodedHandshake& handshake) const noexcept {
     rdma_conn_param parameters{};
-    parameters.private_data = greeting.data();
-    parameters.private_data_len = greeting.size();
+    parameters.private_data = handshake.data();
+    parameters.private_data_len = handshake.size();
     parameters.responder_resources = at_most(nic().limits().max_qp_rd_atom, RDMA_MAX_RESP_RES);
     parameters.initiator_depth = at_most(nic().limits().max_qp_init_rd_atom, RDMA_MAX_INIT_DEPTH);
     parameters.flow_control = 1;
@@ -85,8 +85,8 @@ rdma_conn_param Endpoint::parameters_for(const EncodedGreeting& greeting) const 
 }
 
 /// What the request asks for, as far as this side has it.
-rdma_conn_param Endpoint::answer_to(const rdma_conn_param& request, const EncodedGreeting& greeting) const noexcept {
-    rdma_conn_param parameters = parameters_for(greeting);
+rdma_conn_param Endpoint::answer_to(const rdma_conn_param& request, const EncodedHandshake& handshake) const noexcept {
+    rdma_conn_param parameters = parameters_for(handshake);
     parameters.responder_resources = std::min(parameters.responder_resources, request.initiator_depth);
     parameters.initiator_depth = std::min(parameters.initiator_depth, request.responder_resources);
     return parameters;
@@ -139,7 +139,7 @@ Status Endpoint::request(const backend::ConnectParameters& parameters, IdOwner i
         return status;
     }
     asked_for_ = parameters.remote;
-    framed_ = parameters.greeting == backend::Greeting::Full;
+    framed_ = parameters.framing == backend::Framing::Full;
     state_ = State::Connecting;
     repetition_ = {.parameters = parameters, .grace = std::min(Deadline::after(parameters.grace), parameters.deadline)};
     return {};
@@ -147,9 +147,9 @@ Status Endpoint::request(const backend::ConnectParameters& parameters, IdOwner i
 
 /// Sends the request on a link that is resolved.
 Status Endpoint::ask(const backend::ConnectParameters& parameters) noexcept {
-    const auto greeting = greeting_of(Greeting::Kind::Request, attributes_, parameters);
-    if (!greeting) return too_long;
-    rdma_conn_param terms = parameters_for(*greeting);
+    const auto handshake = handshake_of(Handshake::Kind::Request, attributes_, parameters);
+    if (!handshake) return too_long;
+    rdma_conn_param terms = parameters_for(*handshake);
     return rdma_connect(link_->id(), &terms) == 0 ? Status() : Status::from_errno(errno, "rdma_connect");
 }
 
@@ -189,12 +189,12 @@ void Endpoint::on_repetition(const ManagerEvent& event) noexcept {
 }
 
 Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const ManagerEvent& request,
-                        const Greeting& greeting, const PrivateData& private_data) {
+                        const Handshake& handshake, const PrivateData& private_data) {
     if (state_ != State::Idle) return {Code::InvalidState, "endpoint is not idle"};
-    const Greeting mine{.kind = Greeting::Kind::Accept,
-                        .framed = greeting.framed,
-                        .attributes = attributes_,
-                        .private_data = private_data};
+    const Handshake mine{.kind = Handshake::Kind::Accept,
+                         .framed = handshake.framed,
+                         .attributes = attributes_,
+                         .private_data = private_data};
     if (const Status status = answer(link, request.parameters, mine); !status.ok()) return status;
     const std::uint64_t epoch = epoch_;
     confirmed_.wait_for(lock, confirmation, [&] { return epoch_ != epoch || state_ != State::Accepting; });
@@ -203,10 +203,10 @@ Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link
 }
 
 /// Accepts a request; the peer has to confirm it.
-Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Greeting& greeting) {
+Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
-    const auto encoded = EncodedGreeting::encode(greeting);
+    const auto encoded = EncodedHandshake::encode(handshake);
     if (!encoded) return {Code::InvalidParameter, "private data are too long for an answer"};
     rdma_conn_param terms = answer_to(request, *encoded);
     link_ = std::move(link);
@@ -226,51 +226,51 @@ Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& requ
 Status Endpoint::seek(const backend::ConnectParameters& parameters) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
-    if (!greeting_of(Greeting::Kind::PeerRequest, attributes_, parameters)) return too_long;
-    auto rendezvous = Rendezvous::begin(nic(), *this, parameters);
-    if (!rendezvous.ok()) return rendezvous.status();
-    rendezvous_ = std::move(*rendezvous);
+    if (!handshake_of(Handshake::Kind::PeerRequest, attributes_, parameters)) return too_long;
+    auto connector = PeerConnector::begin(nic(), *this, parameters);
+    if (!connector.ok()) return connector.status();
+    peer_connector_ = std::move(*connector);
     state_ = State::Seeking;
     return {};
 }
 
 void Endpoint::call(std::unique_ptr<Link>& link) noexcept {
-    const auto greeting = greeting_of(Greeting::Kind::PeerRequest, attributes_, rendezvous_->parameters());
-    rdma_conn_param terms = parameters_for(*greeting);
+    const auto handshake = handshake_of(Handshake::Kind::PeerRequest, attributes_, peer_connector_->parameters());
+    rdma_conn_param terms = parameters_for(*handshake);
     link_ = std::move(link);
     link_->hand_over(*this);
     state_ = State::Connecting;
     framed_ = true;
-    asked_for_.host = rendezvous_->parameters().remote.host;
+    asked_for_.host = peer_connector_->parameters().remote.host;
     if (rdma_connect(link_->id(), &terms) != 0) seek_on(false);
 }
 
-void Endpoint::knock(Link& link) noexcept {
-    const auto greeting = greeting_of(Greeting::Kind::Knock, attributes_, rendezvous_->parameters());
-    rdma_conn_param terms = parameters_for(*greeting);
+void Endpoint::probe(Link& link) noexcept {
+    const auto handshake = handshake_of(Handshake::Kind::Probe, attributes_, peer_connector_->parameters());
+    rdma_conn_param terms = parameters_for(*handshake);
     terms.qp_num = nobodys_queue_pair;
     // One that fails is lost like any other message: the partner calls when it comes.
-    if (rdma_connect(link.id(), &terms) != 0) log(LogLevel::Info, "verbs: cannot knock: %s", std::strerror(errno));
+    if (rdma_connect(link.id(), &terms) != 0) log(LogLevel::Info, "verbs: cannot probe: %s", std::strerror(errno));
 }
 
 void Endpoint::seek_on(bool nobody) noexcept {
     link_.reset();
     state_ = State::Seeking;
-    rendezvous_->on_refusal(nobody);
+    peer_connector_->on_refusal(nobody);
 }
 
-void Endpoint::meet(ManagerEvent& request, const Greeting& greeting) noexcept try {
-    const backend::ConnectParameters mine = rendezvous_->parameters();
-    const Status agreement = compatible(attributes_, greeting.attributes);
+void Endpoint::meet(ManagerEvent& request, const Handshake& handshake) noexcept try {
+    const backend::ConnectParameters mine = peer_connector_->parameters();
+    const Status agreement = compatible(attributes_, handshake.attributes);
     if (!agreement.ok()) {
-        refuse(request.id.get(), {.kind = Greeting::Kind::Conflict, .framed = true, .attributes = attributes_});
-        end_attempt(conflict(agreement, greeting));
+        refuse(request.id.get(), {.kind = Handshake::Kind::Conflict, .framed = true, .attributes = attributes_});
+        end_attempt(conflict(agreement, handshake));
         return;
     }
     auto link = std::make_unique<Link>(nic().agent(), std::move(request.id), static_cast<LinkOwner&>(*this),
                                        Deadline::after(confirmation));
     const Status status = answer(link, request.parameters,
-                                 {.kind = Greeting::Kind::Accept,
+                                 {.kind = Handshake::Kind::Accept,
                                   .framed = true,
                                   .attributes = attributes_,
                                   .local_service = mine.local.service,
@@ -279,11 +279,11 @@ void Endpoint::meet(ManagerEvent& request, const Greeting& greeting) noexcept tr
         if (state_ != State::Seeking) end_attempt({.kind = Kind::TimedOut});
         return;  // else the partner has given up, and may come again
     }
-    rendezvous_.reset();
+    peer_connector_.reset();
     met_ = {.kind = Kind::Established,
-            .remote = greeting.attributes,
-            .remote_address = {.host = mine.remote.host, .service = greeting.local_service},
-            .private_data = greeting.private_data};
+            .remote = handshake.attributes,
+            .remote_address = {.host = mine.remote.host, .service = handshake.local_service},
+            .private_data = handshake.private_data};
 } catch (const std::bad_alloc&) {
     end_attempt({.kind = Kind::TimedOut});
 }
@@ -337,7 +337,7 @@ void Endpoint::on_event(ManagerEvent& event) noexcept {
 }
 
 void Endpoint::on_response(const ManagerEvent& event) noexcept try {
-    const Greeting greeting = decode(event.private_data);
+    const Handshake handshake = decode(event.private_data);
     const std::uint8_t reads = std::min(at_most(nic().limits().max_qp_init_rd_atom, RDMA_MAX_INIT_DEPTH),
                                         event.parameters.responder_resources);
     Status status = queue_pair_->initialize(link_->id(), attributes_.access);
@@ -352,32 +352,32 @@ void Endpoint::on_response(const ManagerEvent& event) noexcept try {
     }
     link_->set_deadline(Deadline::never());
     state_ = State::Connected;
-    if (std::exchange(rendezvous_, nullptr) != nullptr) asked_for_.service = greeting.local_service;
+    if (std::exchange(peer_connector_, nullptr) != nullptr) asked_for_.service = handshake.local_service;
     tell({.kind = Kind::Established,
-          .remote = greeting.attributes,
+          .remote = handshake.attributes,
           .remote_address = asked_for_,
-          .private_data = greeting.private_data});
+          .private_data = handshake.private_data});
 } catch (const std::bad_alloc&) {
     end_attempt({.kind = Kind::Unreachable});
 }
 
 void Endpoint::on_refusal(const ManagerEvent& event) noexcept {
-    const Greeting greeting = decode_refusal(event.private_data);
+    const Handshake handshake = decode_refusal(event.private_data);
     const bool no_port = event.type == RDMA_CM_EVENT_REJECTED && event.status == no_such_service;
     const bool answered = event.type == RDMA_CM_EVENT_REJECTED && event.status == consumer_refused;
     // Whoever refuses a framed request says so in a frame; a process that ends with the request says nothing.
     const bool nobody =
-        no_port || (answered && (greeting.kind == Greeting::Kind::NoListener || (framed_ && !greeting.framed)));
-    if (rendezvous_ != nullptr && greeting.kind == Greeting::Kind::Conflict)
-        end_attempt(conflict(compatible(attributes_, greeting.attributes), greeting));
-    else if (rendezvous_ != nullptr)
+        no_port || (answered && (handshake.kind == Handshake::Kind::NoListener || (framed_ && !handshake.framed)));
+    if (peer_connector_ != nullptr && handshake.kind == Handshake::Kind::Conflict)
+        end_attempt(conflict(compatible(attributes_, handshake.attributes), handshake));
+    else if (peer_connector_ != nullptr)
         seek_on(nobody);
     else if (nobody && pause_request())
         return;
     else if (nobody || answered)
         end_attempt({.kind = Kind::Rejected,
                      .reason = nobody ? Code::NoListener : Code::Ok,
-                     .private_data = greeting.private_data});
+                     .private_data = handshake.private_data});
     else
         end_attempt({.kind = Kind::Unreachable});
 }
@@ -411,7 +411,7 @@ void Endpoint::on_hardware_event(ibv_event_type type) noexcept {
 void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
     ++epoch_;
     link_.reset();
-    rendezvous_.reset();
+    peer_connector_.reset();
     repetition_.reset();
     state_ = State::Idle;
     tell(event);

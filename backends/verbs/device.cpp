@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t max_depth = 16384;
 /// What the VI Architecture guide asks of a work queue at least (appendix A).
 constexpr std::uint32_t default_depth = 1024;
-/// Services that fit into a request with what else it carries; see greeting.hpp.
+/// Services that fit into a request with what else it carries; see handshake.hpp.
 constexpr std::uint32_t max_service = 32;
 
 std::uint32_t count(int limit) noexcept { return static_cast<std::uint32_t>(std::max(limit, 0)); }

@@ -176,7 +176,7 @@ void Endpoint::fail() noexcept {
 /// Takes the endpoint off its connection, if it has one, and completes all that is posted.
 void Endpoint::end_connection(State next) noexcept {
     ++epoch_;
-    rendezvous_.reset();
+    peer_connector_.reset();
     repetition_.reset();
     met_.reset();
     drain_.reset();

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "backends/verbs/agent.hpp"
+#include "backends/verbs/peer_connector.hpp"
 #include "backends/verbs/queue_pair.hpp"
 #include "backends/verbs/receive_queue.hpp"
-#include "backends/verbs/rendezvous.hpp"
 #include "backends/verbs/send_queue.hpp"
 #include "core/backend.hpp"
 
@@ -40,16 +40,17 @@ public:
     /// Answers a request with this endpoint, and waits a moment for the peer to confirm. `link` is moved from only
     /// where the endpoint is idle. Takes the control lock through `lock`.
     Status accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const ManagerEvent& request,
-                  const Greeting& greeting, const PrivateData& private_data);
+                  const Handshake& handshake, const PrivateData& private_data);
 
     // With the control lock held.
     void on_hardware_event(ibv_event_type type) noexcept;
 
-    /// For a rendezvous. The endpoint takes over the link, which is resolved, to call the partner; or knocks with it.
+    /// For a peer-to-peer connection. The endpoint takes over the link, which is resolved, to call the partner; or
+    /// probes with it.
     void call(std::unique_ptr<Link>& link) noexcept;
-    void knock(Link& link) noexcept;
-    /// The partner has come; ends the rendezvous, and an event will tell what comes of it.
-    void meet(ManagerEvent& request, const Greeting& greeting) noexcept;
+    void probe(Link& link) noexcept;
+    /// The partner has come; ends the connector, and an event will tell what comes of it.
+    void meet(ManagerEvent& request, const Handshake& handshake) noexcept;
 
     /// The endpoint is idle again, with its receives.
     void end_attempt(const ConnectionEvent& event) noexcept;
@@ -84,10 +85,10 @@ private:
     bool pause_request() noexcept;
     void repeat_request() noexcept;
     Status seek(const backend::ConnectParameters& parameters);
-    Status answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Greeting& greeting);
+    Status answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake);
     Status go_live(const rdma_conn_param& peer, std::uint8_t reads_requested);
-    rdma_conn_param parameters_for(const EncodedGreeting& greeting) const noexcept;
-    rdma_conn_param answer_to(const rdma_conn_param& request, const EncodedGreeting& greeting) const noexcept;
+    rdma_conn_param parameters_for(const EncodedHandshake& handshake) const noexcept;
+    rdma_conn_param answer_to(const rdma_conn_param& request, const EncodedHandshake& handshake) const noexcept;
 
     void on_event(ManagerEvent& event) noexcept override;
     void on_deadline() noexcept override;
@@ -114,9 +115,9 @@ private:
     const ProtectionDomain* domain_;
     std::optional<QueuePair> queue_pair_;
     std::unique_ptr<Link> link_;
-    std::unique_ptr<Rendezvous> rendezvous_;  // while the partner is looked for
-    std::optional<Repetition> repetition_;    // while a listener is asked
-    std::optional<ConnectionEvent> met_;      // to be told when a partner that has called confirms
+    std::unique_ptr<PeerConnector> peer_connector_;  // while the partner is looked for
+    std::optional<Repetition> repetition_;           // while a listener is asked
+    std::optional<ConnectionEvent> met_;             // to be told when a partner that has called confirms
     State state_ = State::Idle;
     std::optional<Drain> drain_;
     std::uint64_t epoch_ = 0;                       // grows when an attempt or a connection ends

@@ -7,7 +7,7 @@
 
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/nic.hpp"
-#include "backends/verbs/rendezvous.hpp"
+#include "backends/verbs/peer_connector.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -16,15 +16,15 @@ constexpr int backlog = 1024;
 
 }  // namespace
 
-void refuse(rdma_cm_id* id, const Greeting& greeting) noexcept {
-    if (const auto answer = EncodedGreeting::encode(greeting)) (void)rdma_reject(id, answer->data(), answer->size());
+void refuse(rdma_cm_id* id, const Handshake& handshake) noexcept {
+    if (const auto answer = EncodedHandshake::encode(handshake)) (void)rdma_reject(id, answer->data(), answer->size());
 }
 
-Request::Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Greeting& greeting)
-    : nic_(std::move(nic)), event_(std::move(event)), greeting_(greeting) {
+Request::Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Handshake& handshake)
+    : nic_(std::move(nic)), event_(std::move(event)), handshake_(handshake) {
     const sockaddr* peer = rdma_get_peer_addr(event_.id.get());
     remote_address_.host = host_of(peer);
-    remote_address_.service = greeting.framed ? greeting.local_service : service_of(port_of(peer));
+    remote_address_.service = handshake.framed ? handshake.local_service : service_of(port_of(peer));
     link_ = std::make_unique<Link>(nic_->agent(), std::move(event_.id), static_cast<LinkOwner&>(*this));
 }
 
@@ -39,24 +39,24 @@ void Request::on_event(ManagerEvent&) noexcept { link_.reset(); }
 Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
     std::unique_lock lock(nic_->control());
     if (link_ == nullptr) return {Code::TimedOut, "the peer has given up"};
-    return static_cast<Endpoint&>(endpoint).accept(lock, link_, event_, greeting_, private_data);
+    return static_cast<Endpoint&>(endpoint).accept(lock, link_, event_, handshake_, private_data);
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
 }
 
 Status Request::reject(const PrivateData& private_data) noexcept {
     const std::lock_guard lock(nic_->control());
-    return refuse(Greeting::Kind::Reject, private_data);
+    return refuse(Handshake::Kind::Reject, private_data);
 }
 
 Status Request::turn_away() noexcept {
     const std::lock_guard lock(nic_->control());
-    return refuse(Greeting::Kind::NoListener, {});
+    return refuse(Handshake::Kind::NoListener, {});
 }
 
-Status Request::refuse(Greeting::Kind kind, const PrivateData& private_data) noexcept {
+Status Request::refuse(Handshake::Kind kind, const PrivateData& private_data) noexcept {
     if (link_ == nullptr) return {};
-    verbs::refuse(link_->id(), {.kind = kind, .framed = greeting_.framed, .private_data = private_data});
+    verbs::refuse(link_->id(), {.kind = kind, .framed = handshake_.framed, .private_data = private_data});
     link_.reset();
     return {};
 }
@@ -83,7 +83,7 @@ Result<ListeningPort*> ListeningPort::get(Nic& nic, std::uint16_t port) {
 
 void ListeningPort::close_if_unused(Nic& nic, std::uint16_t port) noexcept {
     const auto found = nic.ports().find(port);
-    if (found->second->listeners_.empty() && found->second->rendezvous_.empty()) nic.ports().erase(found);
+    if (found->second->listeners_.empty() && found->second->peer_connectors_.empty()) nic.ports().erase(found);
 }
 
 bool ListeningPort::serves(std::uint64_t service) const noexcept {
@@ -106,20 +106,20 @@ Listener* ListeningPort::next_listener(std::uint64_t service) noexcept {
     return listener;
 }
 
-Rendezvous* ListeningPort::find_rendezvous(const HostAddress& host, const Greeting& greeting) const noexcept {
+PeerConnector* ListeningPort::find_connector(const HostAddress& host, const Handshake& handshake) const noexcept {
     const auto found = std::ranges::find_if(
-        rendezvous_, [&](const Rendezvous* rendezvous) { return rendezvous->expects(host, greeting); });
-    return found == rendezvous_.end() ? nullptr : *found;
+        peer_connectors_, [&](const PeerConnector* connector) { return connector->expects(host, handshake); });
+    return found == peer_connectors_.end() ? nullptr : *found;
 }
 
 void ListeningPort::on_event(ManagerEvent& event) noexcept try {
     if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) return on_removal();
     if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
-    const Greeting greeting = decode(event.private_data);
-    switch (greeting.kind) {
-        case Greeting::Kind::PeerRequest: on_peer(event, greeting); break;
-        case Greeting::Kind::Knock: on_knock(event, greeting); break;
-        default: on_request(event, greeting); break;
+    const Handshake handshake = decode(event.private_data);
+    switch (handshake.kind) {
+        case Handshake::Kind::PeerRequest: on_peer(event, handshake); break;
+        case Handshake::Kind::Probe: on_probe(event, handshake); break;
+        default: on_request(event, handshake); break;
     }
 } catch (const std::bad_alloc&) {
     return;  // the request ends with its id: the peer is refused
@@ -129,31 +129,31 @@ void ListeningPort::on_event(ManagerEvent& event) noexcept try {
 void ListeningPort::on_removal() noexcept {
     const auto last_owner = nic_.ports().extract(port_);
     for (Listener* listener : listeners_) listener->lose_port();
-    for (Rendezvous* rendezvous : rendezvous_) rendezvous->lose_port();
+    for (PeerConnector* connector : peer_connectors_) connector->lose_port();
 }
 
-void ListeningPort::on_request(ManagerEvent& event, const Greeting& greeting) {
-    Listener* listener = next_listener(greeting.framed ? greeting.service : bare_service());
+void ListeningPort::on_request(ManagerEvent& event, const Handshake& handshake) {
+    Listener* listener = next_listener(handshake.framed ? handshake.service : bare_service());
     if (listener == nullptr) {
-        refuse(event.id.get(), {.kind = Greeting::Kind::NoListener, .framed = greeting.framed});
+        refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = handshake.framed});
         return;
     }
-    listener->add(std::make_unique<Request>(listener->nic(), std::move(event), greeting));
+    listener->add(std::make_unique<Request>(listener->nic(), std::move(event), handshake));
 }
 
-/// The end of a rendezvous may be that of the port.
-void ListeningPort::on_peer(ManagerEvent& event, const Greeting& greeting) noexcept {
-    if (Rendezvous* rendezvous = find_rendezvous(host_of(rdma_get_peer_addr(event.id.get())), greeting))
-        rendezvous->on_partner(event, greeting);
+/// The end of a connector may be that of the port.
+void ListeningPort::on_peer(ManagerEvent& event, const Handshake& handshake) noexcept {
+    if (PeerConnector* connector = find_connector(host_of(rdma_get_peer_addr(event.id.get())), handshake))
+        connector->on_partner(event, handshake);
     else
-        refuse(event.id.get(), {.kind = Greeting::Kind::NoListener, .framed = true});
+        refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = true});
 }
 
-void ListeningPort::on_knock(ManagerEvent& event, const Greeting& greeting) noexcept {
+void ListeningPort::on_probe(ManagerEvent& event, const Handshake& handshake) noexcept {
     const HostAddress host = host_of(rdma_get_peer_addr(event.id.get()));
-    for (Rendezvous* rendezvous : rendezvous_)
-        if (rendezvous->expects(host, greeting)) rendezvous->on_knock();
-    refuse(event.id.get(), {.kind = Greeting::Kind::Reject, .framed = true});
+    for (PeerConnector* connector : peer_connectors_)
+        if (connector->expects(host, handshake)) connector->on_probe();
+    refuse(event.id.get(), {.kind = Handshake::Kind::Reject, .framed = true});
 }
 
 Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, const Address& local,
@@ -177,7 +177,7 @@ Listener::~Listener() {
         if (!listening_) return;
         nic_->ports().find(port_)->second->remove(*this);
         ListeningPort::close_if_unused(*nic_, port_);
-        for (const auto& request : requests_) (void)request->refuse(Greeting::Kind::NoListener, {}).ok();
+        for (const auto& request : requests_) (void)request->refuse(Handshake::Kind::NoListener, {}).ok();
         left.swap(requests_);
     }
 }

@@ -8,24 +8,24 @@
 
 #include "backends/verbs/agent.hpp"
 #include "core/backend.hpp"
-#include "core/event_channel.hpp"
+#include "core/base/event_channel.hpp"
 
 namespace viaduct::verbs {
 
 class Listener;
 class Nic;
-class Rendezvous;
+class PeerConnector;
 
 /// Thread-safe: everything under the control lock of the card.
 class Request final : public backend::ConnectionRequest, private LinkOwner {
 public:
     /// With the control lock held. Throws std::bad_alloc.
-    Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Greeting& greeting);
+    Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Handshake& handshake);
     ~Request() override;
 
     const Address& remote_address() const noexcept override { return remote_address_; }
-    const EndpointAttributes& remote_attributes() const noexcept override { return greeting_.attributes; }
-    const PrivateData& private_data() const noexcept override { return greeting_.private_data; }
+    const EndpointAttributes& remote_attributes() const noexcept override { return handshake_.attributes; }
+    const PrivateData& private_data() const noexcept override { return handshake_.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
     Status turn_away() noexcept override;
@@ -33,7 +33,7 @@ public:
 
     // With the control lock held.
     bool given_up() const noexcept { return link_ == nullptr; }
-    Status refuse(Greeting::Kind kind, const PrivateData& private_data) noexcept;
+    Status refuse(Handshake::Kind kind, const PrivateData& private_data) noexcept;
 
 private:
     void on_event(ManagerEvent& event) noexcept override;
@@ -42,13 +42,13 @@ private:
 
     std::shared_ptr<Nic> nic_;
     ManagerEvent event_;
-    const Greeting greeting_;
+    const Handshake handshake_;
     Address remote_address_;
     std::unique_ptr<Link> link_;  // null once answered, or given up by the peer
 };
 
 /// Answers a request that is not worth an object.
-void refuse(rdma_cm_id* id, const Greeting& greeting) noexcept;
+void refuse(rdma_cm_id* id, const Handshake& handshake) noexcept;
 
 /// With the control lock held. Owned by the card, for as long as somebody listens on it.
 class ListeningPort final : private LinkOwner {
@@ -61,9 +61,9 @@ public:
     void remove(Listener& listener) noexcept { std::erase(listeners_, &listener); }
     bool serves(std::uint64_t service) const noexcept;
 
-    void add(Rendezvous& rendezvous) { rendezvous_.push_back(&rendezvous); }
-    void remove(Rendezvous& rendezvous) noexcept { std::erase(rendezvous_, &rendezvous); }
-    Rendezvous* find_rendezvous(const HostAddress& host, const Greeting& greeting) const noexcept;
+    void add(PeerConnector& connector) { peer_connectors_.push_back(&connector); }
+    void remove(PeerConnector& connector) noexcept { std::erase(peer_connectors_, &connector); }
+    PeerConnector* find_connector(const HostAddress& host, const Handshake& handshake) const noexcept;
 
 private:
     static Result<std::unique_ptr<ListeningPort>> open(Nic& nic, std::uint16_t port);
@@ -74,14 +74,14 @@ private:
     std::uint64_t bare_service() const noexcept;
     Listener* next_listener(std::uint64_t service) noexcept;
     void on_removal() noexcept;
-    void on_request(ManagerEvent& event, const Greeting& greeting);
-    void on_peer(ManagerEvent& event, const Greeting& greeting) noexcept;
-    void on_knock(ManagerEvent& event, const Greeting& greeting) noexcept;
+    void on_request(ManagerEvent& event, const Handshake& handshake);
+    void on_peer(ManagerEvent& event, const Handshake& handshake) noexcept;
+    void on_probe(ManagerEvent& event, const Handshake& handshake) noexcept;
 
     Nic& nic_;
     const std::uint16_t port_;
     std::vector<Listener*> listeners_;  // the one whose turn is next comes first
-    std::vector<Rendezvous*> rendezvous_;
+    std::vector<PeerConnector*> peer_connectors_;
     std::unique_ptr<Link> link_;
 };
 

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "core/backend.hpp"
-#include "core/spin_lock.hpp"
+#include "core/base/spin_lock.hpp"
 
 namespace viaduct::verbs {
 

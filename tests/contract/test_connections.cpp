@@ -56,7 +56,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: private data may be as long as the d
     Port client(near);
     auto parameters = parameters_for(near, service);
     parameters.private_data = data;
-    parameters.greeting = backend::Greeting::Bare;
+    parameters.framing = backend::Framing::Bare;
     must(client.endpoint->connect(parameters));
     const auto request = next_request(*listener);
     CHECK(request->private_data() == data);

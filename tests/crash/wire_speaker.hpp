@@ -6,8 +6,8 @@
 #include <memory>
 #include <span>
 
+#include "backends/loopback/handshake.hpp"
 #include "backends/loopback/layout.hpp"
-#include "backends/loopback/rendezvous.hpp"
 #include "core/address.hpp"
 
 namespace viaduct::testing {

@@ -83,7 +83,7 @@ bool World::knows(const Bytes<Address::max_host>& host) noexcept {
 }
 
 Device::Device(std::shared_ptr<World> world, std::uint32_t index, DeviceObserver& observer)
-    : Citizen(std::move(world)), attributes_(attributes_of(index)), observer_(observer) {}
+    : CountedObject(std::move(world)), attributes_(attributes_of(index)), observer_(observer) {}
 
 Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
     return std::unique_ptr<backend::ProtectionDomain>(std::make_unique<Domain>(shared_world()));
@@ -155,7 +155,7 @@ Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, 
 
 Region::Region(std::shared_ptr<World> world, const Device& device, const backend::ProtectionDomain& domain,
                void* address, std::uint64_t length, Access access, bool writable)
-    : Citizen(std::move(world)),
+    : CountedObject(std::move(world)),
       device_(device),
       domain_(&domain),
       begin_(reinterpret_cast<std::uintptr_t>(address)),
@@ -181,7 +181,7 @@ Status Region::modify(const backend::ProtectionDomain& domain, Access access) no
 }
 
 Window::Window(std::shared_ptr<World> world, const backend::ProtectionDomain& domain, WindowScope scope)
-    : Citizen(std::move(world)), state_(std::make_shared<WindowState>(domain, scope)) {
+    : CountedObject(std::move(world)), state_(std::make_shared<WindowState>(domain, scope)) {
     const std::lock_guard lock(this->world().mutex);
     state_->key = this->world().next_key++;
 }

@@ -50,7 +50,7 @@ Endpoint* World::matching_peer(const Endpoint& endpoint) noexcept {
 }
 
 Endpoint::Endpoint(std::shared_ptr<World> world, Device& device, const backend::EndpointInit& init)
-    : Citizen(std::move(world)),
+    : CountedObject(std::move(world)),
       device_(device),
       attributes_(init.attributes),
       domain_(init.domain),
@@ -183,7 +183,7 @@ void Endpoint::tell(const ConnectionEvent& event) noexcept {
 }
 
 Listener::Listener(std::shared_ptr<World> world, const Address& local) noexcept
-    : Citizen(std::move(world)), local_(local) {}
+    : CountedObject(std::move(world)), local_(local) {}
 
 Listener::~Listener() {
     const std::lock_guard lock(world().mutex);
@@ -213,7 +213,7 @@ Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noe
 }
 
 Request::Request(std::shared_ptr<World> world, const Address& local, std::shared_ptr<Attempt> attempt) noexcept
-    : Citizen(std::move(world)), local_(local), attempt_(std::move(attempt)) {}
+    : CountedObject(std::move(world)), local_(local), attempt_(std::move(attempt)) {}
 
 Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
     const std::lock_guard lock(world().mutex);

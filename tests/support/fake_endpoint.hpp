@@ -16,7 +16,7 @@ struct PostedSend {
     std::shared_ptr<WindowState> window{};  ///< that one
 };
 
-class Endpoint final : public backend::Endpoint, private Citizen {
+class Endpoint final : public backend::Endpoint, private CountedObject {
 public:
     Endpoint(std::shared_ptr<World> world, Device& device, const backend::EndpointInit& init);
     ~Endpoint() override { disconnect(); }

@@ -32,7 +32,7 @@ void Channel::take_back(const CompletionQueue& queue) noexcept {
 
 CompletionQueue::CompletionQueue(std::shared_ptr<World> world, Device& device,
                                  const backend::CompletionQueueInit& init) noexcept
-    : Citizen(std::move(world)),
+    : CountedObject(std::move(world)),
       device_(device),
       context_(init.context),
       capacity_(init.capacity),

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/backend.hpp"
-#include "core/event_channel.hpp"
+#include "core/base/event_channel.hpp"
 
 namespace viaduct::testing::fake {
 
@@ -77,23 +77,23 @@ public:
 };
 
 /// Base of every object: keeps the world alive and counts.
-class Citizen {
+class CountedObject {
 public:
-    explicit Citizen(std::shared_ptr<World> world) noexcept : world_(std::move(world)) { ++world_->live_objects; }
-    Citizen(const Citizen&) = delete;
-    Citizen& operator=(const Citizen&) = delete;
+    explicit CountedObject(std::shared_ptr<World> world) noexcept : world_(std::move(world)) { ++world_->live_objects; }
+    CountedObject(const CountedObject&) = delete;
+    CountedObject& operator=(const CountedObject&) = delete;
 
     World& world() const noexcept { return *world_; }
     const std::shared_ptr<World>& shared_world() const noexcept { return world_; }
 
 protected:
-    ~Citizen() { --world_->live_objects; }
+    ~CountedObject() { --world_->live_objects; }
 
 private:
     std::shared_ptr<World> world_;
 };
 
-class Device final : public backend::Device, private Citizen {
+class Device final : public backend::Device, private CountedObject {
 public:
     Device(std::shared_ptr<World> world, std::uint32_t index, DeviceObserver& observer);
 
@@ -120,12 +120,12 @@ private:
     DeviceObserver& observer_;
 };
 
-class Domain final : public backend::ProtectionDomain, private Citizen {
+class Domain final : public backend::ProtectionDomain, private CountedObject {
 public:
-    using Citizen::Citizen;
+    using CountedObject::CountedObject;
 };
 
-class Region final : public backend::MemoryRegion, private Citizen {
+class Region final : public backend::MemoryRegion, private CountedObject {
 public:
     Region(std::shared_ptr<World> world, const Device& device, const backend::ProtectionDomain& domain, void* address,
            std::uint64_t length, Access access, bool writable);
@@ -162,7 +162,7 @@ struct WindowState {
     bool gone = false;
 };
 
-class Window final : public backend::MemoryWindow, private Citizen {
+class Window final : public backend::MemoryWindow, private CountedObject {
 public:
     Window(std::shared_ptr<World> world, const backend::ProtectionDomain& domain, WindowScope scope);
     ~Window() override;
@@ -191,9 +191,9 @@ private:
 };
 
 /// The events of its queues, one of each at most.
-class Channel final : public backend::Channel, private Citizen {
+class Channel final : public backend::Channel, private CountedObject {
 public:
-    using Citizen::Citizen;
+    using CountedObject::CountedObject;
 
     int fd() const noexcept override;
     Result<std::uint64_t> take_event() noexcept override;
@@ -220,7 +220,7 @@ struct Outstanding {
     std::uint32_t& of(QueueKind queue) noexcept { return queue == QueueKind::Send ? send : receive; }
 };
 
-class CompletionQueue final : public backend::CompletionQueue, private Citizen {
+class CompletionQueue final : public backend::CompletionQueue, private CountedObject {
 public:
     CompletionQueue(std::shared_ptr<World> world, Device& device, const backend::CompletionQueueInit& init) noexcept;
     ~CompletionQueue() override;
@@ -262,11 +262,11 @@ struct PostedReceive {
     std::uint64_t bytes = 0;
 };
 
-class SharedReceiveQueue final : public backend::SharedReceiveQueue, private Citizen {
+class SharedReceiveQueue final : public backend::SharedReceiveQueue, private CountedObject {
 public:
     SharedReceiveQueue(std::shared_ptr<World> world, Device& device, const backend::ProtectionDomain& domain,
                        std::uint32_t depth, std::uint64_t context) noexcept
-        : Citizen(std::move(world)), domain(domain), device_(device), depth_(depth), context_(context) {}
+        : CountedObject(std::move(world)), domain(domain), device_(device), depth_(depth), context_(context) {}
 
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     Status arm_limit(std::uint32_t limit) noexcept override;
@@ -289,7 +289,7 @@ private:
     std::deque<PostedReceive> receives_;
 };
 
-class Listener final : public backend::Listener, private Citizen {
+class Listener final : public backend::Listener, private CountedObject {
 public:
     Listener(std::shared_ptr<World> world, const Address& local) noexcept;
     ~Listener() override;
@@ -307,7 +307,7 @@ private:
     std::deque<std::shared_ptr<Attempt>> attempts_;
 };
 
-class Request final : public backend::ConnectionRequest, private Citizen {
+class Request final : public backend::ConnectionRequest, private CountedObject {
 public:
     Request(std::shared_ptr<World> world, const Address& local, std::shared_ptr<Attempt> attempt) noexcept;
 

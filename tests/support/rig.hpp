@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/event_channel.hpp"
+#include "core/base/event_queue.hpp"
 #include "core/device.hpp"
 #include "core/endpoint.hpp"
-#include "core/event_channel.hpp"
-#include "core/event_queue.hpp"
 #include "core/shareable_memory.hpp"
 
 namespace viaduct::testing {
@@ -151,8 +151,8 @@ private:
     std::unique_ptr<MemoryRegion> region_;
 };
 
-/// Sizes of messages on both sides of every size at which a backend changes its way, from 1 byte to 1 MiB + 1, or as far
-/// as one message of this device goes.
+/// Sizes of messages on both sides of every size at which a backend changes its way, from 1 byte to 1 MiB + 1, or as
+/// far as one message of this device goes.
 std::vector<std::size_t> sizes_around_thresholds(const Node& node);
 
 /// Requests of one piece, which must outlive the post.

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/event_channel.hpp"
+#include "core/base/event_channel.hpp"
 #include "tests/support/rig.hpp"
 
 using viaduct::await_readable;

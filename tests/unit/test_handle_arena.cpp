@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/handle_arena.hpp"
+#include "core/base/handle_arena.hpp"
 
 using viaduct::HandleArena;
 

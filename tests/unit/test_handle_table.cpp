@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/handle_table.hpp"
+#include "core/base/handle_table.hpp"
 
 using viaduct::HandleTable;
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/handles.hpp"
+#include "core/base/handles.hpp"
 
 using viaduct::Registration;
 using viaduct::resolve;

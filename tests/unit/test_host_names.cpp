@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/host_names.hpp"
+#include "core/base/host_names.hpp"
 
 using viaduct::HostAddress;
 using viaduct::is_this_host;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <thread>
 
-#include "core/thread.hpp"
+#include "core/base/thread.hpp"
 
 using viaduct::end_thread;
 using viaduct::start_thread;

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/event_channel.hpp"
+#include "core/base/event_channel.hpp"
 #include "tools/measure/error.hpp"
 
 namespace viaduct::measure {

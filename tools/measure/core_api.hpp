@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "core/base/event_queue.hpp"
 #include "core/endpoint.hpp"
-#include "core/event_queue.hpp"
 #include "tools/measure/api.hpp"
 
 namespace viaduct::measure {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <limits>
 
+#include "core/base/event_channel.hpp"
 #include "core/completion_queue.hpp"
-#include "core/event_channel.hpp"
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/error.hpp"
 #include "tools/measure/target.hpp"

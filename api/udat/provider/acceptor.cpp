@@ -5,7 +5,7 @@
 
 #include "api/udat/provider/service_point.hpp"
 #include "api/udat/provider/watch.hpp"
-#include "core/thread.hpp"
+#include "core/base/thread.hpp"
 
 namespace viaduct::dat {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "core/event_channel.hpp"
+#include "core/base/event_channel.hpp"
 
 namespace viaduct::dat {
 

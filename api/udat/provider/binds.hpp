@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "api/udat/provider/api.hpp"
-#include "core/spin_lock.hpp"
+#include "core/base/spin_lock.hpp"
 
 namespace viaduct::dat {
 

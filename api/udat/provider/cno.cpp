@@ -11,7 +11,7 @@
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 #include "api/udat/provider/watch.hpp"
-#include "core/thread.hpp"
+#include "core/base/thread.hpp"
 
 namespace viaduct::dat {
 namespace {

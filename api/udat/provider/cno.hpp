@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "api/udat/provider/object.hpp"
+#include "core/base/event_channel.hpp"
+#include "core/base/spin_lock.hpp"
 #include "core/deadline.hpp"
-#include "core/event_channel.hpp"
-#include "core/spin_lock.hpp"
 
 namespace viaduct::dat {
 

@@ -109,7 +109,7 @@ Status Ep::ask(const Request& request) {
                                      .remote = {.host = request.host, .service = service_of(request.port)},
                                      .private_data = request.private_data,
                                      .deadline = deadline_after(request.timeout),
-                                     .greeting = backend::Greeting::Bare,
+                                     .framing = backend::Framing::Bare,
                                      .grace = listener_grace()});
         if (status.code() != Code::Busy) break;
     }

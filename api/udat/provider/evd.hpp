@@ -12,9 +12,9 @@
 #include "api/udat/provider/binds.hpp"
 #include "api/udat/provider/counters.hpp"
 #include "api/udat/provider/object.hpp"
+#include "core/base/biased_lock.hpp"
+#include "core/base/event_channel.hpp"
 #include "core/completion_queue.hpp"
-#include "core/event_channel.hpp"
-#include "core/leaning_lock.hpp"
 
 namespace viaduct::dat {
 
@@ -110,7 +110,7 @@ public:
     void close() noexcept override;
 
     /// Waits until no thread that takes an event looks at an object whose handle had ended before.
-    void await_takers() noexcept { const LeaningLock::Aside taking(taking_); }
+    void await_takers() noexcept { const BiasedLock::Aside taking(taking_); }
 
     /// Waits until no thread that takes the event of a connection, of whichever IA, looks at an endpoint whose handle
     /// had ended before.
@@ -172,7 +172,7 @@ private:
     std::atomic<bool> waiting_{false};
     std::atomic<DAT_RETURN> farewell_{DAT_SUCCESS};
 
-    LeaningLock taking_;  // held by who takes events; never by who brings them
+    BiasedLock taking_;  // held by who takes events; never by who brings them
 
     mutable SpinLock lock_;  // guards what follows; innermost
     EventRing events_;

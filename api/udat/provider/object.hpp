@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "api/udat/provider/api.hpp"
+#include "core/base/handle_arena.hpp"
 #include "core/device.hpp"
-#include "core/handle_arena.hpp"
 
 namespace viaduct::dat {
 

@@ -6,7 +6,7 @@
 #include <deque>
 #include <mutex>
 
-#include "core/spin_lock.hpp"
+#include "core/base/spin_lock.hpp"
 
 namespace viaduct::dat {
 

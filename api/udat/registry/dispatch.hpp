@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/udat/registry/ia_table.hpp"
-#include "core/handle_arena.hpp"
+#include "core/base/handle_arena.hpp"
 
 namespace viaduct::dat {
 

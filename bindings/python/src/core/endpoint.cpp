@@ -7,7 +7,7 @@
 namespace viaduct::python {
 namespace {
 
-using Greeting = backend::Greeting;
+using Framing = backend::Framing;
 using PrivateBytes = const py::bytes&;
 
 /// (kind, reason, the peer's host, the peer's service, private data), or None.
@@ -53,7 +53,7 @@ void connect(EndpointObject& self, const py::bytes& host, const py::bytes& servi
     if (peer_to_peer) parameters.local.service = parameters.remote.service;
     parameters.private_data = bytes_of<PrivateData>(private_data, "the private data");
     parameters.deadline = deadline_after(timeout);
-    parameters.greeting = bare ? Greeting::Bare : Greeting::Full;
+    parameters.framing = bare ? Framing::Bare : Framing::Full;
     Status status;
     {
         const GilReleased unlocked;

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <pybind11/stl.h>
 
-#include "core/host_names.hpp"
+#include "core/base/host_names.hpp"
 #include "core/shareable_memory.hpp"
 #include "objects.hpp"
 

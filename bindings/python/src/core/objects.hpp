@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common.hpp"
+#include "core/base/event_channel.hpp"
 #include "core/endpoint.hpp"
-#include "core/event_channel.hpp"
 
 namespace viaduct::python {
 

@@ -2,7 +2,7 @@
 // The calls that make and end connections (guide, section 3.3).
 #include <pybind11/stl.h>
 
-#include "core/interruption.hpp"
+#include "core/base/interruption.hpp"
 #include "handlers.hpp"
 
 namespace viaduct::python {

@@ -3,8 +3,8 @@
 //
 // Both know the same port, made of the two hosts and the service. On one host, whoever gets the port waits there, and
 // the other one calls. Of two hosts the one with the lower address waits. Each listens on the port first; then the one
-// that waits knocks at the other's, and the one that calls does so at once, and again after each knock. Whichever comes
-// later finds the first one listening, so that nobody has to try again and again.
+// that waits sends a probe to the other's, and the one that calls does so at once, and again after each probe.
+// Whichever comes later finds the first one listening, so that nobody has to try again and again.
 #pragma once
 
 #include <memory>
@@ -19,25 +19,25 @@ class Endpoint;
 class Nic;
 
 /// One endpoint's search for its partner, owned by the endpoint. Everything with the control lock held.
-class Rendezvous final : private LinkOwner {
+class PeerConnector final : private LinkOwner {
 public:
     /// Busy: the port belongs to another process of this host. Throws std::bad_alloc.
-    static Result<std::unique_ptr<Rendezvous>> begin(Nic& nic, Endpoint& endpoint,
-                                                     const backend::ConnectParameters& parameters);
-    ~Rendezvous();
-    Rendezvous(const Rendezvous&) = delete;
-    Rendezvous& operator=(const Rendezvous&) = delete;
+    static Result<std::unique_ptr<PeerConnector>> begin(Nic& nic, Endpoint& endpoint,
+                                                        const backend::ConnectParameters& parameters);
+    ~PeerConnector();
+    PeerConnector(const PeerConnector&) = delete;
+    PeerConnector& operator=(const PeerConnector&) = delete;
 
     const backend::ConnectParameters& parameters() const noexcept { return parameters_; }
 
-    /// Whether a request or a knock that comes from `host` is meant for this one.
-    bool expects(const HostAddress& host, const Greeting& greeting) const noexcept;
+    /// Whether a request or a probe that comes from `host` is meant for this one.
+    bool expects(const HostAddress& host, const Handshake& handshake) const noexcept;
 
-    /// The partner has called. Ends this rendezvous.
-    void on_partner(ManagerEvent& event, const Greeting& greeting) noexcept;
-    void on_knock() noexcept;
+    /// The partner has called. Ends this connector.
+    void on_partner(ManagerEvent& event, const Handshake& handshake) noexcept;
+    void on_probe() noexcept;
 
-    /// The device is gone, and the port with it. Ends this rendezvous.
+    /// The device is gone, and the port with it. Ends this connector.
     void lose_port() noexcept;
 
     /// The endpoint's call came to nothing: nobody was there, or it was lost on its way.
@@ -46,7 +46,7 @@ public:
 private:
     enum class Role : std::uint8_t { Waits, Calls };
 
-    Rendezvous(Nic& nic, Endpoint& endpoint, const backend::ConnectParameters& parameters);
+    PeerConnector(Nic& nic, Endpoint& endpoint, const backend::ConnectParameters& parameters);
     void on_event(ManagerEvent& event) noexcept override;
     void on_deadline() noexcept override;
     void on_error() noexcept override {}
@@ -54,7 +54,7 @@ private:
     Status take_role();
     void start();
     void call();
-    void on_refusal_of_knock() noexcept;
+    void on_refusal_of_probe() noexcept;
     void hang_up(const Deadline& deadline);
     void leave() noexcept;
 
@@ -65,8 +65,8 @@ private:
     Role role_ = Role::Waits;
     bool listening_ = false;
     bool calling_ = false;
-    bool knocked_ = false;        // while calling
-    std::unique_ptr<Link> link_;  // for the next call or knock, with the deadline; the endpoint's while it calls
+    bool probed_ = false;         // while calling
+    std::unique_ptr<Link> link_;  // for the next call or probe, with the deadline; the endpoint's while it calls
 };
 
 }  // namespace viaduct::verbs

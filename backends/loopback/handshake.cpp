@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/loopback/rendezvous.hpp"
+#include "backends/loopback/handshake.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -189,8 +189,8 @@ std::string service_name(const Address& address, std::uint32_t place) {
     return fmt::format("{}{}/{}/{}", socket_prefix(), hex(address.host.span()), service_text(address.service), place);
 }
 
-std::string rendezvous_name(const Bytes<Address::max_host>& one, const Bytes<Address::max_host>& other,
-                            const Bytes<Address::max_service>& service) {
+std::string peer_name(const Bytes<Address::max_host>& one, const Bytes<Address::max_host>& other,
+                      const Bytes<Address::max_service>& service) {
     const std::pair<std::string, std::string> ends = std::minmax({hex(one.span()), hex(other.span())});
     return fmt::format("{}p2p/{}/{}/{}", socket_prefix(), ends.first, ends.second, service_text(service));
 }

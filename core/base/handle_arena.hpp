@@ -2,8 +2,8 @@
 // Handles for an API whose dispatchers read the first word of a handle before they know whether it is one.
 #pragma once
 
+#include "core/base/handle_slots.hpp"
 #include "core/export.hpp"
-#include "core/handle_slots.hpp"
 
 namespace viaduct {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/leaning_lock.hpp"
+#include "core/base/biased_lock.hpp"
 
 #include <sched.h>
 
 #include <utility>
 
-#include "core/fence.hpp"
+#include "core/base/fence.hpp"
 
 namespace viaduct {
 
-void LeaningLock::lock_slowly(bool lean) noexcept {
+void BiasedLock::lock_slowly(bool lean) noexcept {
     slow_lock_.lock();
     void* const owner = owner_.load(std::memory_order_relaxed);
     if (owner != nullptr && owner != nobody() && owner != this_thread()) {
@@ -27,7 +27,7 @@ void LeaningLock::lock_slowly(bool lean) noexcept {
 
 /// A thread that comes many times in a row becomes the owner; an owner with too many rivals is deposed for good.
 /// There is at most one owner in the life of a lock: were there a second, the flag of the first could be taken for its.
-void LeaningLock::reconsider(void* owner) noexcept {
+void BiasedLock::reconsider(void* owner) noexcept {
     if (owner == nullptr) {
         streak_ = std::exchange(last_, this_thread()) == this_thread() ? streak_ + 1 : 1;
         if (streak_ == streak_to_own && Fence::heavy_in_process())
@@ -37,7 +37,7 @@ void LeaningLock::reconsider(void* owner) noexcept {
     }
 }
 
-void LeaningLock::unlock_slowly() noexcept {
+void BiasedLock::unlock_slowly() noexcept {
     slow_ = false;
     wanted_.store(false, std::memory_order_release);
     slow_lock_.unlock();

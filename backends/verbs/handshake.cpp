@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/verbs/greeting.hpp"
+#include "backends/verbs/handshake.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -42,8 +42,8 @@ EndpointAttributes unpack(std::uint8_t bits, std::uint32_t max_transfer_bytes) n
 }
 
 /// Whether it goes along with a request to connect.
-bool asks(Greeting::Kind kind) noexcept {
-    return kind == Greeting::Kind::Request || kind == Greeting::Kind::PeerRequest || kind == Greeting::Kind::Knock;
+bool asks(Handshake::Kind kind) noexcept {
+    return kind == Handshake::Kind::Request || kind == Handshake::Kind::PeerRequest || kind == Handshake::Kind::Probe;
 }
 
 std::uint64_t number(std::span<const std::uint8_t> bytes) noexcept {
@@ -56,8 +56,8 @@ bool has_header(std::span<const std::uint8_t> bytes) noexcept {
     if (bytes.size() < header_size || !std::ranges::equal(bytes.first(magic.size()), magic)) return false;
     const auto kind = bytes[3] & 0xF;
     const std::size_t told = bytes[5] + std::size_t{bytes[18]};
-    return bytes[3] >> 4 == version && kind >= static_cast<int>(Greeting::Kind::Request) &&
-           kind <= static_cast<int>(Greeting::Kind::Conflict) &&
+    return bytes[3] >> 4 == version && kind >= static_cast<int>(Handshake::Kind::Request) &&
+           kind <= static_cast<int>(Handshake::Kind::Conflict) &&
            (bytes[4] & 3) <= static_cast<int>(Reliability::ReliableReception) && bytes[5] <= Service::capacity &&
            told <= bytes.size() - header_size;
 }
@@ -85,7 +85,7 @@ Service service_of(std::uint16_t port) noexcept {
     return Service(bytes);
 }
 
-EndpointAttributes Greeting::stock_attributes() noexcept {
+EndpointAttributes Handshake::stock_attributes() noexcept {
     return {.reliability = Reliability::ReliableDelivery,
             .receiver_not_ready = ReceiverNotReady::Wait,
             .refused_write = RefusedWrite::Reported,
@@ -94,22 +94,22 @@ EndpointAttributes Greeting::stock_attributes() noexcept {
             .access = {.remote_write = true, .remote_read = true, .remote_atomic = true}};
 }
 
-void EncodedGreeting::append(std::span<const std::uint8_t> bytes) noexcept {
+void EncodedHandshake::append(std::span<const std::uint8_t> bytes) noexcept {
     std::ranges::copy(bytes, bytes_.begin() + size_);
     size_ = static_cast<std::uint8_t>(size_ + bytes.size());
 }
 
-void EncodedGreeting::append(std::uint64_t value, int bytes) noexcept {
+void EncodedHandshake::append(std::uint64_t value, int bytes) noexcept {
     while (bytes-- > 0) bytes_[size_++] = static_cast<std::uint8_t>(value >> (8 * bytes));
 }
 
-std::optional<EncodedGreeting> EncodedGreeting::encode(const Greeting& greeting) noexcept {
-    EncodedGreeting encoded;
-    const auto data = greeting.private_data.span();
-    const auto service = greeting.local_service.span();
-    const std::size_t capacity = asks(greeting.kind) ? request_capacity : answer_capacity;
-    if (!greeting.framed) {
-        const bool refuses = greeting.kind == Greeting::Kind::Reject;
+std::optional<EncodedHandshake> EncodedHandshake::encode(const Handshake& handshake) noexcept {
+    EncodedHandshake encoded;
+    const auto data = handshake.private_data.span();
+    const auto service = handshake.local_service.span();
+    const std::size_t capacity = asks(handshake.kind) ? request_capacity : answer_capacity;
+    if (!handshake.framed) {
+        const bool refuses = handshake.kind == Handshake::Kind::Reject;
         if (data.size() + (refuses ? bare_refusal.size() : 0) > capacity) return std::nullopt;
         if (refuses) encoded.append(bare_refusal);
         encoded.append(data);
@@ -117,33 +117,33 @@ std::optional<EncodedGreeting> EncodedGreeting::encode(const Greeting& greeting)
     }
     if (header_size + service.size() + data.size() > capacity) return std::nullopt;
     encoded.append(magic);
-    encoded.append(static_cast<std::uint64_t>(version << 4 | static_cast<int>(greeting.kind)), 1);
-    encoded.append(pack(greeting.attributes), 1);
+    encoded.append(static_cast<std::uint64_t>(version << 4 | static_cast<int>(handshake.kind)), 1);
+    encoded.append(pack(handshake.attributes), 1);
     encoded.append(service.size(), 1);
-    encoded.append(greeting.attributes.max_transfer_bytes, 4);
-    encoded.append(greeting.service, 8);
+    encoded.append(handshake.attributes.max_transfer_bytes, 4);
+    encoded.append(handshake.service, 8);
     encoded.append(data.size(), 1);
     encoded.append(service);
     encoded.append(data);
     return encoded;
 }
 
-Greeting decode(std::span<const std::uint8_t> bytes) noexcept {
-    Greeting greeting;
+Handshake decode(std::span<const std::uint8_t> bytes) noexcept {
+    Handshake handshake;
     if (!has_header(bytes)) {
-        greeting.private_data = PrivateData(bytes);
-        return greeting;
+        handshake.private_data = PrivateData(bytes);
+        return handshake;
     }
-    greeting.framed = true;
-    greeting.kind = static_cast<Greeting::Kind>(bytes[3] & 0xF);
-    greeting.attributes = unpack(bytes[4], static_cast<std::uint32_t>(number(bytes.subspan(6, 4))));
-    greeting.service = number(bytes.subspan(10, 8));
-    greeting.local_service = Service(bytes.subspan(header_size, bytes[5]));
-    greeting.private_data = PrivateData(bytes.subspan(header_size + bytes[5], bytes[18]));
-    return greeting;
+    handshake.framed = true;
+    handshake.kind = static_cast<Handshake::Kind>(bytes[3] & 0xF);
+    handshake.attributes = unpack(bytes[4], static_cast<std::uint32_t>(number(bytes.subspan(6, 4))));
+    handshake.service = number(bytes.subspan(10, 8));
+    handshake.local_service = Service(bytes.subspan(header_size, bytes[5]));
+    handshake.private_data = PrivateData(bytes.subspan(header_size + bytes[5], bytes[18]));
+    return handshake;
 }
 
-Greeting decode_refusal(std::span<const std::uint8_t> bytes) noexcept {
+Handshake decode_refusal(std::span<const std::uint8_t> bytes) noexcept {
     const std::size_t told = bare_refusal.size();
     const bool bare = bytes.size() >= told && std::ranges::equal(bytes.first(told), bare_refusal);
     return decode(bare ? bytes.subspan(told) : bytes);

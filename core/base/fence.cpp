@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/fence.hpp"
+#include "core/base/fence.hpp"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How processes of one user find each other and what they say while they connect: messages over Unix sockets in the
-// abstract name space, which vanish with their process (docs/adr/0002-rendezvous.md).
+// abstract name space, which vanish with their process (docs/adr/0002-connection-setup.md).
 #pragma once
 
 #include <array>
@@ -118,10 +118,10 @@ void set_bytes(WireBytes& target, std::span<const std::uint8_t> bytes) noexcept;
 /// How many processes may listen on one service.
 inline constexpr std::uint32_t max_listeners = 32;
 
-/// Socket names. Requests for a service go to one of `max_listeners` places; peers of a rendezvous share one place.
+/// Socket names. Requests for a service go to one of `max_listeners` places; two peers that ask for each other share one place.
 std::string service_name(const Address& address, std::uint32_t place);
-std::string rendezvous_name(const Bytes<Address::max_host>& one, const Bytes<Address::max_host>& other,
-                            const Bytes<Address::max_service>& service);
+std::string peer_name(const Bytes<Address::max_host>& one, const Bytes<Address::max_host>& other,
+                      const Bytes<Address::max_service>& service);
 
 /// Binds and listens. Busy: the name is taken.
 Result<UniqueFd> listen_on(const std::string& name) noexcept;

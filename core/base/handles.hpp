@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <new>
 
-#include "core/handle_table.hpp"
+#include "core/base/handle_table.hpp"
 
 namespace viaduct {
 

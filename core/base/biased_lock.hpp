@@ -4,15 +4,15 @@
 
 #include <atomic>
 
+#include "core/base/spin_lock.hpp"
 #include "core/export.hpp"
-#include "core/spin_lock.hpp"
 
 namespace viaduct {
 
 /// Leans towards the thread that uses the queue: that one takes it without an atomic read-modify-write, which would
 /// wait until the message just written has reached the other core. Whoever else wants it pays for both with
-/// membarrier(2) (docs/adr/0005-leaning-locks.md). Where consumers share a queue it becomes an ordinary lock for good.
-class VIADUCT_EXPORT LeaningLock {
+/// membarrier(2) (docs/adr/0005-biased-locks.md). Where consumers share a queue it becomes an ordinary lock for good.
+class VIADUCT_EXPORT BiasedLock {
 public:
     void lock() noexcept {
         if (owner_.load(std::memory_order_relaxed) == this_thread()) {
@@ -36,13 +36,13 @@ public:
     /// For those who come now and then, the agent above all: takes the lock and leaves it leaning as it was.
     class Aside {
     public:
-        explicit Aside(LeaningLock& lock) noexcept : lock_(lock) { lock_.lock_slowly(false); }
+        explicit Aside(BiasedLock& lock) noexcept : lock_(lock) { lock_.lock_slowly(false); }
         ~Aside() { lock_.unlock_slowly(); }
         Aside(const Aside&) = delete;
         Aside& operator=(const Aside&) = delete;
 
     private:
-        LeaningLock& lock_;
+        BiasedLock& lock_;
     };
 
 private:

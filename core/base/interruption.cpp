@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/interruption.hpp"
+#include "core/base/interruption.hpp"
 
 namespace viaduct {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/host_names.hpp"
+#include "core/base/host_names.hpp"
 
 #include <ifaddrs.h>
 #include <netdb.h>

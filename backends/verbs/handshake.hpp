@@ -40,14 +40,14 @@ inline std::uint64_t fingerprint(const Service& service) noexcept { return finge
 /// One of the ports that are found by hashing.
 std::uint16_t port_of_hash(std::uint64_t hash) noexcept;
 
-struct Greeting {
+struct Handshake {
     enum class Kind : std::uint8_t {
         Request = 1,
         Accept = 2,
         Reject = 3,
         NoListener = 4,
-        PeerRequest = 5,  ///< of a rendezvous: see rendezvous.hpp
-        Knock = 6,
+        PeerRequest = 5,  ///< peer to peer: see peer_connector.hpp
+        Probe = 6,
         Conflict = 7,  ///< refuses a PeerRequest whose attributes are others
     };
 
@@ -67,13 +67,13 @@ inline constexpr std::size_t request_capacity = 56;
 inline constexpr std::size_t answer_capacity = 148;
 inline constexpr std::size_t header_size = 19;
 
-class EncodedGreeting {
+class EncodedHandshake {
 public:
     const std::uint8_t* data() const noexcept { return bytes_.data(); }
     std::uint8_t size() const noexcept { return size_; }
 
     /// Nothing where service and data are too long together.
-    static std::optional<EncodedGreeting> encode(const Greeting& greeting) noexcept;
+    static std::optional<EncodedHandshake> encode(const Handshake& handshake) noexcept;
 
 private:
     void append(std::span<const std::uint8_t> bytes) noexcept;
@@ -85,9 +85,9 @@ private:
 
 /// Bytes that are no header are a consumer's data. InfiniBand pads them with zeros up to what a message holds: framed
 /// ones say their length, of bare ones the padding is part.
-Greeting decode(std::span<const std::uint8_t> bytes) noexcept;
+Handshake decode(std::span<const std::uint8_t> bytes) noexcept;
 
 /// The same of a refusal.
-Greeting decode_refusal(std::span<const std::uint8_t> bytes) noexcept;
+Handshake decode_refusal(std::span<const std::uint8_t> bytes) noexcept;
 
 }  // namespace viaduct::verbs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/event_channel.hpp"
+#include "core/base/event_channel.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
