@@ -234,6 +234,7 @@ struct CompletionQueueInit {
     std::uint32_t capacity = 0;
     std::uint64_t context = 0;   ///< in overrun events and in those of the channel
     Channel* channel = nullptr;  ///< needed by arm(); may serve several queues; outlives the queue
+    CompletionObserver observer = nullptr;
 };
 
 struct EndpointInit {

@@ -29,14 +29,15 @@ CompletionQueue::~CompletionQueue() = default;
 
 Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device, std::uint32_t capacity,
                                                                  std::uint64_t context,
-                                                                 std::shared_ptr<Channel> channel) {
+                                                                 std::shared_ptr<Channel> channel,
+                                                                 CompletionObserver observer) {
     if (channel == nullptr) {
         auto own = Channel::create(device);
         if (!own.ok()) return own.status();
         channel = std::move(*own);
     }
     auto queue = device->backend().create_completion_queue(
-        {.capacity = capacity, .context = context, .channel = &channel->backend()});
+        {.capacity = capacity, .context = context, .channel = &channel->backend(), .observer = observer});
     if (!queue.ok()) return queue.status();
     return std::shared_ptr<CompletionQueue>(
         new CompletionQueue(std::move(device), std::move(channel), std::move(*queue)));

@@ -37,7 +37,8 @@ public:
     /// own. InvalidParameter: capacity 0 or above the limit of the device.
     static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device, std::uint32_t capacity,
                                                            std::uint64_t context,
-                                                           std::shared_ptr<Channel> channel = nullptr);
+                                                           std::shared_ptr<Channel> channel = nullptr,
+                                                           CompletionObserver observer = nullptr);
     ~CompletionQueue();
 
     /// Takes up to out.size() completions; never blocks.

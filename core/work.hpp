@@ -148,11 +148,17 @@ struct Completion {
     CompletionCode code = CompletionCode::Success;
     bool with_immediate = false;  ///< of a receive, or of the RDMA write that caused one
     bool invalidated = false;     ///< of a receive: the message has ended the window with that key
+    bool observed = false;        ///< the observer of the queue has been told of it, and has returned true
 
     QueueKind queue() const noexcept {
         return operation < CompletedOperation::Receive ? QueueKind::Send : QueueKind::Receive;
     }
 };
+
+/// Is told of completions when they are queued, where the device leaves that to the backend: before they are polled,
+/// and perhaps by a thread of the library. A poll that moves work forward returns what completes then without telling
+/// the observer. Called with locks held: it may not call the library, nor wait.
+using CompletionObserver = bool (*)(const Completion& completion) noexcept;
 
 /// Which completions wake those who wait for a queue that they have armed.
 enum class Arm : std::uint8_t {

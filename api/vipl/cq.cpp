@@ -11,7 +11,7 @@ Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), entries_(capacity), regist
 
 Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
     std::unique_ptr<Cq> cq(new Cq(nic, capacity));
-    auto queue = CompletionQueue::create(nic.device(), capacity, cq->registration_.value());
+    auto queue = CompletionQueue::create(nic.device(), capacity, cq->registration_.value(), nullptr, Vi::on_completion);
     if (!queue.ok()) return queue.status();
     cq->queue_ = std::move(*queue);
     cq->notifier_ = std::make_unique<Notifier>(*cq->queue_);
@@ -34,7 +34,9 @@ bool Cq::take_one() noexcept {
 void Cq::deliver(const Completion& completion) noexcept {
     Vi* vi = resolve<Vi>(completion.endpoint_context);
     if (vi == nullptr) return;
-    vi->queue(completion.queue()).complete.push(write_back(completion));
+    VIP_DESCRIPTOR* const descriptor = vi->complete(completion);
+    if (descriptor == nullptr) return;
+    vi->queue(completion.queue()).complete.push(descriptor);
     if (entries_.full())
         report_overrun();
     else

@@ -98,9 +98,8 @@ ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, const DescriptorLi
     return request;
 }
 
-VIP_DESCRIPTOR* write_back(const Completion& completion) noexcept {
-    auto* descriptor = reinterpret_cast<VIP_DESCRIPTOR*>(completion.context);
-    VIP_CONTROL_SEGMENT& control = descriptor->CS;
+void write_back(const Completion& completion) noexcept {
+    VIP_CONTROL_SEGMENT& control = descriptor_of(completion)->CS;
     VIP_UINT32 status = VIP_STATUS_DONE | to_operation_bits(completion.operation);
     if (completion.code != CompletionCode::Success) [[unlikely]] {
         status |= to_status_bit(completion.code);
@@ -115,7 +114,6 @@ VIP_DESCRIPTOR* write_back(const Completion& completion) noexcept {
     control.Length = completion.bytes;
     // Programs may look at the status instead of making a call: it is written last.
     std::atomic_ref(control.Status).store(status, std::memory_order_release);
-    return descriptor;
 }
 
 }  // namespace viaduct::vipl

@@ -21,10 +21,17 @@ struct DescriptorLimits {
 SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept;
 ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept;
 
-/// Writes the outcome into the descriptor of a completion and returns it.
-VIP_DESCRIPTOR* write_back(const Completion& completion) noexcept;
+inline VIP_DESCRIPTOR* descriptor_of(const Completion& completion) noexcept {
+    return reinterpret_cast<VIP_DESCRIPTOR*>(completion.context);
+}
+
+/// Writes the outcome into the descriptor of a completion.
+void write_back(const Completion& completion) noexcept;
 
 /// What Done and Wait return for a descriptor that is complete.
+inline VIP_RETURN result_of(const Completion& completion) noexcept {
+    return completion.code == CompletionCode::Success ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR;
+}
 inline VIP_RETURN result_of(const VIP_DESCRIPTOR& descriptor) noexcept {
     return (descriptor.CS.Status & VIP_STATUS_ERROR_MASK) == 0 ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR;
 }

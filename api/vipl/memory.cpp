@@ -64,7 +64,7 @@ VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VI
         auto region = MemoryRegion::create(ptag->domain(), VirtualAddress, Length, access_of(*MemAttribs));
         if (!region.ok()) return to_return(region.status());
         const VIP_MEM_HANDLE key = (*region)->key();
-        nic->regions.insert(std::move(*region));
+        nic->register_region(std::move(*region));
         *MemoryHandle = key;
         return VIP_SUCCESS;
     });
@@ -73,7 +73,7 @@ VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VI
 VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemoryHandle) {
     Nic* nic = resolve<Nic>(NicHandle);
     if (find_region(nic, VirtualAddress, MemoryHandle) == nullptr) return VIP_INVALID_PARAMETER;
-    return nic->regions.erase(MemoryHandle) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    return nic->deregister_region(MemoryHandle) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
 }
 
 VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,

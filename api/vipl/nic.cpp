@@ -11,6 +11,13 @@
 #include "core/log.hpp"
 
 namespace viaduct::vipl {
+namespace {
+
+std::span<const std::byte> memory_of(const MemoryRegion& region) noexcept {
+    return {static_cast<const std::byte*>(region.address()), region.length()};
+}
+
+}  // namespace
 
 Nic::Nic(std::uint32_t index)
     : errors([this](const VIP_ERROR_DESCRIPTOR& error) { contain(error); }), index_(index), registration_(this) {}
@@ -117,10 +124,38 @@ void Nic::on_async_event(const AsyncEvent& event) noexcept {
 }
 
 /// A completion queue that lost entries is of no more use, and neither are its VIs (guide, section 6.3.2).
+/// Whether descriptors are posted that have not been taken back.
+bool Nic::has_work() const noexcept {
+    bool found = false;
+    vis.for_each([&found](const Vi& vi) {
+        found = found || vi.endpoint().outstanding(QueueKind::Send) != 0 ||
+                vi.endpoint().outstanding(QueueKind::Receive) != 0;
+    });
+    return found;
+}
+
+void Nic::register_region(std::unique_ptr<MemoryRegion> region) {
+    const std::lock_guard lock(region_attributes);
+    revoked.remove(memory_of(*region));
+    revoked.reserve(regions.size() + 1);
+    regions.insert(std::move(region));
+}
+
+bool Nic::deregister_region(VIP_MEM_HANDLE key) noexcept {
+    const RegionTable::Erased erased = regions.erase(key);
+    if (erased.region == nullptr) return false;
+    if (!has_work())
+        revoked.clear();
+    else if (erased.held_descriptors)
+        revoked.add(memory_of(*erased.region));
+    return true;
+}
+
 void Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
-    if (error.CQHandle == nullptr) return;
-    vis.for_each([&error](Vi& vi) {
-        if (vi.uses(error.CQHandle)) vi.fail();
+    const bool of_vi = error.ErrorCode == VIP_ERROR_COMP_PROT;
+    if (!of_vi && error.CQHandle == nullptr) return;
+    vis.for_each([&error, of_vi](Vi& vi) {
+        if (of_vi ? vi.handle() == error.ViHandle : vi.uses(error.CQHandle)) vi.fail();
     });
 }
 

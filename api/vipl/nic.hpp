@@ -16,6 +16,7 @@
 #include "api/vipl/name_service.hpp"
 #include "api/vipl/ptag.hpp"
 #include "api/vipl/region_table.hpp"
+#include "api/vipl/revoked_memory.hpp"
 #include "api/vipl/vi.hpp"
 #include "core/device.hpp"
 
@@ -42,6 +43,10 @@ public:
     /// The tag of a domain of this NIC.
     VIP_PROTECTION_HANDLE ptag_of(const ProtectionDomain& domain) const noexcept;
 
+    /// Adds a region, or takes one away: false where there is none. register_region() throws std::bad_alloc.
+    void register_region(std::unique_ptr<MemoryRegion> region);
+    bool deregister_region(VIP_MEM_HANDLE key) noexcept;
+
     ErrorReporter errors;
 
 private:
@@ -50,7 +55,9 @@ private:
 public:
     Children<Ptag> ptags;
     RegionTable regions;
-    std::mutex region_attributes;  ///< held while attributes of regions are read together or changed
+    RevokedMemory revoked;
+    std::mutex
+        region_attributes;  ///< held while regions are added, and while their attributes are read together or changed
     Children<Cq> cqs;
     Children<Vi> vis;
     Children<Connection> connections;
@@ -59,6 +66,7 @@ public:
 private:
     explicit Nic(std::uint32_t index);
     Result<VIP_PROTECTION_HANDLE> add_ptag();
+    bool has_work() const noexcept;
     void on_async_event(const AsyncEvent& event) noexcept override;
     void contain(const VIP_ERROR_DESCRIPTOR& error) noexcept;
 

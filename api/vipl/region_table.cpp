@@ -12,9 +12,15 @@ RegionTable::~RegionTable() {
     for (const Slot& slot : generations_.back()->at) delete slot.region.load(std::memory_order_relaxed);
 }
 
-void RegionTable::Slots::insert(MemoryRegion* region) noexcept {
+std::size_t RegionTable::size() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return count_;
+}
+
+void RegionTable::Slots::insert(MemoryRegion* region, bool holds_descriptors) noexcept {
     std::size_t index = home(region->key());
     while (at[index].region.load(std::memory_order_relaxed) != nullptr) index = (index + 1) & mask;
+    at[index].holds_descriptors.store(holds_descriptors, std::memory_order_relaxed);
     at[index].key.store(region->key(), std::memory_order_release);
     at[index].region.store(region, std::memory_order_release);
 }
@@ -22,17 +28,17 @@ void RegionTable::Slots::insert(MemoryRegion* region) noexcept {
 void RegionTable::insert(std::unique_ptr<MemoryRegion> region) {
     const std::lock_guard lock(mutex_);
     if (2 * (count_ + 1) > generations_.back()->at.size()) grow();
-    generations_.back()->insert(region.release());
+    generations_.back()->insert(region.release(), false);
     ++count_;
 }
 
-std::unique_ptr<MemoryRegion> RegionTable::erase(std::uint32_t key) noexcept {
+RegionTable::Erased RegionTable::erase(std::uint32_t key) noexcept {
     const std::lock_guard lock(mutex_);
     Slot* slot = generations_.back()->find(key);
-    if (slot == nullptr) return nullptr;
+    if (slot == nullptr) return {};
     std::unique_ptr<MemoryRegion> region(slot->region.exchange(nullptr, std::memory_order_acq_rel));
     if (region != nullptr) --count_;
-    return region;
+    return {std::move(region), slot->holds_descriptors.load(std::memory_order_relaxed)};
 }
 
 void RegionTable::grow() {
@@ -40,7 +46,8 @@ void RegionTable::grow() {
     generations_.reserve(generations_.size() + 1);
     auto larger = std::make_unique<Slots>(2 * old.at.size());
     for (const Slot& slot : old.at)
-        if (MemoryRegion* region = slot.region.load(std::memory_order_relaxed)) larger->insert(region);
+        if (MemoryRegion* region = slot.region.load(std::memory_order_relaxed))
+            larger->insert(region, slot.holds_descriptors.load(std::memory_order_relaxed));
     slots_.store(larger.get(), std::memory_order_release);
     generations_.push_back(std::move(larger));
 }

@@ -22,14 +22,29 @@ public:
     /// The key of the region must not be in the table. Throws std::bad_alloc.
     void insert(std::unique_ptr<MemoryRegion> region);
 
+    std::size_t size() const noexcept;
+
     /// Null where there is no such region.
     MemoryRegion* find(std::uint32_t key) const noexcept {
         const Slot* slot = slots_.load(std::memory_order_acquire)->find(key);
         return slot == nullptr ? nullptr : slot->region.load(std::memory_order_acquire);
     }
 
-    /// Takes the region out; null where there is none.
-    std::unique_ptr<MemoryRegion> erase(std::uint32_t key) noexcept;
+    /// The same, for a descriptor that is posted with the key: the table keeps in mind that the region holds some.
+    MemoryRegion* find_for_descriptor(std::uint32_t key) const noexcept {
+        Slot* slot = slots_.load(std::memory_order_acquire)->find(key);
+        if (slot == nullptr) return nullptr;
+        if (!slot->holds_descriptors.load(std::memory_order_relaxed)) [[unlikely]]
+            slot->holds_descriptors.store(true, std::memory_order_relaxed);
+        return slot->region.load(std::memory_order_acquire);
+    }
+
+    /// What was taken out of the table; no region where there is none.
+    struct Erased {
+        std::unique_ptr<MemoryRegion> region;
+        bool held_descriptors = false;
+    };
+    Erased erase(std::uint32_t key) noexcept;
 
 private:
     static constexpr std::uint32_t free_key = 0;  // no region has it
@@ -39,6 +54,7 @@ private:
     struct Slot {
         std::atomic<std::uint32_t> key{free_key};
         std::atomic<MemoryRegion*> region{nullptr};
+        std::atomic<bool> holds_descriptors{false};
     };
 
     struct Slots {
@@ -59,7 +75,7 @@ private:
             return nullptr;
         }
 
-        void insert(MemoryRegion* region) noexcept;
+        void insert(MemoryRegion* region, bool holds_descriptors) noexcept;
 
         const std::size_t mask;
         std::vector<Slot> at;
@@ -68,7 +84,7 @@ private:
     void grow();
 
     std::atomic<Slots*> slots_;
-    std::mutex mutex_;  // guards what follows and all changes
+    mutable std::mutex mutex_;  // guards what follows and all changes
     std::size_t count_ = 0;
     std::vector<std::unique_ptr<Slots>> generations_;  // the last is in use; a reader may still be in an earlier one
 };

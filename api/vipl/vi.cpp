@@ -35,7 +35,7 @@ VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAt
 /// The core's queue behind a completion queue, or one for a work queue alone.
 Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const Cq* cq) {
     if (cq != nullptr) return cq->queue();
-    return CompletionQueue::create(nic.device(), nic.attributes().default_queue_depth, 0);
+    return CompletionQueue::create(nic.device(), nic.attributes().default_queue_depth, 0, nullptr, Vi::on_completion);
 }
 
 VIP_ULONG operation_of(QueueKind queue) noexcept {
@@ -120,7 +120,7 @@ bool Vi::destroyable() const noexcept {
 /// Whether a descriptor may be read at all: aligned, and in memory of the VI's protection tag (guide, section 3.8.1).
 bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept {
     if (reinterpret_cast<std::uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
-    const MemoryRegion* region = nic_.regions.find(memory);
+    const MemoryRegion* region = nic_.regions.find_for_descriptor(memory);
     if (region == nullptr || region->domain().get() != domain_.load(std::memory_order_relaxed)) return false;
     if (!region->covers(descriptor, sizeof(VIP_CONTROL_SEGMENT))) return false;
     // More segments than the NIC takes are an error of the descriptor, found when it is read; they are not looked at.
@@ -205,7 +205,10 @@ void Vi::fail() noexcept {
 
 void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
     switch (event.kind) {
-        case ConnectionEventKind::Established: loss_due_ = true; break;
+        case ConnectionEventKind::Established:
+            loss_due_ = true;
+            lost_descriptor_ = false;
+            break;
         case ConnectionEventKind::Disconnected:
         case ConnectionEventKind::Lost: report_loss(); break;
         case ConnectionEventKind::Rejected:
@@ -214,6 +217,25 @@ void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
         case ConnectionEventKind::Unreachable: break;
     }
     attempt.settle(event);
+}
+
+/// Whether the memory of a descriptor is no longer registered: nothing may be written there. An asynchronous error
+/// tells, once, and takes the VI to the Error state (guide, section 3.8.1, Completion Protection Error).
+bool Vi::is_lost(const Completion& completion) noexcept {
+    VIP_DESCRIPTOR* const descriptor = descriptor_of(completion);
+    if (!nic_.revoked.contains(descriptor)) return false;
+    if (!lost_descriptor_.exchange(true))
+        report(VIP_ERROR_COMP_PROT, VIP_RESOURCE_VI, descriptor, to_operation_bits(completion.operation));
+    return true;
+}
+
+bool Vi::on_completion(const Completion& completion) noexcept {
+    if (RevokedMemory::any()) [[unlikely]] {
+        Vi* vi = resolve<Vi>(completion.endpoint_context);
+        if (vi == nullptr || vi->is_lost(completion)) return false;
+    }
+    write_back(completion);
+    return true;
 }
 
 void Vi::report_loss() noexcept {

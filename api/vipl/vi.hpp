@@ -8,6 +8,7 @@
 
 #include "api/vipl/connect_attempt.hpp"
 #include "api/vipl/handles.hpp"
+#include "api/vipl/revoked_memory.hpp"
 #include "api/vipl/work_queue.hpp"
 #include "core/endpoint.hpp"
 
@@ -41,6 +42,19 @@ public:
     void disconnect() noexcept;
     ConnectAttempt attempt;
 
+    /// The descriptor of a completion that was polled, with its outcome; null where it is lost, see is_lost().
+    VIP_DESCRIPTOR* complete(const Completion& completion) noexcept {
+        if (!completion.observed) {
+            if (RevokedMemory::any() && is_lost(completion)) [[unlikely]]
+                return nullptr;
+            write_back(completion);
+        }
+        return descriptor_of(completion);
+    }
+
+    /// The observer of the completion queues: programs may look at the status of a descriptor instead of making a call.
+    static bool on_completion(const Completion& completion) noexcept;
+
     /// Takes the VI to the Error state after an error that leaves its queues unusable (guide, section 6.3.1).
     void fail() noexcept;
 
@@ -57,6 +71,7 @@ private:
                       QueueKind queue) noexcept;
     VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
     void break_off() noexcept;
+    bool is_lost(const Completion& completion) noexcept;
     void report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
                 VIP_ULONG operation) noexcept;
     void report_loss() noexcept;
@@ -70,7 +85,8 @@ private:
     std::atomic<const ProtectionDomain*> domain_{nullptr};
     std::atomic<std::uint32_t> max_transfer_bytes_{0};
     std::atomic<bool> reliable_{false};
-    std::atomic<bool> loss_due_{false};  // the end of the connection is to be told, once
+    std::atomic<bool> loss_due_{false};         // the end of the connection is to be told, once
+    std::atomic<bool> lost_descriptor_{false};  // one was, in the present connection, and the program is told
     Registration<Vi> registration_;
     std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it
 };

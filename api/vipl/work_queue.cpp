@@ -14,9 +14,10 @@ bool WorkQueue::empty() const noexcept { return cq_ != nullptr ? cq_->empty(*thi
 VIP_RETURN WorkQueue::done(VIP_DESCRIPTOR** descriptor) noexcept {
     if (cq_ != nullptr) return cq_->done(*this, descriptor);
     Completion completion;
-    if (queue_->poll({&completion, 1}) != 0) {
-        *descriptor = write_back(completion);
-        return result_of(**descriptor);
+    while (queue_->poll({&completion, 1}) != 0) {
+        *descriptor = vi_.complete(completion);
+        if (*descriptor != nullptr) [[likely]]
+            return result_of(completion);
     }
     if (outstanding() != 0) return VIP_NOT_DONE;
     *descriptor = nullptr;

@@ -18,7 +18,7 @@ public:
     using NotifyHandler = void (*)(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_DESCRIPTOR* descriptor);
 
     /// Without `cq`, the core's queue is this queue's alone.
-    WorkQueue(const Vi& vi, QueueKind kind, std::shared_ptr<CompletionQueue> queue, Cq* cq) noexcept
+    WorkQueue(Vi& vi, QueueKind kind, std::shared_ptr<CompletionQueue> queue, Cq* cq) noexcept
         : vi_(vi), kind_(kind), queue_(std::move(queue)), cq_(cq), notifier_(*queue_) {}
 
     const std::shared_ptr<CompletionQueue>& completions() const noexcept { return queue_; }
@@ -38,7 +38,7 @@ public:
     DescriptorList complete;  ///< taken from the completion queue and not yet by the program; guarded by the Cq
 
 private:
-    const Vi& vi_;
+    Vi& vi_;
     const QueueKind kind_;
     const std::shared_ptr<CompletionQueue> queue_;
     Cq* const cq_;

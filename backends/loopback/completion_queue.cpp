@@ -28,7 +28,11 @@ void Channel::take_back_event(const CompletionQueue& from) noexcept {
 }
 
 CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init)
-    : device_(device), context_(init.context), channel_(static_cast<Channel*>(init.channel)), capacity_(init.capacity) {
+    : device_(device),
+      context_(init.context),
+      channel_(static_cast<Channel*>(init.channel)),
+      observer_(init.observer),
+      capacity_(init.capacity) {
     if (channel_ != nullptr) channel_->join();
 }
 
@@ -96,6 +100,17 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
     if (taken != 0 && std::exchange(starved_, false)) progress();
     announce_items();
     return taken;
+}
+
+void CompletionQueue::enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {
+    Item* const item = append(from, completion.endpoint_context, completion.operation);
+    if (item == nullptr) return;
+    write(completion, *item);
+    item->from = &from;
+    item->observed = observer_ != nullptr && observer_(completion);
+    item->solicited = solicited || completion.code != CompletionCode::Success;
+    if (item->solicited) ++solicited_;
+    announce_items();
 }
 
 /// Null where there is no room.

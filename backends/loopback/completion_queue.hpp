@@ -82,12 +82,8 @@ public:
             write(completion, sink_.front());
             sink_ = sink_.subspan(1);
             from.count(-1);
-        } else if (Item* item = append(from, completion.endpoint_context, completion.operation)) {
-            write(completion, *item);
-            item->from = &from;
-            item->solicited = solicited || completion.code != CompletionCode::Success;
-            if (item->solicited) ++solicited_;
-            announce_items();
+        } else {
+            enqueue(completion, from, solicited);
         }
     }
 
@@ -114,6 +110,7 @@ private:
         Word<CompletionCode> code;
         Word<bool> with_immediate;
         Word<bool> invalidated;
+        Word<bool> observed;
         Word<bool> solicited;       // or failed
         WorkQueue* from = nullptr;  // null once the endpoint is gone
     };
@@ -129,7 +126,9 @@ private:
         to.code = from.code;
         to.with_immediate = from.with_immediate;
         to.invalidated = from.invalidated;
+        to.observed = from.observed;
     }
+    void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept;
     Item* append(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept;
     std::size_t poll_each(std::span<Completion> out) noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
@@ -146,6 +145,7 @@ private:
     Device& device_;
     const std::uint64_t context_;
     Channel* const channel_;
+    const CompletionObserver observer_;
     BiasedLock lock_;  // guards what follows
     std::uint32_t capacity_;
     Ring<Item> items_;

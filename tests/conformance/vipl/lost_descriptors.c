@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Descriptors whose memory is de-registered while they are posted (guide, section 3.8.1, Completion Protection Error).
+ *
+ * Nothing is written where they were, whether it is still mapped or not. The error comes by itself; over devices that
+ * complete work by themselves, with the next call that looks for completions.
+ */
+#include "endpoint.h"
+
+#include <sys/mman.h>
+
+enum { PAGE = 4096, MESSAGE = 64 };
+
+/* A descriptor on a page of its own, which is registered by itself; the data stay where the endpoint has them. */
+typedef struct {
+    VIP_DESCRIPTOR *descriptor;
+    VIP_MEM_HANDLE handle;
+    VIP_DESCRIPTOR before; /* as it was when it was de-registered */
+} Alone;
+
+typedef enum { DEREGISTERED, UNMAPPED } Loss;
+
+static Alone descriptor_alone(const Endpoint *end, Work work) {
+    Alone alone;
+    VIP_MEM_ATTRIBUTES attribs = {end->ptag, VIP_FALSE, VIP_FALSE};
+    alone.descriptor = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(alone.descriptor != MAP_FAILED);
+    memcpy(alone.descriptor, &work, sizeof(VIP_CONTROL_SEGMENT) + work.CS.SegCount * sizeof work.DS[0]);
+    CHECK_RC(VipRegisterMem(end->nic, alone.descriptor, PAGE, &attribs, &alone.handle), VIP_SUCCESS);
+    return alone;
+}
+
+static void lose(const Endpoint *end, Alone *alone, Loss loss) {
+    CHECK_RC(VipDeregisterMem(end->nic, alone->descriptor, alone->handle), VIP_SUCCESS);
+    alone->before = *alone->descriptor;
+    if (loss == UNMAPPED) CHECK(mprotect(alone->descriptor, PAGE, PROT_NONE) == 0);
+}
+
+static void check_untouched(const Alone *alone, Loss loss) {
+    if (loss == UNMAPPED) CHECK(mprotect(alone->descriptor, PAGE, PROT_READ) == 0);
+    CHECK(memcmp(alone->descriptor, &alone->before, sizeof alone->before) == 0);
+}
+
+/* Looks for completions where nothing else brings the error; none is found. */
+static VIP_ERROR_DESCRIPTOR await_completion_error(Endpoint *end) {
+    const VIP_UINT64 began = steady_ns();
+    while (is_hardware(end) && count_errors(end, VIP_ERROR_COMP_PROT) == 0 &&
+           steady_ns() - began < LATE_MS * 1000000ULL) {
+        CHECK_EQ(recv_done(end).slot, -1);
+        CHECK_EQ(send_done(end).slot, -1);
+    }
+    return await_error(end, VIP_ERROR_COMP_PROT);
+}
+
+/* Told once. */
+static void expect_completion_error(Endpoint *end, const Alone *alone, VIP_ULONG operation) {
+    VIP_ERROR_DESCRIPTOR error = await_completion_error(end);
+    CHECK(error.NicHandle == end->nic);
+    CHECK(error.ViHandle == end->vi);
+    CHECK(error.DescriptorPtr == alone->descriptor);
+    CHECK_EQ(error.ResourceCode, VIP_RESOURCE_VI);
+    CHECK_EQ(error.OpCode, operation);
+    CHECK_EQ(count_errors(end, VIP_ERROR_COMP_PROT), 0);
+}
+
+/* ---- Receives ---------------------------------------------------------------------------------------------------- */
+
+static void lost_receive(Options options, Loss loss) {
+    Pair pair = connected_pair_with(options);
+    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
+    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+    post_simple_recv(pair.client, 1, MESSAGE);
+    lose(pair.client, &alone, loss);
+    post_simple_send(pair.server, 0, MESSAGE);
+    expect_completion_error(pair.client, &alone, VIP_STATUS_OP_RECEIVE);
+    CHECK_EQ(state_of(pair.client), VIP_STATE_ERROR);
+    check_untouched(&alone, loss);
+    EXPECT_RECV(pair.client, 1, RECEIVED | FLUSHED); /* the lost one is passed over */
+    CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+    CHECK_EQ(state_of(pair.client), VIP_STATE_IDLE);
+}
+
+#define EACH_LOSS(name, options)                                                \
+    TEST(deregistered_##name) { lost_receive((Options)options, DEREGISTERED); } \
+    TEST(unmapped_##name) { lost_receive((Options)options, UNMAPPED); }
+EACH_LOSS(receive_unreliable, {.level = VIP_SERVICE_UNRELIABLE})
+EACH_LOSS(receive_reliable_delivery, {.level = VIP_SERVICE_RELIABLE_DELIVERY})
+EACH_LOSS(receive_reliable_reception, {.level = VIP_SERVICE_RELIABLE_RECEPTION})
+
+/* With a completion queue there is no entry for it either. */
+static void lost_receive_on_a_cq(Loss loss) {
+    Pair pair = connected_pair_with((Options){.recv_on_cq = VIP_TRUE});
+    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
+    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+    lose(pair.client, &alone, loss);
+    post_simple_send(pair.server, 0, MESSAGE);
+    if (!is_hardware(pair.client)) await_error(pair.client, VIP_ERROR_COMP_PROT);
+    CHECK_RC(cq_wait(pair.client, 100).rc, VIP_TIMEOUT);
+    if (is_hardware(pair.client)) await_error(pair.client, VIP_ERROR_COMP_PROT);
+    CHECK_EQ(recv_done(pair.client).slot, -1);
+    check_untouched(&alone, loss);
+}
+TEST(deregistered_receive_on_a_cq) { lost_receive_on_a_cq(DEREGISTERED); }
+TEST(unmapped_receive_on_a_cq) { lost_receive_on_a_cq(UNMAPPED); }
+
+/* ---- Sends ------------------------------------------------------------------------------------------------------- */
+
+/* Sends that wait for a peer which is stopped. */
+static void lost_send(Loss loss) {
+    const VIP_UINT32 big = BIG_BYTES;
+    Peer *peer = peer_start();
+    Pair pair = {new_endpoint(NULL), new_endpoint(peer)};
+    endpoint_open(pair.client, (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
+    endpoint_open(pair.server, (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
+    if (is_hardware(pair.client)) skip("a device may complete sends while the peer is stopped");
+    pair_connect(&pair);
+    CHECK_RC(post_recv(pair.server, 0, recv_work(pair.server, BIG_AT, big)), VIP_SUCCESS);
+    peer_stop(peer);
+    Alone alone = descriptor_alone(pair.client, send_work(pair.client, BIG_AT, big));
+    CHECK_RC(VipPostSend(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+    CHECK_EQ(alone.descriptor->CS.Status, 0);
+    lose(pair.client, &alone, loss);
+    peer_continue(peer);
+    expect_completion_error(pair.client, &alone, VIP_STATUS_OP_SEND);
+    CHECK_EQ(state_of(pair.client), VIP_STATE_ERROR);
+    check_untouched(&alone, loss);
+    CHECK_EQ(send_done(pair.client).slot, -1);
+}
+TEST(deregistered_send) { lost_send(DEREGISTERED); }
+TEST(unmapped_send) { lost_send(UNMAPPED); }
+
+/* ---- Ends -------------------------------------------------------------------------------------------------------- */
+
+/* What is flushed is not written either. The error meets a VI that is being disconnected, or is idle already. */
+static void flushed(Loss loss) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
+    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+    lose(pair.client, &alone, loss);
+    CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+    expect_completion_error(pair.client, &alone, VIP_STATUS_OP_RECEIVE);
+    check_untouched(&alone, loss);
+}
+TEST(flush_of_a_deregistered_descriptor) { flushed(DEREGISTERED); }
+TEST(flush_of_an_unmapped_descriptor) { flushed(UNMAPPED); }
+
+/* Memory that is registered again holds descriptors as before. */
+TEST(registered_again) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
+    VIP_MEM_ATTRIBUTES attribs = {pair.client->ptag, VIP_FALSE, VIP_FALSE};
+    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+    lose(pair.client, &alone, DEREGISTERED);
+    CHECK_RC(VipRegisterMem(pair.client->nic, alone.descriptor, PAGE, &attribs, &alone.handle), VIP_SUCCESS);
+    post_simple_send(pair.server, 0, MESSAGE);
+    VIP_DESCRIPTOR *done = NULL;
+    CHECK_RC(VipRecvWait(pair.client->vi, LONG_MS, &done), VIP_SUCCESS);
+    CHECK(done == alone.descriptor);
+    CHECK_EQ(done->CS.Status, RECEIVED);
+    CHECK_EQ(count_errors(pair.client, VIP_ERROR_COMP_PROT), 0);
+}
