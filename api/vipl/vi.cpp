@@ -229,8 +229,9 @@ bool Vi::is_lost(const Completion& completion) noexcept {
     return true;
 }
 
+/// What a VI that is being destroyed flushes is not written: the program may have freed the memory.
 bool Vi::on_completion(const Completion& completion) noexcept {
-    if (RevokedMemory::any()) [[unlikely]] {
+    if (RevokedMemory::any() || completion.code == CompletionCode::Flushed) [[unlikely]] {
         Vi* vi = resolve<Vi>(completion.endpoint_context);
         if (vi == nullptr || vi->is_lost(completion)) return false;
     }

@@ -93,3 +93,11 @@ TEST(flush_when_the_peer_disconnects) {
     await_status(recv_descriptor(pair.client, 0), RECEIVED | FLUSHED);
     EXPECT_RECV(pair.client, 0, RECEIVED | FLUSHED);
 }
+
+/* Closing the NIC destroys the VI with what is posted. The memory may be gone by then. */
+TEST(nothing_is_written_by_closing_the_nic) {
+    Pair pair = watched_pair((Options){.level = VIP_SERVICE_RELIABLE_DELIVERY});
+    post_simple_recv(pair.client, 0, MESSAGE);
+    endpoint_close_nic(pair.client);
+    CHECK_EQ(status_of(recv_descriptor(pair.client, 0)), 0);
+}
