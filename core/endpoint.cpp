@@ -4,32 +4,14 @@
 #include "core/base/settings.hpp"
 
 namespace viaduct {
-namespace {
-
-constexpr EndpointTrigger trigger_of(const ConnectionEvent& event) noexcept {
-    switch (event.kind) {
-        case ConnectionEventKind::Established: return EndpointTrigger::Established;
-        case ConnectionEventKind::Rejected:
-        case ConnectionEventKind::TimedOut:
-        case ConnectionEventKind::Conflict: return EndpointTrigger::Refused;
-        case ConnectionEventKind::Unreachable:
-            // What this side lacks says nothing about the peer: the endpoint may try again, as after a refusal.
-            return event.reason == Code::NoResources ? EndpointTrigger::Refused : EndpointTrigger::Unreachable;
-        case ConnectionEventKind::Disconnected: return EndpointTrigger::PeerDisconnected;
-        case ConnectionEventKind::Lost: return EndpointTrigger::Broken;
-    }
-    return EndpointTrigger::Broken;
-}
-
-}  // namespace
-
 std::chrono::milliseconds listener_grace() noexcept {
     static const std::chrono::milliseconds grace(number_setting("VIADUCT_GRACE_MS", 50));
     return grace;
 }
 
 Endpoint::Endpoint(const EndpointConfig& config) noexcept
-    : attributes_(config.attributes),
+    : after_refusal_(config.after_refusal),
+      attributes_(config.attributes),
       domain_(config.domain),
       send_queue_(config.send_queue),
       receive_queue_(config.receive_queue),
@@ -72,13 +54,23 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config)
     return endpoint;
 }
 
-bool Endpoint::apply(EndpointTrigger trigger) noexcept {
-    auto state = state_.load(std::memory_order_acquire);
-    while (true) {
-        const auto next = next_state(state, trigger);
-        if (!next) return false;
-        if (state_.compare_exchange_weak(state, *next, std::memory_order_acq_rel)) return true;
+EndpointTrigger Endpoint::trigger_of(const ConnectionEvent& event) const noexcept {
+    const EndpointTrigger refused =
+        after_refusal_ == EndpointState::Unconnected ? EndpointTrigger::Refused : EndpointTrigger::Failed;
+    switch (event.kind) {
+        case ConnectionEventKind::Established: return EndpointTrigger::Established;
+        case ConnectionEventKind::Rejected:
+        case ConnectionEventKind::TimedOut:
+        case ConnectionEventKind::Conflict: return refused;
+        case ConnectionEventKind::Unreachable:
+            // What this side lacks says nothing about the peer: the endpoint may try again, as after a refusal.
+            return event.reason == Code::NoResources || attributes_.reliability == Reliability::Unreliable
+                       ? refused
+                       : EndpointTrigger::Failed;
+        case ConnectionEventKind::Disconnected: return EndpointTrigger::PeerDisconnected;
+        case ConnectionEventKind::Lost: return EndpointTrigger::Broken;
     }
+    return EndpointTrigger::Broken;
 }
 
 void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
@@ -100,14 +92,26 @@ Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<Pr
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     if (!apply(EndpointTrigger::Connect)) return {Code::InvalidState, "connect on an endpoint that is not idle"};
     const Status status = endpoint_->connect(parameters);
-    if (!status.ok()) apply(EndpointTrigger::Refused);
-    return status;
+    switch (status.code()) {
+        case Code::Ok: return {};
+        case Code::NoListener:
+            on_connection_event({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+            return {};
+        case Code::Unreachable: on_connection_event({.kind = ConnectionEventKind::Unreachable}); return {};
+        default: apply(EndpointTrigger::Refused); return status;
+    }
 }
 
 Status Endpoint::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
     if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, "accept with an endpoint that is not idle"};
     const Status status = request.accept(*endpoint_, private_data);
-    if (!status.ok()) apply(EndpointTrigger::Refused);
+    switch (status.code()) {
+        case Code::Ok: break;
+        case Code::InvalidState:
+        case Code::InvalidParameter:
+        case Code::NoResources: apply(EndpointTrigger::Refused); break;  // the request can still be accepted
+        default: apply(trigger_of({.kind = ConnectionEventKind::TimedOut})); break;
+    }
     return status;
 }
 
@@ -120,6 +124,11 @@ Status Endpoint::drain_and_disconnect() noexcept {
     if (!apply(EndpointTrigger::Disconnect)) return {Code::InvalidState, "there is no connection to end"};
     endpoint_->drain();
     return {};
+}
+
+void Endpoint::terminate() noexcept {
+    endpoint_->disconnect();
+    fail();
 }
 
 void Endpoint::fail() noexcept {

@@ -34,6 +34,11 @@ struct EndpointConfig {
     std::uint32_t max_sges = 0;            ///< pieces that one request may have; 0: as many as the device takes
     std::uint64_t context = 0;             ///< comes back in completions and events
     EndpointObserver* observer = nullptr;  ///< outlives the endpoint; called after the state has changed
+
+    /// The state that follows an attempt to connect that came to nothing: Unconnected, from which the endpoint may try
+    /// again with the receives that it has; or Disconnected, until it is reset. A reliable endpoint whose peer turned
+    /// out to be unreachable is always Disconnected.
+    EndpointState after_refusal = EndpointState::Unconnected;
 };
 
 class VIADUCT_EXPORT Endpoint final : private EndpointObserver {
@@ -45,7 +50,7 @@ public:
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
-    EndpointState state() const noexcept { return state_.load(std::memory_order_acquire); }
+    EndpointState state() const noexcept { return state_.state(); }
 
     /// See backend::Endpoint for the meaning and the errors of the calls that follow.
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
@@ -68,10 +73,18 @@ public:
     std::uint32_t outstanding(QueueKind queue) const noexcept { return endpoint_->outstanding(queue); }
 
     Status modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept;
+
+    /// Begins to connect. Ok: exactly one event tells how the attempt ends, perhaps before the call returns; what the
+    /// backend finds out at once (NoListener, Unreachable) comes as the same event as what it learns later.
     Status connect(const ConnectParameters& parameters) noexcept;
     Status accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept;
     void disconnect() noexcept;
     void fail() noexcept;
+
+    /// Ends a connection, or the attempt to make one, in any state, and leaves the endpoint Disconnected: the peer sees
+    /// its connection Disconnected, and what was posted and is posted until disconnect() completes as Flushed. No event
+    /// follows.
+    void terminate() noexcept;
 
     /// Disconnects once everything that was posted to the send queue is completed; does not wait for it. The observer
     /// gets Disconnected, or Lost where the connection breaks before. InvalidState: not connected.
@@ -84,10 +97,11 @@ private:
     explicit Endpoint(const EndpointConfig& config) noexcept;
     void on_connection_event(const ConnectionEvent& event) noexcept override;
 
-    /// Follows the table; false (and no change) where the trigger has no meaning in the present state.
-    bool apply(EndpointTrigger trigger) noexcept;
+    bool apply(EndpointTrigger trigger) noexcept { return state_.apply(trigger); }
+    EndpointTrigger trigger_of(const ConnectionEvent& event) const noexcept;
 
-    std::atomic<EndpointState> state_{EndpointState::Unconnected};
+    StateMachine state_;
+    const EndpointState after_refusal_;
     EndpointAttributes attributes_;
     std::shared_ptr<ProtectionDomain> domain_;
     std::shared_ptr<CompletionQueue> send_queue_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/state_machine.hpp"
 
+#include "core/log.hpp"
+
 namespace viaduct {
 
 const char* to_string(EndpointState state) noexcept {
@@ -26,13 +28,26 @@ const char* to_string(EndpointTrigger trigger) noexcept {
         case EndpointTrigger::Accept: return "Accept";
         case EndpointTrigger::Established: return "Established";
         case EndpointTrigger::Refused: return "Refused";
-        case EndpointTrigger::Unreachable: return "Unreachable";
+        case EndpointTrigger::Failed: return "Failed";
         case EndpointTrigger::Disconnect: return "Disconnect";
         case EndpointTrigger::PeerDisconnected: return "PeerDisconnected";
         case EndpointTrigger::Broken: return "Broken";
         case EndpointTrigger::Reset: return "Reset";
     }
     return "unknown trigger";
+}
+
+bool StateMachine::apply(EndpointTrigger trigger) noexcept {
+    auto present = state_.load(std::memory_order_acquire);
+    while (true) {
+        const auto next = next_state(present, trigger);
+        if (!next) return false;
+        if (state_.compare_exchange_weak(present, *next, std::memory_order_acq_rel)) {
+            log(LogLevel::Debug, "endpoint %p: %s, %s: %s", static_cast<void*>(this), to_string(present),
+                to_string(trigger), to_string(*next));
+            return true;
+        }
+    }
 }
 
 }  // namespace viaduct

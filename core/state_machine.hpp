@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,8 +32,8 @@ enum class EndpointTrigger : std::uint8_t {
     Connect,  ///< the consumer asks for a connection
     Accept,   ///< the consumer accepts a request
     Established,
-    Refused,  ///< rejected, timed out, nobody listens, or attributes in conflict
-    Unreachable,
+    Refused,     ///< the attempt came to nothing and may be repeated
+    Failed,      ///< the attempt came to nothing, and the endpoint is of no use until it is reset
     Disconnect,  ///< the consumer begins a graceful end
     PeerDisconnected,
     Broken,  ///< an error, or the death of the peer
@@ -59,23 +60,18 @@ inline constexpr Transition transitions[] = {
     {Unconnected, T::Connect, ActivePending},
     {Unconnected, T::Accept, PassivePending},
     {Unconnected, T::Broken, Disconnected},
-    {Unconnected, T::Unreachable, Disconnected},
     {Unconnected, T::Reset, Unconnected},
     {Reserved, T::Release, Unconnected},
     {Reserved, T::RequestArrived, TentativePending},
-    {TentativePending, T::Accept, PassivePending},
-    {TentativePending, T::Refused, Unconnected},
-    {TentativePending, T::Broken, Disconnected},
-    {TentativePending, T::Reset, Unconnected},
+    {TentativePending, T::Release, Unconnected},
     {PassivePending, T::Established, Connected},
     {PassivePending, T::Refused, Unconnected},
-    {PassivePending, T::Unreachable, Disconnected},
-    {PassivePending, T::PeerDisconnected, Disconnected},
+    {PassivePending, T::Failed, Disconnected},
     {PassivePending, T::Broken, Disconnected},
     {PassivePending, T::Reset, Unconnected},
     {ActivePending, T::Established, Connected},
     {ActivePending, T::Refused, Unconnected},
-    {ActivePending, T::Unreachable, Disconnected},
+    {ActivePending, T::Failed, Disconnected},
     {ActivePending, T::Broken, Disconnected},
     {ActivePending, T::Reset, Unconnected},
     {Connected, T::Disconnect, DisconnectPending},
@@ -97,5 +93,19 @@ constexpr std::optional<EndpointState> next_state(EndpointState from, EndpointTr
         if (row.from == from && row.trigger == trigger) return row.to;
     return std::nullopt;
 }
+
+/// A state that follows the table. Thread-safe.
+class VIADUCT_EXPORT StateMachine {
+public:
+    explicit StateMachine(EndpointState initial = EndpointState::Unconnected) noexcept : state_(initial) {}
+
+    EndpointState state() const noexcept { return state_.load(std::memory_order_acquire); }
+
+    /// False, and no change, where the trigger has no meaning in the present state.
+    bool apply(EndpointTrigger trigger) noexcept;
+
+private:
+    std::atomic<EndpointState> state_;
+};
 
 }  // namespace viaduct

@@ -87,6 +87,7 @@ Status Conn::create_endpoint(const ConnSettings& settings, const Srq* srq, Relia
         .max_sges = 1,
         .context = qp_number_,
         .observer = this,
+        .after_refusal = EndpointState::Disconnected,
     });
     if (!endpoint.ok()) return endpoint.status();
     endpoint_ = std::move(*endpoint);
@@ -104,14 +105,7 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
         .framing = backend::Framing::Bare,
         .grace = listener_grace(),
     });
-    if (status.ok()) return 0;
-    // The program learns by an event what hardware would find out later.
-    const bool nobody_there = status.code() == Code::NoListener;
-    if (!nobody_there && status.code() != Code::Unreachable) return failed(status);
-    ended_ = true;
-    end_told_ = true;
-    events_.push(nobody_there ? RPMA_CONN_REJECTED : RPMA_CONN_UNREACHABLE);
-    return 0;
+    return status.ok() ? 0 : failed(status);
 }
 
 int Conn::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
@@ -126,8 +120,7 @@ int Conn::accept(backend::ConnectionRequest& request, const PrivateData& private
 int Conn::disconnect() noexcept {
     log(RPMA_LOG_LEVEL_NOTICE, "disconnecting\n");
     end_told_ = true;
-    endpoint_->disconnect();
-    endpoint_->fail();  // what is posted from now on is flushed, receives included
+    endpoint_->terminate();
     if (ended_.exchange(true)) return 0;
     events_.discard_if([](rpma_conn_event event) { return event == RPMA_CONN_LOST; });
     events_.push(RPMA_CONN_CLOSED);

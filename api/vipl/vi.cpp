@@ -164,16 +164,9 @@ VIP_RETURN Vi::not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, Queu
 VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
     if (endpoint_->state() != EndpointState::Unconnected || !attempt.begin(parameters.model)) return VIP_INVALID_STATE;
     const Status status = endpoint_->connect(parameters);
-    if (status.ok()) return VIP_SUCCESS;
-    if (status.code() == Code::Unreachable) {
-        // A reliable VI is in the Error state then, and its receives are flushed (guide, section 3.3.4).
-        if (reliable_) endpoint_->fail();
-        if (parameters.model == ConnectParameters::Model::PeerToPeer) {
-            attempt.settle(ConnectionEventKind::Unreachable);  // VipConnectPeerDone tells (section 3.3.7)
-            return VIP_SUCCESS;
-        }
-    }
-    attempt.abandon();
+    if (!status.ok()) attempt.abandon();
+    // Of a reliable VI whose peer is unreachable the receives are flushed (guide, section 3.3.4).
+    if (endpoint_->state() == EndpointState::Disconnected) endpoint_->fail();
     return to_return(status);
 }
 

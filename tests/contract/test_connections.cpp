@@ -179,7 +179,8 @@ TEST_CASE_METHOD(EveryBackend, "connection: a host that no device has is unreach
     const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};
     Address address = far.address("service");
     address.host = Bytes<Address::max_host>(documentation);
-    CHECK(client.endpoint->connect(parameters_for(near, address)).code() == Code::Unreachable);
+    CHECK(attempt(client, parameters_for(near, address)) == Code::Unreachable);
+    CHECK(client.endpoint->state() == EndpointState::Disconnected);
     CHECK(client.quiet());
 }
 

@@ -232,6 +232,6 @@ TEST_CASE_METHOD(Peers, "peer to peer: an unknown host is unreachable") {
     const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};
     auto parameters = meeting(near, far);
     parameters.remote.host = Bytes<Address::max_host>(documentation);
-    CHECK(one.endpoint->connect(parameters).code() == Code::Unreachable);
-    CHECK(one.endpoint->state() == EndpointState::Unconnected);
+    CHECK(attempt(one, parameters) == Code::Unreachable);
+    CHECK(one.endpoint->state() == EndpointState::Disconnected);
 }

@@ -301,9 +301,9 @@ backend::ConnectParameters parameters_for(const Node& node, const Address& remot
 PrivateData private_data_of(std::string_view text) { return PrivateData(octets(text)); }
 
 Code attempt(Port& port, const ConnectParameters& parameters, const Where& where) {
-    const Status status = port.endpoint->connect(parameters);
-    if (!status.ok()) return status.code();
+    must(port.endpoint->connect(parameters), where);
     const ConnectionEvent event = port.event(where);
+    if (event.kind == ConnectionEventKind::Unreachable) return Code::Unreachable;
     require(event.kind == ConnectionEventKind::Rejected, "neither accepted nor refused", where);
     return event.reason == Code::Ok ? Code::Rejected : event.reason;
 }

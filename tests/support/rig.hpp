@@ -185,8 +185,7 @@ std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& list
 backend::ConnectParameters parameters_for(const Node& node, const Address& remote);
 PrivateData private_data_of(std::string_view text);
 
-/// What becomes of an attempt that nobody accepts: NoListener and Unreachable come at once or, as NoListener and
-/// Rejected, by an event.
+/// What becomes of an attempt that nobody accepts: Unreachable, NoListener or Rejected.
 Code attempt(Port& port, const ConnectParameters& parameters, const Where& where = Where::current());
 
 /// The two ends of a connection, each of which waits until it stands and takes the event.

@@ -65,7 +65,11 @@ int main() {
         "<!-- Printed by tests/unit/print_state_machine.cpp from core/state_machine.hpp; a test compares the two. "
         "-->\n\n"
         "Every endpoint follows one table, in `core/state_machine.hpp`. Its states are the finest that a front-end\n"
-        "shows, those of DAT 2.0. The front-ends keep no state of their own: they show projections of this one.\n\n"
+        "shows, those of DAT 2.0. What a front-end shows is computed from this state. Only DAT keeps a second one, for\n"
+        "an endpoint that a service point has (Reserved, TentativePending): the core may have no endpoint for it yet,\n"
+        "since the consumer configures it after the request has come. It follows the same table. Backends keep the\n"
+        "progress of their own protocols, such as address resolution, and report only what the table knows.\n\n"
+        "A test runs programs of each API and of the core, and checks that they reach each row and no other.\n\n"
         "## Diagram\n\n");
     print_diagram();
     std::printf(

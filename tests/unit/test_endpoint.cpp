@@ -2,6 +2,7 @@
 // The core's endpoint: its state follows the calls and the backend's events.
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <functional>
 
 #include "tests/support/fake_backend.hpp"
 #include "tests/support/fault_backend.hpp"
@@ -64,7 +65,7 @@ TEST_CASE("endpoint: connect, accept and disconnect move both states") {
 TEST_CASE("endpoint: a refusal takes the state back") {
     Pair pair;
     const auto& address = pair.node.address("service");
-    CHECK(pair.client.endpoint->connect(parameters_for(pair.node, address)).code() == Code::NoListener);
+    CHECK(attempt(pair.client, parameters_for(pair.node, address)) == Code::NoListener);
     CHECK(pair.client.endpoint->state() == EndpointState::Unconnected);
 
     const auto listener = pair.node.listen("service");
@@ -206,4 +207,58 @@ TEST_CASE("compatible: reliability, transfer size and quality of service must ag
     CHECK(compatible(mine, theirs).code() == Code::InvalidTransferSize);
     theirs.reliability = Reliability::Unreliable;
     CHECK(compatible(mine, theirs).code() == Code::InvalidReliability);
+}
+
+namespace {
+
+/// What another thread does with the endpoint while a request is being accepted.
+class InterruptedRequest final : public backend::ConnectionRequest {
+public:
+    explicit InterruptedRequest(std::function<void()> interrupt) : interrupt_(std::move(interrupt)) {}
+    const Address& remote_address() const noexcept override { return address_; }
+    const EndpointAttributes& remote_attributes() const noexcept override { return attributes_; }
+    const PrivateData& private_data() const noexcept override { return private_data_; }
+    Status accept(backend::Endpoint&, const PrivateData&) noexcept override {
+        interrupt_();
+        return {Code::TimedOut, "the endpoint was taken away"};
+    }
+    Status reject(const PrivateData&) noexcept override { return {}; }
+    Status turn_away() noexcept override { return {}; }
+    void redirect(const Bytes<Address::max_service>&) noexcept override {}
+
+private:
+    std::function<void()> interrupt_;
+    Address address_;
+    EndpointAttributes attributes_;
+    PrivateData private_data_;
+};
+
+}  // namespace
+
+TEST_CASE("endpoint: one that is disconnected while it accepts is idle") {
+    Pair pair;
+    Endpoint& endpoint = *pair.server.endpoint;
+    InterruptedRequest request([&] {
+        CHECK(endpoint.state() == EndpointState::PassivePending);
+        endpoint.disconnect();
+    });
+    CHECK(endpoint.accept(request, {}).code() == Code::TimedOut);
+    CHECK(endpoint.state() == EndpointState::Unconnected);
+}
+
+TEST_CASE("endpoint: one that fails while it accepts is broken") {
+    Pair pair;
+    Endpoint& endpoint = *pair.server.endpoint;
+    InterruptedRequest request([&] { endpoint.fail(); });
+    CHECK(endpoint.accept(request, {}).code() == Code::TimedOut);
+    CHECK(endpoint.state() == EndpointState::Disconnected);
+}
+
+TEST_CASE("endpoint: terminated, it is of no use until it is reset, and no event tells") {
+    Pair pair;
+    pair.client.endpoint->terminate();
+    CHECK(pair.client.endpoint->state() == EndpointState::Disconnected);
+    CHECK(pair.client.quiet());
+    pair.client.endpoint->disconnect();
+    CHECK(pair.client.endpoint->state() == EndpointState::Unconnected);
 }

@@ -13,7 +13,6 @@ namespace {
     std::string text = std::string(what) + ": " + to_string(status.code());
     if (*status.where() != '\0') text += std::string(" (") + status.where() + ")";
     if (status.sys_errno() != 0) text += std::string(": ") + std::strerror(status.sys_errno());
-    if (status.code() == Code::NoListener) throw NoListener("nobody listens there");
     if (status.code() == Code::TimedOut) throw TimedOut("no answer in time");
     throw Error(text);
 }

@@ -50,7 +50,7 @@ void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
         tell(number);
         return;
     }
-    if (!connected_) unconnected_as_ = EndpointState::Disconnected;
+    if (!connected_) flush_due_ = true;
     tell_end(number);
 }
 
@@ -64,9 +64,7 @@ void Ep::follow_redirection(const Bytes<Address::max_service>& service) noexcept
 
 void Ep::settle() noexcept {
     const std::lock_guard lock(parts_lock_);
-    if (unconnected_as_ != EndpointState::Disconnected || endpoint_ == nullptr) return;
-    if (endpoint_->state() == EndpointState::Unconnected) endpoint_->fail();
-    unconnected_as_ = EndpointState::Unconnected;
+    if (flush_due_.exchange(false) && endpoint_ != nullptr) endpoint_->fail();
 }
 
 /// A connection begins, by which side ever.
@@ -88,14 +86,7 @@ DAT_RETURN Ep::connect(const Request& request) {
     if (state() != EndpointState::Unconnected) return wrong_state();
     if (endpoint_ == nullptr || !connect_evd_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
     const Status status = ask(request);
-    if (status.ok()) return success;
-    if (status.code() != Code::NoListener && status.code() != Code::Unreachable) return to_return(status);
-    // Hardware would find it out later: the consumer learns it by an event.
-    unconnected_as_ = EndpointState::Disconnected;
-    const std::lock_guard lock(events_lock_);
-    tell_end(status.code() == Code::NoListener ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED
-                                               : DAT_CONNECTION_EVENT_UNREACHABLE);
-    return success;
+    return status.ok() ? success : to_return(status);
 }
 
 /// Asks from a port of its own. Over devices, where others may have it, from the next one.
@@ -132,19 +123,20 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
            .port = static_cast<std::uint16_t>(cr.remote_port()),
            .qual = cr.remote_port()},
           cr.remote());
-    unconnected_as_ = EndpointState::Unconnected;
+    (void)follow(EndpointTrigger::Release);
     const Status status = endpoint_->accept(cr.request(), private_data);
     if (status.ok()) return success;
     const std::lock_guard lock(events_lock_);
     if (status.code() == Code::InvalidState || status.code() == Code::InvalidParameter ||
         status.code() == Code::NoResources) {
         cr.reserve(reserved);
-        unconnected_as_ = before;
+        if (before == EndpointState::TentativePending)
+            (void)(follow(EndpointTrigger::Reserve) && follow(EndpointTrigger::RequestArrived));
         told_end_ = true;
         return to_return(status);
     }
     // The peer has given up, or the way to it is broken.
-    unconnected_as_ = EndpointState::Disconnected;
+    flush_due_ = true;
     tell_end(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
     return success;
 }
@@ -172,8 +164,7 @@ DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
         case EndpointState::PassivePending:
         case EndpointState::ActivePending: break;
     }
-    endpoint_->disconnect();
-    endpoint_->fail();  // what is posted from now on is flushed
+    endpoint_->terminate();
     const std::lock_guard lock(events_lock_);
     tell_end(DAT_CONNECTION_EVENT_DISCONNECTED);
     return success;

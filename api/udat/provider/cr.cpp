@@ -35,7 +35,7 @@ std::unique_ptr<backend::ConnectionRequest> Cr::release() noexcept {
         ep_ = {};
         (void)claim<Ep>(handle);
     } else if (ep_) {
-        (void)ep_->follow(EndpointTrigger::Refused);
+        (void)ep_->follow(EndpointTrigger::Release);
         ep_ = {};
     }
     return std::move(request_);

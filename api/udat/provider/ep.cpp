@@ -53,7 +53,7 @@ void provide_tickets(std::unique_ptr<Tickets>& tickets, Evd* evd, DAT_COMPLETION
 
 // ---- What it is made of -------------------------------------------------------------------------------------------
 
-Ep::Ep(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
+Ep::Ep(Ia& ia, EndpointState initial) : Object(ia, ia.provider(), handle_type), reservation_(initial) {}
 
 /// The consumer may free it as soon as it hears of its end: whoever told that, or is told, is let go first.
 Ep::~Ep() {
@@ -92,10 +92,9 @@ DAT_RETURN Ep::create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argu
 }
 
 std::unique_ptr<Ep> Ep::create_for_request(Ia& ia) {
-    std::unique_ptr<Ep> created(new Ep(ia));
+    std::unique_ptr<Ep> created(new Ep(ia, EndpointState::TentativePending));
     created->provider_made_ = true;
     created->attr_ = default_attributes(ia.device()->attributes());
-    created->unconnected_as_ = EndpointState::TentativePending;
     return created;
 }
 
@@ -138,6 +137,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
             .max_sges = most_pieces(parts.attr),
             .context = reinterpret_cast<std::uint64_t>(handle()),
             .observer = this,
+            .after_refusal = EndpointState::Disconnected,
         });
         if (!endpoint.ok()) return to_return(endpoint.status(), DAT_RESOURCE_TEP);
         made = std::move(*endpoint);
@@ -186,21 +186,12 @@ DAT_EP_STATE Ep::dat_state() const noexcept { return to_ep_state(state(), provid
 
 DAT_RETURN Ep::wrong_state() const noexcept { return invalid_state(state_subtype(state(), provider_made_)); }
 
-bool Ep::follow(EndpointTrigger trigger) noexcept {
-    auto present = unconnected_as_.load(std::memory_order_acquire);
-    while (true) {
-        const auto next = next_state(present, trigger);
-        if (!next) return false;
-        if (unconnected_as_.compare_exchange_weak(present, *next)) return true;
-    }
-}
-
 DAT_RETURN Ep::reset() noexcept {
     const EndpointState present = state();
     if (present != EndpointState::Unconnected && present != EndpointState::Disconnected) return wrong_state();
     if (present == EndpointState::Unconnected) return success;  // receives stay posted
     endpoint_->disconnect();
-    unconnected_as_ = EndpointState::Unconnected;
+    flush_due_ = false;
     private_data_size_ = 0;
     return success;
 }

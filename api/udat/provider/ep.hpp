@@ -50,7 +50,7 @@ public:
 
     EndpointState state() const noexcept {
         const EndpointState state = endpoint_ == nullptr ? EndpointState::Unconnected : endpoint_->state();
-        return state == EndpointState::Unconnected ? unconnected_as_.load(std::memory_order_acquire) : state;
+        return state == EndpointState::Unconnected ? reservation_.state() : state;
     }
     DAT_EP_STATE dat_state() const noexcept;
     [[gnu::cold, gnu::noinline]] DAT_RETURN wrong_state() const noexcept;
@@ -93,7 +93,7 @@ public:
     }
 
     /// The reserved endpoint of a service point, on its way to a request and back. False in the wrong state.
-    bool follow(EndpointTrigger trigger) noexcept;
+    bool follow(EndpointTrigger trigger) noexcept { return reservation_.apply(trigger); }
 
     /// The consumer has been told that a connection was not made: what was posted is flushed.
     [[gnu::cold, gnu::noinline]] void settle() noexcept;
@@ -118,7 +118,7 @@ public:
     bool provider_made() const noexcept { return provider_made_; }
 
 private:
-    explicit Ep(Ia& ia);
+    explicit Ep(Ia& ia, EndpointState initial = EndpointState::Unconnected);
 
     /// Makes the endpoint of the core anew, or none where parts are lacking that it needs.
     DAT_RETURN rebuild(const EpParts& parts);
@@ -147,9 +147,10 @@ private:
     DAT_EP_ATTR attr_{};
     bool provider_made_ = false;
 
-    /// What the state Unconnected of the core is here: itself, Reserved, TentativePending, or Disconnected after an
-    /// attempt to connect that failed.
-    std::atomic<EndpointState> unconnected_as_{EndpointState::Unconnected};
+    /// The states of an unconnected endpoint that a service point has: the core may have none for it yet, since the
+    /// consumer configures it after the request has come.
+    StateMachine reservation_;
+    std::atomic<bool> flush_due_{false};  // an attempt to connect has failed, and the consumer does not know yet
 
     sockaddr_storage remote_address_{};
     std::atomic<std::uint16_t> local_port_{0};
