@@ -113,7 +113,7 @@ static DAT_RETURN lengthen_evd(void) { return dat_evd_resize(evd, length += EVD_
 TEST(evd_resize) {
     ia = open_ia(NULL);
     evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG);
-    may_allocate((Sweep){.call = lengthen_evd});
+    allocates((Sweep){.call = lengthen_evd});
     unmake_evd();
     unmake_ia();
 }
@@ -230,7 +230,11 @@ static DAT_RETURN lengthen_srq(void) { return dat_srq_resize(srq, srq_length += 
 TEST(srq_resize) {
     open_zone();
     CHECK_OK(make_srq());
-    may_allocate((Sweep){.call = lengthen_srq});
+    if (on_loopback()) {
+        allocates_nothing(lengthen_srq);
+    } else {
+        may_allocate((Sweep){.call = lengthen_srq});
+    }
     unmake_srq();
     close_zone();
 }
