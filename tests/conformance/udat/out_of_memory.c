@@ -65,6 +65,16 @@ static void allocates_nothing(DAT_RETURN (*call)(void)) {
     CHECK_EQ(sweep_with(limit_allocations, (Sweep){.call = call}), 0);
 }
 
+/* ---- The registry ------------------------------------------------------------------------------------------------ */
+
+static DAT_RETURN list_providers(void) {
+    DAT_PROVIDER_INFO provider;
+    DAT_COUNT count;
+    return dat_registry_list_providers(1, &count, &(DAT_PROVIDER_INFO *){&provider});
+}
+
+TEST(registry_list_providers) { allocates((Sweep){.call = list_providers}); }
+
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
 static DAT_IA_HANDLE ia;
