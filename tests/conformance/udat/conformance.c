@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Return codes of DAT 2.0 in the messages of the harness, and things that are no handles.
  */
-#include "conformance.h"
+#include "side.h"
 
 #include <time.h>
 
@@ -41,7 +41,7 @@ void check_type(const char *file, int line, const char *what, DAT_RETURN actual,
 }
 
 void check_either(const char *file, int line, const char *what, DAT_RETURN actual, DAT_RETURN one, DAT_RETURN other) {
-    if (DAT_GET_TYPE(actual) != DAT_GET_TYPE(one)) check_type(file, line, what, actual, other);
+    if (on_loopback() || DAT_GET_TYPE(actual) != DAT_GET_TYPE(other)) check_type(file, line, what, actual, one);
 }
 
 void check_return(const char *file, int line, const char *what, DAT_RETURN actual, DAT_RETURN expected) {

@@ -14,7 +14,8 @@ void check_type(const char *file, int line, const char *what, DAT_RETURN actual,
 void check_either(const char *file, int line, const char *what, DAT_RETURN actual, DAT_RETURN one, DAT_RETURN other);
 void check_return(const char *file, int line, const char *what, DAT_RETURN actual, DAT_RETURN expected);
 
-/* CHECK_RC compares the type, for instance DAT_INVALID_PARAMETER; CHECK_SUB the class and the subtype, too. */
+/* CHECK_RC compares the type, for instance DAT_INVALID_PARAMETER; CHECK_SUB the class and the subtype, too.
+ * CHECK_EITHER takes `other` only over devices, where the stock library may run or the device decide. */
 #define CHECK_RC(call, type) check_type(__FILE__, __LINE__, #call, (call), (DAT_RETURN)(type))
 #define CHECK_EITHER(call, one, other) \
     check_either(__FILE__, __LINE__, #call, (call), (DAT_RETURN)(one), (DAT_RETURN)(other))

@@ -126,6 +126,21 @@ TEST(ep_post_recv__unknown_flags) { check_flags(RECEIVE, (DAT_COMPLETION_FLAGS)0
 TEST(ep_post_rdma_write__unknown_flags) { check_flags(WRITE, (DAT_COMPLETION_FLAGS)0x4000, DAT_INVALID_ARG6); }
 TEST(ep_post_rdma_read__unknown_flags) { check_flags(READ, (DAT_COMPLETION_FLAGS)0x4000, DAT_INVALID_ARG6); }
 
+/* Receives are not suppressed, solicited or fenced, and that the threshold counts is said by the attribute. */
+TEST(ep_post_recv__flags_of_requests) {
+    static const DAT_COMPLETION_FLAGS flags[] = {DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_SOLICITED_WAIT_FLAG,
+                                                 DAT_COMPLETION_BARRIER_FENCE_FLAG, DAT_COMPLETION_EVD_THRESHOLD_FLAG,
+                                                 DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG};
+    const Pair pair = connected_pair_here((Options){0});
+    Job job;
+    prepare(&job, pair.client, RECEIVE, 1);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; ++i) {
+        job.posting.flags = flags[i];
+        check_invalid(&pair, job.posting, DAT_INVALID_ARG5);
+    }
+    check_whole(&pair);
+}
+
 /* ---- Handles ----------------------------------------------------------------------------------------------------- */
 
 static void check_other_kind(Operation operation) {

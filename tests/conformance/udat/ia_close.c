@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * dat_ia_close: gracefully, which objects prevent, and abruptly, which takes everything along.
  */
-#include "side.h"
+#include "scene.h"
 #include "waiter.h"
 
 static DAT_RETURN close_gracefully(DAT_IA_HANDLE ia) { return dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG); }
@@ -98,10 +98,21 @@ TEST(ia_close__abrupt_with_a_request_that_nobody_answered) {
 
 TEST(ia_close__handles_are_invalid_afterwards) {
     Side *side = new_side(NULL);
-    side_open(side, (Options){0});
+    side_open(side, (Options){.srq = true});
+    listen_at(side);
+    DAT_CNO_HANDLE cno;
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
     DAT_EVENT event;
+    CHECK_OK(dat_cno_create(side->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+    CHECK_OK(dat_rsp_create(side->ia, unused_qual(), side->ep, side->evds[CR], &rsp));
     CHECK_OK(close_abruptly(side->ia));
+    CHECK_RC(dat_psp_free(side->psp), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_rsp_free(rsp), DAT_INVALID_HANDLE);
     CHECK_RC(dat_ep_free(side->ep), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_srq_free(side->srq), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_rmr_free(rmr), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_cno_free(cno), DAT_INVALID_HANDLE);
     CHECK_RC(dat_evd_dequeue(side->evds[RECV], &event), DAT_INVALID_HANDLE);
     CHECK_RC(dat_evd_dequeue(side->evds[ASYNC], &event), DAT_INVALID_HANDLE);
     CHECK_RC(dat_lmr_free(side->lmr), DAT_INVALID_HANDLE);

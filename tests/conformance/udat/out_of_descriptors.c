@@ -72,6 +72,16 @@ TEST(ia_open) {
     unmake_ia();
 }
 
+static DAT_PROVIDER_INFO provider;
+static DAT_COUNT provider_count;
+
+static DAT_RETURN list_providers(void) {
+    return dat_registry_list_providers(1, &provider_count, &(DAT_PROVIDER_INFO *){&provider});
+}
+static void check_list(void) { CHECK(provider_count >= 1); }
+
+TEST(registry_list_providers) { CHECK(sweep(list_providers, check_list) > 0); }
+
 static DAT_RETURN make_evd(void) { return dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd); }
 static void unmake_evd(void) { CHECK_OK(dat_evd_free(evd)); }
 

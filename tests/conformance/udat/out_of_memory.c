@@ -65,6 +65,16 @@ static void allocates_nothing(DAT_RETURN (*call)(void)) {
     CHECK_EQ(sweep_with(limit_allocations, (Sweep){.call = call}), 0);
 }
 
+/* ---- The registry ------------------------------------------------------------------------------------------------ */
+
+static DAT_RETURN list_providers(void) {
+    DAT_PROVIDER_INFO provider;
+    DAT_COUNT count;
+    return dat_registry_list_providers(1, &count, &(DAT_PROVIDER_INFO *){&provider});
+}
+
+TEST(registry_list_providers) { allocates((Sweep){.call = list_providers}); }
+
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
 static DAT_IA_HANDLE ia;
@@ -113,7 +123,7 @@ static DAT_RETURN lengthen_evd(void) { return dat_evd_resize(evd, length += EVD_
 TEST(evd_resize) {
     ia = open_ia(NULL);
     evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG);
-    may_allocate((Sweep){.call = lengthen_evd});
+    allocates((Sweep){.call = lengthen_evd});
     unmake_evd();
     unmake_ia();
 }
@@ -230,7 +240,11 @@ static DAT_RETURN lengthen_srq(void) { return dat_srq_resize(srq, srq_length += 
 TEST(srq_resize) {
     open_zone();
     CHECK_OK(make_srq());
-    may_allocate((Sweep){.call = lengthen_srq});
+    if (on_loopback()) {
+        allocates_nothing(lengthen_srq);
+    } else {
+        may_allocate((Sweep){.call = lengthen_srq});
+    }
     unmake_srq();
     close_zone();
 }

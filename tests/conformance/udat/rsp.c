@@ -78,6 +78,13 @@ TEST(rsp_create__a_qualifier_in_use) {
     CHECK_EQ(ep_state(pair.server), DAT_EP_STATE_UNCONNECTED);
 }
 
+TEST(rsp_create__a_qualifier_in_use_by_another_process) {
+    const Pair pair = open_pair((Options){0});
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_RC(create(pair.client, pair.server->qual, pair.client->ep, &rsp), DAT_CONN_QUAL_IN_USE);
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_UNCONNECTED);
+}
+
 TEST(rsp_create__a_qualifier_of_a_reserved_point) {
     const Pair pair = open_sides();
     const DAT_CONN_QUAL qual = unused_qual();

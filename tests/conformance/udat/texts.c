@@ -166,7 +166,8 @@ TEST(strerror__every_type) {
 TEST(strerror__every_subtype) {
     for (int i = 0; i < SUBTYPES; ++i) {
         CHECK_EQ(subtypes[i].value, i + 1);
-        check_texts(DAT_CLASS_ERROR | DAT_INVALID_HANDLE | subtypes[i].value, "DAT_INVALID_HANDLE", subtypes[i].name);
+        for (int j = 0; j < TYPES; ++j)
+            check_texts(DAT_CLASS_ERROR | types[j].value | subtypes[i].value, types[j].name, subtypes[i].name);
     }
 }
 
