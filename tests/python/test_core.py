@@ -15,6 +15,8 @@ import numpy
 import pytest
 import viaduct
 from viaduct import _waiting, core
+from viaduct.core.errors import error_of
+from viaduct.core.objects import next_of
 from viaduct.pytest_plugin import PATIENCE, connected
 
 TIMEOUT = PATIENCE  # only for what would hang
@@ -43,7 +45,7 @@ def test_unknown_device_is_refused():
 
 
 def test_errors_are_of_one_family_and_can_be_pickled():
-    error = core._error("Endpoint.connect", core.Code.TIMED_OUT)
+    error = error_of("Endpoint.connect", core.Code.TIMED_OUT)
     for kind in (core.TimeoutError, core.Error, viaduct.TimeoutError, viaduct.Error, TimeoutError):
         assert isinstance(error, kind)
     copy = pickle.loads(pickle.dumps(error))
@@ -311,8 +313,8 @@ def test_descriptors_may_be_readable_for_nothing():
     reader, writer = os.pipe()
     try:
         os.write(writer, b"x")
-        assert core._next(lambda: next(results), reader, TIMEOUT) == "something"
-        assert core._next(lambda: None, reader, 0.01) is None
+        assert next_of(lambda: next(results), reader, TIMEOUT) == "something"
+        assert next_of(lambda: None, reader, 0.01) is None
     finally:
         os.close(reader)
         os.close(writer)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Protection zones, and memory regions."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _dat
+from viaduct.dat.constants import CompletionFlags, MemPrivFlags, MemType, VaType
+from viaduct.dat.masks import LmrParamMask, PzParamMask, RmrParamMask
+from viaduct.dat.objects import DatObject
+from viaduct.dat.structures import LmrParam, LmrTriplet, PzParam, RmrParam, RmrTriplet
+from viaduct.memory import Buffer, Pinned
+
+if typing.TYPE_CHECKING:
+    from viaduct.dat.adapters import Ia
+    from viaduct.dat.endpoints import Ep
+
+__all__ = ["Lmr", "Pz", "Rmr"]
+
+
+class Pz(DatObject):
+    """A protection zone (dat_pz_create): endpoints use memory of their own zone only."""
+
+    def __init__(self, ia: Ia) -> None:
+        super().__init__(_dat.dat_pz_create(ia.handle), ia)
+        self.ia = ia
+
+    def query(self, mask: PzParamMask = PzParamMask.ALL) -> PzParam:
+        """What it is made of."""
+        return PzParam._of(_dat.dat_pz_query(self.handle, mask))
+
+    def rmr_create(self) -> Rmr:
+        """An RMR that peers of all endpoints of the zone may use. Raises Error(MODEL_NOT_SUPPORTED) where the device
+        has no memory windows."""
+        return Rmr(self, _dat.dat_rmr_create(self.handle))
+
+    def rmr_create_for_ep(self) -> Rmr:
+        """An RMR for the peer of the endpoint that binds it, who can end it (Ep.post_send_with_invalidate)."""
+        return Rmr(self, _dat.dat_rmr_create_for_ep(self.handle))
+
+    def _destroy(self) -> None:
+        _dat.dat_pz_free(self.handle)
+
+
+class Lmr(DatObject):
+    """A local memory region (dat_lmr_create): memory that transfers may use.
+
+    view            its bytes
+    lmr_context     what names it in local pieces of memory
+    rmr_context     what names it to peers
+    registered_address, registered_size     what the device has registered
+
+    lmr[a:b] is the LmrTriplet of its bytes a to b, for posting; lmr.target(a, b) the RmrTriplet of them, for peers.
+    """
+
+    def __init__(self, ia: Ia, region: Buffer | Lmr, pz: Pz, privileges: MemPrivFlags | None,
+                 va_type: VaType, shared_memory_id: bytes | None) -> None:
+        if isinstance(region, Lmr):
+            mem_type, memory, described = MemType.LMR, Pinned(region.view), region.handle
+        else:
+            mem_type = MemType.VIRTUAL if shared_memory_id is None else MemType.SHARED_VIRTUAL
+            memory = Pinned(region)
+            described = memory.address
+        if privileges is None:
+            privileges = MemPrivFlags.READ if memory.readonly else MemPrivFlags.ALL
+        handle, self.lmr_context, self.rmr_context, self.registered_size, self.registered_address = _dat.dat_lmr_create(
+            ia.handle, mem_type, described, memory.nbytes, pz.handle, privileges, va_type, shared_memory_id or b"")
+        self._memory = memory
+        super().__init__(handle, ia, pz, region if isinstance(region, Lmr) else None)
+        self.ia = ia
+        self.pz = pz
+
+    @property
+    def view(self) -> memoryview:
+        return self._memory.view
+
+    def __len__(self) -> int:
+        return self._memory.nbytes
+
+    def __getitem__(self, part: slice) -> LmrTriplet:
+        start, stop = self._memory.extent(part)
+        piece = LmrTriplet(self._memory.address + start, stop - start, self.lmr_context)
+        piece.view = self.view[start:stop]
+        piece.lmr = self
+        return piece
+
+    def target(self, start: int = 0, stop: int | None = None) -> RmrTriplet:
+        """A piece of the region as peers name it."""
+        piece = self[start:stop]
+        return RmrTriplet(piece.virtual_address, piece.segment_length, self.rmr_context)
+
+    def query(self, mask: LmrParamMask = LmrParamMask.ALL) -> LmrParam:
+        """What it is made of."""
+        return LmrParam._of(_dat.dat_lmr_query(self.handle, mask))
+
+    def _destroy(self) -> None:
+        _dat.dat_lmr_free(self.handle)
+        self._memory.release()
+
+
+class Rmr(DatObject):
+    """A remote memory region: a window into an LMR, which peers see under a context of its own until it is bound
+    anew."""
+
+    def __init__(self, pz: Pz, handle: int) -> None:
+        super().__init__(handle, pz)
+        self.pz = pz
+
+    def bind(self, lmr: Lmr, piece: LmrTriplet | tuple[int, int, int], ep: Ep,
+             privileges: MemPrivFlags = MemPrivFlags.ALL, va_type: VaType = VaType.VA, cookie: int = 0,
+             flags: CompletionFlags = CompletionFlags.DEFAULT) -> RmrTriplet:
+        """Shows a piece of a region, or with a length of 0 nothing, and returns what peers have to know of it.
+        Completes as an event of the endpoint's requests. Raises Error(INVALID_STATE) where the endpoint was never
+        connected."""
+        context = _dat.dat_rmr_bind(self.handle, lmr.handle, piece, privileges, va_type, ep.handle, cookie, flags)
+        self._depend_on(self.pz, lmr)
+        return RmrTriplet(piece[0], piece[1], context)
+
+    def query(self, mask: RmrParamMask = RmrParamMask.ALL) -> RmrParam:
+        """What it shows."""
+        return RmrParam._of(_dat.dat_rmr_query(self.handle, mask))
+
+    def _destroy(self) -> None:
+        _dat.dat_rmr_free(self.handle)

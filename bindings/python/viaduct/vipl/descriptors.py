@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Descriptors, and where they lie."""
+from __future__ import annotations
+
+import collections
+import struct
+import typing
+
+from viaduct import _vipl
+from viaduct.memory import alloc
+from viaduct.vipl.constants import ERROR_MASK, Operation, Status, StatusOperation
+
+
+class Segment(typing.NamedTuple):
+    """A piece of a region of this process (VIP_DATA_SEGMENT); `region[0:8]` makes it.
+
+    address, handle     of the memory
+    view                its bytes
+    """
+    address: int
+    handle: int
+    view: memoryview
+
+
+class Remote(typing.NamedTuple):
+    """A place in a region of the peer (VIP_ADDRESS_SEGMENT). `region.remote` makes it where the region is, and its two
+    numbers travel in any message; `remote + 64` is 64 bytes further."""
+    address: int
+    handle: int
+
+    def __add__(self, offset: object) -> Remote:
+        if not isinstance(offset, int):
+            return NotImplemented
+        return Remote(self.address + offset, self.handle)
+
+
+Segments = typing.Union[Segment, typing.Sequence[Segment]]
+
+_SEGMENT_BYTES = 16  # of each segment; the control segment is as long as two
+_CONTROL = struct.Struct("=QIHHIIII")  # Next, NextHandle, SegCount, Control, Reserved, ImmediateData, Length, Status
+_SEGMENT = struct.Struct("=QII")
+_IMMEDIATE, _LENGTH, _STATUS = 5, 6, 7  # in words of 32 bits
+
+# Sets of flags are slow; numbers are not.
+_DONE_OR_ERROR = int(Status.DONE | ERROR_MASK)
+_DONE = int(Status.DONE)
+_OP_MASK = _vipl.VIP_STATUS_OP_MASK
+_ALIGNMENT = _vipl.VIP_DESCRIPTOR_ALIGNMENT
+
+
+class Descriptor:
+    """A VIP_DESCRIPTOR in registered memory: what is posted, and comes back, the same object, when it completes.
+
+    Ptag.descriptor() and Region.descriptor() make descriptors. One that has come back may be posted again, as it is or
+    after set(). From the post until then it belongs to the provider.
+
+    address         where it lies
+    memory_handle   of the memory that it lies in
+    capacity        segments that there is room for, that of `remote` included
+    segments        what it moves, as it was set
+    writable        whether all of it may be written: what is only read, such as bytes, can be sent alone
+    posted          whether it is on a queue
+    """
+
+    def __init__(self, memory: Segment, give_back: typing.Callable[[Segment], None] | None = None) -> None:
+        """`give_back` gets the memory when the descriptor is no more."""
+        if memory.address % _ALIGNMENT != 0 or memory.view.readonly:
+            raise ValueError(f"a descriptor lies at a multiple of {_ALIGNMENT} bytes, in memory that may be written")
+        self._memory = memory
+        self._give_back = give_back
+        self._words = memory.view[:_CONTROL.size].cast("I")
+        self.address = memory.address
+        self.memory_handle = memory.handle
+        self.capacity = memory.view.nbytes // _SEGMENT_BYTES - 2
+        self.segments: tuple[Segment, ...] = ()
+        self.writable = True
+        self.posted = False
+
+    def __del__(self) -> None:
+        give_back = getattr(self, "_give_back", None)  # none where __init__ has raised
+        if give_back is not None:
+            give_back(self._memory)
+
+    def set(self, segments: Segments = (), operation: Operation = Operation.SENDRECV, remote: Remote | None = None,
+            immediate: int | None = None, fence: bool = False) -> Descriptor:
+        """Writes it anew, and returns it.
+
+        segments    what is gathered or scattered to
+        remote      what RDMA writes or reads
+        immediate   32 bits that go along, in a send or an RDMA write
+        fence       begin only when earlier RDMA reads are done
+
+        Raises ValueError where it is posted, has no room for so many segments, or reads into memory that may not be
+        written.
+        """
+        if self.posted:
+            raise ValueError("the descriptor is posted")
+        chosen = (segments,) if isinstance(segments, Segment) else tuple(segments)
+        count = len(chosen) + (remote is not None)
+        if count > self.capacity:
+            raise ValueError(f"the descriptor has room for {self.capacity} segments")
+        writable = not any(segment.view.readonly for segment in chosen)
+        if operation == Operation.RDMAREAD and not writable:
+            raise ValueError("the memory may not be written")
+        self.segments, self.writable = chosen, writable
+        control = operation.value
+        if immediate is not None:
+            control |= _vipl.VIP_CONTROL_IMMEDIATE
+        if fence:
+            control |= _vipl.VIP_CONTROL_QFENCE
+        length = sum(segment.view.nbytes for segment in chosen)
+        memory = self._memory.view
+        _CONTROL.pack_into(memory, 0, 0, 0, count, control, 0, immediate or 0, length, 0)
+        offset = _CONTROL.size
+        if remote is not None:
+            _SEGMENT.pack_into(memory, offset, remote.address, remote.handle, 0)
+            offset += _SEGMENT_BYTES
+        for address, handle, view in chosen:
+            _SEGMENT.pack_into(memory, offset, address, handle, view.nbytes)
+            offset += _SEGMENT_BYTES
+        return self
+
+    @property
+    def raw(self) -> _vipl.VIP_DESCRIPTOR:
+        """The structure itself, with the fields of C, for tests that need odd ones."""
+        return _vipl.VIP_DESCRIPTOR.at(self.address)
+
+    @property
+    def status(self) -> Status:
+        """How it completed; 0 before."""
+        return Status(self._words[_STATUS] & ~_OP_MASK)
+
+    @property
+    def operation(self) -> StatusOperation:
+        """What it did, once it is complete."""
+        return StatusOperation(self._words[_STATUS] & _OP_MASK)
+
+    @property
+    def done(self) -> bool:
+        """Whether it is complete and without an error."""
+        return self._words[_STATUS] & _DONE_OR_ERROR == _DONE
+
+    @property
+    def length(self) -> int:
+        """Bytes: before it completes those to send, then those that were moved."""
+        return self._words[_LENGTH]
+
+    @property
+    def immediate(self) -> int | None:
+        """The 32 bits that came, or are to go, along; None where there are none."""
+        carries = self._words[_STATUS] & _vipl.VIP_STATUS_IMMEDIATE or self.raw.CS.Control & _vipl.VIP_CONTROL_IMMEDIATE
+        return self._words[_IMMEDIATE] if carries else None
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes that were moved: a part of the region or, where several segments share them, a copy."""
+        parts = self.parts
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+
+    @property
+    def parts(self) -> list[memoryview]:
+        """The bytes that were moved, segment by segment, none of them copied."""
+        parts, left = [], self.length
+        for segment in self.segments:
+            parts.append(segment.view[:left])
+            left -= parts[-1].nbytes
+            if left == 0:
+                break
+        return parts
+
+    def __repr__(self) -> str:
+        return f"<viaduct.vipl.Descriptor at {self.address:#x}: {self.status!r}, {self.length} bytes>"
+
+
+class DescriptorPool:
+    """Registered memory for descriptors, in slots that are used again. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, collections.deque[Segment]] = collections.defaultdict(collections.deque)
+
+    def descriptor(self, segments: int, register: typing.Callable[[memoryview], Segment]) -> Descriptor:
+        """One with room for so many segments; `register` makes memory of the program memory for descriptors."""
+        nbytes = -(-(2 + segments) * _SEGMENT_BYTES // _ALIGNMENT) * _ALIGNMENT
+        free = self._free[nbytes]
+        try:
+            return Descriptor(free.pop(), free.append)
+        except IndexError:
+            chunk = register(alloc(max(1, 16384 // nbytes) * nbytes))
+            slot, *rest = [Segment(chunk.address + offset, chunk.handle, chunk.view[offset:offset + nbytes])
+                           for offset in range(0, chunk.view.nbytes, nbytes)]
+            free.extend(rest)
+            return Descriptor(slot, free.append)

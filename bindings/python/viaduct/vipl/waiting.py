@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How results come to threads and tasks that wait for them."""
+from __future__ import annotations
+
+import asyncio
+import collections
+import concurrent.futures
+import threading
+import typing
+
+from viaduct.vipl.constants import ReturnCode
+from viaduct.vipl.errors import error_of
+
+T = typing.TypeVar("T")
+
+
+class Arrivals(typing.Generic[T]):
+    """What notify handlers took from a queue, on its way to who waits. Nothing is lost where a task is cancelled: what
+    came for it waits for the next one. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # guards what follows; what ask() frees may come back here
+        self._asked = 0
+        self._waiting: list[concurrent.futures.Future[T]] = []
+        self._ready: collections.deque[T] = collections.deque()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is here or on its way: who takes from the queue itself might wait in vain."""
+        return self._asked != 0 or bool(self._ready)
+
+    def take(self) -> T | None:
+        """What is here."""
+        if not self._ready:  # as a rule, and sooner known than a lock is taken
+            return None
+        with self._lock:
+            return self._ready.popleft() if self._ready else None
+
+    def future(self, ask: typing.Callable[[], None]) -> concurrent.futures.Future[T]:
+        """The next one. `ask` asks for one call of put(); what it raises is raised."""
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        with self._lock:
+            if self._ready:
+                future.set_result(self._ready.popleft())
+                return future
+            self._waiting = [waiter for waiter in self._waiting if not waiter.cancelled()]
+            if self._asked == len(self._waiting):
+                ask()
+                self._asked += 1
+            self._waiting.append(future)
+        return future
+
+    def put(self, news: T) -> None:
+        """Hands over what a handler got."""
+        with self._lock:
+            self._asked -= 1
+        self._pass_on(news)
+
+    def give_back(self, future: concurrent.futures.Future[T]) -> None:
+        """Nobody waits for the future any more. What has come for it already is for the next one."""
+        if not future.cancel() and future.exception() is None:
+            self._pass_on(future.result())
+
+    def _pass_on(self, news: T) -> None:
+        with self._lock:
+            future = self._next_waiter()
+            if future is None:
+                self._ready.append(news)
+        if future is not None:
+            future.set_result(news)
+
+    def fail(self, error: Exception) -> None:
+        """Nothing comes any more."""
+        with self._lock:
+            self._asked = 0
+            self._ready.clear()
+            waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+
+    def _next_waiter(self) -> concurrent.futures.Future[T] | None:
+        while self._waiting:
+            future = self._waiting.pop(0)
+            if future.set_running_or_notify_cancel():
+                return future
+        return None
+
+
+def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
+    """Makes a call that blocks in a thread of its own: those of a pool might all be waiting for each other."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(typing.cast(T, result))
+
+    def run() -> None:
+        try:
+            outcome = call(), None
+        except Exception as error:
+            loop.call_soon_threadsafe(settle, None, error)
+        else:
+            loop.call_soon_threadsafe(settle, *outcome)
+    threading.Thread(target=run, name="viaduct.vipl", daemon=True).start()
+    return future
+
+
+async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Callable[[T], None]) -> T:
+    """Awaits a call that blocks until its event is set. Where the task is cancelled the call is over, and what it did
+    in the last moment is undone."""
+    stop = threading.Event()
+    future = spawn(lambda: call(stop))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([future])
+        if future.exception() is None:
+            undo(future.result())
+        raise
+
+
+def result_in_time(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None], timeout: float | None) -> T:
+    """What comes in time; else TimeoutError, and what comes later is for the next one."""
+    future = arrivals.future(ask)
+    try:
+        return future.result(timeout)
+    except concurrent.futures.TimeoutError:
+        return _result_after_all(call, future)
+    except BaseException:
+        arrivals.give_back(future)
+        raise
+
+
+async def result_in_time_async(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None],
+                               timeout: float | None) -> T:
+    """As result_in_time(), for asyncio."""
+    future = arrivals.future(ask)
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(future), timeout)
+    except asyncio.TimeoutError:
+        return _result_after_all(call, future)
+    except BaseException:
+        arrivals.give_back(future)
+        raise
+
+
+def _result_after_all(call: str, future: concurrent.futures.Future[T]) -> T:
+    """What has come in the last moment; else TimeoutError."""
+    if future.cancel():
+        raise error_of(call, ReturnCode.TIMEOUT) from None
+    return future.result()
