@@ -14,9 +14,10 @@ import time
 import numpy
 import pytest
 import viaduct
+from background import Background
 from viaduct import _waiting, core
 from viaduct.core.errors import error_of
-from viaduct.core.objects import next_of
+from viaduct.core.objects import next_of, repeat
 from viaduct.pytest_plugin import PATIENCE, connected
 
 TIMEOUT = PATIENCE  # only for what would hang
@@ -306,6 +307,34 @@ def test_a_time_out_that_is_not_a_number_is_a_value_error(device):
     for wait in (device.completion_queue().wait, device.endpoint().next_event, device.next_async_event):
         with pytest.raises(ValueError):
             wait(timeout=float("nan"))
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """Set when a wait has begun."""
+    event = threading.Event()
+
+    def noting(attempt, timeout):
+        def noted(seconds):
+            event.set()
+            return attempt(seconds)
+        return repeat(noted, timeout)
+    for module in ("objects", "queues"):
+        monkeypatch.setattr(f"viaduct.core.{module}.repeat", noting)
+    return event
+
+
+@pytest.mark.parametrize("call", [core.Endpoint.next_event, core.Endpoint.wait_receive, core.CompletionQueue.wait,
+                                  core.Listener.next_request, core.Device.next_async_event])
+def test_closing_ends_waits(begun, call):
+    with core.Device() as device:
+        thing = {"Endpoint": device.endpoint, "CompletionQueue": device.completion_queue, "Device": lambda: device,
+                 "Listener": lambda: device.listen(b"nobody asks")}[call.__qualname__.split(".")[0]]()
+        waiting = Background(call, thing, timeout=None)
+        assert begun.wait(TIMEOUT)
+        thing.close()
+        with pytest.raises(ValueError, match="is closed"):
+            waiting.result()
 
 
 def test_descriptors_may_be_readable_for_nothing():

@@ -77,5 +77,5 @@ class Device(Held):
 
     def next_async_event(self, timeout: float | None = 0) -> AsyncEvent | None:
         """The oldest asynchronous event; None where none came in time."""
-        raw = next_of(self._raw.next_async_event, self.fileno(), timeout)
+        raw = next_of(lambda: self._raw.next_async_event(), self.fileno(), timeout)
         return None if raw is None else AsyncEvent(AsyncEventKind(raw[0]), *raw[1:])

@@ -63,12 +63,15 @@ class Endpoint(Held):
         """Connects, with the options of start_connect(), and returns the peer's answer. Raises Error: NO_LISTENER,
         REJECTED, UNREACHABLE; and TimeoutError."""
         self.start_connect(host, service, **options)
-        return self._connected(next_of(self._raw.next_event, self.fileno(), None))
+        return self._connected(next_of(self._next_event, self.fileno(), None))
 
     async def connect_async(self, host: str | bytes, service: Service, **options: typing.Any) -> ConnectionEvent:
         """As connect(), for asyncio."""
         self.start_connect(host, service, **options)
-        return self._connected(await _waiting.until(self.fileno(), self._raw.next_event))
+        return self._connected(await _waiting.until(self.fileno(), self._next_event))
+
+    def _next_event(self) -> _core._Event | None:
+        return self._raw.next_event()
 
     def _connected(self, raw: typing.Any) -> ConnectionEvent:
         event = _event(raw)
@@ -80,12 +83,12 @@ class Endpoint(Held):
 
     def next_event(self, timeout: float | None = 0) -> ConnectionEvent | None:
         """The oldest event of the connection; None where none came in time."""
-        raw = next_of(self._raw.next_event, self.fileno(), timeout)
+        raw = next_of(self._next_event, self.fileno(), timeout)
         return None if raw is None else _event(raw)
 
     async def next_event_async(self, timeout: float | None = None) -> ConnectionEvent | None:
         """As next_event(), for asyncio."""
-        raw = await _waiting.until(self.fileno(), self._raw.next_event, timeout)
+        raw = await _waiting.until(self.fileno(), self._next_event, timeout)
         return None if raw is None else _event(raw)
 
     def disconnect(self) -> None:

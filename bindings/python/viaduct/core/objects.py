@@ -2,6 +2,7 @@
 """What the objects of the core have in common."""
 from __future__ import annotations
 
+import math
 import time
 import typing
 
@@ -21,11 +22,26 @@ class Held(Resource):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def next_of(take: typing.Callable[[], typing.Any], fd: int, timeout: float | None) -> typing.Any:
-    """What take() gives, waiting for it; None where nothing came in time. The descriptor may be readable for nothing."""
-    end = None if timeout is None else time.monotonic() + timeout
-    while (result := take()) is None:
-        left = None if end is None else max(end - time.monotonic(), 0)
-        if left == 0 or not _core.wait_readable(fd, left):
-            return take()
-    return result
+T = typing.TypeVar("T")
+_SLICE = 0.1  # seconds: how long a wait may take to notice that its object is closed
+
+
+def repeat(attempt: typing.Callable[[float], T | None], timeout: float | None) -> T | None:
+    """Calls attempt(seconds), which waits that long at most, until it returns something other than None or the time-out
+    has passed. It looks its object up each time, so it raises ValueError once that is closed."""
+    end = math.inf if timeout is None else time.monotonic() + timeout
+    while True:
+        left = max(end - time.monotonic(), 0)
+        result = attempt(min(left, _SLICE))
+        if result is not None or left == 0:
+            return result
+
+
+def next_of(take: typing.Callable[[], T | None], fd: int, timeout: float | None) -> T | None:
+    """Returns what take() returns, or None when the time-out has passed. take() is as attempt() of repeat(), and does
+    not wait. The descriptor may be readable although take() finds nothing."""
+    def attempt(seconds: float) -> T | None:
+        if (result := take()) is None and seconds != 0 and _core.wait_readable(fd, seconds):
+            result = take()
+        return result
+    return repeat(attempt, timeout)

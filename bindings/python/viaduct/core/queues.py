@@ -8,7 +8,7 @@ from viaduct import _core, _waiting
 from viaduct.core.constants import Code, CompletionCode, Operation
 from viaduct.core.errors import error_of
 from viaduct.core.memory import ProtectionDomain
-from viaduct.core.objects import Held
+from viaduct.core.objects import Held, repeat
 from viaduct.core.structures import Completion, Pieces, sequence_of
 
 if typing.TYPE_CHECKING:
@@ -36,7 +36,7 @@ class CompletionQueue(Held):
 
     def wait(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
         """As poll(), waiting for the first. Raises TimeoutError."""
-        completions = self._raw.wait(count, timeout)
+        completions = repeat(lambda seconds: self._raw.wait(count, seconds) or None, timeout)
         if not completions:
             raise error_of("CompletionQueue.wait", Code.TIMED_OUT)
         return _completions(completions)
