@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The model under VIPL, DAT and librpma: devices, memory, endpoints, completions and events.
+"""The model that VIPL, DAT and librpma share: devices, memory, endpoints, completions and events.
 
-The shortest way to a new test. A server and a client, each a process:
+It is the shortest way to a new test. A server and a client, each a process:
 
     with core.Device() as device:
         endpoint = device.endpoint()
@@ -18,8 +18,13 @@ The shortest way to a new test. A server and a client, each a process:
         endpoint.post_send(region[:])
         endpoint.wait_send(timeout=5)
 
-Services are numbers below 65536, which are the ports of librpma, the connection qualifiers of DAT and discriminators of
-two bytes of VIPL, or any bytes. Every object may be used by several threads at once.
+A service is a number below 65536 or any bytes. A number is the port of librpma, the connection qualifier of DAT, and
+the VIPL discriminator of two bytes (big endian).
+
+Calls that fail raise Error, whose `code` is a Code, or TimeoutError. Calls on a closed object raise ValueError. Calls
+that have a time-out, in seconds, wait: None waits for ever, 0 does not wait. Calls whose name ends in _async wait
+without blocking the asyncio loop. All other calls return without waiting for a peer. Several threads may use one object
+at once.
 """
 from viaduct.core.addresses import Service as Service
 from viaduct.core.addresses import resolve

@@ -12,11 +12,15 @@ Service = typing.Union[int, bytes]
 
 
 def service_bytes(service: Service) -> bytes:
+    """Returns a service as bytes. Raises OverflowError if a number is negative or above 65535."""
     return service.to_bytes(2, "big") if isinstance(service, int) else service
 
 
 def resolve(host: str | bytes) -> bytes:
-    """The address of a host (4 or 16 bytes), given its name or its address. Raises Error(UNREACHABLE)."""
+    """Returns the address of a host, 4 or 16 bytes. A host is a name, an address in digits, or such bytes.
+
+    Waits for the system's resolver if the host is a name. Raises Error(UNREACHABLE) if the host is not known.
+    """
     if isinstance(host, bytes):
         return host
     addresses = _core.resolve_host(host)

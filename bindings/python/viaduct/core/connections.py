@@ -16,8 +16,14 @@ if typing.TYPE_CHECKING:
 
 
 class ConnectionRequest(Held):
-    """A peer's request to connect, which is answered at most once: with accept() or reject(). Closed without an answer,
-    the peer runs into its time-out."""
+    """A peer's request to connect. accept() or reject() answers it, once.
+
+    host            address of the peer
+    service         service of the peer
+    private_data    what the peer sent; over RDMA devices zeros may follow
+
+    If it is closed without an answer, the peer waits until its own time-out.
+    """
 
     def __init__(self, listener: Listener, raw: _core.ConnectionRequest) -> None:
         self._raw = raw
@@ -27,21 +33,27 @@ class ConnectionRequest(Held):
         self.private_data = raw.private_data  # over RDMA devices with zeros behind them, maybe
 
     def accept(self, endpoint: Endpoint, private_data: bytes = b"") -> None:
-        """Connects an idle endpoint, whose reliability is to be that of the peer's. Raises TimeoutError where the peer
-        has given up, and Error(INVALID_STATE) where the endpoint is not idle: another may be tried."""
+        """Connects an endpoint that is UNCONNECTED. The connection is established when it returns.
+
+        Raises TimeoutError if the peer has given up; Error: INVALID_STATE (the endpoint is not UNCONNECTED: try
+        another), or the code of the attribute that differs from the peer's (INVALID_RELIABILITY,
+        INVALID_TRANSFER_SIZE).
+        """
         endpoint._raw.accept(self._raw, private_data)
         self.close()
 
     def reject(self, private_data: bytes = b"") -> None:
-        """Refuses."""
+        """Refuses the request. The peer gets REJECTED and the private data."""
         self._raw.reject(private_data)
         self.close()
 
 
 class Listener(Held):
-    """Receives requests for a service while it is open. exclusive: nobody else may listen there."""
+    """Receives requests for a service until it is closed."""
 
     def __init__(self, device: Device, service: Service, *, exclusive: bool = False) -> None:
+        """exclusive: nobody else may listen for the service. Raises Error(BUSY) if somebody does, ValueError or
+        OverflowError if the service is too long or no number below 65536."""
         self._raw = _core.Listener(device._raw, service_bytes(service), exclusive)
         super().__init__(device)
         self.device: Device = device
@@ -51,7 +63,8 @@ class Listener(Held):
         return None if raw is None else ConnectionRequest(self, raw)
 
     def next_request(self, timeout: float | None = None) -> ConnectionRequest:
-        """The next request. Raises TimeoutError."""
+        """Waits for the next request, and returns it. Raises TimeoutError after `timeout` seconds, Error(UNREACHABLE)
+        if the device is gone."""
         return self._found(next_of(self._attempt, self.fileno(), timeout))
 
     async def next_request_async(self, timeout: float | None = None) -> ConnectionRequest:
@@ -65,7 +78,8 @@ class Listener(Held):
         return request
 
     def accept(self, endpoint: Endpoint, private_data: bytes = b"", timeout: float | None = None) -> ConnectionRequest:
-        """Connects an endpoint with the next peer that asks, and returns the request."""
+        """Waits for the next request, connects the endpoint, and returns the request. Raises what next_request() and
+        ConnectionRequest.accept() raise."""
         request = self.next_request(timeout)
         request.accept(endpoint, private_data)
         return request
@@ -78,5 +92,5 @@ class Listener(Held):
         return request
 
     def fileno(self) -> int:
-        """Readable when a request may wait."""
+        """Returns the descriptor, which is readable when a request may be queued."""
         return self._raw.fd

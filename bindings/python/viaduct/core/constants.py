@@ -28,7 +28,7 @@ class Code(enum.IntEnum):
 
 
 class Access(enum.IntFlag):
-    """What peers may do with memory, and over an endpoint."""
+    """What peers may do with a memory region, or over an endpoint."""
     NONE = 0
     REMOTE_WRITE = 1
     REMOTE_READ = 2
@@ -37,12 +37,17 @@ class Access(enum.IntFlag):
 
 
 def rights_of(access: Access) -> tuple[bool, bool, bool]:
+    """Returns an Access as the three arguments of the extension module."""
     return bool(access & Access.REMOTE_WRITE), bool(access & Access.REMOTE_READ), bool(access & Access.REMOTE_ATOMIC)
 
 
 class Reliability(enum.IntEnum):
-    """What a connection promises: messages at most once; exactly once and in order; and, the last, sends that complete
-    once the data are in the peer's memory."""
+    """What a connection guarantees.
+
+    UNRELIABLE            a message arrives at most once
+    RELIABLE_DELIVERY     messages arrive exactly once, in order
+    RELIABLE_RECEPTION    the same, and a send completes when its data are in the peer's memory
+    """
     UNRELIABLE = 0
     RELIABLE_DELIVERY = 1
     RELIABLE_RECEPTION = 2
@@ -72,7 +77,7 @@ class Opcode(enum.IntEnum):
 
 
 class Operation(enum.IntEnum):
-    """What a completion completes."""
+    """The operation that a completion reports."""
     SEND = 0
     RDMA_WRITE = 1
     RDMA_READ = 2
@@ -100,7 +105,7 @@ class CompletionCode(enum.IntEnum):
 
 
 class ConnectionEventKind(enum.IntEnum):
-    """What happened to a connection. LOST: an error, or the death of the peer."""
+    """What happened to a connection. LOST: it failed, or the peer's process died."""
     ESTABLISHED = 0
     REJECTED = 1
     TIMED_OUT = 2
@@ -111,7 +116,7 @@ class ConnectionEventKind(enum.IntEnum):
 
 
 class AsyncEventKind(enum.IntEnum):
-    """What a device reports unasked."""
+    """What a device reports without being asked."""
     RECEIVE_QUEUE_EMPTY = 0
     REMOTE_WRITE_PROTECTION = 1
     REMOTE_WRITE_ABORTED = 2

@@ -15,16 +15,28 @@ from viaduct.core.structures import Completion, ConnectionEvent, Piece, Pieces, 
 
 
 class Endpoint(Held):
-    """A send queue, a receive queue and, at times, a connection.
+    """An endpoint: a send queue, a receive queue and, at times, a connection.
 
-    send_queue, receive_queue      where requests complete; where none is given it gets one of its own
-    shared_receives                where receives come from instead of post_receive()
-    send_depth, receive_depth      requests outstanding at once; None: as many as the device suggests
-    access                         the RDMA that the peer may do, as far as the device and the reliability have it
-    reliability                    must be that of the peer, as must max_transfer_bytes (0 fits all)
-    breaks_unready                 a message without a receive breaks the connection, as VIPL has it; else it waits
-    silent_refusals                refused writes complete as if they had arrived, as VIPL has it
-    context                        comes back in completions
+    send_queue, receive_queue      the completion queues of its requests; by default it makes its own
+    shared_receives                the queue from which receives are taken, instead of post_receive()
+    send_depth, receive_depth      requests outstanding at once; None: what the device suggests
+    access                         the RDMA that the peer may do, as far as device and reliability allow it
+    reliability                    must equal that of the peer
+    max_transfer_bytes             of one request; must equal that of the peer; 0 fits any
+    breaks_unready                 True: a message that finds no receive breaks the connection, as in VIPL; else it waits
+    silent_refusals                True: a refused RDMA write completes with success, as in VIPL
+    context                        a number that comes back in completions
+
+    Posting does not wait: the request completes later, and its completion tells whether it succeeded. Without a
+    connection it completes as FLUSHED. Posting raises Error: QUEUE_FULL, INVALID_PARAMETER (more pieces than the device
+    takes). Options of posts:
+
+    context      a number that comes back in the completion
+    signaled     False: there is a completion only if the request fails
+    fence        the request begins when earlier reads and atomic operations are done
+    solicited    wakes a peer that waits for solicited messages
+
+    Closing the endpoint ends a connection, and flushes what is posted.
     """
 
     def __init__(self, domain: ProtectionDomain, *, send_queue: CompletionQueue | None = None,
@@ -32,6 +44,8 @@ class Endpoint(Held):
                  send_depth: int | None = None, receive_depth: int | None = None, access: Access = Access.ALL,
                  reliability: Reliability = Reliability.RELIABLE_DELIVERY, breaks_unready: bool = False,
                  silent_refusals: bool = False, max_transfer_bytes: int = 0, context: int = 0) -> None:
+        """Raises Error: INVALID_PARAMETER (a depth above the limit of the device), INVALID_RELIABILITY,
+        INVALID_TRANSFER_SIZE, INVALID_RDMA_READ, NO_RESOURCES."""
         device = domain.device
         if reliability == Reliability.UNRELIABLE:
             access &= Access.REMOTE_WRITE
@@ -48,20 +62,32 @@ class Endpoint(Held):
 
     @property
     def state(self) -> State:
+        """The present state."""
         return State(self._raw.state)
 
     # ---- Connections ----
 
     def start_connect(self, host: str | bytes, service: Service, *, private_data: bytes = b"",
                       timeout: float | None = None, peer_to_peer: bool = False, bare: bool = False) -> None:
-        """Begins to connect; an event tells of the end. peer_to_peer: both ends ask for each other. bare: private data
-        alone travel over RDMA devices, as librpma and DAT expect there. Raises Error: UNREACHABLE, INVALID_STATE,
-        NO_LISTENER."""
+        """Begins to connect to a service of a host, and returns. next_event() tells the outcome.
+
+        private_data    bytes for the peer; at most limits["max_private_data_bytes"] of the device
+        timeout         seconds after which the event is TIMED_OUT
+        peer_to_peer    both ends ask for each other, and none listens
+        bare            over RDMA devices, send the private data alone, as librpma and DAT expect
+
+        Waits for the system's resolver if the host is a name. Raises Error: UNREACHABLE, INVALID_STATE (the endpoint is
+        not UNCONNECTED), INVALID_PARAMETER, NO_LISTENER (on loopback; elsewhere an event tells it).
+        """
         self._raw.connect(resolve(host), service_bytes(service), private_data, timeout, peer_to_peer, bare)
 
     def connect(self, host: str | bytes, service: Service, **options: typing.Any) -> ConnectionEvent:
-        """Connects, with the options of start_connect(), and returns the peer's answer. Raises Error: NO_LISTENER,
-        REJECTED, UNREACHABLE; and TimeoutError."""
+        """Connects, and returns the event with the peer's private data. The options are those of start_connect().
+
+        Waits for the answer, at most `timeout` seconds. Raises what start_connect() raises, TimeoutError, Error:
+        NO_LISTENER, REJECTED, UNREACHABLE, or the code of the attribute that differs from the peer's
+        (INVALID_RELIABILITY, INVALID_TRANSFER_SIZE).
+        """
         self.start_connect(host, service, **options)
         return self._connected(next_of(self._next_event, self.fileno(), None))
 
@@ -82,100 +108,116 @@ class Endpoint(Held):
         raise error_of("Endpoint.connect", code)
 
     def next_event(self, timeout: float | None = 0) -> ConnectionEvent | None:
-        """The oldest event of the connection; None where none came in time."""
+        """Returns the oldest event of the connection, or None if none came within `timeout` seconds."""
         raw = next_of(self._next_event, self.fileno(), timeout)
         return None if raw is None else _event(raw)
 
     async def next_event_async(self, timeout: float | None = None) -> ConnectionEvent | None:
-        """As next_event(), for asyncio."""
+        """As next_event(), for asyncio; by default it waits for ever."""
         raw = await _waiting.until(self.fileno(), self._next_event, timeout)
         return None if raw is None else _event(raw)
 
     def disconnect(self) -> None:
-        """Ends a connection or an attempt; what was posted completes as FLUSHED. The endpoint may be connected again."""
+        """Ends a connection, or an attempt to connect. What is posted completes as FLUSHED. The endpoint may connect
+        again."""
         self._raw.disconnect()
 
     def drain_and_disconnect(self) -> None:
-        """Disconnects once all that was posted to send is done; DISCONNECTED tells of it. Raises Error(INVALID_STATE)."""
+        """Disconnects when all requests of the send queue are done, and returns at once: the event DISCONNECTED tells
+        when. Raises Error(INVALID_STATE) without a connection."""
         self._raw.drain_and_disconnect()
 
     def fail(self) -> None:
-        """Breaks the connection off: the peer sees it LOST."""
+        """Breaks the connection: the peer gets the event LOST."""
         self._raw.fail()
 
     def fileno(self) -> int:
-        """Readable while events of the connection wait."""
+        """Returns the descriptor, which is readable while events of the connection are queued."""
         return self._raw.fd
 
     # ---- Requests. Common options: context (comes back in the completion), signaled (False: a completion only where it
     # fails), fence (begin only when earlier reads and atomics are done), solicited (wakes a peer that waits for such).
 
     def post_receive(self, pieces: Pieces, *, context: int = 0) -> None:
-        """Posts a receive for one message. May be done before connecting. Raises Error(QUEUE_FULL)."""
+        """Posts a receive for one message, also before connecting. Raises Error(INVALID_STATE) if the endpoint takes
+        its receives from a shared queue; see the class for other errors."""
         self._raw.post_receive(context, sequence_of(pieces))
 
     def post_send(self, pieces: Pieces = (), *, immediate: int | None = None, invalidate: int | None = None,
                   context: int = 0, signaled: bool = True, fence: bool = False, solicited: bool = False) -> None:
-        """Posts a message. immediate: 32 bits that come with it; invalidate: the key of a window that it ends."""
+        """Posts a message. immediate: 32 bits that the peer's completion shows; invalidate: the key of a window of the
+        peer that the message ends."""
         opcode = Opcode.SEND if invalidate is None else Opcode.SEND_INVALIDATE
         self._raw.post_send(opcode, context, sequence_of(pieces), 0, invalidate or 0, immediate is not None,
                             immediate or 0, 0, fence, signaled, solicited)
 
     def post_write(self, pieces: Pieces, remote: Remote, *, immediate: int | None = None, context: int = 0,
                    signaled: bool = True, fence: bool = False, solicited: bool = False) -> None:
-        """Writes to the peer's memory. immediate: completes a receive there, too."""
+        """Posts an RDMA write of the pieces to the peer's memory. immediate: 32 bits; such a write also completes a
+        receive of the peer."""
         self._raw.post_send(Opcode.RDMA_WRITE, context, sequence_of(pieces), remote.address, remote.key,
                             immediate is not None, immediate or 0, 0, fence, signaled, solicited)
 
     def post_read(self, pieces: Pieces, remote: Remote, *, context: int = 0, signaled: bool = True,
                   fence: bool = False) -> None:
-        """Reads the peer's memory into the pieces."""
+        """Posts an RDMA read of the peer's memory into the pieces."""
         self._raw.post_send(Opcode.RDMA_READ, context, sequence_of(pieces), remote.address, remote.key, False, 0, 0,
                             fence, signaled)
 
     def post_atomic_write(self, piece: Piece, remote: Remote, *, context: int = 0, signaled: bool = True,
                           fence: bool = False) -> None:
-        """Writes 8 bytes to an aligned place, which everybody there sees whole."""
+        """Posts a write of 8 bytes to an address that is a multiple of 8. A reader there sees all of them or none."""
         self._raw.post_send(Opcode.ATOMIC_WRITE, context, (piece,), remote.address, remote.key, False, 0, 0, fence,
                             signaled)
 
     def post_flush(self, remote: Remote, nbytes: int, *, persistent: bool = False, context: int = 0,
                    signaled: bool = True, fence: bool = False) -> None:
-        """Completes once what was written there is seen by all; or, if persistent, survives a loss of power."""
+        """Posts a flush of `nbytes` bytes: it completes when all observers see what was written there before.
+        persistent: when it survives a loss of power."""
         self._raw.post_send(Opcode.FLUSH, context, (), remote.address, remote.key, False, 0, nbytes, fence, signaled,
                             False, persistent)
 
     def post_fetch_add(self, piece: Piece, remote: Remote, add: int, *, context: int = 0, signaled: bool = True,
                        fence: bool = False) -> None:
-        """Adds to 8 aligned bytes of the peer; the piece (8 bytes) gets what they were."""
+        """Posts an addition to 8 bytes of the peer, at a multiple of 8. The piece, 8 bytes, gets their former value."""
         self._raw.post_send(Opcode.FETCH_ADD, context, (piece,), remote.address, remote.key, False, 0, add, fence,
                             signaled)
 
     def post_compare_swap(self, piece: Piece, remote: Remote, compare: int, swap: int, *, context: int = 0,
                           signaled: bool = True, fence: bool = False) -> None:
-        """Puts `swap` in the place of `compare` into 8 aligned bytes of the peer; the piece gets what they were."""
+        """Posts a comparison of 8 bytes of the peer, at a multiple of 8, with `compare`; if they are equal, `swap`
+        replaces them. The piece, 8 bytes, gets their former value."""
         self._raw.post_send(Opcode.COMPARE_SWAP, context, (piece,), remote.address, remote.key, False, compare, swap,
                             fence, signaled)
 
     def bind(self, window: MemoryWindow, region: MemoryRegion | None = None, part: slice = slice(None),
              access: Access = Access.ALL, *, context: int = 0, signaled: bool = True, fence: bool = False) -> Remote:
-        """Shows a part of a region in a window, or without a region nothing; returns what peers need to reach it."""
+        """Posts a request to show a part of a region in a window; without a region, to show nothing.
+
+        Returns what the peer needs to reach the window, from the moment the request has completed. Only one thread may
+        bind a window at a time.
+        """
         address, length = region[part][:2] if region is not None else (0, 0)
         self._raw.bind(window._raw, context, region._raw if region else None, address, length, *rights_of(access), fence, signaled)
         return Remote(address, window.key)
 
     def outstanding(self, *, receives: bool = False) -> int:
-        """Requests whose completions were not taken yet."""
+        """Returns the number of requests whose completions were not taken yet: sends, or with receives=True receives.
+        """
         return self._raw.outstanding(receives)
 
     # ---- Completions, where nobody else uses the endpoint's queues ----
 
     def wait_send(self, timeout: float | None = None) -> Completion:
-        """Waits for the next request of the send queue. Raises RequestError where it failed, and TimeoutError."""
+        """Waits for the next completion of the send queue, and returns it. For endpoints that share the queue with no
+        other.
+
+        Raises RequestError if the request failed, TimeoutError after `timeout` seconds.
+        """
         return _succeeded("Endpoint.wait_send", self.send_queue.wait(1, timeout)[0])
 
     def wait_receive(self, timeout: float | None = None) -> Completion:
-        """Waits for the next message. Raises RequestError where the receive failed, and TimeoutError."""
+        """Waits for the next completion of the receive queue, as wait_send() does for the send queue."""
         return _succeeded("Endpoint.wait_receive", self.receive_queue.wait(1, timeout)[0])
 
     async def wait_send_async(self, timeout: float | None = None) -> Completion:

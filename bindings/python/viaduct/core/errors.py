@@ -10,15 +10,15 @@ from viaduct.core.structures import Completion
 
 
 class Error(errors.Error):
-    """A call of the core failed; `code` is a Code, and `call` names the method."""
+    """A call of the core failed. `code` is a Code, `call` the name of the method."""
 
 
 class TimeoutError(Error, errors.TimeoutError):
-    """A time-out has passed."""
+    """The time-out of a call has passed; `code` is TIMED_OUT."""
 
 
 class RequestError(Error):
-    """A request failed; `code` is a CompletionCode, and `completion` the whole of it."""
+    """A request failed. `code` is a CompletionCode, `completion` the whole completion."""
 
     def __init__(self, call: str, completion: Completion) -> None:
         errors.Error.__init__(self, call, completion.code, completion.code.name, completion.operation.name)
@@ -29,7 +29,7 @@ class RequestError(Error):
 
 
 def error_of(call: str, code: int, where: str = "", number: int = 0) -> Error:
-    """The exception for a failed call; the extension module calls it, too."""
+    """Returns the exception for a failed call. The extension module calls it, too."""
     kind = TimeoutError if code == Code.TIMED_OUT else Error
     text = ": ".join(part for part in (where, os.strerror(number) if number else "") if part)
     return kind(call, Code(code), Code(code).name, text)

@@ -15,25 +15,31 @@ if typing.TYPE_CHECKING:
 
 
 class ProtectionDomain(Held):
-    """Endpoints use memory of their own protection domain only."""
+    """A protection domain. Endpoints use memory of their own domain only."""
 
     def __init__(self, device: Device) -> None:
+        """Raises Error(NO_RESOURCES) if the device has no room."""
         self._raw = _core.ProtectionDomain(device._raw)
         super().__init__(device)
         self.device = device
 
 
 class MemoryRegion(Held):
-    """Registered memory: any object with a contiguous buffer, which stays where it is until the region is closed.
+    """Registered memory: a buffer that is neither copied nor moved until the region is closed.
 
-    view       its bytes
-    key        names it at peers
-    remote     what peers need to reach it: send them this
+    domain     the protection domain
+    access     what peers may do
+    view       the bytes, as a memoryview
+    key        names the region, at peers too
+    remote     what a peer needs to reach the region
 
-    `region[8:16]` is a piece for requests.
+    `region[8:16]` is a piece for requests. Requests do not keep their region: close it after they have completed.
     """
 
     def __init__(self, domain: ProtectionDomain, memory: Buffer | int, access: Access = Access.ALL) -> None:
+        """Registers `memory`: a contiguous buffer, or that many bytes of new memory as alloc() returns it. Peers can
+        only read read-only memory, whatever `access` says. Raises TypeError if the object has no buffer, BufferError if
+        it is not contiguous, Error: INVALID_PARAMETER (no bytes), NO_RESOURCES."""
         self._pinned = Pinned(alloc(memory) if isinstance(memory, int) else memory)
         self._writable = not self._pinned.readonly
         if self._pinned.readonly:
@@ -47,22 +53,28 @@ class MemoryRegion(Held):
 
     @property
     def key(self) -> int:
+        """The key of the region, a number."""
         return self._raw.key
 
     @property
     def remote(self) -> Remote:
+        """The address and the key of the region, for peers."""
         return Remote(self._pinned.address, self.key)
 
     def __len__(self) -> int:
         return self._pinned.nbytes
 
     def __getitem__(self, part: slice) -> Piece:
-        """Raises ValueError for steps."""
+        """Returns a piece of the region. Raises ValueError if the slice has a step."""
         start, stop = self._pinned.extent(part)
         return Piece(self._pinned.address + start, stop - start, self.key)
 
     def modify(self, access: Access, domain: ProtectionDomain | None = None) -> None:
-        """Changes what peers may do, and the domain: both or, on failure, nothing. The key may be another then."""
+        """Changes what peers may do, and the domain. The key may change.
+
+        Changes nothing if it fails. Raises Error(UNSUPPORTED) if the device cannot. Only one thread may call it at a
+        time.
+        """
         owner = domain or self.domain
         self._raw.modify(owner._raw, *rights_of(access), self._writable)
         self.domain, self.access = owner, access
@@ -73,14 +85,18 @@ class MemoryRegion(Held):
 
 
 class MemoryWindow(Held):
-    """A part of a region with a key of its own for peers. of_endpoint: only for the peer of the endpoint that has bound
-    it, who may also end it (post_send(invalidate=key))."""
+    """A part of a region under a key of its own. Endpoint.bind() chooses the part.
+
+    of_endpoint: only the peer of the endpoint that binds the window may use it. That peer can also end it, with
+    post_send(invalidate=key).
+    """
 
     def __init__(self, domain: ProtectionDomain, *, of_endpoint: bool = False) -> None:
+        """Raises Error(UNSUPPORTED) if the device has no such windows."""
         self._raw = _core.MemoryWindow(domain._raw, of_endpoint)
         super().__init__(domain)
 
     @property
     def key(self) -> int:
-        """That of the last bind."""
+        """The key that the last bind has given."""
         return self._raw.key

@@ -11,7 +11,7 @@ from viaduct._lifetime import Resource
 
 
 class Held(Resource):
-    """Holds an object of the core, `_raw`, until it is closed."""
+    """Holds an object of the extension module, `_raw`, until it is closed."""
 
     def _release(self) -> None:
         del self._raw
@@ -27,8 +27,11 @@ _SLICE = 0.1  # seconds: how long a wait may take to notice that its object is c
 
 
 def repeat(attempt: typing.Callable[[float], T | None], timeout: float | None) -> T | None:
-    """Calls attempt(seconds), which waits that long at most, until it returns something other than None or the time-out
-    has passed. It looks its object up each time, so it raises ValueError once that is closed."""
+    """Calls attempt(seconds), which waits at most that long, until it returns something other than None.
+
+    Returns that result, or None when the time-out has passed. attempt() looks up its object each time, so that it
+    raises ValueError once the object is closed.
+    """
     end = math.inf if timeout is None else time.monotonic() + timeout
     while True:
         left = max(end - time.monotonic(), 0)
@@ -38,8 +41,8 @@ def repeat(attempt: typing.Callable[[float], T | None], timeout: float | None) -
 
 
 def next_of(take: typing.Callable[[], T | None], fd: int, timeout: float | None) -> T | None:
-    """Returns what take() returns, or None when the time-out has passed. take() is as attempt() of repeat(), and does
-    not wait. The descriptor may be readable although take() finds nothing."""
+    """Returns what take() returns, or None when the time-out has passed. take() does not wait, and looks up its object
+    as attempt() of repeat() does. The descriptor may be readable although take() finds nothing."""
     def attempt(seconds: float) -> T | None:
         if (result := take()) is None and seconds != 0 and _core.wait_readable(fd, seconds):
             result = take()

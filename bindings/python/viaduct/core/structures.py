@@ -8,14 +8,20 @@ from viaduct.core.constants import AsyncEventKind, Code, CompletionCode, Connect
 
 
 class Piece(typing.NamedTuple):
-    """A piece of a region of this process: what requests move. `region[0:8]` makes it."""
+    """A piece of a memory region of this process; requests move pieces. `region[0:8]` makes one.
+
+    address    of the first byte
+    length     in bytes
+    key        of the region
+    """
     address: int
     length: int
     key: int
 
 
 class Remote(typing.NamedTuple):
-    """A place in a peer's memory. Its fields travel in any message; `remote + 64` is 64 bytes further."""
+    """A place in a peer's memory. Send its two numbers to the peer that uses them. `remote + 64` is 64 bytes further.
+    """
     address: int
     key: int
 
@@ -26,7 +32,16 @@ class Remote(typing.NamedTuple):
 
 
 class Completion(typing.NamedTuple):
-    """One finished request. nbytes: how many were moved; immediate: None where there is none."""
+    """A finished request.
+
+    context             the number that was given when the request was posted
+    operation           what the request did
+    code                how it ended
+    nbytes              bytes moved
+    immediate           the 32 bits that came with a message or write; None if none came
+    invalidated         whether the message ended a memory window of this process
+    endpoint_context    the `context` of the endpoint
+    """
     context: int
     operation: Operation
     code: CompletionCode
@@ -37,12 +52,19 @@ class Completion(typing.NamedTuple):
 
     @property
     def ok(self) -> bool:
+        """Whether the request succeeded."""
         return self.code == CompletionCode.SUCCESS
 
 
 class ConnectionEvent(typing.NamedTuple):
-    """reason: with REJECTED NO_LISTENER or OK, with CONFLICT what does not agree. Over RDMA devices, private data may
-    have zeros behind them."""
+    """An event of a connection.
+
+    kind            what happened
+    reason          of REJECTED: NO_LISTENER, or OK if the peer refused; of CONFLICT: the attribute that differs
+    host            address of the peer
+    service         service of the peer
+    private_data    what the peer sent; over RDMA devices zeros may follow
+    """
     kind: ConnectionEventKind
     reason: Code
     host: bytes
@@ -51,7 +73,7 @@ class ConnectionEvent(typing.NamedTuple):
 
 
 class AsyncEvent(typing.NamedTuple):
-    """Contexts are those of the objects concerned; 0 where none is."""
+    """An event of a device. Each context is that of the object concerned, or 0."""
     kind: AsyncEventKind
     endpoint_context: int
     completion_queue_context: int
@@ -62,4 +84,5 @@ Pieces = typing.Union[Piece, typing.Sequence[Piece]]
 
 
 def sequence_of(pieces: Pieces) -> typing.Sequence[Piece]:
+    """Returns one piece, or several, as a sequence."""
     return (pieces,) if isinstance(pieces, Piece) else pieces
