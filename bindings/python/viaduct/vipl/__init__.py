@@ -17,12 +17,16 @@ A server and a client, each a process:
         vi.post_send(region[:])
         vi.send_wait(timeout=5)
 
-Names are those of the guide without their prefix and their object: VipConnectRequest is Vi.connect_request. What a call
-of the guide needs besides, and most programs choose alike, has defaults: a protection tag, descriptors, attributes.
+Names are those of the guide without prefix and object: VipConnectRequest is Vi.connect_request. The description of each
+method begins with the call of the guide. What most programs choose alike has a default: the protection tag, descriptors
+and attributes.
 
-Calls that fail raise Error, whose `code` is a ReturnCode; where a time-out has passed, TimeoutError; where a descriptor
-completed with an error, DescriptorError. Time-outs are in seconds, None waits for ever, and Ctrl-C ends every wait.
-Every object may be used by several threads at once. A connection that breaks is told by Nic.error_callback().
+Calls that fail raise Error, whose `code` is a ReturnCode; TimeoutError if a time-out has passed; DescriptorError if a
+descriptor completed with an error. Calls on a closed object raise Error(INVALID_PARAMETER).
+
+Calls that have a time-out, in seconds, wait: None waits for ever, and Ctrl-C ends every wait. Calls whose name ends in
+_async wait without blocking the asyncio loop. All other calls return without waiting for a peer. Several threads may
+use one object at once. Nic.error_callback() reports connections that break.
 """
 from viaduct.memory import Buffer as Buffer
 from viaduct.memory import alloc

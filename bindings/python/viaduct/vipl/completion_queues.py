@@ -18,17 +18,24 @@ if typing.TYPE_CHECKING:
 
 
 class CqEntry(typing.NamedTuple):
-    """A queue that has a completed descriptor: that of a VI, for receives or for sends."""
+    """An entry of a completion queue: a queue of a VI that has a completed descriptor.
+
+    vi            the VI
+    recv_queue    True: its receive queue; False: its send queue
+    """
     vi: Vi
     recv_queue: bool
 
     def done(self) -> Descriptor | None:
-        """Takes the descriptor: Vi.recv_done() or Vi.send_done()."""
+        """Takes and returns the descriptor: Vi.recv_done() or Vi.send_done(), with their errors."""
         return self.vi.recv_done() if self.recv_queue else self.vi.send_done()
 
 
 class CompletionQueue(Handled):
-    """Tells which of many queues have completed descriptors. Nic.create_cq() makes it, Nic.create_vi() connects it."""
+    """A queue that tells which queues of many VIs have completed descriptors.
+
+    Nic.create_cq() makes it, Nic.create_vi() connects it with the queues of a VI.
+    """
 
     def __init__(self, nic: Nic, handle: int) -> None:
         super().__init__(handle, nic)
@@ -37,7 +44,8 @@ class CompletionQueue(Handled):
         nic._cqs[handle] = self
 
     def destroy(self) -> None:
-        """VipDestroyCQ. Raises Error(ERROR_RESOURCE) where a VI uses it; close() closes the VI first."""
+        """VipDestroyCQ. Raises Error(ERROR_RESOURCE) if a VI uses it; close() closes that VI first. Waits until a
+        running notify handler of the queue has returned."""
         _vipl.VipDestroyCQ(self.handle)
         self._released()
         self._arrivals.fail(error_of("VipCQNotify", ReturnCode.INVALID_PARAMETER))
@@ -47,19 +55,19 @@ class CompletionQueue(Handled):
         self._arrivals.fail(error_of("VipCQNotify", ReturnCode.INVALID_PARAMETER))
 
     def resize(self, entries: int) -> None:
-        """VipResizeCQ. Raises Error: INVALID_PARAMETER (no entries), ERROR_RESOURCE (too many, or too few for those
-        that wait)."""
+        """VipResizeCQ. Changes the number of entries. Raises Error: INVALID_PARAMETER (0), ERROR_RESOURCE (more than
+        the NIC takes, or fewer than are queued)."""
         _vipl.VipResizeCQ(self.handle, entries)
 
     def done(self) -> CqEntry | None:
-        """VipCQDone. Takes the oldest entry; None where there is none."""
+        """VipCQDone. Takes and returns the oldest entry; None if there is none. Does not wait."""
         entry = self._arrivals.take()
         while entry is None and (raw := _vipl.VipCQDone(self.handle)) is not None:
             entry = self._entry(*raw)
         return entry
 
     def wait(self, timeout: float | None = None) -> CqEntry:
-        """VipCQWait. As done(), waiting for an entry. Raises TimeoutError."""
+        """VipCQWait. As done(), but waits until there is an entry. Raises TimeoutError after `timeout` seconds."""
         entry = None
         while entry is None:
             if self._arrivals.busy:
@@ -76,12 +84,14 @@ class CompletionQueue(Handled):
         return entry
 
     def notify(self, handler: typing.Callable[[CompletionQueue, CqEntry | None], object]) -> None:
-        """VipCQNotify. Calls the handler once, with the next entry, from a thread of the queue; None: that of a VI that
-        is gone by now. What it raises goes to sys.unraisablehook."""
+        """VipCQNotify. Calls handler(cq, entry) once, with the next entry, from a thread of the queue.
+
+        The entry is None if its VI is closed by then. What the handler raises goes to sys.unraisablehook.
+        """
         _vipl.VipCQNotify(self.handle, (weakref.ref(self), handler), _on_entry)
 
     def _entry(self, vi: int, recv_queue: bool) -> CqEntry | None:
-        """None: the VI is gone by now."""
+        """Returns the entry of a queue; None if its VI is closed."""
         found = self.nic._vis.get(vi)
         return None if found is None else CqEntry(found, recv_queue)
 

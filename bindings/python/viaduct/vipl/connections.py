@@ -15,9 +15,12 @@ if typing.TYPE_CHECKING:
 
 
 class ConnectionRequest(Handled):
-    """A request for a connection. Nic.connect_wait() makes it. One that is closed without an answer is refused.
+    """A peer's request for a connection. Nic.connect_wait() returns it; accept() or reject() answers it, once.
 
-    remote_address, remote_attributes   of the VI that asks
+    remote_address       address of the peer, as its `local` says
+    remote_attributes    attributes of the peer's VI
+
+    If it is closed without an answer, it is rejected.
     """
 
     def __init__(self, nic: Nic, remote: _vipl.VIP_NET_ADDRESS, attributes: _vipl.VIP_VI_ATTRIBUTES,
@@ -28,9 +31,11 @@ class ConnectionRequest(Handled):
         self.remote_attributes = nic._from_raw(attributes)
 
     def accept(self, vi: Vi) -> None:
-        """VipConnectAccept. Connects an idle VI with the peer's. Raises TimeoutError: the peer has given up; Error:
-        INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (not those of the peer: another VI may be tried),
-        INVALID_STATE (not idle)."""
+        """VipConnectAccept. Connects an idle VI with the peer's. The connection is established when it returns.
+
+        Raises TimeoutError if the peer has given up; Error: INVALID_STATE (the VI is not idle),
+        INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's: try another VI).
+        """
         try:
             _vipl.VipConnectAccept(self.handle, vi.handle)
         except TimeoutError:
@@ -39,7 +44,7 @@ class ConnectionRequest(Handled):
         self._released()
 
     def reject(self) -> None:
-        """VipConnectReject. Refuses; the peer gets REJECT."""
+        """VipConnectReject. Refuses the request. The peer gets REJECT."""
         _vipl.VipConnectReject(self.handle)
         self._released()
 

@@ -38,15 +38,19 @@ class State(enum.IntEnum):
 
 
 class ReliabilityLevel(enum.IntFlag):
-    """What a connection promises (VIP_SERVICE_): messages at most once; exactly once and in order; and, the last, sends
-    that complete once the data are in the peer's memory."""
+    """What a connection guarantees (VIP_SERVICE_).
+
+    UNRELIABLE            a message arrives at most once
+    RELIABLE_DELIVERY     messages arrive exactly once, in order
+    RELIABLE_RECEPTION    the same, and a send completes when its data are in the peer's memory
+    """
     UNRELIABLE = _vipl.VIP_SERVICE_UNRELIABLE
     RELIABLE_DELIVERY = _vipl.VIP_SERVICE_RELIABLE_DELIVERY
     RELIABLE_RECEPTION = _vipl.VIP_SERVICE_RELIABLE_RECEPTION
 
 
 class ErrorCode(enum.IntEnum):
-    """What happened unasked (VIP_ERROR_)."""
+    """What an asynchronous error reports (VIP_ERROR_)."""
     POST_DESC = _vipl.VIP_ERROR_POST_DESC
     CONN_LOST = _vipl.VIP_ERROR_CONN_LOST
     RECVQ_EMPTY = _vipl.VIP_ERROR_RECVQ_EMPTY
@@ -61,7 +65,7 @@ class ErrorCode(enum.IntEnum):
 
 
 class ResourceCode(enum.IntEnum):
-    """What it happened to (VIP_RESOURCE_)."""
+    """The kind of object that an asynchronous error concerns (VIP_RESOURCE_)."""
     NIC = _vipl.VIP_RESOURCE_NIC
     VI = _vipl.VIP_RESOURCE_VI
     CQ = _vipl.VIP_RESOURCE_CQ
@@ -69,14 +73,14 @@ class ResourceCode(enum.IntEnum):
 
 
 class Operation(enum.IntEnum):
-    """What a descriptor on the send queue asks for (VIP_CONTROL_OP_)."""
+    """What a descriptor of the send queue does (VIP_CONTROL_OP_)."""
     SENDRECV = _vipl.VIP_CONTROL_OP_SENDRECV
     RDMAWRITE = _vipl.VIP_CONTROL_OP_RDMAWRITE
     RDMAREAD = _vipl.VIP_CONTROL_OP_RDMAREAD
 
 
 class Control(enum.IntFlag):
-    """What else it asks for (VIP_CONTROL_)."""
+    """Options of a descriptor (VIP_CONTROL_)."""
     IMMEDIATE = _vipl.VIP_CONTROL_IMMEDIATE
     QFENCE = _vipl.VIP_CONTROL_QFENCE
 
@@ -99,7 +103,7 @@ ERROR_MASK = Status(_vipl.VIP_STATUS_ERROR_MASK)
 
 
 class StatusOperation(enum.IntEnum):
-    """What a completed descriptor did (VIP_STATUS_OP_)."""
+    """The operation that a completed descriptor has done (VIP_STATUS_OP_)."""
     SEND = _vipl.VIP_STATUS_OP_SEND
     RECEIVE = _vipl.VIP_STATUS_OP_RECEIVE
     RDMA_WRITE = _vipl.VIP_STATUS_OP_RDMA_WRITE

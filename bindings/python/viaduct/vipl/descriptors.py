@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptors, and where they lie."""
+"""Descriptors, and the memory in which they lie."""
 from __future__ import annotations
 
 import collections
@@ -12,10 +12,11 @@ from viaduct.vipl.constants import ERROR_MASK, Operation, Status, StatusOperatio
 
 
 class Segment(typing.NamedTuple):
-    """A piece of a region of this process (VIP_DATA_SEGMENT); `region[0:8]` makes it.
+    """A piece of a region of this process (VIP_DATA_SEGMENT). `region[0:8]` makes one.
 
-    address, handle     of the memory
-    view                its bytes
+    address    of the first byte
+    handle     memory handle of the region
+    view       the bytes, as a memoryview
     """
     address: int
     handle: int
@@ -23,8 +24,11 @@ class Segment(typing.NamedTuple):
 
 
 class Remote(typing.NamedTuple):
-    """A place in a region of the peer (VIP_ADDRESS_SEGMENT). `region.remote` makes it where the region is, and its two
-    numbers travel in any message; `remote + 64` is 64 bytes further."""
+    """A place in a region of the peer (VIP_ADDRESS_SEGMENT).
+
+    The process that has the region gets it from `region.remote`, and sends its two numbers to the peer. `remote + 64`
+    is 64 bytes further.
+    """
     address: int
     handle: int
 
@@ -49,21 +53,24 @@ _ALIGNMENT = _vipl.VIP_DESCRIPTOR_ALIGNMENT
 
 
 class Descriptor:
-    """A VIP_DESCRIPTOR in registered memory: what is posted, and comes back, the same object, when it completes.
+    """A descriptor in registered memory (VIP_DESCRIPTOR). It is posted, and the same object comes back when it has
+    completed.
 
-    Ptag.descriptor() and Region.descriptor() make descriptors. One that has come back may be posted again, as it is or
-    after set(). From the post until then it belongs to the provider.
+    address          where it lies
+    memory_handle    handle of the memory in which it lies
+    capacity         the number of segments for which it has room; `remote` needs one, too
+    segments         what it moves, as set() was told
+    writable         whether all segments may be written; read-only memory, such as bytes, can only be sent
+    posted           whether it is on a queue
 
-    address         where it lies
-    memory_handle   of the memory that it lies in
-    capacity        segments that there is room for, that of `remote` included
-    segments        what it moves, as it was set
-    writable        whether all of it may be written: what is only read, such as bytes, can be sent alone
-    posted          whether it is on a queue
+    Ptag.descriptor() and Region.descriptor() make descriptors. While a descriptor is on a queue it belongs to the
+    library: the program neither changes it nor its segments. After it has come back it may be posted again, as it is or
+    after set().
     """
 
     def __init__(self, memory: Segment, give_back: typing.Callable[[Segment], None] | None = None) -> None:
-        """`give_back` gets the memory when the descriptor is no more."""
+        """`give_back` is called with the memory when the descriptor is deleted. Raises ValueError if the memory is
+        read-only or not aligned."""
         if memory.address % _ALIGNMENT != 0 or memory.view.readonly:
             raise ValueError(f"a descriptor lies at a multiple of {_ALIGNMENT} bytes, in memory that may be written")
         self._memory = memory
@@ -83,15 +90,15 @@ class Descriptor:
 
     def set(self, segments: Segments = (), operation: Operation = Operation.SENDRECV, remote: Remote | None = None,
             immediate: int | None = None, fence: bool = False) -> Descriptor:
-        """Writes it anew, and returns it.
+        """Writes the descriptor anew, and returns it.
 
-        segments    what is gathered or scattered to
-        remote      what RDMA writes or reads
-        immediate   32 bits that go along, in a send or an RDMA write
-        fence       begin only when earlier RDMA reads are done
+        segments     what is sent, or where data are put
+        operation    SENDRECV, RDMAWRITE or RDMAREAD
+        remote       the memory of the peer that RDMA writes or reads
+        immediate    32 bits that go along with a send or an RDMA write
+        fence        begin only when earlier RDMA reads are done
 
-        Raises ValueError where it is posted, has no room for so many segments, or reads into memory that may not be
-        written.
+        Raises ValueError if the descriptor is posted, has too little room, or is to read into read-only memory.
         """
         if self.posted:
             raise ValueError("the descriptor is posted")
@@ -122,44 +129,44 @@ class Descriptor:
 
     @property
     def raw(self) -> _vipl.VIP_DESCRIPTOR:
-        """The structure itself, with the fields of C, for tests that need odd ones."""
+        """The structure with the fields of C, for tests that need unusual values."""
         return _vipl.VIP_DESCRIPTOR.at(self.address)
 
     @property
     def status(self) -> Status:
-        """How it completed; 0 before."""
+        """How the descriptor completed; 0 before that."""
         return Status(self._words[_STATUS] & ~_OP_MASK)
 
     @property
     def operation(self) -> StatusOperation:
-        """What it did, once it is complete."""
+        """What the descriptor did; meaningful when it has completed."""
         return StatusOperation(self._words[_STATUS] & _OP_MASK)
 
     @property
     def done(self) -> bool:
-        """Whether it is complete and without an error."""
+        """Whether it has completed without an error."""
         return self._words[_STATUS] & _DONE_OR_ERROR == _DONE
 
     @property
     def length(self) -> int:
-        """Bytes: before it completes those to send, then those that were moved."""
+        """Before completion the number of bytes to move, afterwards that of the bytes moved."""
         return self._words[_LENGTH]
 
     @property
     def immediate(self) -> int | None:
-        """The 32 bits that came, or are to go, along; None where there are none."""
+        """The 32 bits that came, or are to go, along; None if there are none."""
         carries = self._words[_STATUS] & _vipl.VIP_STATUS_IMMEDIATE or self.raw.CS.Control & _vipl.VIP_CONTROL_IMMEDIATE
         return self._words[_IMMEDIATE] if carries else None
 
     @property
     def data(self) -> memoryview:
-        """The bytes that were moved: a part of the region or, where several segments share them, a copy."""
+        """The bytes that were moved. With one segment it is a part of the region, with several a copy."""
         parts = self.parts
         return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
     @property
     def parts(self) -> list[memoryview]:
-        """The bytes that were moved, segment by segment, none of them copied."""
+        """The bytes that were moved, a memoryview for each segment, without a copy."""
         parts, left = [], self.length
         for segment in self.segments:
             parts.append(segment.view[:left])
@@ -173,13 +180,14 @@ class Descriptor:
 
 
 class DescriptorPool:
-    """Registered memory for descriptors, in slots that are used again. Thread-safe."""
+    """Registered memory for descriptors, which is used again when a descriptor is deleted. Thread-safe."""
 
     def __init__(self) -> None:
         self._free: dict[int, collections.deque[Segment]] = collections.defaultdict(collections.deque)
 
     def descriptor(self, segments: int, register: typing.Callable[[memoryview], Segment]) -> Descriptor:
-        """One with room for so many segments; `register` makes memory of the program memory for descriptors."""
+        """Returns a descriptor with room for that many segments. register(memory) registers more memory if all is in
+        use."""
         nbytes = -(-(2 + segments) * _SEGMENT_BYTES // _ALIGNMENT) * _ALIGNMENT
         free = self._free[nbytes]
         try:

@@ -31,11 +31,14 @@ class Error(errors.Error):
 
 
 class TimeoutError(Error, errors.TimeoutError):
-    """The time-out of a call has passed."""
+    """The time-out of a call has passed; `code` is TIMEOUT."""
 
 
 class DescriptorError(Error):
-    """A descriptor completed with an error: `descriptor`, whose status tells. None: there was none on the queue."""
+    """A descriptor completed with an error, or a queue had none.
+
+    descriptor    the descriptor, whose status tells the error; None if the queue was empty. Pickling drops it.
+    """
 
     def __init__(self, call: str, descriptor: Descriptor | None) -> None:
         text = "the queue is empty"
@@ -50,7 +53,7 @@ class DescriptorError(Error):
 
 
 def error_of(call: str, code: int) -> Error:
-    """The exception for a failed call; the extension module calls it, too."""
+    """Returns the exception for a failed call. The extension module calls it, too."""
     kind = TimeoutError if code == ReturnCode.TIMEOUT else Error
     member = ReturnCode(code)
     return kind(call, member, f"VIP_{member.name}", _TEXTS.get(member, ""))

@@ -16,7 +16,7 @@ if typing.TYPE_CHECKING:
 
 
 class Ptag(Handled):
-    """A protection tag: VIs use memory of their own tag only. Nic.create_ptag() makes it."""
+    """A protection tag: a VI uses memory of its own tag only. Nic.create_ptag() makes it."""
 
     def __init__(self, nic: Nic, handle: int) -> None:
         super().__init__(handle, nic)
@@ -26,7 +26,7 @@ class Ptag(Handled):
         nic._ptags[handle] = self
 
     def destroy(self) -> None:
-        """VipDestroyPtag. Raises Error(ERROR_RESOURCE) where a VI or a region uses it; close() closes these first."""
+        """VipDestroyPtag. Raises Error(ERROR_RESOURCE) if a VI or a region uses the tag; close() closes these first."""
         if not self._children:
             self._deregister_chunks()
         _vipl.VipDestroyPtag(self.nic.handle, self.handle)
@@ -38,8 +38,8 @@ class Ptag(Handled):
 
     def descriptor(self, segments: Segments = (), operation: Operation = Operation.SENDRECV,
                    remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
-        """A descriptor in memory of this tag's own, which is used again when the descriptor is no more; the arguments
-        are those of Descriptor.set()."""
+        """Returns a new descriptor, in memory that the tag registers for descriptors. The arguments are those of
+        Descriptor.set(). Raises Error(ERROR_RESOURCE) if there is no memory."""
         count = 1 if isinstance(segments, Segment) else len(segments)
         descriptor = self._pool.descriptor(count + (remote is not None), self._register_chunk)
         return descriptor.set(segments, operation, remote, immediate, fence)
@@ -61,21 +61,26 @@ class Ptag(Handled):
 
 @dataclasses.dataclass(frozen=True)
 class MemAttributes:
-    """What a region is to be (VIP_MEM_ATTRIBUTES): its protection tag (None: that of the NIC), and what peers may
-    do."""
+    """The attributes of a region (VIP_MEM_ATTRIBUTES).
+
+    ptag                 the protection tag; None: that of the NIC
+    enable_rdma_write    whether peers may write to it
+    enable_rdma_read     whether peers may read it
+    """
     ptag: Ptag | None = None
     enable_rdma_write: bool = False
     enable_rdma_read: bool = False
 
 
 class Region(Handled):
-    """Registered memory. Nic.register_mem() makes it.
+    """Registered memory. Nic.register_mem() makes it; close() is VipDeregisterMem.
 
-    handle      its memory handle, which names it at peers, too
-    view        its bytes
-    remote      what peers need to reach it: send them its two numbers
+    handle    the memory handle, which names the region at peers, too
+    view      the bytes, as a memoryview
+    remote    what a peer needs to reach the region
 
-    `region[8:16]` is a segment for descriptors.
+    `region[8:16]` is a segment for descriptors. Posted descriptors do not keep their regions: close a region after they
+    have completed.
     """
 
     def __init__(self, nic: Nic, pinned: Pinned, attributes: MemAttributes) -> None:
@@ -87,8 +92,8 @@ class Region(Handled):
         self.view = pinned.view
 
     def deregister(self) -> None:
-        """VipDeregisterMem. Operations that come later, or are under way, end with a protection error. The same as
-        close(), but with errors."""
+        """VipDeregisterMem. Ends every use of the memory: operations in progress, and later ones, complete with a
+        protection error. Raises Error(INVALID_PARAMETER) if the region is closed."""
         _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)
         self._released()
         self._pinned.release()
@@ -99,32 +104,37 @@ class Region(Handled):
 
     @property
     def remote(self) -> Remote:
+        """The address and the handle of the region, for peers."""
         return Remote(self._pinned.address, self.handle)
 
     def __len__(self) -> int:
         return self._pinned.nbytes
 
     def __getitem__(self, part: slice) -> Segment:
-        """Raises ValueError for steps."""
+        """Returns a segment. Raises ValueError if the slice has a step."""
         start, stop = self._pinned.extent(part)
         return Segment(self._pinned.address + start, self.handle, self.view[start:stop])
 
     def descriptor(self, offset: int, segments: Segments = (), operation: Operation = Operation.SENDRECV,
                    remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
-        """A descriptor in this region, at a multiple of 64 bytes, with room for as many segments as it is given, or
-        one; the arguments are those of Descriptor.set(). Ptag.descriptor() finds memory by itself. Raises ValueError
-        where there is no room, or the place is not aligned."""
+        """Returns a new descriptor that lies in this region, at `offset` bytes, with room for its segments, at least
+        one.
+
+        The other arguments are those of Descriptor.set(). Raises ValueError if there is too little room, or the address
+        is no multiple of 64.
+        """
         count = 1 if isinstance(segments, Segment) else len(segments)
         place = self[offset:offset + 32 + 16 * max(count + (remote is not None), 1)]
         return Descriptor(place).set(segments, operation, remote, immediate, fence)
 
     def query(self) -> MemAttributes:
-        """VipQueryMem."""
+        """VipQueryMem. Returns the attributes."""
         raw = _vipl.VipQueryMem(self.nic.handle, self._pinned.address, self.handle)
         return MemAttributes(self.nic._ptags.get(raw.Ptag), bool(raw.EnableRdmaWrite), bool(raw.EnableRdmaRead))
 
     def set_attributes(self, attributes: MemAttributes) -> None:
-        """VipSetMemAttributes. Raises Error: INVALID_PTAG, ERROR_NOT_SUPPORTED (by RDMA devices)."""
+        """VipSetMemAttributes. Changes all attributes or, if it fails, none. Raises Error: INVALID_PTAG,
+        ERROR_NOT_SUPPORTED (RDMA devices); ValueError if peers are to write to read-only memory."""
         ptag = attributes.ptag or self.nic.ptag
         _vipl.VipSetMemAttributes(self.nic.handle, self._pinned.address, self.handle, self._to_raw(attributes, ptag))
         self._depend_on(self.nic, ptag)

@@ -21,14 +21,17 @@ from viaduct.vipl.waiting import in_thread
 
 
 def open_nic(name: str = "VINIC") -> Nic:
-    """VipOpenNic. Opens a network interface: "VINIC", "VINIC0", "VINIC1" ..., historical names, or those of
-    viaduct.core.devices(). Raises Error: INVALID_PARAMETER (no such NIC), ERROR_RESOURCE."""
+    """VipOpenNic. Opens a network interface, and returns it.
+
+    name: "VINIC", which is the default device; "VINIC0", "VINIC1" ...; names of historical implementations; or a name
+    of viaduct.core.devices(). Raises Error: INVALID_PARAMETER (there is no such NIC), ERROR_RESOURCE.
+    """
     return Nic(_vipl.VipOpenNic(name))
 
 
 @dataclasses.dataclass(frozen=True)
 class NicAttributes:
-    """What a NIC is and can do (VIP_NIC_ATTRIBUTES). Lengths and sizes are in bytes."""
+    """The attributes and limits of a NIC (VIP_NIC_ATTRIBUTES). Lengths and sizes are in bytes."""
     name: str
     hardware_version: int
     provider_version: int
@@ -51,7 +54,7 @@ class NicAttributes:
 
 
 class ErrorDescriptor(typing.NamedTuple):
-    """An asynchronous error (VIP_ERROR_DESCRIPTOR); None where no such object is concerned."""
+    """An asynchronous error (VIP_ERROR_DESCRIPTOR). Fields for objects that it does not concern are None."""
     nic: Nic
     vi: Vi | None
     cq: CompletionQueue | None
@@ -64,7 +67,9 @@ class ErrorDescriptor(typing.NamedTuple):
 class Nic(Handled):
     """An open network interface. open_nic() makes it; close() is VipCloseNic.
 
-    attributes      what it is and can do
+    attributes    its attributes and limits
+
+    Handlers must not close the NIC.
     """
 
     def __init__(self, handle: int) -> None:
@@ -79,7 +84,7 @@ class Nic(Handled):
         _vipl.VipCloseNic(self.handle)
 
     def query(self) -> NicAttributes:
-        """VipQueryNic."""
+        """VipQueryNic. Returns the attributes."""
         raw = _vipl.VipQueryNic(self.handle)
         return NicAttributes(raw.Name, raw.HardwareVersion, raw.ProviderVersion, raw.LocalNicAddress,
                              bool(raw.ThreadSafe), raw.MaxDiscriminatorLen, raw.MaxRegisterBytes,
@@ -92,31 +97,38 @@ class Nic(Handled):
 
     @property
     def ptag(self) -> Ptag:
-        """The protection tag of what is made without another one."""
+        """The protection tag of objects that are made without one."""
         if self._ptag is None or self._ptag.closed:
             self._ptag = self.create_ptag()
         return self._ptag
 
     def create_ptag(self) -> Ptag:
-        """VipCreatePtag. Raises Error(ERROR_RESOURCE)."""
+        """VipCreatePtag. Returns a new protection tag. Raises Error(ERROR_RESOURCE) if the NIC has no more."""
         return Ptag(self, _vipl.VipCreatePtag(self.handle))
 
     def register_mem(self, memory: Buffer | int, attributes: MemAttributes = MemAttributes()) -> Region:
-        """VipRegisterMem. Registers a buffer, or that many bytes of new shareable memory (viaduct.alloc). The buffer is
-        not copied, and stays where it is until the region is closed. Raises Error: INVALID_PARAMETER (no memory),
-        INVALID_PTAG, ERROR_RESOURCE; TypeError for what is no buffer; ValueError where peers are to write what is only
-        read, such as bytes."""
+        """VipRegisterMem. Registers a buffer, or that many bytes of new memory (viaduct.alloc()), and returns the
+        region.
+
+        The buffer is not copied, and can neither be moved nor resized until the region is closed. Raises Error:
+        INVALID_PARAMETER (no bytes), INVALID_PTAG, ERROR_RESOURCE; TypeError if the object has no buffer; BufferError
+        if the buffer is not contiguous; ValueError if peers are to write to read-only memory, such as bytes.
+        """
         return Region(self, Pinned(alloc(memory) if isinstance(memory, int) else memory), attributes)
 
     def create_cq(self, entries: int = 256) -> CompletionQueue:
-        """VipCreateCQ. Raises Error: INVALID_PARAMETER (no entries), ERROR_RESOURCE (too many)."""
+        """VipCreateCQ. Returns a completion queue for that many entries. Raises Error: INVALID_PARAMETER (0),
+        ERROR_RESOURCE (more than the NIC takes)."""
         return CompletionQueue(self, _vipl.VipCreateCQ(self.handle, entries))
 
     def create_vi(self, attributes: ViAttributes = ViAttributes(), send_cq: CompletionQueue | None = None,
                   recv_cq: CompletionQueue | None = None) -> Vi:
-        """VipCreateVi. Makes an idle VI; the completions of its queues are found on the VI or, where one is given, by
-        way of a completion queue. Raises Error: INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, INVALID_PTAG,
-        INVALID_RDMAREAD, INVALID_PARAMETER (a queue of another NIC), ERROR_RESOURCE."""
+        """VipCreateVi. Returns a new VI, which is idle.
+
+        send_cq, recv_cq: completion queues that report completed descriptors of its queues. Raises Error:
+        INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, INVALID_PTAG, INVALID_RDMAREAD, INVALID_PARAMETER (a
+        completion queue of another NIC), ERROR_RESOURCE.
+        """
         return Vi(self, attributes, send_cq, recv_cq)
 
     def _to_raw(self, attributes: ViAttributes) -> _vipl.VIP_VI_ATTRIBUTES:
@@ -137,8 +149,11 @@ class Nic(Handled):
     # ---- Connections ----
 
     def net_address(self, discriminator: Discriminator = b"", host: str | bytes | None = None) -> NetAddress:
-        """An address: that of this NIC, or of another host's (bytes, or their text: "10.0.0.3"). Numbers are
-        discriminators of two bytes. Raises ValueError where the text is no address."""
+        """Returns an address: that of this NIC or, with `host`, that of another one.
+
+        host: bytes, or an address in digits ("10.0.0.3"). A number as discriminator stands for two bytes, big endian.
+        Raises ValueError if the text is no address, OverflowError if the number is not below 65536.
+        """
         if host is None:
             host = self.attributes.local_nic_address
         elif isinstance(host, str):
@@ -149,13 +164,16 @@ class Nic(Handled):
         return to_raw_address(address if isinstance(address, NetAddress) else self.net_address(address))
 
     def connect_wait(self, local: NetAddress | Discriminator, timeout: float | None = None) -> ConnectionRequest:
-        """VipConnectWait. Waits for a request with this discriminator at this NIC; 0: looks once. Clients that ask
-        while no call waits get NO_MATCH. Raises TimeoutError; Error: INVALID_PARAMETER (not an address of this NIC)."""
+        """VipConnectWait. Waits for a request with this discriminator, and returns it.
+
+        Clients that ask while no call waits get NO_MATCH. Raises TimeoutError after `timeout` seconds (0: looks once);
+        Error(INVALID_PARAMETER) if `local` is no address of this NIC.
+        """
         return ConnectionRequest(self, *_vipl.VipConnectWait(self.handle, self._address(local), timeout))
 
     async def connect_wait_async(self, local: NetAddress | Discriminator,
                                  timeout: float | None = None) -> ConnectionRequest:
-        """As connect_wait(), for asyncio; a thread waits."""
+        """As connect_wait(), for asyncio; a thread of its own waits."""
         address = self._address(local)
         return await in_thread(
             lambda stop: ConnectionRequest(self, *_vipl.VipConnectWait(self.handle, address, timeout, stop)),
@@ -164,8 +182,11 @@ class Nic(Handled):
     # ---- Asynchronous errors ----
 
     def error_callback(self, handler: typing.Callable[[ErrorDescriptor], object] | None) -> None:
-        """VipErrorCallback. The handler is called from a thread of the NIC, with one error at a time, from now on; what
-        it raises goes to sys.unraisablehook. None: errors are logged."""
+        """VipErrorCallback. From now on, handler(error) gets each asynchronous error, an ErrorDescriptor.
+
+        A thread of the NIC makes the calls, one at a time; a call of the previous handler may still be running. What
+        the handler raises goes to sys.unraisablehook. None: errors are logged.
+        """
         _vipl.VipErrorCallback(self.handle, (weakref.ref(self), handler), handler and _on_error)
 
     def _error_descriptor(self, raw: _vipl.VIP_ERROR_DESCRIPTOR) -> ErrorDescriptor:
@@ -179,26 +200,32 @@ class Nic(Handled):
     # ---- Names and surroundings ----
 
     def ns_init(self, path: str | None = None) -> None:
-        """VipNSInit. Starts the name service, from a file in the format of /etc/hosts or else the system's. Raises
-        Error: INVALID_PARAMETER (the file cannot be read), ERROR_NAMESERVICE (it runs already)."""
+        """VipNSInit. Starts the name service, with a file in the format of /etc/hosts or, without `path`, the system's
+        resolver. Raises Error: INVALID_PARAMETER (the file cannot be read), ERROR_NAMESERVICE (it is running already).
+        """
         _vipl.VipNSInit(self.handle, path)
 
     def ns_get_host_by_name(self, name: str, index: int = 0) -> NetAddress:
-        """VipNSGetHostByName. An address of a host: the first one, second one ... Raises Error(ERROR_NAMESERVICE)."""
+        """VipNSGetHostByName. Returns an address of a host; index 0 is the first one, 1 the second.
+
+        Waits for the system's resolver. Raises Error(ERROR_NAMESERVICE) if the name is not known, there is no such
+        address, or the name service is not running.
+        """
         return from_raw_address(_vipl.VipNSGetHostByName(self.handle, name, index))
 
     def ns_get_host_by_addr(self, address: NetAddress) -> str:
-        """VipNSGetHostByAddr. The name of a host. Raises Error: ERROR_NAMESERVICE, INVALID_PARAMETER."""
+        """VipNSGetHostByAddr. Returns the name of a host. Raises Error: ERROR_NAMESERVICE (the address is not known, or
+        the name service is not running), INVALID_PARAMETER."""
         return _vipl.VipNSGetHostByAddr(self.handle, to_raw_address(address))
 
     def ns_shutdown(self) -> None:
-        """VipNSShutdown. Raises Error(ERROR_NAMESERVICE) where it does not run."""
+        """VipNSShutdown. Stops the name service. Raises Error(ERROR_NAMESERVICE) if it is not running."""
         _vipl.VipNSShutdown(self.handle)
 
     def query_system_management_info(self, number_of_hops: int = 1, *,
                                      info_type: int = _vipl.VIP_SMI_AUTODISCOVERY) -> list[NetAddress]:
-        """VipQuerySystemManagementInfo. The NICs that are found within so many hops. Raises Error(ERROR_NOT_SUPPORTED)
-        for another kind of information than autodiscovery."""
+        """VipQuerySystemManagementInfo. Returns the addresses of the NICs that are found within that many hops. Raises
+        Error(ERROR_NOT_SUPPORTED) for another info_type than VIP_SMI_AUTODISCOVERY."""
         return [from_raw_address(raw)
                 for raw in _vipl.VipQuerySystemManagementInfo(self.handle, info_type, number_of_hops)]
 

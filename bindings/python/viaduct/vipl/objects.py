@@ -6,7 +6,7 @@ from viaduct._lifetime import Resource
 
 
 class Handled(Resource):
-    """What has a handle in VIPL. One that is closed keeps its own, which is invalid then, as calls tell."""
+    """An object with a handle of VIPL. A closed object keeps its handle, which is no longer valid."""
 
     handle: int
 

@@ -21,13 +21,15 @@ if typing.TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class ViAttributes:
-    """What a VI is to be (VIP_VI_ATTRIBUTES). Both ends of a connection need the same level, transfer size and quality
-    of service.
+    """The attributes of a VI (VIP_VI_ATTRIBUTES). Both ends of a connection need the same reliability level, transfer
+    size and quality of service.
 
-    max_transfer_size                   bytes of one descriptor; None: the most that the NIC takes
-    qos                                 quality of service; 0 is the only one there is
-    ptag                                the protection tag; None: that of the NIC or, of a peer, not known
-    enable_rdma_write, enable_rdma_read what the peer may do to memory that allows it
+    reliability_level    see ReliabilityLevel
+    max_transfer_size    bytes of one descriptor; None: the most that the NIC takes
+    qos                  quality of service; only 0 exists
+    ptag                 the protection tag; None: that of the NIC; in attributes of a peer: not known
+    enable_rdma_write    whether the peer may write to memory of this VI that allows it
+    enable_rdma_read     whether the peer may read memory of this VI that allows it
     """
     reliability_level: ReliabilityLevel = ReliabilityLevel.RELIABLE_DELIVERY
     max_transfer_size: int | None = None
@@ -38,7 +40,7 @@ class ViAttributes:
 
 
 class ViInfo(typing.NamedTuple):
-    """What Vi.query() tells. A queue is empty where nothing is posted or waits to be taken."""
+    """What Vi.query() returns. A queue is empty if no descriptor is posted on it, and none waits to be taken."""
     state: State
     attributes: ViAttributes
     send_queue_empty: bool
@@ -48,8 +50,8 @@ class ViInfo(typing.NamedTuple):
 class Vi(Handled):
     """A virtual interface: a send queue, a receive queue and, at times, a connection. Nic.create_vi() makes it.
 
-    close() ends the connection and takes what is posted back. Descriptors that complete come back as the objects that
-    were posted.
+    Posting does not wait: the descriptor completes later, and send_done(), send_wait() and their kin return the object
+    that was posted. close() ends a connection, and takes back what is posted.
     """
 
     def __init__(self, nic: Nic, attributes: ViAttributes, send_cq: Handled | None,
@@ -65,8 +67,8 @@ class Vi(Handled):
         nic._vis[handle] = self
 
     def destroy(self) -> None:
-        """VipDestroyVi. Raises Error(INVALID_STATE) where it is not idle, or descriptors are on its queues; close()
-        needs neither."""
+        """VipDestroyVi. Raises Error(INVALID_STATE) if the VI is not idle, or descriptors are on its queues; close()
+        needs neither. Waits until a running notify handler of the VI has returned."""
         _vipl.VipDestroyVi(self.handle)
         self._released()
         self._gone()
@@ -90,16 +92,20 @@ class Vi(Handled):
 
     def connect_request(self, remote: NetAddress, timeout: float | None = None, *,
                         local: NetAddress | Discriminator = b"") -> ViAttributes:
-        """VipConnectRequest. Asks for a connection, waits for the answer and returns the attributes of the peer's VI.
-        local: what the peer is shown as remote_address, an address of this NIC. Raises TimeoutError; Error: NO_MATCH
-        (nobody waits there), REJECT, INVALID_STATE (not idle, or disconnect() was called), NOT_REACHABLE,
-        INVALID_PARAMETER, INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS."""
+        """VipConnectRequest. Connects to the NIC and discriminator `remote`, and returns the attributes of the peer's
+        VI.
+
+        local: an address of this NIC, which the peer sees as remote_address. Waits for the answer, at most `timeout`
+        seconds. Raises TimeoutError; Error: NO_MATCH (nobody waits there), REJECT, INVALID_STATE (the VI is not idle,
+        or disconnect() was called meanwhile), NOT_REACHABLE, INVALID_PARAMETER (also for time-out 0),
+        INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's).
+        """
         return self.nic._from_raw(_vipl.VipConnectRequest(self.handle, self.nic._address(local),
                                                           to_raw_address(remote), timeout))
 
     async def connect_request_async(self, remote: NetAddress, timeout: float | None = None, *,
                                     local: NetAddress | Discriminator = b"") -> ViAttributes:
-        """As connect_request(), for asyncio; a thread waits."""
+        """As connect_request(), for asyncio; a thread of its own waits."""
         addresses = self.nic._address(local), to_raw_address(remote)
         return self.nic._from_raw(await in_thread(
             lambda stop: _vipl.VipConnectRequest(self.handle, *addresses, timeout, stop),
@@ -107,46 +113,63 @@ class Vi(Handled):
 
     def connect_peer_request(self, remote: NetAddress, timeout: float | None = None, *,
                              local: NetAddress | Discriminator = b"") -> None:
-        """VipConnectPeerRequest. Begins to look for a peer that asks for the same pair of hosts and the same
-        discriminator (that of remote); connect_peer_wait() or connect_peer_done() tell the result. Raises Error:
-        INVALID_STATE (not idle), INVALID_PARAMETER."""
+        """VipConnectPeerRequest. Begins to look for a peer that asks for the same two hosts and the same discriminator,
+        that of `remote`.
+
+        Returns at once; connect_peer_wait() and connect_peer_done() return the result. Raises Error: INVALID_STATE (the
+        VI is not idle), INVALID_PARAMETER.
+        """
         _vipl.VipConnectPeerRequest(self.handle, self.nic._address(local), to_raw_address(remote), timeout)
 
     def connect_peer_done(self) -> ViAttributes | None:
-        """VipConnectPeerDone. The attributes of the peer's VI; None where the request is under way. Raises
-        TimeoutError; Error: INVALID_STATE (no request), and those of connect_request()."""
+        """VipConnectPeerDone. Returns the attributes of the peer's VI, or None if the request is still in progress.
+        Does not wait.
+
+        Raises TimeoutError if the time-out of the request has passed; Error: INVALID_STATE (there is no request), and
+        those of connect_request().
+        """
         raw = _vipl.VipConnectPeerDone(self.handle)
         return None if raw is None else self.nic._from_raw(raw)
 
     def connect_peer_wait(self) -> ViAttributes:
-        """VipConnectPeerWait. As connect_peer_done(), waiting for the result; the time-out is that of the request."""
+        """VipConnectPeerWait. As connect_peer_done(), but waits for the result, at most until the time-out of the
+        request."""
         return self.nic._from_raw(_vipl.VipConnectPeerWait(self.handle))
 
     async def connect_peer_wait_async(self) -> ViAttributes:
-        """As connect_peer_wait(), for asyncio; a thread waits. Where the task is cancelled the request goes on."""
+        """As connect_peer_wait(), for asyncio; a thread of its own waits. If the task is cancelled, the request goes
+        on."""
         return self.nic._from_raw(await in_thread(lambda stop: _vipl.VipConnectPeerWait(self.handle, stop),
                                                    lambda late: None))
 
     def disconnect(self) -> None:
-        """VipDisconnect. Ends the connection, or a request for one, which gets INVALID_STATE. What is posted completes
-        as flushed. Good in every state; the VI is idle then."""
+        """VipDisconnect. Ends the connection; works in every state. The VI is idle afterwards.
+
+        What is posted completes with DESC_FLUSHED_ERROR. A connection request in progress gets INVALID_STATE.
+        """
         _vipl.VipDisconnect(self.handle)
 
     # ---- Descriptors ----
 
     def post_send(self, what: Descriptor | Segments = (), operation: Operation = Operation.SENDRECV,
                   remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
-        """VipPostSend. Posts a descriptor as it is, or makes one of segments and the other arguments, which are those
-        of Descriptor.set(). Returns it. Without a connection it completes as flushed. One more than
-        max_descriptors_per_queue is not posted and breaks the VI: the handler of error_callback() gets VI_OVERRUN.
-        Raises Error(ERROR_RESOURCE): no memory; ValueError where it is posted already."""
+        """VipPostSend. Posts a descriptor, and returns it. Segments and the other arguments, which are those of
+        Descriptor.set(), make a new descriptor.
+
+        Without a connection it completes with DESC_FLUSHED_ERROR. If the queue holds max_descriptors_per_queue already,
+        it is not posted, the VI breaks, and the handler of Nic.error_callback() gets VI_OVERRUN. Raises
+        ValueError if it is posted already, Error(ERROR_RESOURCE) if there is no memory.
+        """
         return self._post(_vipl.VipPostSend, what if isinstance(what, Descriptor) else
                           self._ptag.descriptor(what, operation, remote, immediate, fence))
 
     def post_recv(self, what: Descriptor | Segments = ()) -> Descriptor:
-        """VipPostRecv. Posts a descriptor, or makes one of segments, for one message; good before connecting. Returns
-        it. One too many breaks the VI as with post_send(). Raises Error(ERROR_RESOURCE): no memory; ValueError where it
-        is posted already, or its memory may not be written."""
+        """VipPostRecv. Posts a descriptor for one message, also before connecting, and returns it. Segments make a new
+        one.
+
+        A full queue is treated as in post_send(). Raises ValueError if it is posted already, or its memory is
+        read-only; Error(ERROR_RESOURCE) if there is no memory.
+        """
         descriptor = what if isinstance(what, Descriptor) else self._ptag.descriptor(what)
         if not descriptor.writable:
             raise ValueError("the memory may not be written")
@@ -165,7 +188,7 @@ class Vi(Handled):
         return descriptor
 
     def _take(self, address: int) -> Descriptor | None:
-        """The descriptor that comes back from address, which is 0 where the queue was empty."""
+        """Returns the descriptor at an address; None for 0, which stands for an empty queue."""
         descriptor = self._posted.pop(address, None)
         if descriptor is not None:
             descriptor.posted = False
@@ -178,12 +201,15 @@ class Vi(Handled):
         return descriptor
 
     def send_done(self) -> Descriptor | None:
-        """VipSendDone. Takes the oldest descriptor of the send queue if it is complete; None: not yet. Raises
-        DescriptorError where it completed with an error, or the queue is empty."""
+        """VipSendDone. Takes and returns the oldest descriptor of the send queue if it has completed, else None. Does
+        not wait.
+
+        Raises DescriptorError if it completed with an error, or the queue is empty.
+        """
         return self._done("VipSendDone", _vipl.VipSendDone, self._sends)
 
     def recv_done(self) -> Descriptor | None:
-        """VipRecvDone. The same for the receive queue."""
+        """VipRecvDone. As send_done(), for the receive queue."""
         return self._done("VipRecvDone", _vipl.VipRecvDone, self._recvs)
 
     def _done(self, call: str, done: typing.Callable[[int], tuple[int, int] | None],
@@ -197,12 +223,14 @@ class Vi(Handled):
         return self._completed(call, address)
 
     def send_wait(self, timeout: float | None = None) -> Descriptor:
-        """VipSendWait. As send_done(), waiting until it is complete. Raises TimeoutError; Error(ERROR_RESOURCE) where
-        the queue has a completion queue."""
+        """VipSendWait. As send_done(), but waits until the descriptor has completed.
+
+        Raises TimeoutError after `timeout` seconds, Error(ERROR_RESOURCE) if the queue reports to a completion queue.
+        """
         return self._wait("VipSendWait", _vipl.VipSendWait, self._sends, self._ask_send, timeout)
 
     def recv_wait(self, timeout: float | None = None) -> Descriptor:
-        """VipRecvWait. The same for the receive queue."""
+        """VipRecvWait. As send_wait(), for the receive queue."""
         return self._wait("VipRecvWait", _vipl.VipRecvWait, self._recvs, self._ask_recv, timeout)
 
     def _wait(self, call: str, wait: typing.Callable[[int, float | None], tuple[int, int]], arrivals: Arrivals[int],
@@ -224,14 +252,17 @@ class Vi(Handled):
         return self._completed(call, await result_in_time_async(call, self._recvs, self._ask_recv, timeout))
 
     def send_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
-        """VipSendNotify. Calls the handler once, with the next descriptor of the send queue that completes, whether
-        with an error or not, from a thread of the queue; None: others have taken all that was posted. What it raises
-        goes to sys.unraisablehook. Raises DescriptorError where the queue is empty; Error(ERROR_RESOURCE) where the
-        queue has a completion queue."""
+        """VipSendNotify. Calls handler(vi, descriptor) once, when the next descriptor of the send queue has completed,
+        with or without an error.
+
+        A thread of the queue makes the call. The descriptor is None if others have taken all that was posted. What the
+        handler raises goes to sys.unraisablehook. Raises DescriptorError if the queue is empty, Error(ERROR_RESOURCE)
+        if it reports to a completion queue.
+        """
         self._notify("VipSendNotify", _vipl.VipSendNotify, handler)
 
     def recv_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
-        """VipRecvNotify. The same for the receive queue."""
+        """VipRecvNotify. As send_notify(), for the receive queue."""
         self._notify("VipRecvNotify", _vipl.VipRecvNotify, handler)
 
     def _notify(self, call: str, notify: typing.Callable[[int, object, typing.Callable[..., object]], None],
@@ -257,15 +288,17 @@ class Vi(Handled):
 
     @property
     def state(self) -> State:
+        """The present state."""
         return self.query().state
 
     def query(self) -> ViInfo:
-        """VipQueryVi."""
+        """VipQueryVi. Returns state, attributes, and whether the queues are empty."""
         state, attributes, send_empty, recv_empty = _vipl.VipQueryVi(self.handle)
         return ViInfo(State(state), self.nic._from_raw(attributes), send_empty, recv_empty)
 
     def set_attributes(self, attributes: ViAttributes) -> None:
-        """VipSetViAttributes. Raises Error: INVALID_STATE (not idle), and as Nic.create_vi()."""
+        """VipSetViAttributes. Changes all attributes or, if it fails, none. Raises Error: INVALID_STATE (the VI is not
+        idle), and those of Nic.create_vi()."""
         ptag = attributes.ptag or self.nic.ptag
         _vipl.VipSetViAttributes(self.handle, self.nic._to_raw(attributes))
         self._depend_on(*(ptag if parent is self._ptag else parent for parent in self._parents))
@@ -273,7 +306,7 @@ class Vi(Handled):
 
     @property
     def user_data(self) -> int:
-        """VipGetUserData, VipSetUserData. A number that the VI keeps for the program; 0 at first."""
+        """A number that the VI keeps for the program (VipGetUserData, VipSetUserData); 0 at first."""
         return _vipl.VipGetUserData(self.handle)
 
     @user_data.setter

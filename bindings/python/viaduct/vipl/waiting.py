@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How results come to threads and tasks that wait for them."""
+"""Passing results from notify handlers to the threads and tasks that wait for them."""
 from __future__ import annotations
 
 import asyncio
@@ -15,8 +15,10 @@ T = typing.TypeVar("T")
 
 
 class Arrivals(typing.Generic[T]):
-    """What notify handlers took from a queue, on its way to who waits. Nothing is lost where a task is cancelled: what
-    came for it waits for the next one. Thread-safe."""
+    """Results that notify handlers took from a queue and that nobody has taken yet.
+
+    If a task is cancelled, the result that came for it goes to the next one who asks. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # guards what follows; what ask() frees may come back here
@@ -26,18 +28,18 @@ class Arrivals(typing.Generic[T]):
 
     @property
     def busy(self) -> bool:
-        """Whether something is here or on its way: who takes from the queue itself might wait in vain."""
+        """Whether a result is here or on its way. Then, to wait on the queue itself may be in vain."""
         return self._asked != 0 or bool(self._ready)
 
     def take(self) -> T | None:
-        """What is here."""
+        """Returns a result that is here, or None."""
         if not self._ready:  # as a rule, and sooner known than a lock is taken
             return None
         with self._lock:
             return self._ready.popleft() if self._ready else None
 
     def future(self, ask: typing.Callable[[], None]) -> concurrent.futures.Future[T]:
-        """The next one. `ask` asks for one call of put(); what it raises is raised."""
+        """Returns the future of the next result. ask() requests one call of put(); what it raises is raised."""
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         with self._lock:
             if self._ready:
@@ -51,13 +53,13 @@ class Arrivals(typing.Generic[T]):
         return future
 
     def put(self, news: T) -> None:
-        """Hands over what a handler got."""
+        """Passes on what a handler got."""
         with self._lock:
             self._asked -= 1
         self._pass_on(news)
 
     def give_back(self, future: concurrent.futures.Future[T]) -> None:
-        """Nobody waits for the future any more. What has come for it already is for the next one."""
+        """Nobody waits for the future any more: a result that it has already goes to the next one who asks."""
         if not future.cancel() and future.exception() is None:
             self._pass_on(future.result())
 
@@ -70,7 +72,7 @@ class Arrivals(typing.Generic[T]):
             future.set_result(news)
 
     def fail(self, error: Exception) -> None:
-        """Nothing comes any more."""
+        """Fails all futures: no result will come."""
         with self._lock:
             self._asked = 0
             self._ready.clear()
@@ -88,7 +90,7 @@ class Arrivals(typing.Generic[T]):
 
 
 def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
-    """Makes a call that blocks in a thread of its own: those of a pool might all be waiting for each other."""
+    """Runs a call that blocks in a new thread. The threads of a pool might all wait for each other."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -110,8 +112,8 @@ def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
 
 
 async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Callable[[T], None]) -> T:
-    """Awaits a call that blocks until its event is set. Where the task is cancelled the call is over, and what it did
-    in the last moment is undone."""
+    """Awaits a call that blocks until its event is set. If the task is cancelled, the call is ended, and undo() undoes
+    what it did in the last moment."""
     stop = threading.Event()
     future = spawn(lambda: call(stop))
     try:
@@ -125,7 +127,8 @@ async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Ca
 
 
 def result_in_time(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None], timeout: float | None) -> T:
-    """What comes in time; else TimeoutError, and what comes later is for the next one."""
+    """Waits for the next result, and returns it. Raises TimeoutError; a result that comes later is for the next one who
+    asks."""
     future = arrivals.future(ask)
     try:
         return future.result(timeout)
@@ -150,7 +153,7 @@ async def result_in_time_async(call: str, arrivals: Arrivals[T], ask: typing.Cal
 
 
 def _result_after_all(call: str, future: concurrent.futures.Future[T]) -> T:
-    """What has come in the last moment; else TimeoutError."""
+    """Returns a result that came in the last moment; raises TimeoutError if there is none."""
     if future.cancel():
         raise error_of(call, ReturnCode.TIMEOUT) from None
     return future.result()
