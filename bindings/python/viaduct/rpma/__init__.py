@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """librpma: remote persistent memory access.
 
-A server that lets others write to its memory and waits for a message, and its client:
+A server that lets its client write to its memory and waits for a message, and the client:
 
     with rpma.Peer(rpma.get_ibv_context("127.0.0.1")) as peer:
         memory = peer.mr_reg(bytearray(4096))
@@ -17,18 +17,20 @@ A server that lets others write to its memory and waits for a message, and its c
         conn.send(memory[:4], context=2)
         conn.cq.next_wc(timeout=5).check()
 
-The classes are the structures of C, and the methods its functions: rpma_conn_req_new() is Peer.conn_req_new(), what is
-only set and got is an attribute. Beside these there are Peer.connect(), Ep.accept() and Cq.next_wc(), which make what
-takes several steps in one, and for each method that waits one that ends in _async, for asyncio.
+The classes are the structures of C, and the methods its functions: rpma_conn_req_new() is Peer.conn_req_new(). What C
+only sets and gets is an attribute. Peer.connect(), Ep.accept() and Cq.next_wc() are additions, which do several steps
+in one.
 
-Sizes, offsets and lengths are in bytes; queue sizes count entries; time-outs are in seconds, None waits for ever, 0 not
-at all (it takes the place of O_NONBLOCK on a descriptor). Where the time-out has passed, TimeoutError is raised, with
-the code that C has for that: NO_EVENT or NO_COMPLETION.
+Sizes, offsets and lengths are in bytes; sizes of queues are in entries.
 
-Each method raises Error with the code that the function returns in C: INVAL where an argument is wrong or the object is
-closed, NOMEM, and PROVIDER where the layer below refused; the log says why (log_set_function()).
+Calls that have a time-out, in seconds, wait: None waits for ever, 0 does not wait (it replaces O_NONBLOCK on a
+descriptor). When it has passed they raise TimeoutError, with the code that C has for that: NO_EVENT or NO_COMPLETION.
+Calls whose name ends in _async wait without blocking the asyncio loop. All other calls return without waiting for a
+peer.
 
-Every object may be used by several threads at once.
+Calls that fail raise Error, whose `code` is an ErrorCode. Every call may raise INVAL (an argument is wrong, or the
+object is closed), NOMEM and PROVIDER (the device refused; the log says why, see log_set_function()). Several threads
+may use one object at once.
 """
 from viaduct.memory import Buffer as Buffer
 from viaduct.memory import alloc

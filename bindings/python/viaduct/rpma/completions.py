@@ -15,7 +15,10 @@ from viaduct.rpma.waiting import until
 
 
 class Completion:
-    """A completion (struct ibv_wc). Where status is not SUCCESS only wr_id, status, vendor_err and qp_num are valid."""
+    """The completion of an operation (struct ibv_wc).
+
+    If status is not SUCCESS, only wr_id, status, vendor_err and qp_num are valid.
+    """
 
     __slots__ = ("_raw",)
 
@@ -24,7 +27,7 @@ class Completion:
 
     @property
     def wr_id(self) -> int:
-        """The context of the operation."""
+        """The `context` of the operation."""
         return self._raw.wr_id
 
     @property
@@ -34,7 +37,7 @@ class Completion:
 
     @property
     def opcode(self) -> WcOpcode:
-        """Which operation it was."""
+        """The operation."""
         return WcOpcode(self._raw.opcode)
 
     @property
@@ -44,17 +47,17 @@ class Completion:
 
     @property
     def byte_len(self) -> int:
-        """Of receives: how many bytes arrived."""
+        """Of a receive: the number of bytes received."""
         return self._raw.byte_len
 
     @property
     def imm_data(self) -> int:
-        """The immediate data as C has them, in network byte order; see imm."""
+        """The immediate data as in C, in network byte order; see imm."""
         return self._raw.imm_data
 
     @property
     def imm(self) -> int | None:
-        """The number that the sender gave, None where it gave none."""
+        """The immediate data as the number that the sender gave; None if it gave none."""
         return socket.ntohl(self._raw.imm_data) if self._raw.wc_flags & WcFlags.WITH_IMM else None
 
     @property
@@ -64,12 +67,12 @@ class Completion:
 
     @property
     def src_qp(self) -> int:
-        """0: reliable connections do not tell."""
+        """0: reliable connections do not report it."""
         return self._raw.src_qp
 
     @property
     def wc_flags(self) -> WcFlags:
-        """What else is valid."""
+        """Which other fields are valid."""
         return WcFlags(self._raw.wc_flags)
 
     @property
@@ -78,7 +81,7 @@ class Completion:
         return self._raw.status == _rpma.IBV_WC_SUCCESS
 
     def check(self) -> Completion:
-        """The completion itself. Raises RequestError where the operation failed."""
+        """Returns the completion itself. Raises RequestError if the operation failed."""
         if not self.ok:
             raise RequestError("rpma_cq_get_wc", self.status, f"IBV_WC_{self.status.name}", self.status.text)
         return self
@@ -88,7 +91,7 @@ class Completion:
 
 
 class Cq:
-    """A completion queue. It belongs to a connection or a shared receive queue, which it keeps, and ends with it."""
+    """A completion queue. It belongs to a connection or a shared receive queue, keeps that alive, and ends with it."""
 
     __slots__ = ("_owner", "_number")
 
@@ -107,13 +110,16 @@ class Cq:
         return hash((self._owner, self._number))
 
     def get_wc(self, num_entries: int = 1) -> list[Completion]:
-        """Takes up to num_entries completions, in order; an empty list where there are none. Raises Error(INVAL) where
-        num_entries is less than 1."""
+        """Takes and returns the oldest completions, at most num_entries, possibly none. Does not wait. Raises
+        Error(INVAL) if num_entries is less than 1."""
         return [Completion(raw) for raw in _rpma.rpma_cq_get_wc(self._handle, num_entries)]
 
     def wait(self, timeout: float | None = None) -> None:
-        """Waits for news. Take all completions before the next call; one that follows may tell of those once more.
-        Raises Error(SHARED_CHANNEL) where Conn.wait() is to be used."""
+        """Waits until there may be new completions.
+
+        Take all completions before the next call. The next wait may return once although there are none. Raises
+        TimeoutError after `timeout` seconds, Error(SHARED_CHANNEL) if the queue shares its channel: use Conn.wait().
+        """
         _rpma.rpma_cq_wait(self._handle, timeout)
 
     async def wait_async(self, timeout: float | None = None) -> None:
@@ -124,7 +130,7 @@ class Cq:
         await until(self.fileno(), attempt, timeout)
 
     def next_wc(self, timeout: float | None = None) -> Completion:
-        """Takes the next completion, or waits for one. See wait() for its errors."""
+        """Takes and returns the oldest completion; waits until there is one. Raises what wait() raises."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not (taken := _rpma.rpma_cq_get_wc(self._handle, 1)):
             self.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
@@ -137,7 +143,7 @@ class Cq:
         return await until(self.fileno(), attempt, timeout)
 
     def fileno(self) -> int:
-        """The descriptor that is readable while there are news."""
+        """Returns the descriptor, which is readable when there may be new completions."""
         return _rpma.rpma_cq_get_fd(self._handle)
 
 

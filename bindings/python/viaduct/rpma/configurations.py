@@ -12,12 +12,13 @@ class PeerCfg(Object):
     """What a peer tells others about itself."""
 
     def __init__(self, *, direct_write_to_pmem: bool = False) -> None:
+        """Raises Error(NOMEM) if there is not enough memory."""
         super().__init__(_rpma.rpma_peer_cfg_new())
         self.direct_write_to_pmem = direct_write_to_pmem
 
     @classmethod
     def from_descriptor(cls, descriptor: Buffer) -> PeerCfg:
-        """What another peer told. Raises Error(INVAL) where there are no bytes."""
+        """Makes the configuration of another peer from its `descriptor`. Raises Error(INVAL) if that is empty."""
         cfg = cls.__new__(cls)
         Object.__init__(cfg, _rpma.rpma_peer_cfg_from_descriptor(bytes(descriptor)))
         return cfg
@@ -26,13 +27,13 @@ class PeerCfg(Object):
         _rpma.rpma_peer_cfg_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the configuration."""
+        """Deletes the configuration; as close()."""
         self._delete()
 
     @property
     def direct_write_to_pmem(self) -> bool:
-        """Whether what reaches the peer's persistent memory is persistent without its help. FlushType.PERSISTENT needs
-        it."""
+        """Whether data that reach the peer's persistent memory are persistent without its help. FlushType.PERSISTENT
+        needs that."""
         return _rpma.rpma_peer_cfg_get_direct_write_to_pmem(self._handle)
 
     @direct_write_to_pmem.setter
@@ -41,23 +42,23 @@ class PeerCfg(Object):
 
     @property
     def descriptor(self) -> bytes:
-        """The configuration for other hosts."""
+        """The configuration for peers, 1 byte: see from_descriptor()."""
         return _rpma.rpma_peer_cfg_get_descriptor(self._handle)
 
     @property
     def descriptor_size(self) -> int:
-        """How long the descriptor is: 1."""
+        """The length of the descriptor, 1 byte."""
         return _rpma.rpma_peer_cfg_get_descriptor_size(self._handle)
 
 
 class ConnCfg(Object):
-    """The configuration of a connection; it is copied where it is used."""
+    """The configuration of a connection. The calls that take it copy it."""
 
     def __init__(self, *, timeout_ms: int | None = None, cq_size: int | None = None, rcq_size: int | None = None,
                  sq_size: int | None = None, rq_size: int | None = None, compl_channel: bool | None = None,
                  srq: Srq | None = None) -> None:
-        """None stands for the defaults: sizes 10, no receive completion queue, no shared completion channel, no shared
-        receive queue."""
+        """None stands for the default: sizes 10, no completion queue for receives, no shared completion channel, no
+        shared receive queue."""
         self._srq: Srq | None = None
         super().__init__(_rpma.rpma_conn_cfg_new())
         wanted = {"timeout_ms": timeout_ms, "cq_size": cq_size, "rcq_size": rcq_size, "sq_size": sq_size,
@@ -70,13 +71,13 @@ class ConnCfg(Object):
         _rpma.rpma_conn_cfg_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the configuration."""
+        """Deletes the configuration; as close()."""
         self._delete()
 
     @property
     def timeout_ms(self) -> int:
-        """How long a connection may take to be made, in milliseconds, once it was set; without it, an unanswered
-        request ends after about a minute. Setting raises Error(INVAL) where it is negative."""
+        """Milliseconds that connecting may take. If it was never set, an unanswered request ends after about a minute.
+        Setting a negative number raises Error(INVAL)."""
         return _rpma.rpma_conn_cfg_get_timeout(self._handle)
 
     @timeout_ms.setter
@@ -85,7 +86,7 @@ class ConnCfg(Object):
 
     @property
     def cq_size(self) -> int:
-        """The size of the main completion queue: at least 1."""
+        """The size of the main completion queue; at least 1."""
         return _rpma.rpma_conn_cfg_get_cq_size(self._handle)
 
     @cq_size.setter
@@ -94,7 +95,7 @@ class ConnCfg(Object):
 
     @property
     def rcq_size(self) -> int:
-        """The size of a completion queue for receives alone. 0: there is none, the main one serves both."""
+        """The size of a separate completion queue for receives. 0: there is none, and the main queue serves both."""
         return _rpma.rpma_conn_cfg_get_rcq_size(self._handle)
 
     @rcq_size.setter
@@ -103,7 +104,7 @@ class ConnCfg(Object):
 
     @property
     def sq_size(self) -> int:
-        """How many operations may be posted at once: from the post until the completion was taken."""
+        """The number of operations that may be outstanding: posted, and their completion not taken."""
         return _rpma.rpma_conn_cfg_get_sq_size(self._handle)
 
     @sq_size.setter
@@ -112,7 +113,7 @@ class ConnCfg(Object):
 
     @property
     def rq_size(self) -> int:
-        """How many receives may be posted at once: from the post until the completion was taken."""
+        """The number of receives that may be outstanding: posted, and their completion not taken."""
         return _rpma.rpma_conn_cfg_get_rq_size(self._handle)
 
     @rq_size.setter
@@ -121,7 +122,7 @@ class ConnCfg(Object):
 
     @property
     def compl_channel(self) -> bool:
-        """Whether both completion queues tell their news on one descriptor: see Conn.wait()."""
+        """Whether both completion queues report on one descriptor: see Conn.wait()."""
         return _rpma.rpma_conn_cfg_get_compl_channel(self._handle)
 
     @compl_channel.setter
@@ -130,8 +131,8 @@ class ConnCfg(Object):
 
     @property
     def srq(self) -> Srq | None:
-        """The shared receive queue that the connection takes its receives from; None where none was set. Once set, it
-        can be replaced and not taken away."""
+        """The shared receive queue from which the connection takes its receives; None if none was set. It can be
+        replaced, but not removed."""
         return self._srq if _rpma.rpma_conn_cfg_get_srq(self._handle) else None
 
     @srq.setter

@@ -7,7 +7,7 @@ import enum
 from viaduct import _rpma
 
 DEFAULT_TIMEOUT_MS = _rpma.RPMA_DEFAULT_TIMEOUT_MS
-"""ConnCfg.timeout_ms where it was not set."""
+"""The value of ConnCfg.timeout_ms that was never set, in milliseconds."""
 
 
 class ErrorCode(enum.IntEnum):
@@ -25,7 +25,8 @@ class ErrorCode(enum.IntEnum):
 
 
 class IbvContextType(enum.IntEnum):
-    """Which device get_ibv_context() finds: the one that has the address, or the one that leads to it."""
+    """Which device get_ibv_context() finds: the one that has the address (LOCAL), or the one that reaches it (REMOTE).
+    """
     LOCAL = _rpma.RPMA_UTIL_IBV_CONTEXT_LOCAL
     REMOTE = _rpma.RPMA_UTIL_IBV_CONTEXT_REMOTE
 
@@ -33,10 +34,10 @@ class IbvContextType(enum.IntEnum):
 class MrUsage(enum.IntFlag):
     """What a region is used for; any combination.
 
-    READ_SRC, WRITE_DST                            others read from it, write to it
+    READ_SRC, WRITE_DST                            peers read from it, write to it
     READ_DST, WRITE_SRC                            Conn.read() puts data into it, Conn.write() takes data from it
-    SEND, RECV                                     messages are taken from it, put into it
-    FLUSH_TYPE_VISIBILITY, FLUSH_TYPE_PERSISTENT   others flush what they wrote
+    SEND, RECV                                     messages are sent from it, received into it
+    FLUSH_TYPE_VISIBILITY, FLUSH_TYPE_PERSISTENT   peers flush what they wrote
     """
     READ_SRC = _rpma.RPMA_MR_USAGE_READ_SRC
     READ_DST = _rpma.RPMA_MR_USAGE_READ_DST
@@ -49,11 +50,11 @@ class MrUsage(enum.IntFlag):
 
 
 class ConnEvent(enum.IntEnum):
-    """What became of a connection.
+    """An event of a connection.
 
-    ESTABLISHED   it stands
-    CLOSED        this side or the peer disconnected, or the peer's process ended
-    LOST          it broke: an operation failed, or the device is gone
+    ESTABLISHED   it is established
+    CLOSED        one side disconnected, or the peer's process ended
+    LOST          it failed: an operation failed, or the device is gone
     REJECTED      the peer refused, or nobody listens there
     UNREACHABLE   the peer could not be reached in time
     """
@@ -66,19 +67,19 @@ class ConnEvent(enum.IntEnum):
 
 
 class Flags(enum.IntFlag):
-    """When an operation has a completion: only where it fails, or in any case."""
+    """When an operation has a completion: only if it fails, or always."""
     COMPLETION_ON_ERROR = _rpma.RPMA_F_COMPLETION_ON_ERROR
     COMPLETION_ALWAYS = _rpma.RPMA_F_COMPLETION_ALWAYS
 
 
 class FlushType(enum.IntEnum):
-    """How far a flush takes what was written: to survive a loss of power, or to be seen by every observer."""
+    """How far a flush takes data: PERSISTENT: they survive a loss of power; VISIBILITY: all observers see them."""
     PERSISTENT = _rpma.RPMA_FLUSH_TYPE_PERSISTENT
     VISIBILITY = _rpma.RPMA_FLUSH_TYPE_VISIBILITY
 
 
 class WcStatus(enum.IntEnum):
-    """How an operation ended; `text` says it in words."""
+    """How an operation ended. `text` says it in words."""
     SUCCESS = _rpma.IBV_WC_SUCCESS
     LOC_LEN_ERR = _rpma.IBV_WC_LOC_LEN_ERR
     LOC_QP_OP_ERR = _rpma.IBV_WC_LOC_QP_OP_ERR
@@ -127,7 +128,7 @@ _STATUS_TEXTS = {
 
 
 class WcOpcode(enum.IntEnum):
-    """What a completion completes. Flushes are RDMA_READ, atomic writes RDMA_WRITE."""
+    """The operation that a completion reports. A flush is RDMA_READ, an atomic write RDMA_WRITE."""
     SEND = _rpma.IBV_WC_SEND
     RDMA_WRITE = _rpma.IBV_WC_RDMA_WRITE
     RDMA_READ = _rpma.IBV_WC_RDMA_READ
@@ -150,7 +151,7 @@ class WcOpcode(enum.IntEnum):
 
 
 class WcFlags(enum.IntFlag):
-    """Bits of Completion.wc_flags; WITH_IMM: imm_data is valid."""
+    """Bits of Completion.wc_flags. WITH_IMM: imm_data is valid."""
     GRH = _rpma.IBV_WC_GRH
     WITH_IMM = _rpma.IBV_WC_WITH_IMM
     IP_CSUM_OK = _rpma.IBV_WC_IP_CSUM_OK
@@ -161,19 +162,20 @@ class WcFlags(enum.IntFlag):
 
 
 class AdviseMr(enum.IntEnum):
-    """What MrLocal.advise() says: the memory will be read soon, written soon, or read if that costs nothing."""
+    """What MrLocal.advise() announces: the memory will be read soon, written soon, or read if that needs no page fault.
+    """
     PREFETCH = _rpma.IBV_ADVISE_MR_ADVICE_PREFETCH
     PREFETCH_WRITE = _rpma.IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
     PREFETCH_NO_FAULT = _rpma.IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT
 
 
 class AdviseMrFlags(enum.IntFlag):
-    """FLUSH: MrLocal.advise() returns once the advice was followed."""
+    """Flags of MrLocal.advise(). FLUSH: it returns only when the advice was followed."""
     FLUSH = _rpma.IBV_ADVISE_MR_FLAG_FLUSH
 
 
 class LogLevel(enum.IntEnum):
-    """How much a message matters. DISABLED is a threshold only."""
+    """Levels of log messages. DISABLED is a threshold only."""
     DISABLED = _rpma.RPMA_LOG_DISABLED
     FATAL = _rpma.RPMA_LOG_LEVEL_FATAL
     ERROR = _rpma.RPMA_LOG_LEVEL_ERROR
@@ -184,6 +186,7 @@ class LogLevel(enum.IntEnum):
 
 
 class LogThreshold(enum.IntEnum):
-    """THRESHOLD: messages above it are dropped. AUX: up to which level the default function writes to stderr, too."""
+    """Thresholds of the log. THRESHOLD: messages above it are dropped. AUX: up to which level the default function
+    writes to stderr."""
     THRESHOLD = _rpma.RPMA_LOG_THRESHOLD
     AUX = _rpma.RPMA_LOG_THRESHOLD_AUX

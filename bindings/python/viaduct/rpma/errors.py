@@ -11,11 +11,11 @@ class Error(errors.Error):
 
 
 class TimeoutError(Error, errors.TimeoutError):
-    """Nothing came in time; `code` is NO_EVENT or NO_COMPLETION."""
+    """The time-out of a call has passed; `code` is NO_EVENT or NO_COMPLETION."""
 
 
 class ConnectError(Error):
-    """No connection was made; `code` is the ConnEvent that came instead of ESTABLISHED."""
+    """No connection was established; `code` is the ConnEvent that came instead of ESTABLISHED."""
 
 
 class RequestError(Error):
@@ -23,12 +23,12 @@ class RequestError(Error):
 
 
 def error_of(call: str, code: int) -> Error:
-    """The exception for a failed call."""
+    """Returns the exception for a failed call. The extension module calls it, too."""
     nothing_came = code in (ErrorCode.NO_EVENT, ErrorCode.NO_COMPLETION)
     member = ErrorCode(code)
     return (TimeoutError if nothing_came else Error)(call, member, f"RPMA_E_{member.name}", err_2str(code))
 
 
 def err_2str(code: int) -> str:
-    """A code in words."""
+    """Returns an error code in words."""
     return _rpma.rpma_err_2str(code)

@@ -11,19 +11,22 @@ LogFunction = typing.Callable[[LogLevel, str, typing.Optional[str], int, typing.
 
 
 def log_set_threshold(threshold: LogThreshold, level: LogLevel) -> None:
-    """Sets up to which level messages are told."""
+    """Sets the highest level of messages that are reported."""
     _rpma.rpma_log_set_threshold(threshold, level)
 
 
 def log_get_threshold(threshold: LogThreshold) -> LogLevel:
-    """Up to which level messages are told."""
+    """Returns the highest level of messages that are reported."""
     return LogLevel(_rpma.rpma_log_get_threshold(threshold))
 
 
 def log_set_function(function: LogFunction | None) -> None:
-    """Sets the function that gets the messages: function(level, text, file, line, name), with the place in the library
-    that they come from (file and name may be None). Any thread may call it, several at once; what it raises goes to
-    sys.unraisablehook. None: the default function, which writes to syslog(3) and, up to LogThreshold.AUX, to stderr."""
+    """Sets the function that gets the messages: function(level, text, file, line, name).
+
+    file, line and name are the place in the library; file and name may be None. Any thread may call the function,
+    several at once. What it raises goes to sys.unraisablehook. None sets the default function, which writes to
+    syslog(3) and, up to LogThreshold.AUX, to stderr.
+    """
     if function is None:
         _rpma.rpma_log_set_function(None)
         return

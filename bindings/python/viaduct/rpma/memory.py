@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Registered memory, and descriptions of the memory of others."""
+"""Registered memory, and descriptions of the memory of peers."""
 from __future__ import annotations
 
 from viaduct import _rpma
@@ -9,22 +9,24 @@ from viaduct.rpma.objects import Object
 
 
 class Piece:
-    """A piece of a region of this process: what operations move. `region[0:8]` makes it.
+    """A piece of a region of this process; operations move pieces. `region[0:8]` makes one.
 
-    region, offset, nbytes   where it is
+    region    the region
+    offset    of the first byte
+    nbytes    the number of bytes
     """
 
     __slots__ = ("region", "offset", "nbytes")
 
     def __init__(self, region: MrLocal, offset: int, nbytes: int) -> None:
-        """Neither is compared with the size of the region: the completion of an operation tells of that."""
+        """Does not check whether the piece lies within the region; the completion of an operation reports that."""
         self.region = region
         self.offset = offset
         self.nbytes = nbytes
 
     @property
     def view(self) -> memoryview:
-        """Its bytes."""
+        """The bytes, as a memoryview."""
         return self.region.view[self.offset:self.offset + self.nbytes]
 
     def __repr__(self) -> str:
@@ -32,7 +34,7 @@ class Piece:
 
 
 def place_of(piece: Piece | None) -> tuple[int, int, int]:
-    """Handle, offset and length, as the calls of C take them."""
+    """Returns handle, offset and length, as the calls of C take them."""
     return (0, 0, 0) if piece is None else (piece.region._handle, piece.offset, piece.nbytes)
 
 _USAGES_THAT_WRITE = MrUsage.READ_DST | MrUsage.WRITE_DST | MrUsage.RECV
@@ -43,8 +45,10 @@ _ALL_USAGES = _USAGES_THAT_WRITE | _USAGES_THAT_READ | MrUsage.FLUSH_TYPE_VISIBI
 class MrLocal(Object):
     """Registered memory. Peer.mr_reg() makes it; `region[8:16]` is a piece of it for operations.
 
-    view     its bytes, as a memoryview; received data are found there
+    view     the bytes, as a memoryview
     usage    what it was registered for
+
+    Operations do not keep their regions: close a region after they have completed.
     """
 
     def __init__(self, peer: Object, buffer: Buffer, usage: MrUsage | None) -> None:
@@ -63,25 +67,25 @@ class MrLocal(Object):
         self._pinned.release()
 
     def dereg(self) -> None:
-        """Ends every use of the memory, also by others; what they have under way fails."""
+        """Deregisters the memory. Operations that use it fail, also those in progress and those of peers."""
         self._delete()
 
     def __len__(self) -> int:
         return self._pinned.nbytes
 
     def __getitem__(self, part: slice) -> Piece:
-        """Raises ValueError for steps."""
+        """Returns a piece of the region. Raises ValueError if the slice has a step."""
         start, stop = self._pinned.extent(part)
         return Piece(self, start, stop - start)
 
     @property
     def descriptor(self) -> bytes:
-        """The region for other hosts: see MrRemote. It gives access to the memory: send it over trusted ways."""
+        """The description of the region for peers, 21 bytes: see MrRemote. Who has it can access the memory."""
         return _rpma.rpma_mr_get_descriptor(self._handle)
 
     @property
     def descriptor_size(self) -> int:
-        """How long the descriptor is: 21."""
+        """The length of the descriptor, 21 bytes."""
         return _rpma.rpma_mr_get_descriptor_size(self._handle)
 
     @property
@@ -91,40 +95,40 @@ class MrLocal(Object):
 
     @property
     def size(self) -> int:
-        """How much memory it is."""
+        """The size of the memory in bytes."""
         return _rpma.rpma_mr_get_size(self._handle)
 
     def advise(self, offset: int, length: int, advice: AdviseMr, flags: AdviseMrFlags = AdviseMrFlags(0)) -> None:
-        """Says that a part of the region will be used soon. Raises Error(INVAL) where the part is not in the region,
-        the usage does not allow the advice, or a flag is unknown, Error(NOSUPP) for unknown advice."""
+        """Announces how a part of the region will be used. Raises Error: INVAL (the part is not within the region, the
+        usage does not allow the advice, or a flag is unknown), NOSUPP (the advice is unknown)."""
         _rpma.rpma_mr_advise(self._handle, offset, length, advice, flags)
 
 
 class MrRemote(Object):
-    """The description of a region of another process: what Conn.read(), Conn.write() and their kin reach."""
+    """The description of a region of a peer, which Conn.read(), Conn.write() and other operations access."""
 
     def __init__(self, handle: int) -> None:
         super().__init__(handle)
 
     @classmethod
     def from_descriptor(cls, descriptor: Buffer) -> MrRemote:
-        """What MrLocal.descriptor is at the other side; what follows it is left. Raises Error(INVAL) for anything
-        else that shows."""
+        """Makes the description from MrLocal.descriptor of the peer; bytes that follow it are ignored. Raises
+        Error(INVAL) if it is too short or damaged."""
         return cls(_rpma.rpma_mr_remote_from_descriptor(bytes(descriptor)))
 
     def _end(self, handle: int) -> None:
         _rpma.rpma_mr_remote_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the description; the memory stays what it is."""
+        """Deletes the description. The memory stays registered."""
         self._delete()
 
     @property
     def size(self) -> int:
-        """How much memory it is."""
+        """The size of the memory in bytes."""
         return _rpma.rpma_mr_remote_get_size(self._handle)
 
     @property
     def flush_type(self) -> MrUsage:
-        """Which flushes the region allows: FLUSH_TYPE_VISIBILITY, FLUSH_TYPE_PERSISTENT."""
+        """The flushes that the region allows: FLUSH_TYPE_VISIBILITY, FLUSH_TYPE_PERSISTENT."""
         return MrUsage(_rpma.rpma_mr_remote_get_flush_type(self._handle))

@@ -8,7 +8,7 @@ CLOSED = 1  # no object has this handle: what is closed gives INVAL
 
 
 class Object(Resource):
-    """An object of librpma, which has it by its handle."""
+    """An object of librpma, known by its handle."""
 
     _handle = CLOSED
 
@@ -21,7 +21,7 @@ class Object(Resource):
             raise
 
     def _take(self) -> int:
-        """Takes the handle away, so that no other call begins with it while the object is ended."""
+        """Takes the handle away, so that no other call uses it while the object is being deleted."""
         handle, self._handle = self._handle, CLOSED
         return handle
 
@@ -35,7 +35,7 @@ class Object(Resource):
             self._end(handle)
 
     def _delete(self) -> None:
-        """Ends the object by the call of C, with its errors. Whatever it says, the object is gone."""
+        """Deletes the object with the call of C, and raises its errors. The object is gone even then."""
         try:
             self._end(self._take())
         finally:

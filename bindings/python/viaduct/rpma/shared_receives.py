@@ -9,10 +9,10 @@ from viaduct.rpma.objects import Object, handle_of
 
 
 class SrqCfg(Object):
-    """The configuration of a shared receive queue; it is copied where it is used."""
+    """The configuration of a shared receive queue. Peer.srq_new() copies it."""
 
     def __init__(self, *, rq_size: int | None = None, rcq_size: int | None = None) -> None:
-        """None stands for the default, 20."""
+        """Sizes are in entries; None stands for the default, 20."""
         super().__init__(_rpma.rpma_srq_cfg_new())
         if rq_size is not None:
             self.rq_size = rq_size
@@ -23,12 +23,12 @@ class SrqCfg(Object):
         _rpma.rpma_srq_cfg_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the configuration."""
+        """Deletes the configuration; as close()."""
         self._delete()
 
     @property
     def rq_size(self) -> int:
-        """How many receives wait at once."""
+        """The number of receives that may be posted at once."""
         return _rpma.rpma_srq_cfg_get_rq_size(self._handle)
 
     @rq_size.setter
@@ -37,8 +37,8 @@ class SrqCfg(Object):
 
     @property
     def rcq_size(self) -> int:
-        """The size of the completion queue of the receives. 0: there is none, their completions go to the connections'
-        own."""
+        """The size of the completion queue for the receives. 0: there is none, and completions go to the connections'
+        queues."""
         return _rpma.rpma_srq_cfg_get_rcq_size(self._handle)
 
     @rcq_size.setter
@@ -47,7 +47,8 @@ class SrqCfg(Object):
 
 
 class Srq(HasQueues):
-    """Receives for the messages of many connections, which close with it. Peer.srq_new() makes it."""
+    """A queue of receives for the messages of several connections. Peer.srq_new() makes it; closing it closes these
+    connections."""
 
     def __init__(self, peer: Object, cfg: SrqCfg | None) -> None:
         handle = _rpma.rpma_srq_new(peer._handle, handle_of(cfg))
@@ -57,15 +58,16 @@ class Srq(HasQueues):
         _rpma.rpma_srq_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the queue alone. Raises Error(PROVIDER) where connections use it: they go on working, but the object
-        is gone. close() closes them first."""
+        """Deletes the queue alone. Raises Error(PROVIDER) if connections use it: they go on working, but this object is
+        gone. close() closes them first."""
         self._delete()
 
     def recv(self, destination: Piece | None = None, *, context: int = 0) -> None:
-        """As Conn.recv(), for a message of whichever connection gets one first."""
+        """Posts a receive, as Conn.recv(), for the next message of any of the connections. Raises Error(PROVIDER) if
+        the queue is full."""
         _rpma.rpma_srq_recv(self._handle, *place_of(destination), context)
 
     @property
     def rcq(self) -> Cq | None:
-        """The completion queue of the receives, None where it has none."""
+        """The completion queue of the receives; None if there is none."""
         return self._queue(0)

@@ -11,7 +11,8 @@ T = typing.TypeVar("T")
 
 
 async def until(fd: int, call: typing.Callable[[float], T], timeout: float | None) -> T:
-    """Makes a call, given the time-out 0, until it finds something or the time-out has passed."""
+    """Calls call(0) whenever the descriptor is readable, until it does not raise TimeoutError. Raises that after
+    `timeout` seconds."""
     def attempt() -> T | None:
         try:
             return call(0)
