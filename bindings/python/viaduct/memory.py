@@ -45,7 +45,7 @@ class Pinned:
         step."""
         start, stop, step = part.indices(self.nbytes)
         if step != 1:
-            raise ValueError("a piece has no gaps")
+            raise ValueError("a slice with a step is no piece")
         return start, max(start, stop)
 
     def release(self) -> None:

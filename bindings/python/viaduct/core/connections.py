@@ -35,9 +35,8 @@ class ConnectionRequest(Held):
     def accept(self, endpoint: Endpoint, private_data: bytes = b"") -> None:
         """Connects an endpoint that is UNCONNECTED. The connection is established when it returns.
 
-        Raises TimeoutError if the peer has given up; Error: INVALID_STATE (the endpoint is not UNCONNECTED: try
-        another), or the code of the attribute that differs from the peer's (INVALID_RELIABILITY,
-        INVALID_TRANSFER_SIZE).
+        Raises TimeoutError if the peer has given up, Error(INVALID_STATE) if the endpoint is not UNCONNECTED: then try
+        another.
         """
         endpoint._raw.accept(self._raw, private_data)
         self.close()
@@ -49,11 +48,12 @@ class ConnectionRequest(Held):
 
 
 class Listener(Held):
-    """Receives requests for a service until it is closed."""
+    """Receives requests for a service until it is closed. Several listeners may share a service: each request goes to
+    one."""
 
     def __init__(self, device: Device, service: Service, *, exclusive: bool = False) -> None:
-        """exclusive: nobody else may listen for the service. Raises Error(BUSY) if somebody does, ValueError or
-        OverflowError if the service is too long or no number below 65536."""
+        """exclusive: only if nobody listens for the service yet. Raises Error(BUSY) if somebody does, or the device
+        cannot share the service; ValueError or OverflowError if the service is too long, or no number below 65536."""
         self._raw = _core.Listener(device._raw, service_bytes(service), exclusive)
         super().__init__(device)
         self.device: Device = device

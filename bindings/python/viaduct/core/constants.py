@@ -105,7 +105,8 @@ class CompletionCode(enum.IntEnum):
 
 
 class ConnectionEventKind(enum.IntEnum):
-    """What happened to a connection. LOST: it failed, or the peer's process died."""
+    """What happened to a connection. CONFLICT: the attributes of peer-to-peer partners differ. LOST: it failed, or the
+    peer's process died."""
     ESTABLISHED = 0
     REJECTED = 1
     TIMED_OUT = 2

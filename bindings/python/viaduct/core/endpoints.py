@@ -21,11 +21,14 @@ class Endpoint(Held):
     shared_receives                the queue from which receives are taken, instead of post_receive()
     send_depth, receive_depth      requests outstanding at once; None: what the device suggests
     access                         the RDMA that the peer may do, as far as device and reliability allow it
-    reliability                    must equal that of the peer
-    max_transfer_bytes             of one request; must equal that of the peer; 0 fits any
+    reliability                    see Reliability
+    max_transfer_bytes             of one request; 0: what the device takes
     breaks_unready                 True: a message that finds no receive breaks the connection, as in VIPL; else it waits
     silent_refusals                True: a refused RDMA write completes with success, as in VIPL
     context                        a number that comes back in completions
+
+    Give both ends of a connection the same reliability and max_transfer_bytes: only peer-to-peer connections check
+    them.
 
     Posting does not wait: the request completes later, and its completion tells whether it succeeded. Without a
     connection it completes as FLUSHED. Posting raises Error: QUEUE_FULL, INVALID_PARAMETER (more pieces than the device
@@ -77,7 +80,8 @@ class Endpoint(Held):
         bare            over RDMA devices, send the private data alone, as librpma and DAT expect
 
         Waits for the system's resolver if the host is a name. Raises Error: UNREACHABLE, INVALID_STATE (the endpoint is
-        not UNCONNECTED), INVALID_PARAMETER, NO_LISTENER (on loopback; elsewhere an event tells it).
+        not UNCONNECTED), INVALID_PARAMETER, NO_LISTENER (on loopback; elsewhere an event tells it); ValueError if
+        private_data or the service is too long.
         """
         self._raw.connect(resolve(host), service_bytes(service), private_data, timeout, peer_to_peer, bare)
 
@@ -85,8 +89,8 @@ class Endpoint(Held):
         """Connects, and returns the event with the peer's private data. The options are those of start_connect().
 
         Waits for the answer, at most `timeout` seconds. Raises what start_connect() raises, TimeoutError, Error:
-        NO_LISTENER, REJECTED, UNREACHABLE, or the code of the attribute that differs from the peer's
-        (INVALID_RELIABILITY, INVALID_TRANSFER_SIZE).
+        NO_LISTENER, REJECTED, UNREACHABLE; with peer_to_peer also INVALID_RELIABILITY and INVALID_TRANSFER_SIZE, if the
+        attribute differs from the peer's.
         """
         self.start_connect(host, service, **options)
         return self._connected(next_of(self._next_event, self.fileno(), None))

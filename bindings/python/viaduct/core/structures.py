@@ -61,6 +61,7 @@ class ConnectionEvent(typing.NamedTuple):
 
     kind            what happened
     reason          of REJECTED: NO_LISTENER, or OK if the peer refused; of CONFLICT: the attribute that differs
+                    (INVALID_RELIABILITY, INVALID_TRANSFER_SIZE)
     host            address of the peer
     service         service of the peer
     private_data    what the peer sent; over RDMA devices zeros may follow

@@ -25,10 +25,10 @@ A server and a client, each a process:
         ep.post_send(lmr[:])
         evd.wait(timeout=5)
 
-Calls of the API are methods of the object that is their first argument, under their names without "dat_" and the
-object: dat_evd_wait() is Evd.wait(), dat_ep_create() Ia.ep_create(). Results that are no success are raised as Error.
-Structures keep the names of C, and constants are members of enumerations: DAT_EP_STATE_CONNECTED is EpState.CONNECTED,
-of which help(dat.EpState) tells. The enumerations:
+A call of the API is a method of the object that is its first argument, without "dat_" and the object in its name:
+dat_evd_wait() is Evd.wait(), dat_ep_create() Ia.ep_create(). Structures keep the field names of C. Constants are
+members of enumerations: DAT_EP_STATE_CONNECTED is EpState.CONNECTED. help(dat.EpState) lists the members. The
+enumerations:
 
     results         ReturnType, ReturnSubtype
     adapters        Extension, HaLb, HaRelationship, IaCounterType, IovOwnership, PzSupport
@@ -37,12 +37,17 @@ of which help(dat.EpState) tells. The enumerations:
     service points  EpCreatorForPsp, PspFlags
     transfers       CompletionFlags, Dtos, DtoCompletionStatus, IbExtType, IbOp, IbStatus
     events          EventNumber, EvdFlags, EvdState, ProxyType, HandleType, and reasons: EpAsyncErrorReason ...
-    queries         which fields they ask for, for each structure: EpParamMask ...
+    queries         which fields to return, for each structure: EpParamMask ...
 
-The raw calls are in viaduct._dat.
+The module viaduct._dat has the calls under their names in C.
 
-Time-outs are in seconds, and None waits for ever; lengths are in bytes, queues in entries. Every object may be used by
-several threads at once.
+Lengths are in bytes, queues in entries. Calls that fail raise Error, whose `code` is a ReturnType. Every call may raise
+INVALID_HANDLE (the object is closed), INVALID_PARAMETER and INSUFFICIENT_RESOURCES.
+
+Calls that have a time-out, in seconds, wait: None waits for ever, 0 does not wait. The time-out of Ep.connect() is an
+exception: that call returns at once. Calls whose name ends in _async wait without blocking the asyncio loop. All other
+calls return without waiting for a peer. Several threads may use one object at once; exceptions are named where they
+exist.
 """
 from viaduct.dat.adapters import EVD_ASYNC_EXISTS, Ia, ia_open
 from viaduct.dat.constants import *

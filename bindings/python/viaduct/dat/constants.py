@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Constants of DAT as enumerations."""
+"""The constants of DAT as enumerations."""
 from __future__ import annotations
 
 import enum
@@ -31,14 +31,14 @@ class HandleType(enum.IntEnum):
 
 
 class Extension(enum.IntEnum):
-    """Which calls beyond the specification an adapter has."""
+    """The extension that an adapter has."""
     NONE = _dat.DAT_EXTENSION_NONE
     IB = _dat.DAT_EXTENSION_IB
     IW = _dat.DAT_EXTENSION_IW
 
 
 class IovOwnership(enum.IntEnum):
-    """What may happen to an array of triplets until its operation completes."""
+    """Who owns an array of triplets until its operation has completed."""
     CONSUMER = _dat.DAT_IOV_CONSUMER
     PROVIDER_NOMOD = _dat.DAT_IOV_PROVIDER_NOMOD
     PROVIDER_MOD = _dat.DAT_IOV_PROVIDER_MOD
@@ -71,27 +71,27 @@ class MemPrivFlags(enum.IntFlag):
 
 
 class VaType(enum.IntEnum):
-    """Whether addresses of a region begin where it lies in memory, or at zero."""
+    """Whether the addresses of a region are virtual addresses (VA), or begin at zero (ZB)."""
     VA = _dat.DAT_VA_TYPE_VA
     ZB = _dat.DAT_VA_TYPE_ZB
 
 
 class MemType(enum.IntEnum):
-    """Where the memory of an LMR comes from."""
+    """The kind of memory of an LMR."""
     VIRTUAL = _dat.DAT_MEM_TYPE_VIRTUAL
     LMR = _dat.DAT_MEM_TYPE_LMR
     SHARED_VIRTUAL = _dat.DAT_MEM_TYPE_SHARED_VIRTUAL
 
 
 class RmrScope(enum.IntEnum):
-    """Whose peers may reach memory through an RMR."""
+    """Whose peers may use an RMR."""
     EP = _dat.DAT_RMR_SCOPE_EP
     PZ = _dat.DAT_RMR_SCOPE_PZ
     ANY = _dat.DAT_RMR_SCOPE_ANY
 
 
 class CompletionFlags(enum.IntFlag):
-    """How an operation completes."""
+    """Options of an operation and its completion."""
     DEFAULT = _dat.DAT_COMPLETION_DEFAULT_FLAG
     SUPPRESS = _dat.DAT_COMPLETION_SUPPRESS_FLAG
     SOLICITED_WAIT = _dat.DAT_COMPLETION_SOLICITED_WAIT_FLAG
@@ -102,7 +102,7 @@ class CompletionFlags(enum.IntFlag):
 
 
 class Dtos(enum.IntEnum):
-    """The operation that a completion is of."""
+    """The operation that a completion reports."""
     SEND = _dat.DAT_DTO_SEND
     RDMA_WRITE = _dat.DAT_DTO_RDMA_WRITE
     RDMA_READ = _dat.DAT_DTO_RDMA_READ
@@ -140,7 +140,7 @@ class DtoCompletionStatus(enum.IntEnum):
 
 
 class Qos(enum.IntFlag):
-    """Quality of service, which is a hint."""
+    """Quality of service; a hint."""
     BEST_EFFORT = _dat.DAT_QOS_BEST_EFFORT
     HIGH_THROUGHPUT = _dat.DAT_QOS_HIGH_THROUGHPUT
     LOW_LATENCY = _dat.DAT_QOS_LOW_LATENCY
@@ -188,13 +188,13 @@ class SrqState(enum.IntEnum):
 
 
 class PspFlags(enum.IntEnum):
-    """Who makes the endpoints of a public service point."""
+    """Who creates the endpoints for a public service point: the program (CONSUMER) or the library (PROVIDER)."""
     CONSUMER = _dat.DAT_PSP_CONSUMER_FLAG
     PROVIDER = _dat.DAT_PSP_PROVIDER_FLAG
 
 
 class EvdFlags(enum.IntFlag):
-    """The kinds of events that an EVD takes; DEFAULT: all but software events."""
+    """The kinds of events that an EVD takes. DEFAULT: all but software events."""
     SOFTWARE = _dat.DAT_EVD_SOFTWARE_FLAG
     CR = _dat.DAT_EVD_CR_FLAG
     DTO = _dat.DAT_EVD_DTO_FLAG
@@ -205,7 +205,7 @@ class EvdFlags(enum.IntFlag):
 
 
 class EvdState(enum.IntFlag):
-    """One value of each pair, and at most one of the CONFIG values."""
+    """The state of an EVD: one value of each pair, and at most one of the CONFIG values."""
     ENABLED = _dat.DAT_EVD_STATE_ENABLED
     DISABLED = _dat.DAT_EVD_STATE_DISABLED
     WAITABLE = _dat.DAT_EVD_STATE_WAITABLE
@@ -246,43 +246,43 @@ class EventNumber(enum.IntEnum):
 
 
 class IaAsyncErrorReason(enum.IntEnum):
-    """What an asynchronous event tells of an adapter."""
+    """What an asynchronous event reports about an adapter."""
     CATASTROPHIC_ERROR = _dat.DAT_IA_CATASTROPHIC_ERROR
     OTHER_ERROR = _dat.DAT_IA_OTHER_ERROR
 
 
 class EpAsyncErrorReason(enum.IntEnum):
-    """What an asynchronous event tells of an endpoint."""
+    """What an asynchronous event reports about an endpoint."""
     TRANSFER_TO_ERROR = _dat.DAT_EP_TRANSFER_TO_ERROR
     OTHER_ERROR = _dat.DAT_EP_OTHER_ERROR
     DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT = _dat.DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT
 
 
 class EvdAsyncErrorReason(enum.IntEnum):
-    """What an asynchronous event tells of an EVD."""
+    """What an asynchronous event reports about an EVD."""
     OVERFLOW_ERROR = _dat.DAT_EVD_OVERFLOW_ERROR
     OTHER_ERROR = _dat.DAT_EVD_OTHER_ERROR
 
 
 class SrqAsyncErrorReason(enum.IntEnum):
-    """What an asynchronous event tells of a shared receive queue."""
+    """What an asynchronous event reports about a shared receive queue."""
     TRANSFER_TO_ERROR = _dat.DAT_SRQ_TRANSFER_TO_ERROR
     OTHER_ERROR = _dat.DAT_SRQ_OTHER_ERROR
     LOW_WATERMARK_EVENT = _dat.DAT_SRQ_LOW_WATERMARK_EVENT
 
 
 class LmrAsyncErrorReason(enum.IntEnum):
-    """What an asynchronous event tells of a region."""
+    """What an asynchronous event reports about an LMR."""
     OTHER_ERROR = _dat.DAT_LMR_OTHER_ERROR
 
 
 class RmrAsyncErrorReason(enum.IntEnum):
-    """What an asynchronous event tells of an RMR."""
+    """What an asynchronous event reports about an RMR."""
     OTHER_ERROR = _dat.DAT_RMR_OTHER_ERROR
 
 
 class PzAsyncErrorReason(enum.IntEnum):
-    """What an asynchronous event tells of a protection zone."""
+    """What an asynchronous event reports about a protection zone."""
     OTHER_ERROR = _dat.DAT_PZ_OTHER_ERROR
 
 
@@ -293,21 +293,21 @@ class PzSupport(enum.IntEnum):
 
 
 class ProxyType(enum.IntEnum):
-    """Whom a CNO tells."""
+    """What a CNO notifies: nothing but its waiters, an agent, or a file descriptor."""
     NONE = _dat.DAT_PROXY_TYPE_NONE
     AGENT = _dat.DAT_PROXY_TYPE_AGENT
     FD = _dat.DAT_PROXY_TYPE_FD
 
 
 class HaLb(enum.IntEnum):
-    """How a provider spreads connections over related adapters."""
+    """How a provider distributes connections over related adapters."""
     NONE = _dat.DAT_HA_LB_NONE
     INTERCOMM = _dat.DAT_HA_LB_INTERCOMM
     INTRACOMM = _dat.DAT_HA_LB_INTRACOMM
 
 
 class HaRelationship(enum.IntEnum):
-    """Whether one adapter can stand in for another."""
+    """Whether one adapter can replace another."""
     FALSE = _dat.DAT_HA_FALSE
     TRUE = _dat.DAT_HA_TRUE
     UNKNOWN = _dat.DAT_HA_UNKNOWN
@@ -315,7 +315,7 @@ class HaRelationship(enum.IntEnum):
 
 
 class IbOp(enum.IntEnum):
-    """Operations of the extension for InfiniBand."""
+    """Operations of the InfiniBand extension."""
     FETCH_AND_ADD_OP = _dat.DAT_IB_FETCH_AND_ADD_OP
     CMP_AND_SWAP_OP = _dat.DAT_IB_CMP_AND_SWAP_OP
     RDMA_WRITE_IMMED_OP = _dat.DAT_IB_RDMA_WRITE_IMMED_OP
@@ -351,7 +351,7 @@ class IbOp(enum.IntEnum):
 
 
 class IbExtType(enum.IntEnum):
-    """What a completion of the extension for InfiniBand tells."""
+    """What an event of the InfiniBand extension reports."""
     FETCH_AND_ADD = _dat.DAT_IB_FETCH_AND_ADD
     CMP_AND_SWAP = _dat.DAT_IB_CMP_AND_SWAP
     RDMA_WRITE_IMMED = _dat.DAT_IB_RDMA_WRITE_IMMED
@@ -384,7 +384,7 @@ class IbExtType(enum.IntEnum):
 
 
 class IbStatus(enum.IntEnum):
-    """The status of an event of the extension for InfiniBand."""
+    """The status of an event of the InfiniBand extension."""
     OP_SUCCESS = _dat.DAT_OP_SUCCESS
     OP_ERR = _dat.DAT_IB_OP_ERR
     COLL_COMP_ERR = _dat.DAT_IB_COLL_COMP_ERR

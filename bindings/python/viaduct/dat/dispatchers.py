@@ -29,7 +29,7 @@ Wanted = typing.Callable[[Event], bool]
 
 @dataclasses.dataclass(eq=False)
 class _Claim:
-    """A task that waits: for any event, or only for one that is wanted."""
+    """A task that waits: for any event, or for those that `wanted` accepts."""
     wanted: Wanted | None
     future: asyncio.Future[Event]
 
@@ -38,11 +38,13 @@ class _Claim:
 
 
 class Cno(DatObject):
-    """A consumer notification object (dat_cno_create): one place to wait for many EVDs.
+    """A consumer notification object: one place to wait for many EVDs. Ia.cno_create() makes it.
 
-    An agent is called with the Evd by a thread of the CNO whenever one has news; what it raises is printed. Closing the
-    CNO waits for the call that runs, so that an agent must not do it, and takes the CNO from its EVDs. It also ends the
-    waits of other threads, for which C would refuse it: they get Error(INVALID_HANDLE).
+    A thread of the CNO calls an agent with each Evd that has new events; what the agent raises goes to
+    sys.unraisablehook.
+
+    Closing the CNO waits until a running agent has returned, so an agent must not close it. Closing detaches the CNO
+    from its EVDs, and ends the waits of other threads with Error(INVALID_HANDLE).
     """
 
     def __init__(self, ia: Ia, handle: int, fd: int = -1) -> None:
@@ -52,34 +54,35 @@ class Cno(DatObject):
         self._evds: set[int] = set()  # that have it
 
     def fileno(self) -> int:
-        """Readable when an EVD has news: trigger() tells which. ValueError: the CNO was not made by cno_fd_create()."""
+        """Returns the descriptor, which is readable when an EVD has new events; trigger() tells which. Raises
+        ValueError if the CNO was not made by cno_fd_create()."""
         if self._fd < 0:
             raise ValueError("only a CNO of cno_fd_create() has a descriptor")
         return self._fd
 
     def wait(self, timeout: float | None = None) -> Evd | None:
-        """Waits until an EVD has news; None: the last one has gone. timeout: seconds, None for ever. Raises
-        TimeoutError."""
+        """Waits until an EVD has new events, and returns it; None if that EVD is closed (dat_cno_wait). Raises
+        TimeoutError after `timeout` seconds, Error(INVALID_HANDLE) if the CNO is closed meanwhile."""
         return _evd_of(_dat.dat_cno_wait(self.handle, timeout))
 
     async def wait_async(self, timeout: float | None = None) -> Evd:
-        """As wait(), for asyncio and CNOs of cno_fd_create()."""
+        """As wait(), for asyncio and a CNO of cno_fd_create()."""
         evd = await _waiting.until(self.fileno(), self.trigger, timeout)
         if evd is None:
             raise _failure("dat_cno_wait", ReturnType.QUEUE_EMPTY)
         return evd
 
     def trigger(self) -> Evd | None:
-        """Takes a notification: the EVD that has news, or None."""
+        """Takes a notification: returns the EVD that has new events, or None if there is none. Does not wait."""
         handle = _dat.dat_cno_trigger(self.handle)
         return None if handle is None else _evd_of(handle)
 
     def modify_agent(self, agent: Agent | None) -> None:
-        """Another agent, or none. Returns when a former agent that is taken away has returned."""
+        """Replaces the agent; None removes it (dat_cno_modify_agent). Waits until a running agent has returned."""
         _dat.dat_cno_modify_agent(self.handle, _raw_agent(agent))
 
     def query(self, mask: CnoParamMask = CnoParamMask.ALL) -> CnoParam:
-        """What it is made of."""
+        """Returns its parameters (dat_cno_query)."""
         param = CnoParam._of(_dat.dat_cno_query(self.handle, mask))
         if isinstance(param.proxy, _RawAgent):
             param.proxy = param.proxy.agent
@@ -97,7 +100,7 @@ class Cno(DatObject):
 
 
 class _RawAgent:
-    """Calls an agent with an object instead of a handle."""
+    """Calls an agent with the object of a handle."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
@@ -115,10 +118,10 @@ def _evd_of(handle: int) -> Evd | None:
 
 
 class Evd(Counting):
-    """An event dispatcher (dat_evd_create): a queue of events.
+    """An event dispatcher: a queue of events. Ia.evd_create() makes it.
 
-    An EVD has one waiter at a time; another thread that waits, or dequeues meanwhile, gets Error(INVALID_STATE). Waits
-    look for Ctrl-C every 100 ms.
+    Only one thread may wait at a time. While it waits, another that waits or dequeues gets Error(INVALID_STATE).
+    Closing the EVD ends the wait with Error(ABORT).
     """
 
     _counters = counters_of("DCNT_EVD_")
@@ -137,9 +140,12 @@ class Evd(Counting):
     # ---- Taking events ----
 
     def wait(self, timeout: float | None = None, threshold: int = 1) -> Event:
-        """Waits for `threshold` events and returns the first one, with n_more. timeout: seconds, None for ever. Raises
-        TimeoutError, and no event is taken; Error(INVALID_STATE) where another waits or the EVD is unwaitable;
-        Error(ABORT) when the EVD is freed."""
+        """Waits until `threshold` events are queued, then takes and returns the oldest (dat_evd_wait). Its n_more is
+        the number of those that remain.
+
+        Raises TimeoutError after `timeout` seconds, and then takes no event; Error: INVALID_STATE (another thread
+        waits, or the EVD is unwaitable), ABORT (the EVD is closed meanwhile).
+        """
         kept = len(self._set_aside)
         if threshold > kept:
             event = self._event(*_dat.dat_evd_wait(self.handle, timeout, threshold - kept))
@@ -151,17 +157,19 @@ class Evd(Counting):
         return event
 
     def dequeue(self) -> Event | None:
-        """The oldest event; None where there is none (DAT_QUEUE_EMPTY). Raises Error(INVALID_STATE) where a thread
-        waits."""
+        """Takes and returns the oldest event; None if there is none (DAT_QUEUE_EMPTY). Does not wait. Raises
+        Error(INVALID_STATE) while another thread waits."""
         return self._set_aside.popleft() if self._set_aside else self._dequeue()
 
     async def wait_async(self, timeout: float | None = None) -> Event:
-        """As wait() for one event, for asyncio. Several tasks may wait, of one event loop."""
+        """As wait() for one event, for asyncio. Several tasks of one loop may wait."""
         return await self._await(None, timeout)
 
     def fileno(self) -> int:
-        """Readable when there may be events; it stays so until dequeue() has returned None. The EVD gets a CNO for it;
-        ValueError: it has one already, which is the one to wait for."""
+        """Returns the descriptor, which is readable when events may be queued, until dequeue() has returned None.
+
+        The EVD gets a CNO for that. Raises ValueError if it has one already: then wait for that one.
+        """
         with _lifetime._lock:  # of several threads one makes it
             if self._notifier is None:
                 self._notifier = self._new_notifier()
@@ -169,7 +177,7 @@ class Evd(Counting):
 
     def _new_notifier(self) -> Cno:
         if self.cno is not None:
-            raise ValueError("the EVD tells a CNO of yours: wait for that")
+            raise ValueError("the EVD has a CNO already: wait for that one")
         notifier = create_cno_with_fd(self.ia)
         _dat.dat_evd_modify_cno(self.handle, notifier.handle)
         notifier._evds.add(self.handle)
@@ -246,7 +254,7 @@ class Evd(Counting):
                 self._set_aside.append(event_or_none)
 
     def _deliver(self, event: Event) -> bool:
-        """Tasks that want this very event come first."""
+        """Gives an event to a task, if one wants it. Tasks that want this very event come first."""
         takers = [claim for claim in self._claims if claim.takes(event)]
         if not takers:
             return False
@@ -256,15 +264,16 @@ class Evd(Counting):
     # ---- Its own state ----
 
     def query(self, mask: EvdParamMask = EvdParamMask.ALL) -> EvdParam:
-        """What it is made of."""
+        """Returns its parameters (dat_evd_query)."""
         return EvdParam._of(_dat.dat_evd_query(self.handle, mask))
 
     def resize(self, evd_min_qlen: int) -> None:
-        """Room for that many events. Raises Error(INVALID_STATE) where more are queued."""
+        """Changes the length of the queue (dat_evd_resize). Raises Error: INVALID_STATE (more events are queued),
+        INSUFFICIENT_RESOURCES (longer than the adapter has them)."""
         _dat.dat_evd_resize(self.handle, evd_min_qlen)
 
     def modify_cno(self, cno: Cno | None) -> None:
-        """Tells another CNO, or none."""
+        """Attaches the EVD to another CNO, or to none (dat_evd_modify_cno). Ends the descriptor of fileno()."""
         _dat.dat_evd_modify_cno(self.handle, handle_of(cno))
         self._leave(self.cno, self._notifier)
         if self._notifier is not None:
@@ -280,24 +289,25 @@ class Evd(Counting):
                 cno._evds.discard(self.handle)
 
     def enable(self) -> None:
-        """Events trigger the CNO, as they do from the beginning."""
+        """Lets events notify the CNO (dat_evd_enable). New EVDs are enabled."""
         _dat.dat_evd_enable(self.handle)
 
     def disable(self) -> None:
-        """Events do not trigger the CNO."""
+        """Keeps events from notifying the CNO (dat_evd_disable)."""
         _dat.dat_evd_disable(self.handle)
 
     def set_unwaitable(self) -> None:
-        """Nobody may wait; who does gets Error(INVALID_STATE)."""
+        """Forbids waiting (dat_evd_set_unwaitable): a thread that waits, now or later, gets Error(INVALID_STATE). Waits
+        until the present one has returned."""
         _dat.dat_evd_set_unwaitable(self.handle)
 
     def clear_unwaitable(self) -> None:
-        """It may be waited for again."""
+        """Permits waiting again (dat_evd_clear_unwaitable)."""
         _dat.dat_evd_clear_unwaitable(self.handle)
 
     def post_se(self, pointer: int = 0, event_number: EventNumber = EventNumber.SOFTWARE_EVENT) -> None:
-        """Posts a software event with 64 bits. Raises Error(QUEUE_FULL), and Error(INVALID_PARAMETER) where the EVD
-        does not take EvdFlags.SOFTWARE, or the event is another."""
+        """Posts a software event with 64 bits (dat_evd_post_se). Raises Error: QUEUE_FULL, INVALID_PARAMETER (the EVD
+        does not take EvdFlags.SOFTWARE, or event_number is of another kind)."""
         _dat.dat_evd_post_se(self.handle, event_number, pointer)
 
     def _destroy(self) -> None:
@@ -316,7 +326,7 @@ class Evd(Counting):
             self._notifier.close()
 
     def _dismiss(self) -> None:
-        """Tells the tasks that wait, as the library tells threads."""
+        """Ends the waits of tasks, as the library ends those of threads."""
         for claim in list(self._claims):
             error = _failure("dat_evd_wait", ReturnType.ABORT)
             loop = claim.future.get_loop()
@@ -337,13 +347,16 @@ def _fail(loop: asyncio.AbstractEventLoop, fd: int, future: asyncio.Future[Event
 
 
 def create_evd(ia: Ia, evd_min_qlen: int, flags: EvdFlags, cno: Cno | None) -> Evd:
+    """Calls dat_evd_create, and returns the EVD."""
     return Evd(ia, _dat.dat_evd_create(ia.handle, evd_min_qlen, handle_of(cno), flags), cno)
 
 
 def create_cno(ia: Ia, agent: Agent | None) -> Cno:
+    """Calls dat_cno_create, and returns the CNO."""
     return Cno(ia, _dat.dat_cno_create(ia.handle, _raw_agent(agent)))
 
 
 def create_cno_with_fd(ia: Ia) -> Cno:
+    """Calls dat_cno_fd_create, and returns the CNO."""
     fd, handle = _dat.dat_cno_fd_create(ia.handle)
     return Cno(ia, handle, fd)

@@ -13,8 +13,8 @@ from viaduct.dat.results import ReturnSubtype, ReturnType
 class Error(errors.Error):
     """A call failed.
 
-    code        a ReturnType (of ConnectionFailed an EventNumber)
-    subtype     a ReturnSubtype: which argument, state or resource it was
+    code       a ReturnType; of ConnectionFailed an EventNumber
+    subtype    a ReturnSubtype: the argument, state or resource that was the reason
     """
 
     def __init__(self, call: str, code: enum.IntEnum, subtype: ReturnSubtype, name: str, text: str) -> None:
@@ -26,20 +26,21 @@ class Error(errors.Error):
 
 
 class TimeoutError(Error, errors.TimeoutError):
-    """A time-out has passed."""
+    """The time-out of a call, or of an attempt to connect, has passed."""
 
 
 class ConnectionFailed(Error, builtins.ConnectionError):
-    """An endpoint was not connected: `code` is the EventNumber that tells why."""
+    """An endpoint was not connected; `code` is the EventNumber that tells why. It is also a ConnectionError."""
 
 
 def strerror(result: int) -> tuple[str, str]:
-    """The names of the type and the subtype of a result. Raises Error(INVALID_PARAMETER) where it is none."""
+    """Returns the names of the type and the subtype of a result. Raises Error(INVALID_PARAMETER) if it is no result of
+    DAT."""
     return _dat.dat_strerror(result)
 
 
 def error_of(call: str, result: int) -> Error:
-    """What a call raises that returned `result`."""
+    """Returns the exception for a failed call. The extension module calls it, too."""
     try:
         name, subname = strerror(result)
     except Error:
@@ -55,7 +56,7 @@ def error_of(call: str, result: int) -> Error:
 
 
 def connection_error(call: str, number: EventNumber) -> Error:
-    """The exception for a connection event that ends an attempt to connect."""
+    """Returns the exception for an event that ends an attempt to connect."""
     timed_out = number is EventNumber.CONNECTION_EVENT_TIMED_OUT
     return (TimeoutError if timed_out else ConnectionFailed)(call, number, ReturnSubtype.NO_SUBTYPE,
                                                              "DAT_" + number.name, "")

@@ -21,11 +21,11 @@ __all__ = ["AsynchErrorEvent", "ConnectionEvent", "CrArrivalEvent", "DtoCompleti
 
 @dataclasses.dataclass(eq=False)
 class Event:
-    """Something that happened.
+    """An event.
 
-    event_number    what
-    evd             the dispatcher that told of it
-    n_more          how many more events waited there, where wait() has returned it; otherwise 0
+    event_number    what happened
+    evd             the dispatcher that returned the event
+    n_more          the number of further events queued, if wait() returned this one; otherwise 0
     """
     event_number: EventNumber
     evd: Evd
@@ -34,13 +34,14 @@ class Event:
 
 @dataclasses.dataclass(eq=False)
 class DtoCompletionEvent(Event):
-    """A transfer is done, or failed.
+    """A transfer has completed.
 
-    user_cookie         the number with which it was posted
-    status              how it ended
-    transfered_length   bytes, where it succeeded
-    operation           which transfer it was
-    rmr_context         the RMR that the peer's message has ended
+    ep_handle            handle of the endpoint; see ep
+    user_cookie          the number that was given when it was posted
+    status               how it ended
+    transfered_length    bytes, if it succeeded
+    operation            which transfer it was
+    rmr_context          the RMR that the peer's message ended
     """
     ep_handle: int
     user_cookie: int
@@ -51,7 +52,7 @@ class DtoCompletionEvent(Event):
 
     @property
     def ep(self) -> Ep | None:
-        """The endpoint; None where it is gone."""
+        """The endpoint; None if it is closed."""
         return typing.cast("Ep | None", object_of(self.ep_handle))
 
     @property
@@ -62,10 +63,10 @@ class DtoCompletionEvent(Event):
 
 @dataclasses.dataclass(eq=False)
 class IbDtoEvent(DtoCompletionEvent):
-    """As a DtoCompletionEvent: of an atomic operation or a write with immediate data, or of the receive that such a
-    write has taken.
+    """The completion of an atomic operation, of a write with immediate data, or of the receive that such a write
+    completed.
 
-    ext_type, ext_status    of the extension
+    ext_type, ext_status    type and status of the extension
     immed_data              the 32 bits that came, for a receive
     """
     ext_type: IbExtType
@@ -75,30 +76,31 @@ class IbDtoEvent(DtoCompletionEvent):
 
 @dataclasses.dataclass(eq=False)
 class RmrBindCompletionEvent(Event):
-    """An RMR is bound, or was not."""
+    """The binding of an RMR has completed; `status` tells how."""
     rmr_handle: int
     user_cookie: int
     status: DtoCompletionStatus
 
     @property
     def rmr(self) -> Rmr | None:
-        """The RMR; None where it is gone."""
+        """The RMR; None if it is closed."""
         return typing.cast("Rmr | None", object_of(self.rmr_handle))
 
     @property
     def ok(self) -> bool:
-        """Whether it is bound."""
+        """Whether the RMR is bound."""
         return self.status == DtoCompletionStatus.SUCCESS
 
 
 @dataclasses.dataclass(eq=False)
 class CrArrivalEvent(Event):
-    """A peer asks for a connection.
+    """A peer requests a connection.
 
-    sp_handle               the service point that was asked; 0 where it is gone
-    local_ia_address_ptr    the address that was asked, (host, port)
-    cr                      the request, to be accepted or rejected. It is rejected when nothing refers to it any more
-    truncate_flag           its private data were too long, and were cut
+    sp_handle               handle of the service point; 0 if it is gone
+    local_ia_address_ptr    the address that the peer asked for, (host, port)
+    conn_qual               the connection qualifier that the peer asked for
+    cr                      the request. When nothing refers to it any more, it is rejected.
+    truncate_flag           whether its private data were too long, and were truncated
     """
     sp_handle: int
     local_ia_address_ptr: Address | None
@@ -111,38 +113,43 @@ class CrArrivalEvent(Event):
 class ConnectionEvent(Event):
     """What became of a connection.
 
-    private_data    the peer's, of EventNumber.CONNECTION_EVENT_ESTABLISHED and ..._PEER_REJECTED. Over RDMA devices
-                    maybe with zeros behind
+    ep_handle       handle of the endpoint; see ep
+    private_data    the peer's, for CONNECTION_EVENT_ESTABLISHED and CONNECTION_EVENT_PEER_REJECTED. Over RDMA devices
+                    zeros may follow.
     """
     ep_handle: int
     private_data: bytes
 
     @property
     def ep(self) -> Ep | None:
-        """The endpoint; None where it is gone."""
+        """The endpoint; None if it is closed."""
         return typing.cast("Ep | None", object_of(self.ep_handle))
 
     @property
     def established(self) -> bool:
-        """Whether there is a connection."""
+        """Whether the connection is established."""
         return self.event_number == EventNumber.CONNECTION_EVENT_ESTABLISHED
 
 
 @dataclasses.dataclass(eq=False)
 class AsynchErrorEvent(Event):
-    """Something happened to an object. reason: of the enumeration for its kind (EvdAsyncErrorReason)."""
+    """An asynchronous event of an object.
+
+    dat_handle    handle of the object; see object
+    reason        a member of the enumeration for its kind, such as EvdAsyncErrorReason
+    """
     dat_handle: int
     reason: int
 
     @property
     def object(self) -> DatObject | None:
-        """The object; None where it is gone."""
+        """The object; None if it is closed."""
         return object_of(self.dat_handle)
 
 
 @dataclasses.dataclass(eq=False)
 class SoftwareEvent(Event):
-    """What Evd.post_se() has posted. pointer: its 64 bits."""
+    """An event that Evd.post_se() posted. pointer: its 64 bits."""
     pointer: int
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which fields a query asks for."""
+"""Which fields a query returns."""
 from __future__ import annotations
 
 import enum

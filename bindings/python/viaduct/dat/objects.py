@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all objects of DAT have."""
+"""What the objects of DAT have in common."""
 from __future__ import annotations
 
 import weakref
@@ -15,20 +15,20 @@ _objects: weakref.WeakValueDictionary[int, DatObject] = weakref.WeakValueDiction
 
 
 def object_of(handle: int) -> DatObject | None:
-    """The object that has a handle, where there is one."""
+    """Returns the object that has a handle, or None."""
     return _objects.get(handle)
 
 
 def handle_of(thing: DatObject | None) -> int:
-    """The handle of an object; DAT_HANDLE_NULL of none."""
+    """Returns the handle of an object; DAT_HANDLE_NULL for None."""
     return 0 if thing is None else thing.handle
 
 
 class DatObject(_lifetime.Resource):
-    """Any object of DAT.
+    """An object of DAT.
 
-    handle      its handle, for viaduct._dat; invalid when the object is closed
-    context     64 bits of the consumer's, whatever they mean
+    handle     its handle, for viaduct._dat; not valid when the object is closed
+    context    64 bits for the program
     """
 
     def __init__(self, handle: int, *parents: DatObject | None) -> None:
@@ -41,7 +41,7 @@ class DatObject(_lifetime.Resource):
         _objects[handle] = self
 
     def _destroy(self) -> None:
-        """The call of the API that ends the object."""
+        """Calls the function of the API that ends the object."""
         raise NotImplementedError
 
     def _release(self) -> None:
@@ -58,6 +58,7 @@ class DatObject(_lifetime.Resource):
 
     @property
     def context(self) -> int:
+        """64 bits for the program (dat_get_consumer_context, dat_set_consumer_context); 0 at first."""
         return _dat.dat_get_consumer_context(self.handle)
 
     @context.setter
@@ -66,35 +67,39 @@ class DatObject(_lifetime.Resource):
 
     @property
     def handle_type(self) -> HandleType:
-        """What kind of object it is, for the library."""
+        """The kind of the object (dat_get_handle_type)."""
         return HandleType(_dat.dat_get_handle_type(self.handle))
 
     def extension_op(self, operation: IbOp | int, *arguments: int) -> None:
-        """Any operation of an extension. Arguments are ints of at most 64 bits: numbers and addresses."""
+        """Calls an operation of an extension (dat_extension_op). Arguments are numbers and addresses of at most 64
+        bits.
+
+        Raises Error(NOT_IMPLEMENTED) if the provider does not have the operation, ValueError for more than 8 arguments.
+        """
         _dat.dat_extension_op(self.handle, operation, list(arguments))
 
 
 class Counting(DatObject):
-    """An object with counters, of which the extension for InfiniBand tells."""
+    """An object with counters, which the InfiniBand extension reports."""
 
     _counters: dict[str, int]  # their numbers by their names
 
     def query_counters(self, reset: bool = False) -> dict[str, int]:
-        """All counters by their names in C, without what they begin with: {"POST_SEND": 3, ...}. reset: sets them back
-        to 0."""
+        """Returns all counters by their names in C, without the common prefix: {"POST_SEND": 3, ...}. reset: sets them
+        to 0 afterwards."""
         values = _dat.dat_ib_query_counters(self.handle, self._counters["ALL_COUNTERS"], reset)
         return {name: values[number] for name, number in self._counters.items() if name != "ALL_COUNTERS"}
 
     def query_counter(self, name: str, reset: bool = False) -> int:
-        """One of them. Raises KeyError where there is none of that name."""
+        """Returns one counter. Raises KeyError if there is none of that name."""
         number = self._counters[name]
         return _dat.dat_ib_query_counters(self.handle, number, reset)[number]
 
     def print_counters(self, name: str = "ALL_COUNTERS", reset: bool = False) -> None:
-        """Prints one counter, or all, to standard output."""
+        """Prints one counter, or all of them, to standard output."""
         _dat.dat_ib_print_counters(self.handle, self._counters[name], reset)
 
 
 def counters_of(prefix: str) -> dict[str, int]:
-    """The constants that begin so, by the rest of their names."""
+    """Returns the constants with a prefix, by the rest of their names."""
     return {name[len(prefix):]: getattr(_dat, name) for name in vars(_dat) if name.startswith(prefix)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the calls of DAT return."""
+"""The results of calls."""
 from __future__ import annotations
 
 import enum
@@ -10,7 +10,7 @@ __all__ = ["ReturnType", "ReturnSubtype"]
 
 
 class ReturnType(enum.IntEnum):
-    """What went wrong: DAT_GET_TYPE of a result."""
+    """Why a call failed: DAT_GET_TYPE of its result."""
     SUCCESS = _dat.DAT_SUCCESS
     ABORT = _dat.DAT_ABORT
     CONN_QUAL_IN_USE = _dat.DAT_CONN_QUAL_IN_USE
@@ -41,7 +41,7 @@ class ReturnType(enum.IntEnum):
 
 
 class ReturnSubtype(enum.IntEnum):
-    """Which argument, state or resource it was: DAT_GET_SUBTYPE of a result."""
+    """Which argument, state or resource was the reason: DAT_GET_SUBTYPE of the result."""
     NO_SUBTYPE = _dat.DAT_NO_SUBTYPE
     SUB_INTERRUPTED = _dat.DAT_SUB_INTERRUPTED
     RESOURCE_MEMORY = _dat.DAT_RESOURCE_MEMORY

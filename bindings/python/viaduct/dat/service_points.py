@@ -20,7 +20,7 @@ __all__ = ["Cr", "Csp", "Psp", "Rsp"]
 
 
 class Psp(DatObject):
-    """A public service point (dat_psp_create): requests for conn_qual come to its EVD."""
+    """A public service point: requests for its conn_qual come to its EVD. Ia.psp_create() makes it."""
 
     def __init__(self, ia: Ia, conn_qual: int | None, evd: Evd, flags: PspFlags) -> None:
         if conn_qual is None:
@@ -32,7 +32,7 @@ class Psp(DatObject):
         self.conn_qual = conn_qual
 
     def query(self, mask: PspParamMask = PspParamMask.ALL) -> PspParam:
-        """What it is made of."""
+        """Returns its parameters (dat_psp_query)."""
         return PspParam._of(_dat.dat_psp_query(self.handle, mask))
 
     def _destroy(self) -> None:
@@ -40,7 +40,7 @@ class Psp(DatObject):
 
 
 class Rsp(DatObject):
-    """A reserved service point (dat_rsp_create): takes one request, for one endpoint, and is gone with it."""
+    """A reserved service point: takes one request for one endpoint, and ends with it. Ia.rsp_create() makes it."""
 
     def __init__(self, ia: Ia, conn_qual: int, ep: Ep | None, evd: Evd) -> None:
         super().__init__(_dat.dat_rsp_create(ia.handle, conn_qual, handle_of(ep), evd.handle), ia, evd, ep)
@@ -48,7 +48,7 @@ class Rsp(DatObject):
         self.conn_qual = conn_qual
 
     def query(self, mask: RspParamMask = RspParamMask.ALL) -> RspParam:
-        """What it is made of."""
+        """Returns its parameters (dat_rsp_query)."""
         return RspParam._of(_dat.dat_rsp_query(self.handle, mask))
 
     def _destroy(self) -> None:
@@ -56,7 +56,7 @@ class Rsp(DatObject):
 
 
 class Csp(DatObject):
-    """A common service point (dat_csp_create): requests for a port of a communicator come to its EVD."""
+    """A common service point: requests for a port of a communicator come to its EVD. Ia.csp_create() makes it."""
 
     def __init__(self, ia: Ia, comm: Comm, host: str, port: int, evd: Evd) -> None:
         handle = _dat.dat_csp_create(ia.handle, vars(comm), socket_address(host, port), evd.handle)
@@ -64,7 +64,7 @@ class Csp(DatObject):
         self.ia = ia
 
     def query(self, mask: CspParamMask = CspParamMask.ALL) -> CspParam:
-        """What it is made of."""
+        """Returns its parameters (dat_csp_query)."""
         return CspParam._of(_dat.dat_csp_query(self.handle, mask))
 
     def _destroy(self) -> None:
@@ -72,11 +72,12 @@ class Csp(DatObject):
 
 
 class Cr(DatObject):
-    """A connection request. It is answered once: accepted, rejected, or handed to another service point. Closed without
-    an answer, it is rejected.
+    """A request for a connection. accept(), reject() or handoff() answers it, once.
 
-    private_data    the peer's; over RDMA devices maybe with zeros behind
-    ep              the endpoint that the request has from its service point, where it has one
+    private_data    what the peer sent; over RDMA devices zeros may follow
+    ep              the endpoint that the service point provided, or None
+
+    If it is closed without an answer, it is rejected.
     """
 
     def __init__(self, ia: Ia, handle: int) -> None:
@@ -88,33 +89,38 @@ class Cr(DatObject):
         self.private_data = param.private_data
 
     def accept(self, ep: Ep | None = None, private_data: bytes = b"") -> None:
-        """Connects an endpoint; none where the request has its own. An event of the endpoint's connect EVD tells the
-        rest. Raises Error(INVALID_STATE) where the endpoint is in use, Error(INVALID_HANDLE) where it does not fit;
-        another may be tried."""
+        """Connects an endpoint, and returns (dat_cr_accept). Without `ep`, it connects the request's own endpoint.
+
+        An event of the endpoint's connect EVD tells the outcome. Raises Error: INVALID_STATE (the endpoint is in use),
+        INVALID_HANDLE (it does not fit); another endpoint may be tried.
+        """
         _dat.dat_cr_accept(self.handle, handle_of(ep), private_data)
         self._released()
 
     async def accept_async(self, ep: Ep | None = None, private_data: bytes = b"",
                            timeout: float | None = None) -> ConnectionEvent:
-        """Connects, and returns the event. Raises ConnectionFailed where the peer has gone, and TimeoutError."""
+        """Connects an endpoint, waits for the outcome, and returns the event. For asyncio.
+
+        Raises what accept() raises, ConnectionFailed if the peer has gone, TimeoutError after `timeout` seconds.
+        """
         connected = ep or self.ep
         self.accept(ep, private_data)
         assert connected is not None  # or else the library has refused
         return await connected._outcome("dat_cr_accept", timeout)
 
     def reject(self, private_data: bytes = b"") -> None:
-        """Refuses."""
+        """Refuses the request (dat_cr_reject). The peer gets CONNECTION_EVENT_PEER_REJECTED with the private data."""
         _dat.dat_cr_reject(self.handle, private_data)
         self._released()
 
     def handoff(self, conn_qual: int) -> None:
-        """Hands it to another public service point of the adapter. Raises Error(INVALID_PARAMETER) where there is none,
-        and the request stays."""
+        """Passes the request to another public service point of the adapter (dat_cr_handoff). Raises
+        Error(INVALID_PARAMETER) if there is none; the request stays then."""
         _dat.dat_cr_handoff(self.handle, conn_qual)
         self._released()
 
     def query(self, mask: CrParamMask = CrParamMask.ALL) -> CrParam:
-        """Who asks, and for what."""
+        """Returns its parameters (dat_cr_query)."""
         return CrParam._of(_dat.dat_cr_query(self.handle, mask))
 
     def _destroy(self) -> None:

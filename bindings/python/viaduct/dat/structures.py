@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Structures of DAT: what queries tell, and what endpoints are made of. Fields have their names in C."""
+"""The structures of DAT. Their fields have the names of C."""
 from __future__ import annotations
 
 import dataclasses
@@ -34,18 +34,18 @@ class _LmrTriplet(typing.NamedTuple):
 
 
 class LmrTriplet(_LmrTriplet):
-    """A piece of local memory. One that an Lmr has made keeps the region open, and its `view` is that memory."""
+    """A piece of local memory. A piece that an Lmr has made keeps the region open; its `view` is the memory."""
     view: memoryview
     lmr: object
 
 
 class Structure:
-    """A dataclass that is made of what the library tells."""
+    """A dataclass that is made from what the library returns."""
 
     @classmethod
     def _of(cls: type[S], raw: dict[str, typing.Any]) -> S:
-        """The structure of the fields of C. Where the default of a field is a member of an enumeration, or a structure,
-        its value becomes such a one."""
+        """Returns the structure for a dictionary of fields. A field whose default is a member of an enumeration, or a
+        structure, gets a value of that type."""
         values = dict(raw)
         for field in dataclasses.fields(cls):
             if isinstance(field.default, enum.Enum):
@@ -57,7 +57,7 @@ class Structure:
 
 @dataclasses.dataclass
 class ProviderInfo(Structure):
-    """An entry of the registry: an adapter, and the version of DAT that its provider has."""
+    """An entry of the registry: the name of an adapter, and the version of DAT of its provider."""
     ia_name: str = ""
     dapl_version_major: int = _dat.DAT_VERSION_MAJOR
     dapl_version_minor: int = _dat.DAT_VERSION_MINOR
@@ -66,7 +66,7 @@ class ProviderInfo(Structure):
 
 @dataclasses.dataclass
 class IaAttr(Structure):
-    """What an adapter is and can do. Sizes are in bytes."""
+    """The attributes and limits of an adapter. Sizes are in bytes."""
     adapter_name: str = ""
     vendor_name: str = ""
     hardware_version_major: int = 0
@@ -107,9 +107,12 @@ class IaAttr(Structure):
 
 @dataclasses.dataclass
 class ProviderAttr(Structure):
-    """What a provider can do. evd_stream_merging_supported[a][b]: one EVD takes events of the kinds a and b (software,
-    connection request, DTO, connection, RMR bind, asynchronous). provider_specific_attr: among others what the
-    extension for InfiniBand has, by names that are constants of viaduct._dat (DAT_IB_ATTR_IMMED_DATA)."""
+    """The attributes of a provider.
+
+    evd_stream_merging_supported[a][b]: one EVD takes events of the kinds a and b (software, connection request, DTO,
+    connection, RMR bind, asynchronous). provider_specific_attr: among others, what the InfiniBand extension supports;
+    the names are constants of viaduct._dat (DAT_IB_ATTR_IMMED_DATA).
+    """
     provider_name: str = ""
     provider_version_major: int = 0
     provider_version_minor: int = 0
@@ -144,13 +147,13 @@ class ProviderAttr(Structure):
 
 @dataclasses.dataclass
 class PzParam(Structure):
-    """What a protection zone is made of."""
+    """The parameters of a protection zone."""
     ia_handle: int = 0
 
 
 @dataclasses.dataclass
 class LmrParam(Structure):
-    """What a local memory region is made of. region_desc: an address, or the handle of another region."""
+    """The parameters of a local memory region. region_desc: an address, or the handle of another region."""
     ia_handle: int = 0
     mem_type: MemType = MemType.VIRTUAL
     region_desc: int = 0
@@ -166,7 +169,7 @@ class LmrParam(Structure):
 
 @dataclasses.dataclass
 class RmrParam(Structure):
-    """What a remote memory region shows. lmr_triplet: (address, length, LMR context)."""
+    """The parameters of a remote memory region. lmr_triplet: (address, length, LMR context)."""
     ia_handle: int = 0
     pz_handle: int = 0
     lmr_triplet: tuple[int, int, int] = (0, 0, 0)
@@ -186,7 +189,8 @@ class Comm(Structure):
 
 @dataclasses.dataclass
 class EpAttr(Structure):
-    """What an endpoint can do: sizes are in bytes (0: no limit), queues in operations, pieces of memory in segments."""
+    """The attributes of an endpoint. Sizes are in bytes (0: no limit), lengths of queues in operations, pieces of
+    memory in segments."""
     service_type: ServiceType = ServiceType.RC
     max_message_size: int = 0
     max_rdma_size: int = 0
@@ -206,13 +210,13 @@ class EpAttr(Structure):
     ep_provider_specific: list[NamedAttr] = dataclasses.field(default_factory=list)
 
     def _settable(self) -> dict[str, typing.Any]:
-        """The fields that are the consumer's."""
+        """The fields that the program may set."""
         return {name: value for name, value in vars(self).items() if not name.endswith("_specific")}
 
 
 @dataclasses.dataclass
 class EpParam(Structure):
-    """What an endpoint is made of, and whom it is connected with."""
+    """The parameters of an endpoint and of its connection."""
     ia_handle: int = 0
     ep_state: EpState = EpState.UNCONNECTED
     comm: Comm = dataclasses.field(default_factory=Comm)
@@ -230,7 +234,7 @@ class EpParam(Structure):
 
 @dataclasses.dataclass
 class SrqParam(Structure):
-    """What a shared receive queue is made of. Counts that the provider does not keep are DAT_VALUE_UNKNOWN."""
+    """The parameters of a shared receive queue. Counts that the provider does not know are DAT_VALUE_UNKNOWN."""
     ia_handle: int = 0
     srq_state: SrqState = SrqState.OPERATIONAL
     pz_handle: int = 0
@@ -243,7 +247,7 @@ class SrqParam(Structure):
 
 @dataclasses.dataclass
 class PspParam(Structure):
-    """What a public service point is made of."""
+    """The parameters of a public service point."""
     ia_handle: int = 0
     conn_qual: int = 0
     evd_handle: int = 0
@@ -252,7 +256,7 @@ class PspParam(Structure):
 
 @dataclasses.dataclass
 class RspParam(Structure):
-    """What a reserved service point is made of."""
+    """The parameters of a reserved service point."""
     ia_handle: int = 0
     conn_qual: int = 0
     evd_handle: int = 0
@@ -261,7 +265,7 @@ class RspParam(Structure):
 
 @dataclasses.dataclass
 class CspParam(Structure):
-    """What a common service point is made of."""
+    """The parameters of a common service point."""
     ia_handle: int = 0
     comm: Comm = dataclasses.field(default_factory=Comm)
     address_ptr: Address | None = None
@@ -270,7 +274,7 @@ class CspParam(Structure):
 
 @dataclasses.dataclass
 class CrParam(Structure):
-    """Who asks for a connection. private_data: over RDMA devices maybe with zeros behind."""
+    """The parameters of a connection request. private_data: over RDMA devices zeros may follow."""
     remote_ia_address_ptr: Address | None = None
     remote_port_qual: int = 0
     private_data: bytes = b""
@@ -279,7 +283,7 @@ class CrParam(Structure):
 
 @dataclasses.dataclass
 class EvdParam(Structure):
-    """What an event dispatcher is made of."""
+    """The parameters of an event dispatcher."""
     ia_handle: int = 0
     evd_qlen: int = 0
     evd_state: EvdState = EvdState.ENABLED
@@ -289,7 +293,7 @@ class EvdParam(Structure):
 
 @dataclasses.dataclass
 class CnoParam(Structure):
-    """Whom a CNO tells. proxy: a callable, a file descriptor, or None."""
+    """The parameters of a consumer notification object. proxy: a callable, a file descriptor, or None."""
     ia_handle: int = 0
     proxy_type: ProxyType = ProxyType.NONE
     proxy: typing.Any = None

@@ -56,7 +56,7 @@ class MrLocal(Object):
         if usage is None:
             usage = _USAGES_THAT_READ if pinned.readonly else _ALL_USAGES
         if pinned.readonly and usage & _USAGES_THAT_WRITE:
-            raise TypeError(f"the memory is read-only, which {usage!r} does not do with")
+            raise TypeError(f"{usage!r} needs memory that may be written, and this is read-only")
         self._pinned = pinned
         self.usage = usage
         self.view = pinned.view

@@ -30,8 +30,8 @@ class Peer(Object):
     """A device in use: what is made from it can be used together."""
 
     def __init__(self, ibv_ctx: int) -> None:
-        """ibv_ctx: the context that get_ibv_context() returned. Raises Error(PROVIDER) if the device cannot be opened.
-        """
+        """ibv_ctx: the context that get_ibv_context() returned. Raises Error: INVAL (it is no context), PROVIDER (the
+        device cannot be opened)."""
         super().__init__(_rpma.rpma_peer_new(ibv_ctx))
 
     def _end(self, handle: int) -> None:
