@@ -23,7 +23,7 @@ class Endpoint(Held):
     access                         the RDMA that the peer may do, as far as device and reliability allow it
     reliability                    see Reliability
     max_transfer_bytes             of one request; 0: what the device takes
-    breaks_unready                 True: a message that finds no receive breaks the connection, as in VIPL; else it waits
+    breaks_unready                 True: a message without a receive breaks the connection, as in VIPL; else it waits
     silent_refusals                True: a refused RDMA write completes with success, as in VIPL
     context                        a number that comes back in completions
 
@@ -57,8 +57,9 @@ class Endpoint(Held):
         self.send_queue = send_queue or CompletionQueue(device)
         self.receive_queue = receive_queue or CompletionQueue(device)
         self._raw = _core.Endpoint(domain._raw, self.send_queue._raw, self.receive_queue._raw,
-                                   shared_receives._raw if shared_receives else None, send_depth, receive_depth, context,
-                                   reliability, breaks_unready, silent_refusals, max_transfer_bytes, *rights_of(access))
+                                   shared_receives._raw if shared_receives else None, send_depth, receive_depth,
+                                   context, reliability, breaks_unready, silent_refusals, max_transfer_bytes,
+                                   *rights_of(access))
         super().__init__(domain, self.send_queue, self.receive_queue, *([shared_receives] if shared_receives else []))
         self._owned = [queue for queue, given in ((self.send_queue, send_queue), (self.receive_queue, receive_queue))
                        if given is None]
@@ -202,7 +203,8 @@ class Endpoint(Held):
         bind a window at a time.
         """
         address, length = region[part][:2] if region is not None else (0, 0)
-        self._raw.bind(window._raw, context, region._raw if region else None, address, length, *rights_of(access), fence, signaled)
+        self._raw.bind(window._raw, context, region._raw if region else None, address, length, *rights_of(access),
+                       fence, signaled)
         return Remote(address, window.key)
 
     def outstanding(self, *, receives: bool = False) -> int:

@@ -19,7 +19,8 @@ _COMPLETION_CODES = tuple(CompletionCode)
 
 
 def _completions(raw: list[_core._Completion]) -> list[Completion]:
-    return [Completion(context, _OPERATIONS[operation], _COMPLETION_CODES[code], nbytes, immediate, invalidated, endpoint)
+    return [Completion(context, _OPERATIONS[operation], _COMPLETION_CODES[code], nbytes, immediate, invalidated,
+                       endpoint)
             for context, operation, code, nbytes, immediate, invalidated, endpoint in raw]
 
 

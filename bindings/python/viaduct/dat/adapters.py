@@ -108,11 +108,11 @@ class Ia(Counting):
                    va_type: VaType = VaType.VA, shared_memory_id: bytes | None = None) -> Lmr:
         """Registers memory, and returns the region (dat_lmr_create).
 
-        region              a buffer, which can neither be moved nor resized until the region is closed; or another region
+        region              a buffer, which is pinned until the region is closed, or another region
         privileges          who may do what; by default everybody everything, but nobody writes to a read-only buffer
         shared_memory_id    40 bytes that name memory which processes share (DAT_MEM_TYPE_SHARED_VIRTUAL)
 
-        The buffer is not copied. Raises TypeError if the object has no buffer, BufferError if it is not contiguous,
+        A pinned buffer can neither be moved nor resized; it is not copied. Raises TypeError if the object has no buffer, BufferError if it is not contiguous,
         Error(MODEL_NOT_SUPPORTED) for VaType.ZB.
         """
         return Lmr(self, region, pz, privileges, va_type, shared_memory_id)

@@ -108,7 +108,7 @@ class Descriptor:
             raise ValueError(f"the descriptor has room for {self.capacity} segments")
         writable = not any(segment.view.readonly for segment in chosen)
         if operation == Operation.RDMAREAD and not writable:
-            raise ValueError("the memory may not be written")
+            raise ValueError("the memory is read-only")
         self.segments, self.writable = chosen, writable
         control = operation.value
         if immediate is not None:

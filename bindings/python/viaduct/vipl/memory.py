@@ -142,7 +142,7 @@ class Region(Handled):
 
     def _to_raw(self, attributes: MemAttributes, ptag: Ptag) -> _vipl.VIP_MEM_ATTRIBUTES:
         if attributes.enable_rdma_write and self._pinned.readonly:
-            raise ValueError("the memory may not be written")
+            raise ValueError("the memory is read-only")
         raw = _vipl.VIP_MEM_ATTRIBUTES()
         raw.Ptag = ptag.handle
         raw.EnableRdmaWrite = attributes.enable_rdma_write

@@ -172,7 +172,7 @@ class Vi(Handled):
         """
         descriptor = what if isinstance(what, Descriptor) else self._ptag.descriptor(what)
         if not descriptor.writable:
-            raise ValueError("the memory may not be written")
+            raise ValueError("the memory is read-only")
         return self._post(_vipl.VipPostRecv, descriptor)
 
     def _post(self, post: typing.Callable[[int, int, int], None], descriptor: Descriptor) -> Descriptor:
