@@ -112,8 +112,9 @@ class Ia(Counting):
         privileges          who may do what; by default everybody everything, but nobody writes to a read-only buffer
         shared_memory_id    40 bytes that name memory which processes share (DAT_MEM_TYPE_SHARED_VIRTUAL)
 
-        A pinned buffer can neither be moved nor resized; it is not copied. Raises TypeError if the object has no buffer, BufferError if it is not contiguous,
-        Error(MODEL_NOT_SUPPORTED) for VaType.ZB.
+        A pinned buffer can neither be moved nor resized; it is not copied. Raises TypeError if the object has no
+        buffer, BufferError if it is not contiguous; Error: INVALID_PARAMETER (no bytes), MODEL_NOT_SUPPORTED
+        (VaType.ZB).
         """
         return Lmr(self, region, pz, privileges, va_type, shared_memory_id)
 
