@@ -4,6 +4,7 @@ import __future__
 import ast
 import graphlib
 import importlib
+import inspect
 import pathlib
 import pickle
 import traceback
@@ -86,8 +87,8 @@ def test_modules_import_downwards():
     graph = {name: {other for other in imported_by(tree.body) if other in trees and other != "viaduct"}
              for name, tree in trees.items()}
     list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
-    apis = {name for name, tree in trees.items() if name.count(".") == 1 and any(n.startswith(name + ".") for n in trees)}
-    assert apis == {f"viaduct.{api}" for api in NAMES}
+    apis = {f"viaduct.{api}" for api in NAMES}
+    assert apis < set(trees)
     upwards = [(name, other) for name in graph for other in graph[name] & apis if name.startswith(other + ".")]
     assert not upwards
 
@@ -107,6 +108,25 @@ def test_what_is_shown_can_be_found_under_the_name_it_gives(api):
         if isinstance(value, (type, types.FunctionType)) and value.__module__.startswith("viaduct"):
             assert value.__module__.startswith(f"viaduct.{api}.") or name in ("alloc", "Buffer"), value
             assert pickle.loads(pickle.dumps(value)) is value
+
+
+def members_of(kind):
+    """The public methods and properties that a class defines."""
+    for name, value in vars(kind).items():
+        value = getattr(value, "__func__", value)
+        if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+            yield f"{kind.__module__}.{kind.__name__}.{name}", value
+
+
+@pytest.mark.parametrize("api", [*NAMES, "pytest_plugin"])
+def test_what_is_shown_is_described(api):
+    module = importlib.import_module(f"viaduct.{api}")
+    shown = {name: getattr(module, name) for name in [*NAMES.get(api, "").split(), *module.__all__]}
+    described = {name: value for name, value in shown.items() if inspect.isclass(value) or inspect.isfunction(value)}
+    for value in list(described.values()):
+        if inspect.isclass(value) and value.__module__.startswith("viaduct."):
+            described.update(members_of(value))
+    assert [name for name, value in described.items() if not value.__doc__] == []
 
 
 def raised_by(call, *arguments):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.rpma: each call of librpma, errors included, between two ends in one process."""
 import array
-import inspect
 import mmap
 import pathlib
 import pickle
@@ -545,19 +544,6 @@ def test_what_the_function_raises_is_reported(log, monkeypatch):
 
 
 # ---- The whole ----
-
-def test_reads_like_a_manual():
-    """Everything public is documented."""
-    for name in rpma.__all__:
-        what = getattr(rpma, name)
-        if not inspect.isclass(what) and not inspect.isfunction(what):
-            continue
-        assert inspect.getdoc(what), name
-        members = vars(what).items() if inspect.isclass(what) and what.__module__.startswith("viaduct.rpma.") else ()
-        for member, value in members:
-            if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, (property, classmethod))):
-                assert inspect.getdoc(value), f"{name}.{member}"
-
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
