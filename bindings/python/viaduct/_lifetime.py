@@ -8,8 +8,8 @@ import types
 import typing
 import weakref
 
-_lock = threading.RLock()  # guards the tree of resources: who is closed, and who has which children
-_released = threading.Condition(_lock)  # a resource has left the tree
+_lock = threading.RLock()  # guards the tree of resources: which are closed, and their children
+_released = threading.Condition(_lock)  # signalled when a resource has left the tree
 _roots: weakref.WeakSet[Resource] = weakref.WeakSet()
 
 Self = typing.TypeVar("Self", bound="Resource")
@@ -22,8 +22,8 @@ class Resource:
     """
 
     _closed = True  # until __init__ has run
-    _closer = 0  # the thread that gives it back
-    _abandoned = False  # nothing refers to it any more but what was made from it
+    _closer = 0  # the thread that releases it
+    _abandoned = False  # only its children refer to it
 
     def __init__(self, *parents: Resource) -> None:
         self._parents = parents
@@ -95,7 +95,7 @@ class Resource:
     def _depend_on(self, *parents: Resource) -> None:
         """Replaces the parents: from now on, closing one of these closes this object first."""
         with _lock:
-            if self._closed:  # by another thread: who closes one of these must not wait for it
+            if self._closed:  # by another thread; the parents' closing must not wait for it
                 return
             for former in self._parents:
                 former._children.pop(id(self), None)
@@ -111,8 +111,8 @@ class Resource:
         self.close()
 
     def __del__(self) -> None:
-        # The garbage collector takes back parents and children that refer to each other in any order. Those whose
-        # children are not to be found any more are closed with the last of these.
+        # The garbage collector finalizes a cycle of parents and children in any order. A parent whose children have
+        # been finalized, but not released, is closed with the last of them.
         with _lock:
             self._abandoned = not self._closed and any(child() is None for child in self._children.values())
         if not self._abandoned:

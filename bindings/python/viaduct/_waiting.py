@@ -25,7 +25,7 @@ async def readable(fd: int) -> None:
     loop = asyncio.get_running_loop()
     waiters = _waiters.setdefault(loop, collections.defaultdict(list))
     future = loop.create_future()
-    loop.remove_reader(fd)  # where others wait: for a file that was closed, maybe, which had the same number
+    loop.remove_reader(fd)  # of tasks that wait, maybe for a closed file of the same number
     loop.add_reader(fd, _wake, loop, fd)
     waiters[fd].append(future)
     try:

@@ -9,7 +9,7 @@ from viaduct import _core
 
 __all__ = ["alloc", "Pinned", "Buffer"]
 
-Buffer = typing.Any  # whatever has the buffer protocol: bytearray, memoryview, mmap, array, numpy.ndarray ...
+Buffer = typing.Any  # anything with the buffer protocol: bytearray, memoryview, mmap, array, numpy.ndarray ...
 
 
 def alloc(size: int) -> memoryview:
@@ -50,5 +50,5 @@ class Pinned:
 
     def release(self) -> None:
         """Releases the buffer. It stays pinned while other memoryviews or regions still use it."""
-        with contextlib.suppress(BufferError):  # another region of the view; the last one lets it go
+        with contextlib.suppress(BufferError):  # another region uses the view; the last one releases it
             self.view.release()

@@ -46,8 +46,8 @@ from viaduct import core
 
 __all__ = ["PATIENCE", "Pair", "Peer", "PeerFailed", "RemotePair", "connected"]
 
-PATIENCE = 60.0  # seconds that fixtures wait before they call it a failure
-_GRACE = 1.0  # seconds that a peer of a failed test has to end by itself
+PATIENCE = 60.0  # seconds that fixtures wait before they fail
+_GRACE = 1.0  # seconds that the peer of a failed test has to end
 
 _T = typing.TypeVar("_T")
 _new_interpreter = multiprocessing.get_context("spawn")
@@ -87,7 +87,7 @@ def device(backend: str) -> typing.Iterator[core.Device]:
         yield opened
 
 
-_candidates = itertools.cycle(range(10000, 20000))  # below the ports that systems give away
+_candidates = itertools.cycle(range(10000, 20000))  # below the ephemeral ports of systems
 for _ in range(random.randrange(10000)):
     next(_candidates)
 
@@ -157,7 +157,7 @@ def _run(link: multiprocessing.connection.Connection, report: multiprocessing.co
     """The main function of the second process."""
     try:
         outcome = _Outcome(function(link, *arguments))
-    except BaseException:  # the interruption of a peer that does not end is shown, too
+    except BaseException:  # also KeyboardInterrupt, which end() causes
         outcome = _Outcome(None, traceback.format_exc())
     report.send(outcome)
 
@@ -175,7 +175,7 @@ class Peer:
         self._process = _new_interpreter.Process(target=_run, args=(link, report, function, arguments), daemon=True)
         self._outcome: _Outcome | None = None
         self._killed = False
-        self._told = False  # whether somebody knows of the problem
+        self._told = False  # whether the problem was reported
         try:
             self._process.start()
         finally:
@@ -249,7 +249,7 @@ class Peer:
         late = self._reap(patience) is None
         if late:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGINT)  # it tells where it was
+                os.kill(self.pid, signal.SIGINT)  # its traceback shows where it was
         if self._reap(PATIENCE) is None:
             self._process.kill()
         outcome = self._reap(None)
@@ -262,7 +262,7 @@ class Peer:
 
 _PEERS = pytest.StashKey[typing.List[Peer]]()
 _Hook = typing.Callable[[pytest.Item], typing.Iterator[None]]
-_wrapper = typing.cast(typing.Callable[[_Hook], _Hook], pytest.hookimpl(hookwrapper=True))  # not typed by all versions
+_wrapper = typing.cast(typing.Callable[[_Hook], _Hook], pytest.hookimpl(hookwrapper=True))  # untyped in some versions
 
 
 @_wrapper

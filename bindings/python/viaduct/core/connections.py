@@ -30,7 +30,7 @@ class ConnectionRequest(Held):
         super().__init__(listener.device)
         self.host = raw.host
         self.service = raw.service
-        self.private_data = raw.private_data  # over RDMA devices with zeros behind them, maybe
+        self.private_data = raw.private_data
 
     def accept(self, endpoint: Endpoint, private_data: bytes = b"") -> None:
         """Connects an endpoint that is UNCONNECTED. The connection is established when it returns.

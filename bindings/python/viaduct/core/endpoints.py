@@ -140,8 +140,7 @@ class Endpoint(Held):
         """Returns the descriptor, which is readable while events of the connection are queued."""
         return self._raw.fd
 
-    # ---- Requests. Common options: context (comes back in the completion), signaled (False: a completion only where it
-    # fails), fence (begin only when earlier reads and atomics are done), solicited (wakes a peer that waits for such).
+    # ---- Requests ----
 
     def post_receive(self, pieces: Pieces, *, context: int = 0) -> None:
         """Posts a receive for one message, also before connecting. Raises Error(INVALID_STATE) if the endpoint takes
@@ -235,7 +234,7 @@ class Endpoint(Held):
         return _succeeded("Endpoint.wait_receive_async", (await self.receive_queue.wait_async(1, timeout))[0])
 
     def _release(self) -> None:
-        self._raw.disconnect()  # who waits for events holds the endpoint: the peer need not wait for that
+        self._raw.disconnect()  # at once: a thread that waits may hold on to the object
         super()._release()
         for queue in self._owned:
             queue.close()

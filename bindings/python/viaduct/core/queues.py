@@ -14,7 +14,7 @@ from viaduct.core.structures import Completion, Pieces, sequence_of
 if typing.TYPE_CHECKING:
     from viaduct.core.devices import Device
 
-_OPERATIONS = tuple(Operation)  # by their numbers: this is looked up for each completion
+_OPERATIONS = tuple(Operation)  # by number: faster than a call of the enumeration
 _COMPLETION_CODES = tuple(CompletionCode)
 
 

@@ -16,7 +16,7 @@ from viaduct.dat.service_points import Csp, Psp, Rsp
 from viaduct.dat.structures import Comm, EpAttr, IaAttr, LmrTriplet, ProviderAttr
 from viaduct.memory import Buffer
 
-EVD_ASYNC_EXISTS = _dat.DAT_EVD_ASYNC_EXISTS  # for ia_open(): another opening of this adapter has the EVD of its errors
+EVD_ASYNC_EXISTS = _dat.DAT_EVD_ASYNC_EXISTS  # for ia_open(): another opening of the adapter has the EVD
 
 
 def ia_open(name: str = DEFAULT_IA, async_evd_min_qlen: int = 8, async_evd: Evd | int | None = None, *,

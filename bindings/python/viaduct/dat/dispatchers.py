@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["Agent", "Cno", "Evd"]
 
-Agent = typing.Callable[[typing.Optional["Evd"]], object]  # called with the EVD that has news
+Agent = typing.Callable[[typing.Optional["Evd"]], object]  # called with an EVD that has new events
 Wanted = typing.Callable[[Event], bool]
 
 
@@ -51,7 +51,7 @@ class Cno(DatObject):
         super().__init__(handle, ia)
         self.ia = ia
         self._fd = fd
-        self._evds: set[int] = set()  # that have it
+        self._evds: set[int] = set()  # handles of the EVDs that notify it
 
     def fileno(self) -> int:
         """Returns the descriptor, which is readable when an EVD has new events; trigger() tells which. Raises
@@ -132,10 +132,10 @@ class Evd(Counting):
         self.cno = cno
         if cno is not None:
             cno._evds.add(handle)
-        self._owned = owned  # or of the library, as that for the events of an adapter
-        self._notifier: Cno | None = None  # of its own, where somebody wants a descriptor
+        self._owned = owned  # False: by the library, as the EVD for asynchronous events
+        self._notifier: Cno | None = None  # the CNO that fileno() made
         self._claims: list[_Claim] = []
-        self._set_aside: collections.deque[Event] = collections.deque()  # taken for a task that does not want them
+        self._set_aside: collections.deque[Event] = collections.deque()  # taken, but no task wanted them yet
 
     # ---- Taking events ----
 
@@ -170,7 +170,7 @@ class Evd(Counting):
 
         The EVD gets a CNO for that. Raises ValueError if it has one already: then wait for that one.
         """
-        with _lifetime._lock:  # of several threads one makes it
+        with _lifetime._lock:  # only one thread makes it
             if self._notifier is None:
                 self._notifier = self._new_notifier()
             return self._notifier.fileno()
@@ -185,9 +185,9 @@ class Evd(Counting):
 
     def _dequeue(self) -> Event | None:
         raw = _dat.dat_evd_dequeue(self.handle)
-        notifier = self._notifier  # which another thread may take away
+        notifier = self._notifier  # a copy: another thread may remove it
         if raw is None and notifier is not None:
-            notifier.trigger()  # what comes from now on makes the descriptor readable
+            notifier.trigger()  # later events make the descriptor readable again
             raw = _dat.dat_evd_dequeue(self.handle)
         return None if raw is None else self._event(raw)
 

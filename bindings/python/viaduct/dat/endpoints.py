@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["Ep", "Pieces", "Srq"]
 
 Piece = typing.Union[LmrTriplet, typing.Tuple[int, int, int]]
-Pieces = typing.Union[LmrTriplet, typing.Sequence[Piece]]  # one piece, or some
+Pieces = typing.Union[LmrTriplet, typing.Sequence[Piece]]  # one piece or several
 Target = typing.Union[RmrTriplet, typing.Tuple[int, int, int]]
 
 
@@ -55,7 +55,7 @@ class Ep(Counting):
     def __init__(self, ia: Ia, handle: int, **parts: DatObject | None) -> None:
         super().__init__(handle, ia, *parts.values())
         self.ia = ia
-        self._parts = parts  # by the names of their fields in EpParam
+        self._parts = parts  # objects, by the field names of EpParam
 
     @property
     def connect_evd(self) -> Evd | None:

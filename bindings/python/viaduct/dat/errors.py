@@ -48,7 +48,7 @@ def error_of(call: str, result: int) -> Error:
     try:
         code = ReturnType(result & _dat.DAT_TYPE_MASK)
         subtype = ReturnSubtype(result & _dat.DAT_SUBTYPE_MASK)
-    except ValueError:  # of another provider
+    except ValueError:  # a result of another provider
         code, subtype = ReturnType.INTERNAL_ERROR, ReturnSubtype.NO_SUBTYPE
     timed_out = code is ReturnType.TIMEOUT_EXPIRED or (call, code) == ("dat_cno_wait", ReturnType.QUEUE_EMPTY)
     text = "" if subtype is ReturnSubtype.NO_SUBTYPE else subname

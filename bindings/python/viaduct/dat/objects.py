@@ -48,7 +48,7 @@ class DatObject(_lifetime.Resource):
         try:
             self._destroy()
         except Error as error:
-            if error.code is not ReturnType.INVALID_HANDLE:  # the library has ended it
+            if error.code is not ReturnType.INVALID_HANDLE:  # the library has ended it already
                 raise
 
     def free(self) -> None:
@@ -82,7 +82,7 @@ class DatObject(_lifetime.Resource):
 class Counting(DatObject):
     """An object with counters, which the InfiniBand extension reports."""
 
-    _counters: dict[str, int]  # their numbers by their names
+    _counters: dict[str, int]  # numbers of the counters by name
 
     def query_counters(self, reset: bool = False) -> dict[str, int]:
         """Returns all counters by their names in C, without the common prefix: {"POST_SEND": 3, ...}. reset: sets them

@@ -7,7 +7,7 @@ from viaduct.dat.constants import HaRelationship
 from viaduct.dat.masks import IaAttrMask, ProviderAttrMask
 from viaduct.dat.structures import IaAttr, ProviderAttr, ProviderInfo
 
-DEFAULT_IA = "viaduct-lo"  # this host; another device where VIADUCT_BACKEND or VIADUCT_DEVICE says so
+DEFAULT_IA = "viaduct-lo"  # this host, unless VIADUCT_BACKEND or VIADUCT_DEVICE name another
 
 
 def registry_list_providers(max_to_return: int | None = None) -> list[ProviderInfo]:

@@ -105,7 +105,7 @@ class Cr(DatObject):
         """
         connected = ep or self.ep
         self.accept(ep, private_data)
-        assert connected is not None  # or else the library has refused
+        assert connected is not None  # or the library would have refused
         return await connected._outcome("dat_cr_accept", timeout)
 
     def reject(self, private_data: bytes = b"") -> None:

@@ -15,7 +15,7 @@ __all__ = ["Address", "Comm", "CnoParam", "CrParam", "CspParam", "EpAttr", "EpPa
            "LmrParam", "LmrTriplet", "ProviderAttr", "ProviderInfo", "PspParam", "PzParam", "RmrParam", "RmrTriplet",
            "RspParam", "SrqParam"]
 
-Address = typing.Tuple[str, int]  # a host in digits, and a port
+Address = typing.Tuple[str, int]  # an address in digits, and a port
 NamedAttr = typing.Tuple[str, str]
 S = typing.TypeVar("S", bound="Structure")
 

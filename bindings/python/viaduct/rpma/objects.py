@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from viaduct._lifetime import Resource
 
-CLOSED = 1  # no object has this handle: what is closed gives INVAL
+CLOSED = 1  # no object has this handle, so that calls on a closed object give INVAL
 
 
 class Object(Resource):

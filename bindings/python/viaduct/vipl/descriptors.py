@@ -40,12 +40,12 @@ class Remote(typing.NamedTuple):
 
 Segments = typing.Union[Segment, typing.Sequence[Segment]]
 
-_SEGMENT_BYTES = 16  # of each segment; the control segment is as long as two
+_SEGMENT_BYTES = 16  # of a segment; the control segment takes twice as many
 _CONTROL = struct.Struct("=QIHHIIII")  # Next, NextHandle, SegCount, Control, Reserved, ImmediateData, Length, Status
 _SEGMENT = struct.Struct("=QII")
 _IMMEDIATE, _LENGTH, _STATUS = 5, 6, 7  # in words of 32 bits
 
-# Sets of flags are slow; numbers are not.
+# As numbers, since operations on flags are slow.
 _DONE_OR_ERROR = int(Status.DONE | ERROR_MASK)
 _DONE = int(Status.DONE)
 _OP_MASK = _vipl.VIP_STATUS_OP_MASK
@@ -84,7 +84,7 @@ class Descriptor:
         self.posted = False
 
     def __del__(self) -> None:
-        give_back = getattr(self, "_give_back", None)  # none where __init__ has raised
+        give_back = getattr(self, "_give_back", None)  # missing if __init__ has raised
         if give_back is not None:
             give_back(self._memory)
 

@@ -21,7 +21,7 @@ class Arrivals(typing.Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # guards what follows; what ask() frees may come back here
+        self._lock = threading.RLock()  # guards what follows; reentrant, since ask() may free objects
         self._asked = 0
         self._waiting: list[concurrent.futures.Future[T]] = []
         self._ready: collections.deque[T] = collections.deque()
@@ -33,7 +33,7 @@ class Arrivals(typing.Generic[T]):
 
     def take(self) -> T | None:
         """Returns a result that is here, or None."""
-        if not self._ready:  # as a rule, and sooner known than a lock is taken
+        if not self._ready:  # the usual case, without the lock
             return None
         with self._lock:
             return self._ready.popleft() if self._ready else None
