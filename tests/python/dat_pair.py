@@ -20,6 +20,11 @@ def fails(code, subtype=None):
     assert subtype in (None, raised.value.subtype), raised.value
 
 
+def of_extension(call):
+    """Whether test_dat_extension.py makes the call, and not test_dat.py."""
+    return call == "dat_extension_op" or call.startswith("dat_ib_") and not call.endswith("_query")
+
+
 class Side:
     """One end: a zone, memory, an EVD for each kind of events, and an endpoint."""
 

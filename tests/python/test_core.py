@@ -14,7 +14,10 @@ import time
 import numpy
 import pytest
 import viaduct
+from background import Background
 from viaduct import _waiting, core
+from viaduct.core.errors import error_of
+from viaduct.core.objects import next_of, repeat
 from viaduct.pytest_plugin import PATIENCE, connected
 
 TIMEOUT = PATIENCE  # only for what would hang
@@ -43,7 +46,7 @@ def test_unknown_device_is_refused():
 
 
 def test_errors_are_of_one_family_and_can_be_pickled():
-    error = core._error("Endpoint.connect", core.Code.TIMED_OUT)
+    error = error_of("Endpoint.connect", core.Code.TIMED_OUT)
     for kind in (core.TimeoutError, core.Error, viaduct.TimeoutError, viaduct.Error, TimeoutError):
         assert isinstance(error, kind)
     copy = pickle.loads(pickle.dumps(error))
@@ -306,13 +309,41 @@ def test_a_time_out_that_is_not_a_number_is_a_value_error(device):
             wait(timeout=float("nan"))
 
 
+@pytest.fixture
+def begun(monkeypatch):
+    """Set when a wait has begun."""
+    event = threading.Event()
+
+    def noting(attempt, timeout):
+        def noted(seconds):
+            event.set()
+            return attempt(seconds)
+        return repeat(noted, timeout)
+    for module in ("objects", "queues"):
+        monkeypatch.setattr(f"viaduct.core.{module}.repeat", noting)
+    return event
+
+
+@pytest.mark.parametrize("call", [core.Endpoint.next_event, core.Endpoint.wait_receive, core.CompletionQueue.wait,
+                                  core.Listener.next_request, core.Device.next_async_event])
+def test_closing_ends_waits(begun, call):
+    with core.Device() as device:
+        thing = {"Endpoint": device.endpoint, "CompletionQueue": device.completion_queue, "Device": lambda: device,
+                 "Listener": lambda: device.listen(b"nobody asks")}[call.__qualname__.split(".")[0]]()
+        waiting = Background(call, thing, timeout=None)
+        assert begun.wait(TIMEOUT)
+        thing.close()
+        with pytest.raises(ValueError, match="is closed"):
+            waiting.result()
+
+
 def test_descriptors_may_be_readable_for_nothing():
     results = iter([None, None, "something"])
     reader, writer = os.pipe()
     try:
         os.write(writer, b"x")
-        assert core._next(lambda: next(results), reader, TIMEOUT) == "something"
-        assert core._next(lambda: None, reader, 0.01) is None
+        assert next_of(lambda: next(results), reader, TIMEOUT) == "something"
+        assert next_of(lambda: None, reader, 0.01) is None
     finally:
         os.close(reader)
         os.close(writer)

@@ -13,19 +13,11 @@ import numpy
 import pytest
 import viaduct
 from background import TIMEOUT, Background
-from vipl_pair import RDMA, connect, connected, free_discriminator, nic, pair, request
+from vipl_pair import RDMA, connect, connected, fails, free_discriminator, nic, pair, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 
 OPEN = vipl.MemAttributes(enable_rdma_write=True, enable_rdma_read=True)
-
-
-def fails(code, call, *arguments, **options):
-    """Expects a failure, and returns it."""
-    with pytest.raises(vipl.Error) as raised:
-        call(*arguments, **options)
-    assert raised.value.code == code, raised.value
-    return raised.value
 
 
 def errors_of(nic):
@@ -287,27 +279,6 @@ def test_requests_that_fail(nic):
     fails(ReturnCode.REJECT, asked.result)
 
 
-def test_attributes_have_to_agree(nic):
-    client = nic.create_vi(vipl.ViAttributes(max_transfer_size=4096))
-    discriminator = free_discriminator()
-    asked = Background(request, client, nic.net_address(discriminator))
-    asking = nic.connect_wait(discriminator, TIMEOUT)
-    fails(ReturnCode.INVALID_MTU, asking.accept, nic.create_vi(vipl.ViAttributes(max_transfer_size=8192)))
-    asking.accept(nic.create_vi(vipl.ViAttributes(max_transfer_size=4096)))
-    asked.result()
-
-
-def test_request_that_was_given_up_cannot_be_accepted(nic):
-    client, server = nic.create_vi(), nic.create_vi()
-    discriminator = free_discriminator()
-    asked = Background(request, client, nic.net_address(discriminator), 5)
-    asking = nic.connect_wait(discriminator, TIMEOUT)
-    with pytest.raises(vipl.TimeoutError):
-        asked.result()
-    fails(ReturnCode.TIMEOUT, asking.accept, server)
-    assert asking.closed
-
-
 def test_peers_find_each_other(nic):
     left, right = nic.create_vi(), nic.create_vi()
     meeting = nic.net_address(free_discriminator())
@@ -320,22 +291,6 @@ def test_peers_find_each_other(nic):
     assert isinstance(right.connect_peer_wait(), vipl.ViAttributes)
     assert isinstance(left.connect_peer_wait(), vipl.ViAttributes)
     assert left.state == vipl.State.CONNECTED
-
-
-def test_peer_that_does_not_come(nic):
-    vi = nic.create_vi()
-    vi.connect_peer_request(nic.net_address(free_discriminator()), 0.05)
-    with pytest.raises(vipl.TimeoutError):
-        vi.connect_peer_wait()
-
-
-def test_disconnect_ends_a_request(nic):
-    vi = nic.create_vi()
-    vi.connect_peer_request(nic.net_address(free_discriminator()))
-    waiting = Background(vi.connect_peer_wait)
-    vi.disconnect()
-    fails(ReturnCode.INVALID_STATE, waiting.result)
-    assert vi.state == vipl.State.IDLE
 
 
 # ---- Transfers ----

@@ -11,8 +11,8 @@ import pytest
 from background import TIMEOUT, Background
 from vipl_pair import RDMA, connected, free_discriminator, nic, pair, request
 from viaduct import _vipl, vipl
-from viaduct._vipl_waiting import Arrivals, result_in_time_async
 from viaduct.vipl import ReturnCode
+from viaduct.vipl.waiting import Arrivals, result_in_time_async
 
 
 # ---- Interruption ----

@@ -6,6 +6,14 @@ from services import free_number as free_discriminator
 from viaduct import vipl
 
 
+def fails(code, call, *arguments, **options):
+    """Expects a failure, and returns it."""
+    with pytest.raises(vipl.Error) as raised:
+        call(*arguments, **options)
+    assert raised.value.code == code, raised.value
+    return raised.value
+
+
 def request(vi, remote, timeout=TIMEOUT):
     """Asks for a connection until somebody waits there, as programs of VIPL do."""
     while True:

@@ -52,10 +52,10 @@ inline Seconds checked(Seconds timeout) {
     throw py::error_already_set();
 }
 
-/// Throws the exception that the Python module of an API ("viaduct.vipl") makes of a failed call: its function
-/// `_error(call, code)`. Needs the GIL.
+/// Throws the exception for a failed call. `module` ("viaduct.vipl.errors") has the function that makes it:
+/// `error_of(call, code)`. Needs the GIL.
 [[noreturn]] inline void raise_error(const char* module, const char* call, long code) {
-    raise(py::module_::import(module).attr("_error")(call, code));
+    raise(py::module_::import(module).attr("error_of")(call, code));
 }
 
 /// Waits so that Ctrl-C ends it: calls `attempt(std::chrono::milliseconds)` until it returns true, in slices of at most

@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Viaduct: VIPL, uDAPL and librpma over one core, for scripts and tests.
+"""Viaduct for Python: VIPL, uDAPL and librpma over one core, for scripts and tests.
 
     viaduct.vipl    the Virtual Interface Provider Library
     viaduct.dat     DAT 2.0 (uDAPL)
     viaduct.rpma    librpma
-    viaduct.core    the model under them: the shortest way to a new test
+    viaduct.core    the model that the three APIs share; the shortest way to a new test
 
-All of them run over shared memory between the processes of one host, or over RDMA devices: the environment variable
-VIADUCT_BACKEND says which (loopback, verbs).
+Peers are processes of one host, which communicate over shared memory, or processes of any hosts with RDMA devices. The
+environment variable VIADUCT_BACKEND chooses one of the two: loopback or verbs. The package reads it at the first call.
 
-Time-outs are in seconds; None waits for ever. Whatever holds resources has close(), and closes with `with` and when
-nothing refers to it any more; what was made from it is closed first.
+Conventions of all four packages:
+
+  Time-outs    are in seconds. None waits for ever, 0 does not wait.
+  Waiting      A call waits for another process or thread only where its description says so.
+  Signals      Ctrl-C ends every wait within 0.1 seconds, with KeyboardInterrupt.
+  Errors       A call that fails raises a subclass of viaduct.Error.
+  Threads      Several threads may use one object at once.
+  Closing      An object that holds resources has close(). A `with` block closes it at its end, and the garbage
+               collector when nothing refers to it any more. What was made from an object is closed before it.
 """
 from viaduct.errors import Error, TimeoutError
 from viaduct.memory import alloc

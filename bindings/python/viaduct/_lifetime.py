@@ -8,22 +8,22 @@ import types
 import typing
 import weakref
 
-_lock = threading.RLock()  # guards the tree of resources: who is closed, and who has which children
-_released = threading.Condition(_lock)  # a resource has left the tree
+_lock = threading.RLock()  # guards the tree of resources: which are closed, and their children
+_released = threading.Condition(_lock)  # signalled when a resource has left the tree
 _roots: weakref.WeakSet[Resource] = weakref.WeakSet()
 
 Self = typing.TypeVar("Self", bound="Resource")
 
 
 class Resource:
-    """Something that has to be given back. It keeps its parents, from which it was made; closing one closes it first.
+    """An object that has to be closed. It keeps the parents from which it was made; closing a parent closes it first.
 
-    Thread-safe: of several threads that close it, one does.
+    Thread-safe: if several threads close an object, one of them does it.
     """
 
     _closed = True  # until __init__ has run
-    _closer = 0  # the thread that gives it back
-    _abandoned = False  # nothing refers to it any more but what was made from it
+    _closer = 0  # the thread that releases it
+    _abandoned = False  # only its children refer to it
 
     def __init__(self, *parents: Resource) -> None:
         self._parents = parents
@@ -40,11 +40,15 @@ class Resource:
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed: its own calls fail then."""
+        """Whether the object is closed. Calls on a closed object fail."""
         return self._closed
 
     def close(self) -> None:
-        """Closes it, and before it all that was made from it, the newest first. Closing twice does nothing."""
+        """Closes the object, after everything that was made from it, the newest first.
+
+        Works in every state; closing twice does nothing. Waits until calls that other threads have begun on the object
+        have returned; those that wait for events are ended, which takes at most 0.1 seconds.
+        """
         while True:
             with _lock:
                 if self._closed:
@@ -65,20 +69,20 @@ class Resource:
             self._released()
 
     def _living_children(self) -> list[Resource]:
-        """What was made from it and is not given back, the newest first."""
+        """Returns what was made from this object and is not released yet, the newest first."""
         known = [reference() for reference in reversed(self._children.values())]
         return [child for child in known if child is not None]
 
     def _closing_elsewhere(self) -> bool:
-        """Whether another thread is just giving it back. Who closes a parent waits for that; who closes it, too, does
-        not: that may be a handler of its own, for which the first thread waits."""
+        """Whether another thread is releasing this object. A thread that closes the parent waits for that. A thread
+        that closes this object does not: it may run a handler of the object, for which the first thread waits."""
         return self._closer not in (0, threading.get_ident())
 
     def _release(self) -> None:
-        """Gives the resource back, whatever state it is in. For subclasses."""
+        """Releases the resource, whatever state it is in. Subclasses override it."""
 
     def _released(self) -> None:
-        """Notes that the resource was given back, and closes the parents that only waited for this."""
+        """Records that the resource is released, and closes abandoned parents that have no other children."""
         with _lock:
             self._closed = True
             for parent in self._parents:
@@ -89,9 +93,9 @@ class Resource:
                 parent.close()
 
     def _depend_on(self, *parents: Resource) -> None:
-        """Is made from these from now on, and closed before each of them."""
+        """Replaces the parents: from now on, closing one of these closes this object first."""
         with _lock:
-            if self._closed:  # by another thread: who closes one of these must not wait for it
+            if self._closed:  # by another thread; the parents' closing must not wait for it
                 return
             for former in self._parents:
                 former._children.pop(id(self), None)
@@ -107,8 +111,8 @@ class Resource:
         self.close()
 
     def __del__(self) -> None:
-        # The garbage collector takes back parents and children that refer to each other in any order. Those whose
-        # children are not to be found any more are closed with the last of these.
+        # The garbage collector finalizes a cycle of parents and children in any order. A parent whose children have
+        # been finalized, but not released, is closed with the last of them.
         with _lock:
             self._abandoned = not self._closed and any(child() is None for child in self._children.values())
         if not self._abandoned:
@@ -120,6 +124,6 @@ class Resource:
 
 @atexit.register
 def _close_all() -> None:
-    """Closes what is left while the interpreter is still whole."""
+    """Closes what is left while the interpreter is still complete."""
     for root in list(_roots):
         root.close()

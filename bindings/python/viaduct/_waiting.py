@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waiting for descriptors in asyncio."""
+"""Waiting for file descriptors in asyncio."""
 from __future__ import annotations
 
 import asyncio
@@ -21,11 +21,11 @@ def _wake(loop: asyncio.AbstractEventLoop, fd: int) -> None:
 
 
 async def readable(fd: int) -> None:
-    """Waits until a descriptor is readable. Several tasks may wait for the same one: all of them wake."""
+    """Waits until a descriptor is readable. If several tasks wait for one descriptor, all of them wake."""
     loop = asyncio.get_running_loop()
     waiters = _waiters.setdefault(loop, collections.defaultdict(list))
     future = loop.create_future()
-    loop.remove_reader(fd)  # where others wait: for a file that was closed, maybe, which had the same number
+    loop.remove_reader(fd)  # of tasks that wait, maybe for a closed file of the same number
     loop.add_reader(fd, _wake, loop, fd)
     waiters[fd].append(future)
     try:
@@ -39,8 +39,10 @@ async def readable(fd: int) -> None:
 
 
 async def until(fd: int, attempt: typing.Callable[[], T | None], timeout: float | None = None) -> T | None:
-    """Calls attempt(), and again whenever the descriptor is readable, until it returns something else than None.
-    None: the time-out (seconds; None: for ever) has passed."""
+    """Calls attempt(), and again whenever the descriptor becomes readable, until it returns something other than None.
+
+    Returns that result, or None when the time-out has passed (seconds; None: no time-out).
+    """
     async def repeat() -> T:
         while (result := attempt()) is None:
             await readable(fd)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What calls raise: Error, and where a time-out has passed TimeoutError. Each API has subclasses of both."""
+"""The exceptions that calls raise: Error, and TimeoutError where a time-out has passed. Each API has subclasses of
+both."""
 from __future__ import annotations
 
 import builtins
@@ -11,10 +12,10 @@ __all__ = ["Error", "TimeoutError"]
 class Error(Exception):
     """A call failed.
 
-    call    its name in C
-    code    the API's code, a member of its enumeration
-    name    the name of the code in C
-    text    what it means
+    call    the name of the call in C (in viaduct.core: of the method)
+    code    the error code of the API, a member of one of its enumerations
+    name    the name of that code in C
+    text    what the code means; may be empty
     """
 
     def __init__(self, call: str, code: enum.IntEnum, name: str, text: str) -> None:
@@ -29,4 +30,4 @@ class Error(Exception):
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """The time-out of a call has passed."""
+    """The time-out of a call has passed. It is also a builtins.TimeoutError."""

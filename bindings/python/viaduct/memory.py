@@ -9,42 +9,46 @@ from viaduct import _core
 
 __all__ = ["alloc", "Pinned", "Buffer"]
 
-Buffer = typing.Any  # whatever has the buffer protocol: bytearray, memoryview, mmap, array, numpy.ndarray ...
+Buffer = typing.Any  # anything with the buffer protocol: bytearray, memoryview, mmap, array, numpy.ndarray ...
 
 
 def alloc(size: int) -> memoryview:
-    """Zeroed, page-aligned memory of `size` bytes that other processes of this host can map: with the loopback backend
-    peers write and read it directly, which is the fastest way. It lives as long as the memoryview or a part of it.
-    Raises MemoryError where there is none, ValueError for a size of 0."""
+    """Allocates memory that other processes of this host can map.
+
+    With the loopback backend, peers read and write such memory directly, which is faster than any other memory. Returns
+    a memoryview of `size` bytes, which are zero and begin at a page. The memory is freed when the memoryview and all
+    slices of it are gone. Raises MemoryError if there is not enough memory, ValueError if `size` is 0.
+    """
     return _core.alloc(size)
 
 
 class Pinned:
-    """A buffer whose memory stays where it is, and as large as it is, until release().
+    """A buffer that can neither be moved nor resized until release().
 
-    view       its bytes, as a memoryview
-    address    of the first one
-    nbytes     how many there are
+    view       the bytes, as a memoryview
+    address    the address of the first byte
+    nbytes     the number of bytes
     """
 
     def __init__(self, buffer: Buffer) -> None:
-        """Raises TypeError where the object has no buffer, BufferError where it has one that is not contiguous."""
+        """Raises TypeError if the object has no buffer, BufferError if the buffer is not contiguous."""
         self.address, self.view = _core.pin(buffer)
         self.nbytes = self.view.nbytes
 
     @property
     def readonly(self) -> bool:
-        """Whether the memory may not be written: it can be sent from, and peers may read it."""
+        """Whether the memory is read-only. Such memory can be sent from, and peers can read it."""
         return self.view.readonly
 
     def extent(self, part: slice) -> tuple[int, int]:
-        """Where a part begins and ends, in bytes from the beginning. Raises ValueError for steps."""
+        """Returns where a slice begins and ends, in bytes from the beginning. Raises ValueError if the slice has a
+        step."""
         start, stop, step = part.indices(self.nbytes)
         if step != 1:
-            raise ValueError("a piece has no gaps")
+            raise ValueError("a slice with a step is no piece")
         return start, max(start, stop)
 
     def release(self) -> None:
-        """Lets the buffer go. Parts of the view that others hold, or have registered, keep it where it is, too."""
-        with contextlib.suppress(BufferError):  # another region of the view; the last one lets it go
+        """Releases the buffer. It stays pinned while other memoryviews or regions still use it."""
+        with contextlib.suppress(BufferError):  # another region uses the view; the last one releases it
             self.view.release()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures for pytest: devices, and connected endpoints in one process or in two.
 
-`pytest -p viaduct.pytest_plugin`, or in a conftest.py `pytest_plugins = ["viaduct.pytest_plugin"]`. Then a test is as
-short as this:
+Use `pytest -p viaduct.pytest_plugin`, or `pytest_plugins = ["viaduct.pytest_plugin"]` in a conftest.py. A test:
 
     def test_greeting(device, pair):
         memory = device.register(bytearray(b"hello") + bytearray(5))
@@ -10,19 +9,23 @@ short as this:
         pair.client.post_send(memory[:5])
         assert pair.server.wait_receive(timeout=5).nbytes == 5
 
-    backend         the name of the backend in force; without a device of it the test is skipped
+The fixtures:
+
+    backend         the name of the backend; skips the test if the backend has no device
     device          an open core.Device
-    free_service    free_service() gives the number of a service that no other test uses
-    pair            two connected core.Endpoint of the device: pair.client and pair.server
+    free_service    free_service() returns the number of a service that no other test uses
+    pair            two connected endpoints of the device: pair.client and pair.server
     peer_process    peer_process(function, ...) runs function(link, ...) in a second process
     remote_pair     remote_pair(function, ...) connects an endpoint with one in a second process, which runs
                     function(device, endpoint, ...)
 
-`--viaduct-backend=verbs`, or in pytest.ini `viaduct_backend = verbs`, chooses the backend; else VIADUCT_BACKEND does.
+`--viaduct-backend=verbs`, or `viaduct_backend = verbs` in pytest.ini, chooses the backend; else VIADUCT_BACKEND does.
 
-Second processes are new interpreters, so that they share nothing with the test: their functions are functions of a
-module, found by name, and all that is passed has to be pickled. They end with the test: what a function raised is part of
-the report where the test failed, too, and else makes the test's end an error.
+A second process is a new interpreter, which shares nothing with the test. Its function must be a function of a module,
+and arguments and results must be picklable. The process ends with the test. What its function raised is part of the
+report of a test that failed, and makes a test fail that passed.
+
+Fixtures and Peer wait at most PATIENCE seconds (60) for what should happen, and fail then.
 """
 from __future__ import annotations
 
@@ -43,33 +46,33 @@ from viaduct import core
 
 __all__ = ["PATIENCE", "Pair", "Peer", "PeerFailed", "RemotePair", "connected"]
 
-PATIENCE = 60.0  # seconds that fixtures wait before they call it a failure
-_GRACE = 1.0  # seconds that a peer of a failed test has to end by itself
+PATIENCE = 60.0  # seconds that fixtures wait before they fail
+_GRACE = 1.0  # seconds that the peer of a failed test has to end
 
 _T = typing.TypeVar("_T")
 _new_interpreter = multiprocessing.get_context("spawn")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option and the line of pytest.ini."""
+    """Adds the option, and the setting of pytest.ini."""
     about = "the backend of viaduct: loopback or verbs"
     parser.getgroup("viaduct").addoption("--viaduct-backend", metavar="NAME", help=about)
     parser.addini("viaduct_backend", about)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses the backend before anything of it is used, for second processes, too."""
+    """Chooses the backend before it is used, for second processes, too."""
     chosen = config.getoption("--viaduct-backend") or config.getini("viaduct_backend")
     if chosen:
         os.environ["VIADUCT_BACKEND"] = str(chosen)
 
 
-# ---- In one process ---------------------------------------------------------------------------------------------------
+# ---- In one process --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
 def backend() -> str:
-    """The name of the backend in force: "loopback" or "verbs". Skips where it has no device."""
+    """The name of the backend: "loopback" or "verbs". Skips the test if the backend has no device."""
     name = core.backend()
     if not core.devices():
         pytest.skip(f"the backend {name} finds no device")
@@ -78,19 +81,21 @@ def backend() -> str:
 
 @pytest.fixture
 def device(backend: str) -> typing.Iterator[core.Device]:
-    """The first device, or that of VIADUCT_DEVICE. All that the test made of it is closed with it."""
+    """An open core.Device: the first one, or that of VIADUCT_DEVICE. It is closed at the end of the test, with
+    everything that was made from it."""
     with core.Device() as opened:
         yield opened
 
 
-_candidates = itertools.cycle(range(10000, 20000))  # below the ports that systems give away
+_candidates = itertools.cycle(range(10000, 20000))  # below the ephemeral ports of systems
 for _ in range(random.randrange(10000)):
     next(_candidates)
 
 
 @contextlib.contextmanager
 def _claimed_service() -> typing.Iterator[int]:
-    """A number that nobody else who asks here has, which a socket without any other use makes sure of."""
+    """Yields a number that nobody else gets from here meanwhile, on this host: a socket in the abstract name space
+    claims it."""
     with socket.socket(socket.AF_UNIX) as claim:
         for number in _candidates:
             with contextlib.suppress(OSError):
@@ -101,19 +106,23 @@ def _claimed_service() -> typing.Iterator[int]:
 
 @pytest.fixture
 def free_service() -> typing.Iterator[typing.Callable[[], int]]:
-    """free_service() gives the number of a service which no other test on this host has until this one ends."""
+    """free_service() returns the number of a service that no other test on this host uses until this test ends."""
     with contextlib.ExitStack() as claims:
         yield lambda: claims.enter_context(_claimed_service())
 
 
 class Pair(typing.NamedTuple):
-    """Two endpoints that are connected with each other."""
+    """Two endpoints that are connected with each other: client and server."""
     client: core.Endpoint
     server: core.Endpoint
 
 
 def connected(device: core.Device, client: core.Endpoint | None = None, server: core.Endpoint | None = None) -> Pair:
-    """Connects two idle endpoints of a device, of which new ones are made where none are given."""
+    """Connects two endpoints of a device, and returns them as a Pair. None stands for a new endpoint.
+
+    Waits until they are connected, at most PATIENCE seconds. Raises core.TimeoutError then, and core.Error if the
+    endpoints cannot be connected.
+    """
     pair = Pair(client or device.endpoint(), server or device.endpoint())
     with _claimed_service() as service, device.listen(service) as listener:
         pair.client.start_connect(device.host, service, timeout=PATIENCE)
@@ -129,30 +138,36 @@ def pair(device: core.Device) -> Pair:
     return connected(device)
 
 
-# ---- In two processes -------------------------------------------------------------------------------------------------
+# ---- In two processes ------------------------------------------------------------------------------------------------
 
 
 class PeerFailed(Exception):
-    """The function of a peer process raised something, whose traceback this is, or its process ended in another way."""
+    """The function of a second process raised an exception, whose traceback this is, or the process ended abnormally.
+    """
 
 
 class _Outcome(typing.NamedTuple):
+    """What became of the function of a second process."""
     value: object
     problem: str | None = None
 
 
 def _run(link: multiprocessing.connection.Connection, report: multiprocessing.connection.Connection,
          function: typing.Callable[..., object], arguments: tuple[object, ...]) -> None:
-    """The whole life of the second process."""
+    """The main function of the second process."""
     try:
         outcome = _Outcome(function(link, *arguments))
-    except BaseException:  # the interruption of a peer that does not end is shown, too
+    except BaseException:  # also KeyboardInterrupt, which end() causes
         outcome = _Outcome(None, traceback.format_exc())
     report.send(outcome)
 
 
 class Peer:
-    """A second process. `link` is this end of its pipe, a multiprocessing.Connection; `pid` its process."""
+    """A second process.
+
+    link    this end of its pipe, a multiprocessing.Connection
+    pid     its process id
+    """
 
     def __init__(self, function: typing.Callable[..., object], arguments: tuple[object, ...]) -> None:
         self.link, link = multiprocessing.Pipe()
@@ -160,7 +175,7 @@ class Peer:
         self._process = _new_interpreter.Process(target=_run, args=(link, report, function, arguments), daemon=True)
         self._outcome: _Outcome | None = None
         self._killed = False
-        self._told = False  # whether somebody knows of the problem
+        self._told = False  # whether the problem was reported
         try:
             self._process.start()
         finally:
@@ -169,11 +184,15 @@ class Peer:
         self.pid = typing.cast(int, self._process.pid)
 
     def send(self, message: object) -> None:
-        """Sends what the function gets from link.recv()."""
+        """Sends an object, which the function gets from link.recv()."""
         self.link.send(message)
 
     def receive(self, timeout: float | None = PATIENCE) -> typing.Any:
-        """What the function sends with link.send(). Raises PeerFailed where it ends instead, and TimeoutError."""
+        """Waits for an object that the function sends with link.send(), and returns it.
+
+        Raises PeerFailed if the function ends instead, the TimeoutError of Python after `timeout` seconds (None: waits
+        for ever).
+        """
         __tracebackhide__ = True
         ready = multiprocessing.connection.wait([self.link, self._report], timeout)
         if not ready:
@@ -185,7 +204,11 @@ class Peer:
         raise PeerFailed(f"the peer process {self.pid} has returned instead of sending something")
 
     def result(self, timeout: float | None = PATIENCE) -> typing.Any:
-        """What the function returned, waiting for it. Raises PeerFailed where it raised something, and TimeoutError."""
+        """Waits until the function has returned, and returns its result.
+
+        Raises PeerFailed if it raised an exception, the TimeoutError of Python after `timeout` seconds (None: waits for
+        ever).
+        """
         __tracebackhide__ = True
         outcome = self._reap(timeout)
         if outcome is None:
@@ -196,13 +219,13 @@ class Peer:
         return outcome.value
 
     def kill(self) -> None:
-        """Kills it, as kill -9 does, and waits for its end. That is no failure."""
+        """Kills the process with SIGKILL, and waits for its end. The test does not fail because of that."""
         self._killed = True
         self._process.kill()
         self._process.join()
 
     def _reap(self, timeout: float | None) -> _Outcome | None:
-        """How it ended; None where it did not."""
+        """Returns how the process ended; None if it has not ended within `timeout` seconds."""
         if self._outcome is None and multiprocessing.connection.wait([self._report], timeout):
             try:
                 outcome = typing.cast(_Outcome, self._report.recv())
@@ -221,11 +244,12 @@ class Peer:
         return self._outcome
 
     def end(self, patience: float) -> str | None:
-        """Sees to it that it ends: by itself, or interrupted, or killed. What went wrong, if that is news."""
+        """Ends the process: waits `patience` seconds, then interrupts it, then kills it. Returns what went wrong, if
+        nobody was told before."""
         late = self._reap(patience) is None
         if late:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGINT)  # it tells where it was
+                os.kill(self.pid, signal.SIGINT)  # its traceback shows where it was
         if self._reap(PATIENCE) is None:
             self._process.kill()
         outcome = self._reap(None)
@@ -238,12 +262,12 @@ class Peer:
 
 _PEERS = pytest.StashKey[typing.List[Peer]]()
 _Hook = typing.Callable[[pytest.Item], typing.Iterator[None]]
-_wrapper = typing.cast(typing.Callable[[_Hook], _Hook], pytest.hookimpl(hookwrapper=True))  # not typed by all versions
+_wrapper = typing.cast(typing.Callable[[_Hook], _Hook], pytest.hookimpl(hookwrapper=True))  # untyped in some versions
 
 
 @_wrapper
 def pytest_runtest_makereport(item: pytest.Item) -> typing.Iterator[None]:
-    """Shows what the peers of a failed test raised."""
+    """Adds what second processes raised to the report of a failed test."""
     outcome: typing.Any = yield
     report: pytest.TestReport = outcome.get_result()
     if report.failed:
@@ -254,10 +278,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> typing.Iterator[None]:
 
 @pytest.fixture
 def peer_process(backend: str, request: pytest.FixtureRequest) -> typing.Iterator[typing.Callable[..., Peer]]:
-    """peer_process(function, ...) runs function(link, ...) in a second process, and gives a Peer.
+    """peer_process(function, ...) runs function(link, ...) in a second process, and returns its Peer.
 
-    Its send(), receive(), result() and kill() are for the test; link.recv() and link.send() for the function. At the end of
-    the test it has a minute to end, too."""
+    The test uses send(), receive(), result() and kill() of the Peer, the function link.recv() and link.send(). At the
+    end of the test the process has PATIENCE seconds to end.
+    """
     peers = request.node.stash.setdefault(_PEERS, [])
 
     def start(function: typing.Callable[..., object], *arguments: object) -> Peer:
@@ -271,7 +296,7 @@ def peer_process(backend: str, request: pytest.FixtureRequest) -> typing.Iterato
 
 
 class RemotePair(typing.NamedTuple):
-    """An endpoint here, and the process with the other end."""
+    """An endpoint of this process, and the second process, which has the other end."""
     endpoint: core.Endpoint
     peer: Peer
 
@@ -292,8 +317,11 @@ def _serve(link: multiprocessing.connection.Connection, name: str, service: int,
 @pytest.fixture
 def remote_pair(device: core.Device, free_service: typing.Callable[[], int],
                 peer_process: typing.Callable[..., Peer]) -> typing.Iterator[typing.Callable[..., RemotePair]]:
-    """remote_pair(function, ...) gives a RemotePair: an `endpoint` of the device that is connected with one of a second
-    process, the `peer`, which runs function(device, endpoint, ...) and then waits until this end disconnects."""
+    """remote_pair(function, ...) connects an endpoint of the device with one of a second process, and returns a
+    RemotePair.
+
+    The second process runs function(device, endpoint, ...), and then waits until this end disconnects.
+    """
     with contextlib.ExitStack() as endpoints:
         def connect(function: typing.Callable[..., object], *arguments: object) -> RemotePair:
             service = free_service()

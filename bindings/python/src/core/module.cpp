@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// viaduct._core: the core's objects, thin; viaduct/core.py makes of them what users see.
+// viaduct._core: the core's objects, thin; viaduct/core makes of them what users see.
 #include <poll.h>
 #include <pybind11/stl.h>
 
@@ -11,8 +11,8 @@ namespace viaduct::python {
 
 void raise_status(const char* call, const Status& status) {
     const py::object error =
-        py::module_::import("viaduct.core")
-            .attr("_error")(call, static_cast<int>(status.code()), status.where(), status.sys_errno());
+        py::module_::import("viaduct.core.errors")
+            .attr("error_of")(call, static_cast<int>(status.code()), status.where(), status.sys_errno());
     raise(error);
 }
 

@@ -22,7 +22,7 @@ T* pointer(Handle handle) noexcept {
 }
 
 inline void check(const char* call, int result) {
-    if (result != 0) raise_error("viaduct.rpma", call, result);
+    if (result != 0) raise_error("viaduct.rpma.errors", call, result);
 }
 
 /// A value as Python has it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// viaduct._rpma: the functions and constants of librpma, thin; viaduct/rpma.py makes of them what users see.
+// viaduct._rpma: the functions and constants of librpma, thin; viaduct/rpma makes of them what users see.
 #include "calls.hpp"
 
 namespace viaduct::python::rpma {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// viaduct._vipl: the calls, structures and values of vipl.h, thin; viaduct/vipl.py makes of them what users see.
+// viaduct._vipl: the calls, structures and values of vipl.h, thin; viaduct/vipl makes of them what users see.
 #include <cmath>
 
 #include "handlers.hpp"

@@ -17,7 +17,7 @@ inline Handle to_handle(const void* pointer) noexcept { return reinterpret_cast<
 
 /// Raises what viaduct.vipl makes of a failure. Needs the GIL.
 inline void check(const char* name, VIP_RETURN code) {
-    if (code != VIP_SUCCESS) raise_error("viaduct.vipl", name, code);
+    if (code != VIP_SUCCESS) raise_error("viaduct.vipl.errors", name, code);
 }
 
 /// A registration of memory as an object of calls; its handle is a number of 32 bits, which is that of another one on

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Listeners, and the requests that come to them."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _core, _waiting
+from viaduct.core.addresses import Service, service_bytes
+from viaduct.core.constants import Code
+from viaduct.core.endpoints import Endpoint
+from viaduct.core.errors import error_of
+from viaduct.core.objects import Held, next_of
+
+if typing.TYPE_CHECKING:
+    from viaduct.core.devices import Device
+
+
+class ConnectionRequest(Held):
+    """A peer's request to connect. accept() or reject() answers it, once.
+
+    host            address of the peer
+    service         service of the peer
+    private_data    what the peer sent; over RDMA devices zeros may follow
+
+    If it is closed without an answer, the peer waits until its own time-out.
+    """
+
+    def __init__(self, listener: Listener, raw: _core.ConnectionRequest) -> None:
+        self._raw = raw
+        super().__init__(listener.device)
+        self.host = raw.host
+        self.service = raw.service
+        self.private_data = raw.private_data
+
+    def accept(self, endpoint: Endpoint, private_data: bytes = b"") -> None:
+        """Connects an endpoint that is UNCONNECTED. The connection is established when it returns.
+
+        Raises TimeoutError if the peer has given up, Error(INVALID_STATE) if the endpoint is not UNCONNECTED: then try
+        another.
+        """
+        endpoint._raw.accept(self._raw, private_data)
+        self.close()
+
+    def reject(self, private_data: bytes = b"") -> None:
+        """Refuses the request. The peer gets REJECTED and the private data."""
+        self._raw.reject(private_data)
+        self.close()
+
+
+class Listener(Held):
+    """Receives requests for a service until it is closed. Several listeners may share a service: each request goes to
+    one."""
+
+    def __init__(self, device: Device, service: Service, *, exclusive: bool = False) -> None:
+        """exclusive: only if nobody listens for the service yet. Raises Error(BUSY) if somebody does, or the device
+        cannot share the service; ValueError or OverflowError if the service is too long, or no number below 65536."""
+        self._raw = _core.Listener(device._raw, service_bytes(service), exclusive)
+        super().__init__(device)
+        self.device: Device = device
+
+    def _attempt(self) -> ConnectionRequest | None:
+        raw = self._raw.next_request()
+        return None if raw is None else ConnectionRequest(self, raw)
+
+    def next_request(self, timeout: float | None = None) -> ConnectionRequest:
+        """Waits for the next request, and returns it. Raises TimeoutError after `timeout` seconds, Error(UNREACHABLE)
+        if the device is gone."""
+        return self._found(next_of(self._attempt, self.fileno(), timeout))
+
+    async def next_request_async(self, timeout: float | None = None) -> ConnectionRequest:
+        """As next_request(), for asyncio."""
+        return self._found(await _waiting.until(self.fileno(), self._attempt, timeout))
+
+    @staticmethod
+    def _found(request: ConnectionRequest | None) -> ConnectionRequest:
+        if request is None:
+            raise error_of("Listener.next_request", Code.TIMED_OUT)
+        return request
+
+    def accept(self, endpoint: Endpoint, private_data: bytes = b"", timeout: float | None = None) -> ConnectionRequest:
+        """Waits for the next request, connects the endpoint, and returns the request. Raises what next_request() and
+        ConnectionRequest.accept() raise."""
+        request = self.next_request(timeout)
+        request.accept(endpoint, private_data)
+        return request
+
+    async def accept_async(self, endpoint: Endpoint, private_data: bytes = b"",
+                           timeout: float | None = None) -> ConnectionRequest:
+        """As accept(), for asyncio."""
+        request = await self.next_request_async(timeout)
+        request.accept(endpoint, private_data)
+        return request
+
+    def fileno(self) -> int:
+        """Returns the descriptor, which is readable when a request may be queued."""
+        return self._raw.fd

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Devices, and what is made from them."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _core
+from viaduct.core.addresses import Service
+from viaduct.core.connections import Listener
+from viaduct.core.constants import Access, AsyncEventKind
+from viaduct.core.endpoints import Endpoint
+from viaduct.core.memory import MemoryRegion, MemoryWindow, ProtectionDomain
+from viaduct.core.objects import Held, next_of
+from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
+from viaduct.core.structures import AsyncEvent
+from viaduct.memory import Buffer
+
+
+def backend() -> str:
+    """Returns the name of the backend: "loopback" or "verbs"."""
+    return _core.backend()
+
+
+def devices() -> list[str]:
+    """Returns the names of the backend's devices."""
+    return _core.devices()
+
+
+class Device(Held):
+    """An open network interface.
+
+    name            the name of the device
+    host            its address, 4 or 16 bytes
+    limits          its limits, by name: {"max_queue_depth": 65535, ...}
+    capabilities    what it can do, by name: {"atomics": True, ...}
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        """Opens a device of devices(); None: that of VIADUCT_DEVICE, or the first one. Raises Error(INVALID_PARAMETER)
+        if there is none of that name."""
+        self._raw = _core.Device(name)
+        super().__init__()
+        self.name = self._raw.name
+        self.host = self._raw.host  # its address, 4 or 16 bytes
+        self.limits: dict[str, int] = self._raw.limits
+        self.capabilities: dict[str, bool] = self._raw.capabilities
+        self._domain: ProtectionDomain | None = None
+
+    @property
+    def domain(self) -> ProtectionDomain:
+        """The protection domain of regions and endpoints that name no other."""
+        if self._domain is None or self._domain.closed:
+            self._domain = ProtectionDomain(self)
+        return self._domain
+
+    def register(self, memory: Buffer | int, access: Access = Access.ALL, *,
+                 domain: ProtectionDomain | None = None) -> MemoryRegion:
+        """Registers a buffer, or that many bytes of new memory, and returns the region. See MemoryRegion for the
+        errors."""
+        return MemoryRegion(domain or self.domain, memory, access)
+
+    def completion_queue(self, capacity: int = 256, *, context: int = 0) -> CompletionQueue:
+        """Returns a new completion queue. See CompletionQueue for the errors."""
+        return CompletionQueue(self, capacity, context=context)
+
+    def shared_receive_queue(self, depth: int = 64, *, domain: ProtectionDomain | None = None,
+                             context: int = 0) -> SharedReceiveQueue:
+        """Returns a new shared receive queue. See SharedReceiveQueue for the errors."""
+        return SharedReceiveQueue(domain or self.domain, depth, context=context)
+
+    def window(self, *, of_endpoint: bool = False, domain: ProtectionDomain | None = None) -> MemoryWindow:
+        """Returns a new memory window, which shows nothing until Endpoint.bind(). See MemoryWindow for the errors."""
+        return MemoryWindow(domain or self.domain, of_endpoint=of_endpoint)
+
+    def endpoint(self, **options: typing.Any) -> Endpoint:
+        """Returns a new endpoint. The options and errors are those of Endpoint; `domain` is an option, too."""
+        return Endpoint(options.pop("domain", None) or self.domain, **options)
+
+    def listen(self, service: Service, *, exclusive: bool = False) -> Listener:
+        """Begins to receive requests for a service, and returns the listener. See Listener for the errors."""
+        return Listener(self, service, exclusive=exclusive)
+
+    def fileno(self) -> int:
+        """Returns the descriptor, which is readable while asynchronous events are queued."""
+        return self._raw.fd
+
+    def next_async_event(self, timeout: float | None = 0) -> AsyncEvent | None:
+        """Returns the oldest asynchronous event, or None if none came within `timeout` seconds."""
+        raw = next_of(lambda: self._raw.next_async_event(), self.fileno(), timeout)
+        return None if raw is None else AsyncEvent(AsyncEventKind(raw[0]), *raw[1:])

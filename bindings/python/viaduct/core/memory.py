@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Protection domains, memory regions and memory windows."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _core
+from viaduct.core.constants import Access, rights_of
+from viaduct.core.objects import Held
+from viaduct.core.structures import Piece, Remote
+from viaduct.memory import Buffer, Pinned, alloc
+
+if typing.TYPE_CHECKING:
+    from viaduct.core.devices import Device
+
+
+class ProtectionDomain(Held):
+    """A protection domain. Endpoints use memory of their own domain only."""
+
+    def __init__(self, device: Device) -> None:
+        """Raises Error(NO_RESOURCES) if the device has no room."""
+        self._raw = _core.ProtectionDomain(device._raw)
+        super().__init__(device)
+        self.device = device
+
+
+class MemoryRegion(Held):
+    """Registered memory: a buffer that is neither copied nor moved until the region is closed.
+
+    domain     the protection domain
+    access     what peers may do
+    view       the bytes, as a memoryview
+    key        names the region, at peers too
+    remote     what a peer needs to reach the region
+
+    `region[8:16]` is a piece for requests. Requests do not keep their region: close it after they have completed.
+    """
+
+    def __init__(self, domain: ProtectionDomain, memory: Buffer | int, access: Access = Access.ALL) -> None:
+        """Registers `memory`: a contiguous buffer, or that many bytes of new memory as alloc() returns it. Peers can
+        only read read-only memory, whatever `access` says. Raises TypeError if the object has no buffer, BufferError if
+        it is not contiguous, Error: INVALID_PARAMETER (no bytes), NO_RESOURCES."""
+        self._pinned = Pinned(alloc(memory) if isinstance(memory, int) else memory)
+        self._writable = not self._pinned.readonly
+        if self._pinned.readonly:
+            access &= Access.REMOTE_READ
+        self._raw = _core.MemoryRegion(domain._raw, self._pinned.address, self._pinned.nbytes, *rights_of(access),
+                                       local_write=self._writable)
+        super().__init__(domain)
+        self.domain = domain
+        self.access = access
+        self.view = self._pinned.view
+
+    @property
+    def key(self) -> int:
+        """The key of the region, a number."""
+        return self._raw.key
+
+    @property
+    def remote(self) -> Remote:
+        """The address and the key of the region, for peers."""
+        return Remote(self._pinned.address, self.key)
+
+    def __len__(self) -> int:
+        return self._pinned.nbytes
+
+    def __getitem__(self, part: slice) -> Piece:
+        """Returns a piece of the region. Raises ValueError if the slice has a step."""
+        start, stop = self._pinned.extent(part)
+        return Piece(self._pinned.address + start, stop - start, self.key)
+
+    def modify(self, access: Access, domain: ProtectionDomain | None = None) -> None:
+        """Changes what peers may do, and the domain. The key may change.
+
+        Changes nothing if it fails. Raises Error(UNSUPPORTED) if the device cannot. Only one thread may call it at a
+        time.
+        """
+        owner = domain or self.domain
+        self._raw.modify(owner._raw, *rights_of(access), self._writable)
+        self.domain, self.access = owner, access
+
+    def _release(self) -> None:
+        super()._release()
+        self._pinned.release()
+
+
+class MemoryWindow(Held):
+    """A part of a region under a key of its own. Endpoint.bind() chooses the part.
+
+    of_endpoint: only the peer of the endpoint that binds the window may use it. That peer can also end it, with
+    post_send(invalidate=key).
+    """
+
+    def __init__(self, domain: ProtectionDomain, *, of_endpoint: bool = False) -> None:
+        """Raises Error(UNSUPPORTED) if the device has no such windows."""
+        self._raw = _core.MemoryWindow(domain._raw, of_endpoint)
+        super().__init__(domain)
+
+    @property
+    def key(self) -> int:
+        """The key that the last bind has given."""
+        return self._raw.key

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Completion queues and shared receive queues."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _core, _waiting
+from viaduct.core.constants import Code, CompletionCode, Operation
+from viaduct.core.errors import error_of
+from viaduct.core.memory import ProtectionDomain
+from viaduct.core.objects import Held, repeat
+from viaduct.core.structures import Completion, Pieces, sequence_of
+
+if typing.TYPE_CHECKING:
+    from viaduct.core.devices import Device
+
+_OPERATIONS = tuple(Operation)  # by number: faster than a call of the enumeration
+_COMPLETION_CODES = tuple(CompletionCode)
+
+
+def _completions(raw: list[_core._Completion]) -> list[Completion]:
+    return [Completion(context, _OPERATIONS[operation], _COMPLETION_CODES[code], nbytes, immediate, invalidated,
+                       endpoint)
+            for context, operation, code, nbytes, immediate, invalidated, endpoint in raw]
+
+
+class CompletionQueue(Held):
+    """A queue of completions. Requests of one endpoint complete in the order in which they were posted."""
+
+    def __init__(self, device: Device, capacity: int = 256, *, context: int = 0) -> None:
+        """`capacity` is in completions; `context` comes back in asynchronous events. Raises Error: INVALID_PARAMETER
+        (capacity 0 or above the limit of the device), NO_RESOURCES."""
+        self._raw = _core.CompletionQueue(device._raw, capacity, context)
+        super().__init__(device)
+
+    def poll(self, count: int = 64) -> list[Completion]:
+        """Takes and returns the oldest completions: at most `count`, at most 64, possibly none. Does not wait."""
+        return _completions(self._raw.poll(count))
+
+    def wait(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
+        """As poll(), but waits until there is a completion. Raises TimeoutError after `timeout` seconds, ValueError if
+        the queue is closed meanwhile."""
+        completions = repeat(lambda seconds: self._raw.wait(count, seconds) or None, timeout)
+        if not completions:
+            raise error_of("CompletionQueue.wait", Code.TIMED_OUT)
+        return _completions(completions)
+
+    async def wait_async(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
+        """As wait(), for asyncio."""
+        def attempt() -> list[Completion] | None:
+            while self._raw.take_event():
+                pass
+            self._raw.arm(False)
+            return self.poll(count) or None
+        completions = self.poll(count) or await _waiting.until(self.fileno(), attempt, timeout)
+        if not completions:
+            raise error_of("CompletionQueue.wait_async", Code.TIMED_OUT)
+        return completions
+
+    def arm(self, *, solicited: bool = False) -> None:
+        """Requests an event for the next completion; the event makes the descriptor readable.
+
+        Completions that are in the queue already cause no event: arm the queue, poll it once more, then wait for the
+        descriptor. solicited: only a receive of a solicited message, or a failure, causes the event.
+        """
+        self._raw.arm(solicited)
+
+    def take_event(self) -> bool:
+        """Takes one event, so that the descriptor is no longer readable for it. Returns False if there is none."""
+        return self._raw.take_event()
+
+    def resize(self, capacity: int) -> None:
+        """Changes the capacity. Raises Error: BUSY (more completions are queued than would fit), INVALID_PARAMETER."""
+        self._raw.resize(capacity)
+
+    def fileno(self) -> int:
+        """Returns the descriptor, which is readable while events are queued; see arm()."""
+        return self._raw.fd
+
+
+class SharedReceiveQueue(Held):
+    """Receives that several endpoints of a protection domain share: each message takes the oldest."""
+
+    def __init__(self, domain: ProtectionDomain, depth: int = 64, *, context: int = 0) -> None:
+        """`depth` is in receives; `context` comes back in asynchronous events. Raises Error: INVALID_PARAMETER (depth 0
+        or above the limit of the device), UNSUPPORTED, NO_RESOURCES."""
+        self._raw = _core.SharedReceiveQueue(domain._raw, depth, context)
+        super().__init__(domain)
+
+    def post_receive(self, pieces: Pieces, *, context: int = 0) -> None:
+        """Posts a receive for one message; see Endpoint.post_receive()."""
+        self._raw.post_receive(context, sequence_of(pieces))
+
+    def arm_limit(self, limit: int) -> None:
+        """Requests one asynchronous event SHARED_RECEIVE_QUEUE_LIMIT when fewer than `limit` receives are queued; 0
+        requests none. Raises Error(INVALID_PARAMETER) if the limit is above the depth."""
+        self._raw.arm_limit(limit)
+
+    def resize(self, depth: int) -> None:
+        """Changes the depth. Raises Error: BUSY (more receives are queued than would fit), INVALID_PARAMETER,
+        UNSUPPORTED."""
+        self._raw.resize(depth)
+
+    @property
+    def outstanding(self) -> int:
+        """The number of receives that are queued."""
+        return self._raw.outstanding

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The constants of DAT as enumerations."""
+from __future__ import annotations
+
+import enum
+
+from viaduct import _dat
+
+__all__ = ["HandleType", "Extension", "IovOwnership", "EpCreatorForPsp", "CloseFlags", "MemPrivFlags", "VaType",
+           "MemType", "RmrScope", "CompletionFlags", "Dtos", "DtoCompletionStatus", "Qos", "ConnectFlags",
+           "ServiceType", "EpState", "SrqState", "PspFlags", "EvdFlags", "EvdState", "EventNumber",
+           "IaAsyncErrorReason", "EpAsyncErrorReason", "EvdAsyncErrorReason", "SrqAsyncErrorReason",
+           "LmrAsyncErrorReason", "RmrAsyncErrorReason", "PzAsyncErrorReason", "PzSupport", "ProxyType",
+           "HaLb", "HaRelationship", "IbOp", "IbExtType", "IbStatus", "IaCounterType"]
+
+
+class HandleType(enum.IntEnum):
+    """Kinds of objects."""
+    CR = _dat.DAT_HANDLE_TYPE_CR
+    EP = _dat.DAT_HANDLE_TYPE_EP
+    EVD = _dat.DAT_HANDLE_TYPE_EVD
+    IA = _dat.DAT_HANDLE_TYPE_IA
+    LMR = _dat.DAT_HANDLE_TYPE_LMR
+    PSP = _dat.DAT_HANDLE_TYPE_PSP
+    PZ = _dat.DAT_HANDLE_TYPE_PZ
+    RMR = _dat.DAT_HANDLE_TYPE_RMR
+    RSP = _dat.DAT_HANDLE_TYPE_RSP
+    CNO = _dat.DAT_HANDLE_TYPE_CNO
+    SRQ = _dat.DAT_HANDLE_TYPE_SRQ
+    CSP = _dat.DAT_HANDLE_TYPE_CSP
+
+
+class Extension(enum.IntEnum):
+    """The extension that an adapter has."""
+    NONE = _dat.DAT_EXTENSION_NONE
+    IB = _dat.DAT_EXTENSION_IB
+    IW = _dat.DAT_EXTENSION_IW
+
+
+class IovOwnership(enum.IntEnum):
+    """Who owns an array of triplets until its operation has completed."""
+    CONSUMER = _dat.DAT_IOV_CONSUMER
+    PROVIDER_NOMOD = _dat.DAT_IOV_PROVIDER_NOMOD
+    PROVIDER_MOD = _dat.DAT_IOV_PROVIDER_MOD
+
+
+class EpCreatorForPsp(enum.IntEnum):
+    """Whether public service points can create endpoints."""
+    NEVER = _dat.DAT_PSP_CREATES_EP_NEVER
+    IFASKED = _dat.DAT_PSP_CREATES_EP_IFASKED
+    ALWAYS = _dat.DAT_PSP_CREATES_EP_ALWAYS
+
+
+class CloseFlags(enum.IntEnum):
+    """How to close an adapter, or to end a connection."""
+    ABRUPT = _dat.DAT_CLOSE_ABRUPT_FLAG
+    GRACEFUL = _dat.DAT_CLOSE_GRACEFUL_FLAG
+
+
+class MemPrivFlags(enum.IntFlag):
+    """Who may do what with memory."""
+    NONE = _dat.DAT_MEM_PRIV_NONE_FLAG
+    LOCAL_READ = _dat.DAT_MEM_PRIV_LOCAL_READ_FLAG
+    REMOTE_READ = _dat.DAT_MEM_PRIV_REMOTE_READ_FLAG
+    LOCAL_WRITE = _dat.DAT_MEM_PRIV_LOCAL_WRITE_FLAG
+    REMOTE_WRITE = _dat.DAT_MEM_PRIV_REMOTE_WRITE_FLAG
+    ALL = _dat.DAT_MEM_PRIV_ALL_FLAG
+    READ = _dat.DAT_MEM_PRIV_READ_FLAG
+    WRITE = _dat.DAT_MEM_PRIV_WRITE_FLAG
+    REMOTE_ATOMIC = _dat.DAT_IB_MEM_PRIV_REMOTE_ATOMIC
+
+
+class VaType(enum.IntEnum):
+    """Whether the addresses of a region are virtual addresses (VA), or begin at zero (ZB)."""
+    VA = _dat.DAT_VA_TYPE_VA
+    ZB = _dat.DAT_VA_TYPE_ZB
+
+
+class MemType(enum.IntEnum):
+    """The kind of memory of an LMR."""
+    VIRTUAL = _dat.DAT_MEM_TYPE_VIRTUAL
+    LMR = _dat.DAT_MEM_TYPE_LMR
+    SHARED_VIRTUAL = _dat.DAT_MEM_TYPE_SHARED_VIRTUAL
+
+
+class RmrScope(enum.IntEnum):
+    """Whose peers may use an RMR."""
+    EP = _dat.DAT_RMR_SCOPE_EP
+    PZ = _dat.DAT_RMR_SCOPE_PZ
+    ANY = _dat.DAT_RMR_SCOPE_ANY
+
+
+class CompletionFlags(enum.IntFlag):
+    """Options of an operation and its completion."""
+    DEFAULT = _dat.DAT_COMPLETION_DEFAULT_FLAG
+    SUPPRESS = _dat.DAT_COMPLETION_SUPPRESS_FLAG
+    SOLICITED_WAIT = _dat.DAT_COMPLETION_SOLICITED_WAIT_FLAG
+    UNSIGNALLED = _dat.DAT_COMPLETION_UNSIGNALLED_FLAG
+    BARRIER_FENCE = _dat.DAT_COMPLETION_BARRIER_FENCE_FLAG
+    EVD_THRESHOLD = _dat.DAT_COMPLETION_EVD_THRESHOLD_FLAG
+    LMR_INVALIDATE_FENCE = _dat.DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG
+
+
+class Dtos(enum.IntEnum):
+    """The operation that a completion reports."""
+    SEND = _dat.DAT_DTO_SEND
+    RDMA_WRITE = _dat.DAT_DTO_RDMA_WRITE
+    RDMA_READ = _dat.DAT_DTO_RDMA_READ
+    RECEIVE = _dat.DAT_DTO_RECEIVE
+    RECEIVE_WITH_INVALIDATE = _dat.DAT_DTO_RECEIVE_WITH_INVALIDATE
+    BIND_MW = _dat.DAT_DTO_BIND_MW
+    LMR_FMR = _dat.DAT_DTO_LMR_FMR
+    LMR_INVALIDATE = _dat.DAT_DTO_LMR_INVALIDATE
+    IB_DTO_RDMA_WRITE_IMMED = _dat.DAT_IB_DTO_RDMA_WRITE_IMMED
+    IB_DTO_RECV_IMMED = _dat.DAT_IB_DTO_RECV_IMMED
+    IB_DTO_FETCH_ADD = _dat.DAT_IB_DTO_FETCH_ADD
+    IB_DTO_CMP_SWAP = _dat.DAT_IB_DTO_CMP_SWAP
+    IB_DTO_RECV_MSG_IMMED = _dat.DAT_IB_DTO_RECV_MSG_IMMED
+    IB_DTO_SEND_UD = _dat.DAT_IB_DTO_SEND_UD
+    IB_DTO_RECV_UD = _dat.DAT_IB_DTO_RECV_UD
+    IB_DTO_RECV_UD_IMMED = _dat.DAT_IB_DTO_RECV_UD_IMMED
+    IB_DTO_COLLECTIVES = _dat.DAT_IB_DTO_COLLECTIVES
+
+
+class DtoCompletionStatus(enum.IntEnum):
+    """How an operation, or the binding of an RMR, ended."""
+    SUCCESS = _dat.DAT_DTO_SUCCESS
+    ERR_FLUSHED = _dat.DAT_DTO_ERR_FLUSHED
+    ERR_LOCAL_LENGTH = _dat.DAT_DTO_ERR_LOCAL_LENGTH
+    ERR_LOCAL_EP = _dat.DAT_DTO_ERR_LOCAL_EP
+    ERR_LOCAL_PROTECTION = _dat.DAT_DTO_ERR_LOCAL_PROTECTION
+    ERR_BAD_RESPONSE = _dat.DAT_DTO_ERR_BAD_RESPONSE
+    ERR_REMOTE_ACCESS = _dat.DAT_DTO_ERR_REMOTE_ACCESS
+    ERR_REMOTE_RESPONDER = _dat.DAT_DTO_ERR_REMOTE_RESPONDER
+    ERR_TRANSPORT = _dat.DAT_DTO_ERR_TRANSPORT
+    ERR_RECEIVER_NOT_READY = _dat.DAT_DTO_ERR_RECEIVER_NOT_READY
+    ERR_PARTIAL_PACKET = _dat.DAT_DTO_ERR_PARTIAL_PACKET
+    RMR_OPERATION_FAILED = _dat.DAT_RMR_OPERATION_FAILED
+    ERR_LOCAL_MM_ERROR = _dat.DAT_DTO_ERR_LOCAL_MM_ERROR
+
+
+class Qos(enum.IntFlag):
+    """Quality of service; a hint."""
+    BEST_EFFORT = _dat.DAT_QOS_BEST_EFFORT
+    HIGH_THROUGHPUT = _dat.DAT_QOS_HIGH_THROUGHPUT
+    LOW_LATENCY = _dat.DAT_QOS_LOW_LATENCY
+    ECONOMY = _dat.DAT_QOS_ECONOMY
+    PREMIUM = _dat.DAT_QOS_PREMIUM
+
+
+class ConnectFlags(enum.IntFlag):
+    """How to connect."""
+    DEFAULT = _dat.DAT_CONNECT_DEFAULT_FLAG
+    MULTIPATH = _dat.DAT_CONNECT_MULTIPATH_FLAG
+    MULTIPATH_REQUIRED = _dat.DAT_CONNECT_MULTIPATH_REQUIRED_FLAG
+
+
+class ServiceType(enum.IntEnum):
+    """Kinds of connections."""
+    RC = _dat.DAT_SERVICE_TYPE_RC
+    UD = _dat.DAT_IB_SERVICE_TYPE_UD
+
+
+class EpState(enum.IntEnum):
+    """States of endpoints."""
+    UNCONNECTED = _dat.DAT_EP_STATE_UNCONNECTED
+    UNCONFIGURED_UNCONNECTED = _dat.DAT_EP_STATE_UNCONFIGURED_UNCONNECTED
+    RESERVED = _dat.DAT_EP_STATE_RESERVED
+    UNCONFIGURED_RESERVED = _dat.DAT_EP_STATE_UNCONFIGURED_RESERVED
+    PASSIVE_CONNECTION_PENDING = _dat.DAT_EP_STATE_PASSIVE_CONNECTION_PENDING
+    UNCONFIGURED_PASSIVE = _dat.DAT_EP_STATE_UNCONFIGURED_PASSIVE
+    ACTIVE_CONNECTION_PENDING = _dat.DAT_EP_STATE_ACTIVE_CONNECTION_PENDING
+    TENTATIVE_CONNECTION_PENDING = _dat.DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING
+    UNCONFIGURED_TENTATIVE = _dat.DAT_EP_STATE_UNCONFIGURED_TENTATIVE
+    CONNECTED = _dat.DAT_EP_STATE_CONNECTED
+    DISCONNECT_PENDING = _dat.DAT_EP_STATE_DISCONNECT_PENDING
+    DISCONNECTED = _dat.DAT_EP_STATE_DISCONNECTED
+    COMPLETION_PENDING = _dat.DAT_EP_STATE_COMPLETION_PENDING
+    CONNECTED_SINGLE_PATH = _dat.DAT_EP_STATE_CONNECTED_SINGLE_PATH
+    CONNECTED_MULTI_PATH = _dat.DAT_EP_STATE_CONNECTED_MULTI_PATH
+
+
+class SrqState(enum.IntEnum):
+    """States of shared receive queues."""
+    ERROR = _dat.DAT_SRQ_STATE_ERROR
+    OPERATIONAL = _dat.DAT_SRQ_STATE_OPERATIONAL
+    SHUTDOWN = _dat.DAT_SRQ_STATE_SHUTDOWN
+
+
+class PspFlags(enum.IntEnum):
+    """Who creates the endpoints for a public service point: the program (CONSUMER) or the library (PROVIDER)."""
+    CONSUMER = _dat.DAT_PSP_CONSUMER_FLAG
+    PROVIDER = _dat.DAT_PSP_PROVIDER_FLAG
+
+
+class EvdFlags(enum.IntFlag):
+    """The kinds of events that an EVD takes. DEFAULT: all but software events."""
+    SOFTWARE = _dat.DAT_EVD_SOFTWARE_FLAG
+    CR = _dat.DAT_EVD_CR_FLAG
+    DTO = _dat.DAT_EVD_DTO_FLAG
+    CONNECTION = _dat.DAT_EVD_CONNECTION_FLAG
+    RMR_BIND = _dat.DAT_EVD_RMR_BIND_FLAG
+    ASYNC = _dat.DAT_EVD_ASYNC_FLAG
+    DEFAULT = _dat.DAT_EVD_DEFAULT_FLAG
+
+
+class EvdState(enum.IntFlag):
+    """The state of an EVD: one value of each pair, and at most one of the CONFIG values."""
+    ENABLED = _dat.DAT_EVD_STATE_ENABLED
+    DISABLED = _dat.DAT_EVD_STATE_DISABLED
+    WAITABLE = _dat.DAT_EVD_STATE_WAITABLE
+    UNWAITABLE = _dat.DAT_EVD_STATE_UNWAITABLE
+    CONFIG_NOTIFY = _dat.DAT_EVD_STATE_CONFIG_NOTIFY
+    CONFIG_SOLICITED = _dat.DAT_EVD_STATE_CONFIG_SOLICITED
+    CONFIG_THRESHOLD = _dat.DAT_EVD_STATE_CONFIG_THRESHOLD
+
+
+class EventNumber(enum.IntEnum):
+    """Kinds of events."""
+    DTO_COMPLETION_EVENT = _dat.DAT_DTO_COMPLETION_EVENT
+    RMR_BIND_COMPLETION_EVENT = _dat.DAT_RMR_BIND_COMPLETION_EVENT
+    CONNECTION_REQUEST_EVENT = _dat.DAT_CONNECTION_REQUEST_EVENT
+    CONNECTION_EVENT_ESTABLISHED = _dat.DAT_CONNECTION_EVENT_ESTABLISHED
+    CONNECTION_EVENT_PEER_REJECTED = _dat.DAT_CONNECTION_EVENT_PEER_REJECTED
+    CONNECTION_EVENT_NON_PEER_REJECTED = _dat.DAT_CONNECTION_EVENT_NON_PEER_REJECTED
+    CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR = _dat.DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR
+    CONNECTION_EVENT_DISCONNECTED = _dat.DAT_CONNECTION_EVENT_DISCONNECTED
+    CONNECTION_EVENT_BROKEN = _dat.DAT_CONNECTION_EVENT_BROKEN
+    CONNECTION_EVENT_TIMED_OUT = _dat.DAT_CONNECTION_EVENT_TIMED_OUT
+    CONNECTION_EVENT_UNREACHABLE = _dat.DAT_CONNECTION_EVENT_UNREACHABLE
+    ASYNC_ERROR_EVD_OVERFLOW = _dat.DAT_ASYNC_ERROR_EVD_OVERFLOW
+    ASYNC_ERROR_IA_CATASTROPHIC = _dat.DAT_ASYNC_ERROR_IA_CATASTROPHIC
+    ASYNC_ERROR_EP_BROKEN = _dat.DAT_ASYNC_ERROR_EP_BROKEN
+    ASYNC_ERROR_TIMED_OUT = _dat.DAT_ASYNC_ERROR_TIMED_OUT
+    ASYNC_ERROR_PROVIDER_INTERNAL_ERROR = _dat.DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR
+    HA_DOWN_TO_1 = _dat.DAT_HA_DOWN_TO_1
+    HA_UP_TO_MULTI_PATH = _dat.DAT_HA_UP_TO_MULTI_PATH
+    SOFTWARE_EVENT = _dat.DAT_SOFTWARE_EVENT
+    EXTENSION_EVENT = _dat.DAT_EXTENSION_EVENT
+    IB_DTO_EVENT = _dat.DAT_IB_DTO_EVENT
+    IB_UD_CONNECTION_REQUEST_EVENT = _dat.DAT_IB_UD_CONNECTION_REQUEST_EVENT
+    IB_UD_CONNECTION_EVENT_ESTABLISHED = _dat.DAT_IB_UD_CONNECTION_EVENT_ESTABLISHED
+    IB_UD_CONNECTION_REJECT_EVENT = _dat.DAT_IB_UD_CONNECTION_REJECT_EVENT
+    IB_UD_CONNECTION_ERROR_EVENT = _dat.DAT_IB_UD_CONNECTION_ERROR_EVENT
+    IB_COLLECTIVE_EVENT = _dat.DAT_IB_COLLECTIVE_EVENT
+
+
+class IaAsyncErrorReason(enum.IntEnum):
+    """What an asynchronous event reports about an adapter."""
+    CATASTROPHIC_ERROR = _dat.DAT_IA_CATASTROPHIC_ERROR
+    OTHER_ERROR = _dat.DAT_IA_OTHER_ERROR
+
+
+class EpAsyncErrorReason(enum.IntEnum):
+    """What an asynchronous event reports about an endpoint."""
+    TRANSFER_TO_ERROR = _dat.DAT_EP_TRANSFER_TO_ERROR
+    OTHER_ERROR = _dat.DAT_EP_OTHER_ERROR
+    DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT = _dat.DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT
+
+
+class EvdAsyncErrorReason(enum.IntEnum):
+    """What an asynchronous event reports about an EVD."""
+    OVERFLOW_ERROR = _dat.DAT_EVD_OVERFLOW_ERROR
+    OTHER_ERROR = _dat.DAT_EVD_OTHER_ERROR
+
+
+class SrqAsyncErrorReason(enum.IntEnum):
+    """What an asynchronous event reports about a shared receive queue."""
+    TRANSFER_TO_ERROR = _dat.DAT_SRQ_TRANSFER_TO_ERROR
+    OTHER_ERROR = _dat.DAT_SRQ_OTHER_ERROR
+    LOW_WATERMARK_EVENT = _dat.DAT_SRQ_LOW_WATERMARK_EVENT
+
+
+class LmrAsyncErrorReason(enum.IntEnum):
+    """What an asynchronous event reports about an LMR."""
+    OTHER_ERROR = _dat.DAT_LMR_OTHER_ERROR
+
+
+class RmrAsyncErrorReason(enum.IntEnum):
+    """What an asynchronous event reports about an RMR."""
+    OTHER_ERROR = _dat.DAT_RMR_OTHER_ERROR
+
+
+class PzAsyncErrorReason(enum.IntEnum):
+    """What an asynchronous event reports about a protection zone."""
+    OTHER_ERROR = _dat.DAT_PZ_OTHER_ERROR
+
+
+class PzSupport(enum.IntEnum):
+    """Whether protection zones can be shared."""
+    UNIQUE = _dat.DAT_PZ_UNIQUE
+    SHAREABLE = _dat.DAT_PZ_SHAREABLE
+
+
+class ProxyType(enum.IntEnum):
+    """What a CNO notifies: nothing but its waiters, an agent, or a file descriptor."""
+    NONE = _dat.DAT_PROXY_TYPE_NONE
+    AGENT = _dat.DAT_PROXY_TYPE_AGENT
+    FD = _dat.DAT_PROXY_TYPE_FD
+
+
+class HaLb(enum.IntEnum):
+    """How a provider distributes connections over related adapters."""
+    NONE = _dat.DAT_HA_LB_NONE
+    INTERCOMM = _dat.DAT_HA_LB_INTERCOMM
+    INTRACOMM = _dat.DAT_HA_LB_INTRACOMM
+
+
+class HaRelationship(enum.IntEnum):
+    """Whether one adapter can replace another."""
+    FALSE = _dat.DAT_HA_FALSE
+    TRUE = _dat.DAT_HA_TRUE
+    UNKNOWN = _dat.DAT_HA_UNKNOWN
+    CONFLICTING = _dat.DAT_HA_CONFLICTING
+
+
+class IbOp(enum.IntEnum):
+    """Operations of the InfiniBand extension."""
+    FETCH_AND_ADD_OP = _dat.DAT_IB_FETCH_AND_ADD_OP
+    CMP_AND_SWAP_OP = _dat.DAT_IB_CMP_AND_SWAP_OP
+    RDMA_WRITE_IMMED_OP = _dat.DAT_IB_RDMA_WRITE_IMMED_OP
+    UD_SEND_OP = _dat.DAT_IB_UD_SEND_OP
+    QUERY_COUNTERS_OP = _dat.DAT_IB_QUERY_COUNTERS_OP
+    PRINT_COUNTERS_OP = _dat.DAT_IB_PRINT_COUNTERS_OP
+    COLLECTIVE_CREATE_MEMBER_OP = _dat.DAT_IB_COLLECTIVE_CREATE_MEMBER_OP
+    COLLECTIVE_FREE_MEMBER_OP = _dat.DAT_IB_COLLECTIVE_FREE_MEMBER_OP
+    COLLECTIVE_CREATE_GROUP_OP = _dat.DAT_IB_COLLECTIVE_CREATE_GROUP_OP
+    COLLECTIVE_FREE_GROUP_OP = _dat.DAT_IB_COLLECTIVE_FREE_GROUP_OP
+    COLLECTIVE_SET_CLOCK_OP = _dat.DAT_IB_COLLECTIVE_SET_CLOCK_OP
+    COLLECTIVE_READ_CLOCK_OP = _dat.DAT_IB_COLLECTIVE_READ_CLOCK_OP
+    COLLECTIVE_SCATTER_OP = _dat.DAT_IB_COLLECTIVE_SCATTER_OP
+    COLLECTIVE_SCATTERV_OP = _dat.DAT_IB_COLLECTIVE_SCATTERV_OP
+    COLLECTIVE_GATHER_OP = _dat.DAT_IB_COLLECTIVE_GATHER_OP
+    COLLECTIVE_GATHERV_OP = _dat.DAT_IB_COLLECTIVE_GATHERV_OP
+    COLLECTIVE_ALLGATHER_OP = _dat.DAT_IB_COLLECTIVE_ALLGATHER_OP
+    COLLECTIVE_ALLGATHERV_OP = _dat.DAT_IB_COLLECTIVE_ALLGATHERV_OP
+    COLLECTIVE_ALLTOALL_OP = _dat.DAT_IB_COLLECTIVE_ALLTOALL_OP
+    COLLECTIVE_ALLTOALLV_OP = _dat.DAT_IB_COLLECTIVE_ALLTOALLV_OP
+    COLLECTIVE_REDUCE_OP = _dat.DAT_IB_COLLECTIVE_REDUCE_OP
+    COLLECTIVE_ALLREDUCE_OP = _dat.DAT_IB_COLLECTIVE_ALLREDUCE_OP
+    COLLECTIVE_REDUCE_SCATTER_OP = _dat.DAT_IB_COLLECTIVE_REDUCE_SCATTER_OP
+    COLLECTIVE_SCAN_OP = _dat.DAT_IB_COLLECTIVE_SCAN_OP
+    COLLECTIVE_BROADCAST_OP = _dat.DAT_IB_COLLECTIVE_BROADCAST_OP
+    COLLECTIVE_BARRIER_OP = _dat.DAT_IB_COLLECTIVE_BARRIER_OP
+    START_COUNTERS_OP = _dat.DAT_IB_START_COUNTERS_OP
+    STOP_COUNTERS_OP = _dat.DAT_IB_STOP_COUNTERS_OP
+    UD_CM_FREE_OP = _dat.DAT_IB_UD_CM_FREE_OP
+    UD_AH_FREE_OP = _dat.DAT_IB_UD_AH_FREE_OP
+    OPEN_QUERY_OP = _dat.DAT_IB_OPEN_QUERY_OP
+    CLOSE_QUERY_OP = _dat.DAT_IB_CLOSE_QUERY_OP
+
+
+class IbExtType(enum.IntEnum):
+    """What an event of the InfiniBand extension reports."""
+    FETCH_AND_ADD = _dat.DAT_IB_FETCH_AND_ADD
+    CMP_AND_SWAP = _dat.DAT_IB_CMP_AND_SWAP
+    RDMA_WRITE_IMMED = _dat.DAT_IB_RDMA_WRITE_IMMED
+    RDMA_WRITE_IMMED_DATA = _dat.DAT_IB_RDMA_WRITE_IMMED_DATA
+    RECV_IMMED_DATA = _dat.DAT_IB_RECV_IMMED_DATA
+    UD_CONNECT_REQUEST = _dat.DAT_IB_UD_CONNECT_REQUEST
+    UD_REMOTE_AH = _dat.DAT_IB_UD_REMOTE_AH
+    UD_PASSIVE_REMOTE_AH = _dat.DAT_IB_UD_PASSIVE_REMOTE_AH
+    UD_SEND = _dat.DAT_IB_UD_SEND
+    UD_RECV = _dat.DAT_IB_UD_RECV
+    UD_CONNECT_REJECT = _dat.DAT_IB_UD_CONNECT_REJECT
+    UD_CONNECT_ERROR = _dat.DAT_IB_UD_CONNECT_ERROR
+    COLLECTIVE_CREATE_STATUS = _dat.DAT_IB_COLLECTIVE_CREATE_STATUS
+    COLLECTIVE_CREATE_DATA = _dat.DAT_IB_COLLECTIVE_CREATE_DATA
+    COLLECTIVE_CLOCK_SET_STATUS = _dat.DAT_IB_COLLECTIVE_CLOCK_SET_STATUS
+    COLLECTIVE_SCATTER_STATUS = _dat.DAT_IB_COLLECTIVE_SCATTER_STATUS
+    COLLECTIVE_SCATTERV_STATUS = _dat.DAT_IB_COLLECTIVE_SCATTERV_STATUS
+    COLLECTIVE_GATHER_STATUS = _dat.DAT_IB_COLLECTIVE_GATHER_STATUS
+    COLLECTIVE_GATHERV_STATUS = _dat.DAT_IB_COLLECTIVE_GATHERV_STATUS
+    COLLECTIVE_ALLGATHER_STATUS = _dat.DAT_IB_COLLECTIVE_ALLGATHER_STATUS
+    COLLECTIVE_ALLGATHERV_STATUS = _dat.DAT_IB_COLLECTIVE_ALLGATHERV_STATUS
+    COLLECTIVE_ALLTOALL_STATUS = _dat.DAT_IB_COLLECTIVE_ALLTOALL_STATUS
+    COLLECTIVE_ALLTOALLV_STATUS = _dat.DAT_IB_COLLECTIVE_ALLTOALLV_STATUS
+    COLLECTIVE_REDUCE_STATUS = _dat.DAT_IB_COLLECTIVE_REDUCE_STATUS
+    COLLECTIVE_ALLREDUCE_STATUS = _dat.DAT_IB_COLLECTIVE_ALLREDUCE_STATUS
+    COLLECTIVE_REDUCE_SCATTER_STATUS = _dat.DAT_IB_COLLECTIVE_REDUCE_SCATTER_STATUS
+    COLLECTIVE_SCAN_STATUS = _dat.DAT_IB_COLLECTIVE_SCAN_STATUS
+    COLLECTIVE_BROADCAST_STATUS = _dat.DAT_IB_COLLECTIVE_BROADCAST_STATUS
+    COLLECTIVE_BARRIER_STATUS = _dat.DAT_IB_COLLECTIVE_BARRIER_STATUS
+
+
+class IbStatus(enum.IntEnum):
+    """The status of an event of the InfiniBand extension."""
+    OP_SUCCESS = _dat.DAT_OP_SUCCESS
+    OP_ERR = _dat.DAT_IB_OP_ERR
+    COLL_COMP_ERR = _dat.DAT_IB_COLL_COMP_ERR
+
+
+class IaCounterType(enum.IntEnum):
+    """The counters of an adapter that can be started and stopped."""
+    CM = _dat.DCNT_IA_CM
+    LNK = _dat.DCNT_IA_LNK
+    DIAG = _dat.DCNT_IA_DIAG

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Event dispatchers and consumer notification objects."""
+from __future__ import annotations
+
+import asyncio
+import collections
+import dataclasses
+import typing
+
+from viaduct import _dat, _lifetime, _waiting
+from viaduct.dat.constants import EventNumber, EvdFlags, IbExtType, IbStatus
+from viaduct.dat.errors import error_of
+from viaduct.dat.events import (KINDS, NUMBERS, OPERATIONS, STATUSES, CrArrivalEvent, DtoCompletionEvent, Event,
+                                 IbDtoEvent, RmrBindCompletionEvent)
+from viaduct.dat.masks import CnoParamMask, EvdParamMask
+from viaduct.dat.objects import Counting, DatObject, counters_of, handle_of, object_of
+from viaduct.dat.results import ReturnType
+from viaduct.dat.service_points import Cr
+from viaduct.dat.structures import CnoParam, EvdParam
+
+if typing.TYPE_CHECKING:
+    from viaduct.dat.adapters import Ia
+
+__all__ = ["Agent", "Cno", "Evd"]
+
+Agent = typing.Callable[[typing.Optional["Evd"]], object]  # called with an EVD that has new events
+Wanted = typing.Callable[[Event], bool]
+
+
+@dataclasses.dataclass(eq=False)
+class _Claim:
+    """A task that waits: for any event, or for those that `wanted` accepts."""
+    wanted: Wanted | None
+    future: asyncio.Future[Event]
+
+    def takes(self, event: Event) -> bool:
+        return not self.future.done() and (self.wanted is None or self.wanted(event))
+
+
+class Cno(DatObject):
+    """A consumer notification object: one place to wait for many EVDs. Ia.cno_create() makes it.
+
+    A thread of the CNO calls an agent with each Evd that has new events; what the agent raises goes to
+    sys.unraisablehook.
+
+    Closing the CNO waits until a running agent has returned, so an agent must not close it. Closing detaches the CNO
+    from its EVDs, and ends the waits of other threads with Error(INVALID_HANDLE).
+    """
+
+    def __init__(self, ia: Ia, handle: int, fd: int = -1) -> None:
+        super().__init__(handle, ia)
+        self.ia = ia
+        self._fd = fd
+        self._evds: set[int] = set()  # handles of the EVDs that notify it
+
+    def fileno(self) -> int:
+        """Returns the descriptor, which is readable when an EVD has new events; trigger() tells which. Raises
+        ValueError if the CNO was not made by cno_fd_create()."""
+        if self._fd < 0:
+            raise ValueError("only a CNO of cno_fd_create() has a descriptor")
+        return self._fd
+
+    def wait(self, timeout: float | None = None) -> Evd | None:
+        """Waits until an EVD has new events, and returns it; None if that EVD is closed (dat_cno_wait). Raises
+        TimeoutError after `timeout` seconds, Error(INVALID_HANDLE) if the CNO is closed meanwhile."""
+        return _evd_of(_dat.dat_cno_wait(self.handle, timeout))
+
+    async def wait_async(self, timeout: float | None = None) -> Evd:
+        """As wait(), for asyncio and a CNO of cno_fd_create()."""
+        evd = await _waiting.until(self.fileno(), self.trigger, timeout)
+        if evd is None:
+            raise _failure("dat_cno_wait", ReturnType.QUEUE_EMPTY)
+        return evd
+
+    def trigger(self) -> Evd | None:
+        """Takes a notification: returns the EVD that has new events, or None if there is none. Does not wait."""
+        handle = _dat.dat_cno_trigger(self.handle)
+        return None if handle is None else _evd_of(handle)
+
+    def modify_agent(self, agent: Agent | None) -> None:
+        """Replaces the agent; None removes it (dat_cno_modify_agent). Waits until a running agent has returned."""
+        _dat.dat_cno_modify_agent(self.handle, _raw_agent(agent))
+
+    def query(self, mask: CnoParamMask = CnoParamMask.ALL) -> CnoParam:
+        """Returns its parameters (dat_cno_query)."""
+        param = CnoParam._of(_dat.dat_cno_query(self.handle, mask))
+        if isinstance(param.proxy, _RawAgent):
+            param.proxy = param.proxy.agent
+        return param
+
+    def _destroy(self) -> None:
+        _dat.dat_cno_free(self.handle)
+
+    def _release(self) -> None:
+        for handle in list(self._evds):
+            evd = _evd_of(handle)
+            if evd is not None and not evd.closed:
+                evd.modify_cno(None)
+        super()._release()
+
+
+class _RawAgent:
+    """Calls an agent with the object of a handle."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+
+    def __call__(self, handle: int) -> None:
+        self.agent(_evd_of(handle))
+
+
+def _raw_agent(agent: Agent | None) -> _RawAgent | None:
+    return None if agent is None else _RawAgent(agent)
+
+
+def _evd_of(handle: int) -> Evd | None:
+    return typing.cast("Evd | None", object_of(handle))
+
+
+class Evd(Counting):
+    """An event dispatcher: a queue of events. Ia.evd_create() makes it.
+
+    Only one thread may wait at a time. While it waits, another that waits or dequeues gets Error(INVALID_STATE).
+    Closing the EVD ends the wait with Error(ABORT).
+    """
+
+    _counters = counters_of("DCNT_EVD_")
+
+    def __init__(self, ia: Ia, handle: int, cno: Cno | None = None, *, owned: bool = True) -> None:
+        super().__init__(handle, ia)
+        self.ia = ia
+        self.cno = cno
+        if cno is not None:
+            cno._evds.add(handle)
+        self._owned = owned  # False: by the library, as the EVD for asynchronous events
+        self._notifier: Cno | None = None  # the CNO that fileno() made
+        self._claims: list[_Claim] = []
+        self._set_aside: collections.deque[Event] = collections.deque()  # taken, but no task wanted them yet
+
+    # ---- Taking events ----
+
+    def wait(self, timeout: float | None = None, threshold: int = 1) -> Event:
+        """Waits until `threshold` events are queued, then takes and returns the oldest (dat_evd_wait). Its n_more is
+        the number of those that remain.
+
+        Raises TimeoutError after `timeout` seconds, and then takes no event; Error: INVALID_STATE (another thread
+        waits, or the EVD is unwaitable), ABORT (the EVD is closed meanwhile).
+        """
+        kept = len(self._set_aside)
+        if threshold > kept:
+            event = self._event(*_dat.dat_evd_wait(self.handle, timeout, threshold - kept))
+            if kept == 0:
+                return event
+            self._set_aside.append(event)
+        event = self._set_aside.popleft()
+        event.n_more += len(self._set_aside)
+        return event
+
+    def dequeue(self) -> Event | None:
+        """Takes and returns the oldest event; None if there is none (DAT_QUEUE_EMPTY). Does not wait. Raises
+        Error(INVALID_STATE) while another thread waits."""
+        return self._set_aside.popleft() if self._set_aside else self._dequeue()
+
+    async def wait_async(self, timeout: float | None = None) -> Event:
+        """As wait() for one event, for asyncio. Several tasks of one loop may wait."""
+        return await self._await(None, timeout)
+
+    def fileno(self) -> int:
+        """Returns the descriptor, which is readable when events may be queued, until dequeue() has returned None.
+
+        The EVD gets a CNO for that. Raises ValueError if it has one already: then wait for that one.
+        """
+        with _lifetime._lock:  # only one thread makes it
+            if self._notifier is None:
+                self._notifier = self._new_notifier()
+            return self._notifier.fileno()
+
+    def _new_notifier(self) -> Cno:
+        if self.cno is not None:
+            raise ValueError("the EVD has a CNO already: wait for that one")
+        notifier = create_cno_with_fd(self.ia)
+        _dat.dat_evd_modify_cno(self.handle, notifier.handle)
+        notifier._evds.add(self.handle)
+        return notifier
+
+    def _dequeue(self) -> Event | None:
+        raw = _dat.dat_evd_dequeue(self.handle)
+        notifier = self._notifier  # a copy: another thread may remove it
+        if raw is None and notifier is not None:
+            notifier.trigger()  # later events make the descriptor readable again
+            raw = _dat.dat_evd_dequeue(self.handle)
+        return None if raw is None else self._event(raw)
+
+    def _event(self, raw: _dat._Event, n_more: int = 0) -> Event:
+        number, _, data, extension = raw
+        kind = KINDS.get(number, Event)
+        if kind is DtoCompletionEvent:
+            return DtoCompletionEvent(NUMBERS[number], self, n_more, data[0], data[1], STATUSES[data[2]], data[3],
+                                      OPERATIONS[data[4]], data[5])
+        if kind is IbDtoEvent and extension is not None:
+            return IbDtoEvent(NUMBERS[number], self, n_more, data[0], data[1], STATUSES[data[2]], data[3],
+                              OPERATIONS[data[4]], data[5], IbExtType(extension[0]), IbStatus(extension[1]),
+                              extension[2])
+        if kind is RmrBindCompletionEvent:
+            return RmrBindCompletionEvent(NUMBERS[number], self, n_more, data[0], data[1], STATUSES[data[2]])
+        if kind is CrArrivalEvent:
+            cr = Cr(self.ia, data[3])
+            return CrArrivalEvent(NUMBERS[number], self, n_more, data[0], data[1], data[2], cr, data[4])
+        return kind(EventNumber(number), self, n_more, *data)
+
+    # ---- asyncio: tasks that wait for any event, and tasks that wait for those of one endpoint ----
+
+    async def _await(self, wanted: Wanted | None, timeout: float | None) -> Event:
+        loop = asyncio.get_running_loop()
+        claim = _Claim(wanted, loop.create_future())
+        fd = self.fileno()
+        self._claims.append(claim)
+        try:
+            self._distribute()
+            loop.add_reader(fd, self._distribute)
+            await asyncio.wait([claim.future], timeout=timeout)
+        except asyncio.CancelledError:
+            if claim.future.done() and claim.future.exception() is None:
+                self._set_aside.append(claim.future.result())
+                self._distribute()  # another task may wait for it
+            raise
+        finally:
+            self._claims.remove(claim)
+            if not self._claims and not self.closed:
+                loop.remove_reader(fd)
+        if not claim.future.done():
+            raise _failure("dat_evd_wait", ReturnType.TIMEOUT_EXPIRED)
+        return claim.future.result()
+
+    def _discard(self, unwanted: Wanted) -> None:
+        """Takes events that nobody waits for any more."""
+        others = []
+        while (event := self.dequeue()) is not None:
+            if not unwanted(event):
+                others.append(event)
+        self._set_aside.extend(others)
+        self._distribute()
+
+    def _distribute(self) -> None:
+        """Gives events to the tasks that want them, the oldest first."""
+        for event in list(self._set_aside):
+            if self._deliver(event):
+                self._set_aside.remove(event)
+        while any(not claim.future.done() for claim in self._claims):
+            event_or_none = self._dequeue()
+            if event_or_none is None:
+                return
+            if not self._deliver(event_or_none):
+                self._set_aside.append(event_or_none)
+
+    def _deliver(self, event: Event) -> bool:
+        """Gives an event to a task, if one wants it. Tasks that want this very event come first."""
+        takers = [claim for claim in self._claims if claim.takes(event)]
+        if not takers:
+            return False
+        min(takers, key=lambda claim: claim.wanted is None).future.set_result(event)
+        return True
+
+    # ---- Its own state ----
+
+    def query(self, mask: EvdParamMask = EvdParamMask.ALL) -> EvdParam:
+        """Returns its parameters (dat_evd_query)."""
+        return EvdParam._of(_dat.dat_evd_query(self.handle, mask))
+
+    def resize(self, evd_min_qlen: int) -> None:
+        """Changes the length of the queue (dat_evd_resize). Raises Error: INVALID_STATE (more events are queued),
+        INSUFFICIENT_RESOURCES (longer than the adapter has them)."""
+        _dat.dat_evd_resize(self.handle, evd_min_qlen)
+
+    def modify_cno(self, cno: Cno | None) -> None:
+        """Attaches the EVD to another CNO, or to none (dat_evd_modify_cno). Ends the descriptor of fileno()."""
+        _dat.dat_evd_modify_cno(self.handle, handle_of(cno))
+        self._leave(self.cno, self._notifier)
+        if self._notifier is not None:
+            self._notifier.close()
+            self._notifier = None
+        self.cno = cno
+        if cno is not None:
+            cno._evds.add(self.handle)
+
+    def _leave(self, *cnos: Cno | None) -> None:
+        for cno in cnos:
+            if cno is not None:
+                cno._evds.discard(self.handle)
+
+    def enable(self) -> None:
+        """Lets events notify the CNO (dat_evd_enable). New EVDs are enabled."""
+        _dat.dat_evd_enable(self.handle)
+
+    def disable(self) -> None:
+        """Keeps events from notifying the CNO (dat_evd_disable)."""
+        _dat.dat_evd_disable(self.handle)
+
+    def set_unwaitable(self) -> None:
+        """Forbids waiting (dat_evd_set_unwaitable): a thread that waits, now or later, gets Error(INVALID_STATE). Waits
+        until the present one has returned."""
+        _dat.dat_evd_set_unwaitable(self.handle)
+
+    def clear_unwaitable(self) -> None:
+        """Permits waiting again (dat_evd_clear_unwaitable)."""
+        _dat.dat_evd_clear_unwaitable(self.handle)
+
+    def post_se(self, pointer: int = 0, event_number: EventNumber = EventNumber.SOFTWARE_EVENT) -> None:
+        """Posts a software event with 64 bits (dat_evd_post_se). Raises Error: QUEUE_FULL, INVALID_PARAMETER (the EVD
+        does not take EvdFlags.SOFTWARE, or event_number is of another kind)."""
+        _dat.dat_evd_post_se(self.handle, event_number, pointer)
+
+    def _destroy(self) -> None:
+        _dat.dat_evd_free(self.handle)
+
+    def _released(self) -> None:
+        super()._released()
+        self._leave(self.cno, self._notifier)
+
+    def _release(self) -> None:
+        self._dismiss()
+        self._leave(self.cno, self._notifier)
+        if self._owned:
+            super()._release()
+        if self._notifier is not None:
+            self._notifier.close()
+
+    def _dismiss(self) -> None:
+        """Ends the waits of tasks, as the library ends those of threads."""
+        for claim in list(self._claims):
+            error = _failure("dat_evd_wait", ReturnType.ABORT)
+            loop = claim.future.get_loop()
+            if loop is asyncio._get_running_loop():
+                _fail(loop, self.fileno(), claim.future, error)
+            else:
+                loop.call_soon_threadsafe(_fail, loop, self.fileno(), claim.future, error)
+
+
+def _failure(call: str, code: ReturnType) -> Exception:
+    return error_of(call, _dat.DAT_CLASS_ERROR | code)
+
+
+def _fail(loop: asyncio.AbstractEventLoop, fd: int, future: asyncio.Future[Event], error: Exception) -> None:
+    loop.remove_reader(fd)
+    if not future.done():
+        future.set_exception(error)
+
+
+def create_evd(ia: Ia, evd_min_qlen: int, flags: EvdFlags, cno: Cno | None) -> Evd:
+    """Calls dat_evd_create, and returns the EVD."""
+    return Evd(ia, _dat.dat_evd_create(ia.handle, evd_min_qlen, handle_of(cno), flags), cno)
+
+
+def create_cno(ia: Ia, agent: Agent | None) -> Cno:
+    """Calls dat_cno_create, and returns the CNO."""
+    return Cno(ia, _dat.dat_cno_create(ia.handle, _raw_agent(agent)))
+
+
+def create_cno_with_fd(ia: Ia) -> Cno:
+    """Calls dat_cno_fd_create, and returns the CNO."""
+    fd, handle = _dat.dat_cno_fd_create(ia.handle)
+    return Cno(ia, handle, fd)

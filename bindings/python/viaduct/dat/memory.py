@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Protection zones and memory regions."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _dat
+from viaduct.dat.constants import CompletionFlags, MemPrivFlags, MemType, VaType
+from viaduct.dat.masks import LmrParamMask, PzParamMask, RmrParamMask
+from viaduct.dat.objects import DatObject
+from viaduct.dat.structures import LmrParam, LmrTriplet, PzParam, RmrParam, RmrTriplet
+from viaduct.memory import Buffer, Pinned
+
+if typing.TYPE_CHECKING:
+    from viaduct.dat.adapters import Ia
+    from viaduct.dat.endpoints import Ep
+
+__all__ = ["Lmr", "Pz", "Rmr"]
+
+
+class Pz(DatObject):
+    """A protection zone: endpoints use memory of their own zone only. Ia.pz_create() makes it."""
+
+    def __init__(self, ia: Ia) -> None:
+        super().__init__(_dat.dat_pz_create(ia.handle), ia)
+        self.ia = ia
+
+    def query(self, mask: PzParamMask = PzParamMask.ALL) -> PzParam:
+        """Returns its parameters (dat_pz_query)."""
+        return PzParam._of(_dat.dat_pz_query(self.handle, mask))
+
+    def rmr_create(self) -> Rmr:
+        """Returns a new RMR, which the peers of all endpoints of the zone may use. Raises Error(MODEL_NOT_SUPPORTED) if
+        the device has no memory windows."""
+        return Rmr(self, _dat.dat_rmr_create(self.handle))
+
+    def rmr_create_for_ep(self) -> Rmr:
+        """Returns a new RMR for the peer of the endpoint that binds it. That peer can end it
+        (Ep.post_send_with_invalidate()). Raises Error(MODEL_NOT_SUPPORTED) if the device has no such memory windows."""
+        return Rmr(self, _dat.dat_rmr_create_for_ep(self.handle))
+
+    def _destroy(self) -> None:
+        _dat.dat_pz_free(self.handle)
+
+
+class Lmr(DatObject):
+    """A local memory region: memory that transfers may use. Ia.lmr_create() makes it.
+
+    view                                    the bytes, as a memoryview
+    lmr_context                             names the region in local pieces
+    rmr_context                             names the region at peers
+    registered_address, registered_size     what the device has registered
+
+    lmr[a:b] is the LmrTriplet of bytes a to b, for posts; lmr.target(a, b) is their RmrTriplet, for peers. Posted
+    transfers do not keep their regions: close a region after they have completed.
+    """
+
+    def __init__(self, ia: Ia, region: Buffer | Lmr, pz: Pz, privileges: MemPrivFlags | None,
+                 va_type: VaType, shared_memory_id: bytes | None) -> None:
+        if isinstance(region, Lmr):
+            mem_type, memory, described = MemType.LMR, Pinned(region.view), region.handle
+        else:
+            mem_type = MemType.VIRTUAL if shared_memory_id is None else MemType.SHARED_VIRTUAL
+            memory = Pinned(region)
+            described = memory.address
+        if privileges is None:
+            privileges = MemPrivFlags.READ if memory.readonly else MemPrivFlags.ALL
+        handle, self.lmr_context, self.rmr_context, self.registered_size, self.registered_address = _dat.dat_lmr_create(
+            ia.handle, mem_type, described, memory.nbytes, pz.handle, privileges, va_type, shared_memory_id or b"")
+        self._memory = memory
+        super().__init__(handle, ia, pz, region if isinstance(region, Lmr) else None)
+        self.ia = ia
+        self.pz = pz
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes, as a memoryview."""
+        return self._memory.view
+
+    def __len__(self) -> int:
+        return self._memory.nbytes
+
+    def __getitem__(self, part: slice) -> LmrTriplet:
+        """Returns a piece of the region. Raises ValueError if the slice has a step."""
+        start, stop = self._memory.extent(part)
+        piece = LmrTriplet(self._memory.address + start, stop - start, self.lmr_context)
+        piece.view = self.view[start:stop]
+        piece.lmr = self
+        return piece
+
+    def target(self, start: int = 0, stop: int | None = None) -> RmrTriplet:
+        """Returns a piece of the region as peers name it."""
+        piece = self[start:stop]
+        return RmrTriplet(piece.virtual_address, piece.segment_length, self.rmr_context)
+
+    def query(self, mask: LmrParamMask = LmrParamMask.ALL) -> LmrParam:
+        """Returns its parameters (dat_lmr_query)."""
+        return LmrParam._of(_dat.dat_lmr_query(self.handle, mask))
+
+    def _destroy(self) -> None:
+        _dat.dat_lmr_free(self.handle)
+        self._memory.release()
+
+
+class Rmr(DatObject):
+    """A remote memory region: a window into an LMR. Pz.rmr_create() makes it. Each bind gives it a new context.
+
+    Only one thread may bind an RMR at a time.
+    """
+
+    def __init__(self, pz: Pz, handle: int) -> None:
+        super().__init__(handle, pz)
+        self.pz = pz
+
+    def bind(self, lmr: Lmr, piece: LmrTriplet | tuple[int, int, int], ep: Ep,
+             privileges: MemPrivFlags = MemPrivFlags.ALL, va_type: VaType = VaType.VA, cookie: int = 0,
+             flags: CompletionFlags = CompletionFlags.DEFAULT) -> RmrTriplet:
+        """Posts a request to show a piece of a region, or with length 0 nothing, and returns what peers need to use it
+        (dat_rmr_bind).
+
+        An event of the endpoint's request EVD reports the completion, with `cookie`. Raises Error: INVALID_STATE (the
+        endpoint was never connected), PROTECTION_VIOLATION (endpoint or region has another zone), PRIVILEGES_VIOLATION
+        (the region does not allow that much), MODEL_NOT_SUPPORTED (addresses from zero).
+        """
+        context = _dat.dat_rmr_bind(self.handle, lmr.handle, piece, privileges, va_type, ep.handle, cookie, flags)
+        self._depend_on(self.pz, lmr)
+        return RmrTriplet(piece[0], piece[1], context)
+
+    def query(self, mask: RmrParamMask = RmrParamMask.ALL) -> RmrParam:
+        """Returns its parameters (dat_rmr_query)."""
+        return RmrParam._of(_dat.dat_rmr_query(self.handle, mask))
+
+    def _destroy(self) -> None:
+        _dat.dat_rmr_free(self.handle)

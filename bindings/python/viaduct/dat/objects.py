@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the objects of DAT have in common."""
+from __future__ import annotations
+
+import weakref
+
+from viaduct import _dat, _lifetime
+from viaduct.dat.constants import HandleType, IbOp
+from viaduct.dat.results import ReturnType
+from viaduct.errors import Error
+
+__all__ = ["DatObject"]
+
+_objects: weakref.WeakValueDictionary[int, DatObject] = weakref.WeakValueDictionary()
+
+
+def object_of(handle: int) -> DatObject | None:
+    """Returns the object that has a handle, or None."""
+    return _objects.get(handle)
+
+
+def handle_of(thing: DatObject | None) -> int:
+    """Returns the handle of an object; DAT_HANDLE_NULL for None."""
+    return 0 if thing is None else thing.handle
+
+
+class DatObject(_lifetime.Resource):
+    """An object of DAT.
+
+    handle     its handle, for viaduct._dat; not valid when the object is closed
+    context    64 bits for the program
+    """
+
+    def __init__(self, handle: int, *parents: DatObject | None) -> None:
+        self.handle = handle
+        try:
+            super().__init__(*(parent for parent in parents if parent is not None))
+        except ValueError:  # another thread closed a parent meanwhile
+            DatObject._release(self)
+            raise
+        _objects[handle] = self
+
+    def _destroy(self) -> None:
+        """Calls the function of the API that ends the object."""
+        raise NotImplementedError
+
+    def _release(self) -> None:
+        try:
+            self._destroy()
+        except Error as error:
+            if error.code is not ReturnType.INVALID_HANDLE:  # the library has ended it already
+                raise
+
+    def free(self) -> None:
+        """Ends the object, as close() does, but only if nothing uses it. Raises Error(INVALID_STATE) otherwise."""
+        self._destroy()
+        self._released()
+
+    @property
+    def context(self) -> int:
+        """64 bits for the program (dat_get_consumer_context, dat_set_consumer_context); 0 at first."""
+        return _dat.dat_get_consumer_context(self.handle)
+
+    @context.setter
+    def context(self, value: int) -> None:
+        _dat.dat_set_consumer_context(self.handle, value)
+
+    @property
+    def handle_type(self) -> HandleType:
+        """The kind of the object (dat_get_handle_type)."""
+        return HandleType(_dat.dat_get_handle_type(self.handle))
+
+    def extension_op(self, operation: IbOp | int, *arguments: int) -> None:
+        """Calls an operation of an extension (dat_extension_op). Arguments are numbers and addresses of at most 64
+        bits.
+
+        Raises Error(NOT_IMPLEMENTED) if the provider does not have the operation, ValueError for more than 8 arguments.
+        """
+        _dat.dat_extension_op(self.handle, operation, list(arguments))
+
+
+class Counting(DatObject):
+    """An object with counters, which the InfiniBand extension reports."""
+
+    _counters: dict[str, int]  # numbers of the counters by name
+
+    def query_counters(self, reset: bool = False) -> dict[str, int]:
+        """Returns all counters by their names in C, without the common prefix: {"POST_SEND": 3, ...}. reset: sets them
+        to 0 afterwards."""
+        values = _dat.dat_ib_query_counters(self.handle, self._counters["ALL_COUNTERS"], reset)
+        return {name: values[number] for name, number in self._counters.items() if name != "ALL_COUNTERS"}
+
+    def query_counter(self, name: str, reset: bool = False) -> int:
+        """Returns one counter. Raises KeyError if there is none of that name."""
+        number = self._counters[name]
+        return _dat.dat_ib_query_counters(self.handle, number, reset)[number]
+
+    def print_counters(self, name: str = "ALL_COUNTERS", reset: bool = False) -> None:
+        """Prints one counter, or all of them, to standard output."""
+        _dat.dat_ib_print_counters(self.handle, self._counters[name], reset)
+
+
+def counters_of(prefix: str) -> dict[str, int]:
+    """Returns the constants with a prefix, by the rest of their names."""
+    return {name[len(prefix):]: getattr(_dat, name) for name in vars(_dat) if name.startswith(prefix)}

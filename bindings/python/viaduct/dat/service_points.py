@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Service points, and the connection requests that come to them."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _dat
+from viaduct.dat.constants import PspFlags
+from viaduct.dat.endpoints import Ep, socket_address
+from viaduct.dat.events import ConnectionEvent
+from viaduct.dat.masks import CrParamMask, CspParamMask, PspParamMask, RspParamMask
+from viaduct.dat.objects import DatObject, handle_of, object_of
+from viaduct.dat.structures import Comm, CrParam, CspParam, PspParam, RspParam
+
+if typing.TYPE_CHECKING:
+    from viaduct.dat.adapters import Ia
+    from viaduct.dat.dispatchers import Evd
+
+__all__ = ["Cr", "Csp", "Psp", "Rsp"]
+
+
+class Psp(DatObject):
+    """A public service point: requests for its conn_qual come to its EVD. Ia.psp_create() makes it."""
+
+    def __init__(self, ia: Ia, conn_qual: int | None, evd: Evd, flags: PspFlags) -> None:
+        if conn_qual is None:
+            conn_qual, handle = _dat.dat_psp_create_any(ia.handle, evd.handle, flags)
+        else:
+            handle = _dat.dat_psp_create(ia.handle, conn_qual, evd.handle, flags)
+        super().__init__(handle, ia, evd)
+        self.ia = ia
+        self.conn_qual = conn_qual
+
+    def query(self, mask: PspParamMask = PspParamMask.ALL) -> PspParam:
+        """Returns its parameters (dat_psp_query)."""
+        return PspParam._of(_dat.dat_psp_query(self.handle, mask))
+
+    def _destroy(self) -> None:
+        _dat.dat_psp_free(self.handle)
+
+
+class Rsp(DatObject):
+    """A reserved service point: takes one request for one endpoint, and ends with it. Ia.rsp_create() makes it."""
+
+    def __init__(self, ia: Ia, conn_qual: int, ep: Ep | None, evd: Evd) -> None:
+        super().__init__(_dat.dat_rsp_create(ia.handle, conn_qual, handle_of(ep), evd.handle), ia, evd, ep)
+        self.ia = ia
+        self.conn_qual = conn_qual
+
+    def query(self, mask: RspParamMask = RspParamMask.ALL) -> RspParam:
+        """Returns its parameters (dat_rsp_query)."""
+        return RspParam._of(_dat.dat_rsp_query(self.handle, mask))
+
+    def _destroy(self) -> None:
+        _dat.dat_rsp_free(self.handle)
+
+
+class Csp(DatObject):
+    """A common service point: requests for a port of a communicator come to its EVD. Ia.csp_create() makes it."""
+
+    def __init__(self, ia: Ia, comm: Comm, host: str, port: int, evd: Evd) -> None:
+        handle = _dat.dat_csp_create(ia.handle, vars(comm), socket_address(host, port), evd.handle)
+        super().__init__(handle, ia, evd)
+        self.ia = ia
+
+    def query(self, mask: CspParamMask = CspParamMask.ALL) -> CspParam:
+        """Returns its parameters (dat_csp_query)."""
+        return CspParam._of(_dat.dat_csp_query(self.handle, mask))
+
+    def _destroy(self) -> None:
+        _dat.dat_csp_free(self.handle)
+
+
+class Cr(DatObject):
+    """A request for a connection. accept(), reject() or handoff() answers it, once.
+
+    private_data    what the peer sent; over RDMA devices zeros may follow
+    ep              the endpoint that the service point provided, or None
+
+    If it is closed without an answer, it is rejected.
+    """
+
+    def __init__(self, ia: Ia, handle: int) -> None:
+        param = CrParam._of(_dat.dat_cr_query(handle, CrParamMask.ALL))
+        known = object_of(param.local_ep_handle)
+        self.ep = known if isinstance(known, Ep) else Ep(ia, param.local_ep_handle) if param.local_ep_handle else None
+        super().__init__(handle, ia, self.ep)
+        self.ia = ia
+        self.private_data = param.private_data
+
+    def accept(self, ep: Ep | None = None, private_data: bytes = b"") -> None:
+        """Connects an endpoint, and returns (dat_cr_accept). Without `ep`, it connects the request's own endpoint.
+
+        An event of the endpoint's connect EVD tells the outcome. Raises Error: INVALID_STATE (the endpoint is in use),
+        INVALID_HANDLE (it does not fit); another endpoint may be tried.
+        """
+        _dat.dat_cr_accept(self.handle, handle_of(ep), private_data)
+        self._released()
+
+    async def accept_async(self, ep: Ep | None = None, private_data: bytes = b"",
+                           timeout: float | None = None) -> ConnectionEvent:
+        """Connects an endpoint, waits for the outcome, and returns the event. For asyncio.
+
+        Raises what accept() raises, ConnectionFailed if the peer has gone, TimeoutError after `timeout` seconds.
+        """
+        connected = ep or self.ep
+        self.accept(ep, private_data)
+        assert connected is not None  # or the library would have refused
+        return await connected._outcome("dat_cr_accept", timeout)
+
+    def reject(self, private_data: bytes = b"") -> None:
+        """Refuses the request (dat_cr_reject). The peer gets CONNECTION_EVENT_PEER_REJECTED with the private data."""
+        _dat.dat_cr_reject(self.handle, private_data)
+        self._released()
+
+    def handoff(self, conn_qual: int) -> None:
+        """Passes the request to another public service point of the adapter (dat_cr_handoff). Raises
+        Error(INVALID_PARAMETER) if there is none; the request stays then."""
+        _dat.dat_cr_handoff(self.handle, conn_qual)
+        self._released()
+
+    def query(self, mask: CrParamMask = CrParamMask.ALL) -> CrParam:
+        """Returns its parameters (dat_cr_query)."""
+        return CrParam._of(_dat.dat_cr_query(self.handle, mask))
+
+    def _destroy(self) -> None:
+        _dat.dat_cr_reject(self.handle, b"")

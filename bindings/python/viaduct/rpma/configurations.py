@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The configurations of peers and connections."""
+from __future__ import annotations
+
+from viaduct import _rpma
+from viaduct.memory import Buffer
+from viaduct.rpma.objects import Object
+from viaduct.rpma.shared_receives import Srq
+
+
+class PeerCfg(Object):
+    """What a peer tells others about itself."""
+
+    def __init__(self, *, direct_write_to_pmem: bool = False) -> None:
+        """Raises Error(NOMEM) if there is not enough memory."""
+        super().__init__(_rpma.rpma_peer_cfg_new())
+        self.direct_write_to_pmem = direct_write_to_pmem
+
+    @classmethod
+    def from_descriptor(cls, descriptor: Buffer) -> PeerCfg:
+        """Makes the configuration of another peer from its `descriptor`. Raises Error(INVAL) if that is empty."""
+        cfg = cls.__new__(cls)
+        Object.__init__(cfg, _rpma.rpma_peer_cfg_from_descriptor(bytes(descriptor)))
+        return cfg
+
+    def _end(self, handle: int) -> None:
+        _rpma.rpma_peer_cfg_delete(handle)
+
+    def delete(self) -> None:
+        """Deletes the configuration; as close()."""
+        self._delete()
+
+    @property
+    def direct_write_to_pmem(self) -> bool:
+        """Whether data that reach the peer's persistent memory are persistent without its help. FlushType.PERSISTENT
+        needs that."""
+        return _rpma.rpma_peer_cfg_get_direct_write_to_pmem(self._handle)
+
+    @direct_write_to_pmem.setter
+    def direct_write_to_pmem(self, supported: bool) -> None:
+        _rpma.rpma_peer_cfg_set_direct_write_to_pmem(self._handle, supported)
+
+    @property
+    def descriptor(self) -> bytes:
+        """The configuration for peers, 1 byte: see from_descriptor()."""
+        return _rpma.rpma_peer_cfg_get_descriptor(self._handle)
+
+    @property
+    def descriptor_size(self) -> int:
+        """The length of the descriptor, 1 byte."""
+        return _rpma.rpma_peer_cfg_get_descriptor_size(self._handle)
+
+
+class ConnCfg(Object):
+    """The configuration of a connection. The calls that take it copy it."""
+
+    def __init__(self, *, timeout_ms: int | None = None, cq_size: int | None = None, rcq_size: int | None = None,
+                 sq_size: int | None = None, rq_size: int | None = None, compl_channel: bool | None = None,
+                 srq: Srq | None = None) -> None:
+        """None stands for the default: sizes 10, no completion queue for receives, no shared completion channel, no
+        shared receive queue."""
+        self._srq: Srq | None = None
+        super().__init__(_rpma.rpma_conn_cfg_new())
+        wanted = {"timeout_ms": timeout_ms, "cq_size": cq_size, "rcq_size": rcq_size, "sq_size": sq_size,
+                  "rq_size": rq_size, "compl_channel": compl_channel, "srq": srq}
+        for name, value in wanted.items():
+            if value is not None:
+                setattr(self, name, value)
+
+    def _end(self, handle: int) -> None:
+        _rpma.rpma_conn_cfg_delete(handle)
+
+    def delete(self) -> None:
+        """Deletes the configuration; as close()."""
+        self._delete()
+
+    @property
+    def timeout_ms(self) -> int:
+        """Milliseconds that connecting may take. If it was never set, an unanswered request ends after about a minute.
+        Setting a negative number raises Error(INVAL)."""
+        return _rpma.rpma_conn_cfg_get_timeout(self._handle)
+
+    @timeout_ms.setter
+    def timeout_ms(self, timeout_ms: int) -> None:
+        _rpma.rpma_conn_cfg_set_timeout(self._handle, timeout_ms)
+
+    @property
+    def cq_size(self) -> int:
+        """The size of the main completion queue; at least 1."""
+        return _rpma.rpma_conn_cfg_get_cq_size(self._handle)
+
+    @cq_size.setter
+    def cq_size(self, size: int) -> None:
+        _rpma.rpma_conn_cfg_set_cq_size(self._handle, size)
+
+    @property
+    def rcq_size(self) -> int:
+        """The size of a separate completion queue for receives. 0: there is none, and the main queue serves both."""
+        return _rpma.rpma_conn_cfg_get_rcq_size(self._handle)
+
+    @rcq_size.setter
+    def rcq_size(self, size: int) -> None:
+        _rpma.rpma_conn_cfg_set_rcq_size(self._handle, size)
+
+    @property
+    def sq_size(self) -> int:
+        """The number of operations that may be outstanding: posted, and their completion not taken."""
+        return _rpma.rpma_conn_cfg_get_sq_size(self._handle)
+
+    @sq_size.setter
+    def sq_size(self, size: int) -> None:
+        _rpma.rpma_conn_cfg_set_sq_size(self._handle, size)
+
+    @property
+    def rq_size(self) -> int:
+        """The number of receives that may be outstanding: posted, and their completion not taken."""
+        return _rpma.rpma_conn_cfg_get_rq_size(self._handle)
+
+    @rq_size.setter
+    def rq_size(self, size: int) -> None:
+        _rpma.rpma_conn_cfg_set_rq_size(self._handle, size)
+
+    @property
+    def compl_channel(self) -> bool:
+        """Whether both completion queues report on one descriptor: see Conn.wait()."""
+        return _rpma.rpma_conn_cfg_get_compl_channel(self._handle)
+
+    @compl_channel.setter
+    def compl_channel(self, shared: bool) -> None:
+        _rpma.rpma_conn_cfg_set_compl_channel(self._handle, shared)
+
+    @property
+    def srq(self) -> Srq | None:
+        """The shared receive queue from which the connection takes its receives; None if none was set. It can be
+        replaced, but not removed."""
+        return self._srq if _rpma.rpma_conn_cfg_get_srq(self._handle) else None
+
+    @srq.setter
+    def srq(self, srq: Srq) -> None:
+        _rpma.rpma_conn_cfg_set_srq(self._handle, srq._handle)
+        self._srq = srq

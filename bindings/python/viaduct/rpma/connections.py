@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Connections, requests for them, and endpoints where requests arrive."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _rpma
+from viaduct._lifetime import Resource
+from viaduct.memory import Buffer
+from viaduct.rpma.completions import Cq, HasQueues
+from viaduct.rpma.configurations import ConnCfg, PeerCfg
+from viaduct.rpma.constants import ConnEvent, Flags, FlushType
+from viaduct.rpma.errors import ConnectError
+from viaduct.rpma.memory import MrRemote, Piece, place_of
+from viaduct.rpma.objects import Object, handle_of
+from viaduct.rpma.waiting import until
+
+
+class ConnReq(Object):
+    """A request for a connection: an outgoing one of Peer.conn_req_new(), or an incoming one of Ep.next_conn_req().
+
+    Closing it withdraws an outgoing request, and refuses an incoming one.
+    """
+
+    def __init__(self, handle: int, peer: Object, cfg: ConnCfg | None) -> None:
+        super().__init__(handle, peer, *([] if cfg is None or cfg._srq is None else [cfg._srq]))
+
+    def _end(self, handle: int) -> None:
+        _rpma.rpma_conn_req_delete(handle)
+
+    def delete(self) -> None:
+        """Withdraws an outgoing request, or refuses an incoming one; as close()."""
+        self._delete()
+
+    def connect(self, private_data: Buffer | None = None) -> Conn:
+        """Sends an outgoing request, or accepts an incoming one, and returns the connection. Its first event tells the
+        outcome.
+
+        private_data: 1 to 255 bytes for the peer. The request is used up, also if the call fails. Raises Error:
+        PROVIDER (the requester has given up), INVAL (private_data is empty); ValueError if private_data is too long.
+        """
+        data = None if private_data is None else bytes(private_data)
+        if data is not None and len(data) > 255:
+            raise ValueError("private data has at most 255 bytes")
+        handle = self._take()
+        try:
+            return Conn(_rpma.rpma_conn_req_connect(handle, data), self._parents)
+        finally:
+            self._released()
+
+    def recv(self, destination: Piece, *, context: int = 0) -> None:
+        """Posts a receive, as Conn.recv(), before the connection is made."""
+        _rpma.rpma_conn_req_recv(self._handle, *place_of(destination), context)
+
+    @property
+    def private_data(self) -> bytes:
+        """What came with an incoming request. Over RDMA devices zeros may follow."""
+        return _rpma.rpma_conn_req_get_private_data(self._handle)
+
+
+class Ep(Object):
+    """An endpoint, where requests for connections arrive. Peer.ep_listen() makes it.
+
+    Closing it refuses requests that nobody took; established connections go on.
+    """
+
+    def __init__(self, handle: int, peer: Object) -> None:
+        self._peer = peer
+        super().__init__(handle, peer)
+
+    def _end(self, handle: int) -> None:
+        _rpma.rpma_ep_shutdown(handle)
+
+    def shutdown(self) -> None:
+        """Stops listening; as close()."""
+        self._delete()
+
+    def fileno(self) -> int:
+        """Returns the descriptor, which is readable when a request may be queued."""
+        return _rpma.rpma_ep_get_fd(self._handle)
+
+    def next_conn_req(self, cfg: ConnCfg | None = None, timeout: float | None = None) -> ConnReq:
+        """Waits for the next request, and returns it. cfg configures its connection; None stands for the defaults.
+
+        Raises TimeoutError after `timeout` seconds. Raises Error as Peer.conn_req_new() does if the configuration is of
+        no use; the request is refused then.
+        """
+        return ConnReq(_rpma.rpma_ep_next_conn_req(self._handle, handle_of(cfg), timeout), self._peer, cfg)
+
+    async def next_conn_req_async(self, cfg: ConnCfg | None = None, timeout: float | None = None) -> ConnReq:
+        """As next_conn_req(), for asyncio."""
+        def attempt(timeout: float) -> ConnReq:
+            return self.next_conn_req(cfg, timeout)
+        return await until(self.fileno(), attempt, timeout)
+
+    def accept(self, cfg: ConnCfg | None = None, *, private_data: Buffer | None = None,
+               timeout: float | None = None) -> Conn:
+        """Waits for the next request, accepts it, waits for ESTABLISHED, and returns the connection.
+
+        Each of the two waits may take `timeout` seconds. Raises what next_conn_req() and ConnReq.connect() raise, and
+        ConnectError if another event comes.
+        """
+        conn = self.next_conn_req(cfg, timeout).connect(private_data)
+        return conn._established(lambda: conn.next_event(timeout))
+
+    async def accept_async(self, cfg: ConnCfg | None = None, *, private_data: Buffer | None = None,
+                           timeout: float | None = None) -> Conn:
+        """As accept(), for asyncio."""
+        conn = (await self.next_conn_req_async(cfg, timeout)).connect(private_data)
+        return await conn._established_async(timeout)
+
+
+def conn_event_2str(event: int) -> str:
+    """Returns an event in words."""
+    return _rpma.rpma_utils_conn_event_2str(event)
+
+
+class Conn(HasQueues):
+    """A connection. ConnReq.connect() makes it; closing it ends it, with its completion queues.
+
+    Operations do not wait: they are done later, in order. Their completions tell how they ended, and have `context`, 64
+    bits, in wr_id. Until then, neither change what an operation reads nor read what it changes.
+
+    Each operation raises Error: INVAL (flags are 0, or the connection is closed), PROVIDER (the send queue is full, or
+    the connection is not established yet). The completion tells if a region does not allow the operation.
+    """
+
+    def __init__(self, handle: int, parents: typing.Iterable[Resource]) -> None:
+        super().__init__(handle, parents, (_rpma.rpma_conn_get_cq(handle), _rpma.rpma_conn_get_rcq(handle)))
+
+    def _end(self, handle: int) -> None:
+        _rpma.rpma_conn_delete(handle)
+
+    def delete(self) -> None:
+        """Deletes the connection and its completion queues; as close()."""
+        self._delete()
+
+    def disconnect(self) -> None:
+        """Ends the connection. The event CLOSED follows, unless an event told the end before. What is posted, now and
+        later, completes with WR_FLUSH_ERR."""
+        _rpma.rpma_conn_disconnect(self._handle)
+
+    # ---- Events ----
+
+    def next_event(self, timeout: float | None = None) -> ConnEvent:
+        """Waits for the next event, and returns it. Raises TimeoutError after `timeout` seconds."""
+        return ConnEvent(_rpma.rpma_conn_next_event(self._handle, timeout))
+
+    async def next_event_async(self, timeout: float | None = None) -> ConnEvent:
+        """As next_event(), for asyncio."""
+        return await until(self.fileno(), self.next_event, timeout)
+
+    def fileno(self) -> int:
+        """Returns the descriptor, which is readable while events are queued (rpma_conn_get_event_fd)."""
+        return _rpma.rpma_conn_get_event_fd(self._handle)
+
+    def _established(self, next_event: typing.Callable[[], ConnEvent]) -> Conn:
+        """Returns the connection if the next event is ESTABLISHED; otherwise closes it and raises an exception."""
+        try:
+            event = next_event()
+            if event != ConnEvent.ESTABLISHED:
+                raise ConnectError("rpma_conn_next_event", event, f"RPMA_CONN_{event.name}", conn_event_2str(event))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    async def _established_async(self, timeout: float | None) -> Conn:
+        try:
+            event = await self.next_event_async(timeout)
+        except BaseException:
+            self.close()
+            raise
+        return self._established(lambda: event)
+
+    # ---- What it tells ----
+
+    @property
+    def private_data(self) -> bytes:
+        """What the peer sent; for the side that connects, after it has taken ESTABLISHED. Over RDMA devices zeros may
+        follow."""
+        return _rpma.rpma_conn_get_private_data(self._handle)
+
+    @property
+    def qp_num(self) -> int:
+        """The number of the connection in completions."""
+        return _rpma.rpma_conn_get_qp_num(self._handle)
+
+    def apply_remote_peer_cfg(self, cfg: PeerCfg) -> None:
+        """Uses the configuration of the peer, which flush() needs."""
+        _rpma.rpma_conn_apply_remote_peer_cfg(self._handle, cfg._handle)
+
+    # ---- Completions ----
+
+    @property
+    def cq(self) -> Cq:
+        """The main completion queue."""
+        return Cq(self, 0)
+
+    @property
+    def rcq(self) -> Cq | None:
+        """The completion queue for receives; None if the main queue, or that of a shared receive queue, has their
+        completions."""
+        return self._queue(1)
+
+    def wait(self, timeout: float | None = None) -> tuple[Cq, bool]:
+        """Waits until one of the two completion queues may have new completions. For connections with
+        ConnCfg.compl_channel.
+
+        Returns that queue, and whether it is rcq. Raises TimeoutError after `timeout` seconds, Error(NOT_SHARED_CHNL)
+        if the channel is not shared.
+        """
+        _, is_rcq = _rpma.rpma_conn_wait(self._handle, timeout=timeout)
+        return Cq(self, int(is_rcq)), is_rcq
+
+    async def wait_async(self, timeout: float | None = None) -> tuple[Cq, bool]:
+        """As wait(), for asyncio."""
+        return await until(self.compl_fd, self.wait, timeout)
+
+    @property
+    def compl_fd(self) -> int:
+        """The descriptor that is readable when one of the queues may have new completions. Raises
+        Error(NOT_SHARED_CHNL) if the channel is not shared."""
+        return _rpma.rpma_conn_get_compl_fd(self._handle)
+
+    # ---- Messages ----
+
+    def send(self, source: Piece | None = None, *, context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
+        """Sends a message into the peer's oldest receive; while there is none, the message waits. None sends an empty
+        message."""
+        _rpma.rpma_send(self._handle, *place_of(source), flags, context)
+
+    def send_with_imm(self, source: Piece | None, imm: int, *, context: int = 0,
+                      flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
+        """As send(). The completion of the receive shows imm, 32 bits: Completion.imm."""
+        _rpma.rpma_send_with_imm(self._handle, *place_of(source), flags, imm, context)
+
+    def recv(self, destination: Piece | None = None, *, context: int = 0) -> None:
+        """Posts memory for one message, also before ESTABLISHED. None receives an empty message.
+
+        The data are in destination.view[:completion.byte_len]. Raises Error(PROVIDER) if the receive queue is full, or
+        the connection uses a shared receive queue.
+        """
+        _rpma.rpma_recv(self._handle, *place_of(destination), context)
+
+    # ---- Memory of the peer ----
+
+    def read(self, destination: Piece | None, source: MrRemote | None, offset: int = 0, *, context: int = 0,
+             flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
+        """Copies from the peer's memory, at `offset`, into the piece. Both may be None to read 0 bytes."""
+        local, local_offset, length = place_of(destination)
+        _rpma.rpma_read(self._handle, local, local_offset, handle_of(source), offset, length, flags, context)
+
+    def write(self, destination: MrRemote | None, offset: int, source: Piece | None, *, context: int = 0,
+              flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
+        """Copies the piece to the peer's memory, at `offset`. Both may be None to write 0 bytes."""
+        _rpma.rpma_write(self._handle, handle_of(destination), offset, *place_of(source), flags, context)
+
+    def write_with_imm(self, destination: MrRemote | None, offset: int, source: Piece | None, imm: int, *,
+                       context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
+        """As write(). Then it completes a receive of the peer, which shows imm, 32 bits: Completion.imm."""
+        _rpma.rpma_write_with_imm(self._handle, handle_of(destination), offset, *place_of(source), flags, imm, context)
+
+    def atomic_write(self, destination: MrRemote, offset: int, value: Buffer, *, context: int = 0,
+                     flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
+        """Writes 8 bytes to the peer's memory. Observers see all of them or none.
+
+        They are written after earlier reads and flushes; the call copies them. Raises Error(INVAL) also if the offset
+        is no multiple of 8, ValueError if `value` has not 8 bytes.
+        """
+        _rpma.rpma_atomic_write(self._handle, destination._handle, offset, bytes(value), flags, context)
+
+    def flush(self, destination: MrRemote, offset: int, length: int, type: FlushType = FlushType.VISIBILITY, *,
+              context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
+        """Completes when earlier writes to that part of the region are visible or persistent, as `type` says.
+
+        Raises Error(NOSUPP) if the usage of the region does not allow it, or, for PERSISTENT, the peer's configuration;
+        see apply_remote_peer_cfg().
+        """
+        _rpma.rpma_flush(self._handle, destination._handle, offset, length, type, flags, context)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the objects of librpma have in common."""
+from __future__ import annotations
+
+from viaduct._lifetime import Resource
+
+CLOSED = 1  # no object has this handle, so that calls on a closed object give INVAL
+
+
+class Object(Resource):
+    """An object of librpma, known by its handle."""
+
+    _handle = CLOSED
+
+    def __init__(self, handle: int, *parents: Resource) -> None:
+        self._handle = handle
+        try:
+            super().__init__(*parents)
+        except ValueError:  # another thread closed a parent meanwhile
+            self._release()
+            raise
+
+    def _take(self) -> int:
+        """Takes the handle away, so that no other call uses it while the object is being deleted."""
+        handle, self._handle = self._handle, CLOSED
+        return handle
+
+    def _end(self, handle: int) -> None:
+        """Calls the function of C that deletes the object."""
+        raise NotImplementedError
+
+    def _release(self) -> None:
+        handle = self._take()
+        if handle != CLOSED:
+            self._end(handle)
+
+    def _delete(self) -> None:
+        """Deletes the object with the call of C, and raises its errors. The object is gone even then."""
+        try:
+            self._end(self._take())
+        finally:
+            self._released()
+
+
+def handle_of(what: Object | None) -> int:
+    return 0 if what is None else what._handle

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Shared receive queues and their configuration."""
+from __future__ import annotations
+
+from viaduct import _rpma
+from viaduct.rpma.completions import Cq, HasQueues
+from viaduct.rpma.memory import Piece, place_of
+from viaduct.rpma.objects import Object, handle_of
+
+
+class SrqCfg(Object):
+    """The configuration of a shared receive queue. Peer.srq_new() copies it."""
+
+    def __init__(self, *, rq_size: int | None = None, rcq_size: int | None = None) -> None:
+        """Sizes are in entries; None stands for the default, 20."""
+        super().__init__(_rpma.rpma_srq_cfg_new())
+        if rq_size is not None:
+            self.rq_size = rq_size
+        if rcq_size is not None:
+            self.rcq_size = rcq_size
+
+    def _end(self, handle: int) -> None:
+        _rpma.rpma_srq_cfg_delete(handle)
+
+    def delete(self) -> None:
+        """Deletes the configuration; as close()."""
+        self._delete()
+
+    @property
+    def rq_size(self) -> int:
+        """The number of receives that may be posted at once."""
+        return _rpma.rpma_srq_cfg_get_rq_size(self._handle)
+
+    @rq_size.setter
+    def rq_size(self, size: int) -> None:
+        _rpma.rpma_srq_cfg_set_rq_size(self._handle, size)
+
+    @property
+    def rcq_size(self) -> int:
+        """The size of the completion queue for the receives. 0: there is none, and completions go to the connections'
+        queues."""
+        return _rpma.rpma_srq_cfg_get_rcq_size(self._handle)
+
+    @rcq_size.setter
+    def rcq_size(self, size: int) -> None:
+        _rpma.rpma_srq_cfg_set_rcq_size(self._handle, size)
+
+
+class Srq(HasQueues):
+    """A queue of receives for the messages of several connections. Peer.srq_new() makes it; closing it closes these
+    connections."""
+
+    def __init__(self, peer: Object, cfg: SrqCfg | None) -> None:
+        handle = _rpma.rpma_srq_new(peer._handle, handle_of(cfg))
+        super().__init__(handle, [peer], (_rpma.rpma_srq_get_rcq(handle),))
+
+    def _end(self, handle: int) -> None:
+        _rpma.rpma_srq_delete(handle)
+
+    def delete(self) -> None:
+        """Deletes the queue alone. Raises Error(PROVIDER) if connections use it: they go on working, but this object is
+        gone. close() closes them first."""
+        self._delete()
+
+    def recv(self, destination: Piece | None = None, *, context: int = 0) -> None:
+        """Posts a receive, as Conn.recv(), for the next message of any of the connections. Raises Error(PROVIDER) if
+        the queue is full."""
+        _rpma.rpma_srq_recv(self._handle, *place_of(destination), context)
+
+    @property
+    def rcq(self) -> Cq | None:
+        """The completion queue of the receives; None if there is none."""
+        return self._queue(0)

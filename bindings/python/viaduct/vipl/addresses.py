@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Addresses of NICs and of their services."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _vipl
+
+Discriminator = typing.Union[int, str, bytes]
+
+
+class NetAddress(typing.NamedTuple):
+    """The address of a NIC, and a discriminator, which selects a service there (VIP_NET_ADDRESS).
+
+    host             4 or 16 bytes
+    discriminator    any bytes; two bytes, big endian, are the port of librpma and the connection qualifier of DAT of
+                     that number
+    """
+    host: bytes
+    discriminator: bytes = b""
+
+
+def discriminator_bytes(value: Discriminator) -> bytes:
+    """Returns a discriminator as bytes: two bytes for a number, UTF-8 for text."""
+    if isinstance(value, int):
+        return value.to_bytes(2, "big")
+    return value.encode() if isinstance(value, str) else value
+
+
+def to_raw_address(address: NetAddress) -> _vipl.VIP_NET_ADDRESS:
+    """Returns an address as the structure of C."""
+    return _vipl.VIP_NET_ADDRESS(*address)
+
+
+def from_raw_address(raw: _vipl.VIP_NET_ADDRESS) -> NetAddress:
+    """Returns an address from the structure of C."""
+    return NetAddress(raw.HostAddress[:raw.HostAddressLen], raw.HostAddress[raw.HostAddressLen:])

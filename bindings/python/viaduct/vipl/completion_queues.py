@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Completion queues."""
+from __future__ import annotations
+
+import typing
+import weakref
+
+from viaduct import _vipl
+from viaduct.vipl.constants import ReturnCode
+from viaduct.vipl.descriptors import Descriptor
+from viaduct.vipl.errors import error_of
+from viaduct.vipl.objects import Handled
+from viaduct.vipl.vis import Vi
+from viaduct.vipl.waiting import Arrivals, result_in_time, result_in_time_async
+
+if typing.TYPE_CHECKING:
+    from viaduct.vipl.nics import Nic
+
+
+class CqEntry(typing.NamedTuple):
+    """An entry of a completion queue: a queue of a VI that has a completed descriptor.
+
+    vi            the VI
+    recv_queue    True: its receive queue; False: its send queue
+    """
+    vi: Vi
+    recv_queue: bool
+
+    def done(self) -> Descriptor | None:
+        """Takes and returns the descriptor: Vi.recv_done() or Vi.send_done(), with their errors."""
+        return self.vi.recv_done() if self.recv_queue else self.vi.send_done()
+
+
+class CompletionQueue(Handled):
+    """A queue that tells which queues of many VIs have completed descriptors.
+
+    Nic.create_cq() makes it, Nic.create_vi() connects it with the queues of a VI.
+    """
+
+    def __init__(self, nic: Nic, handle: int) -> None:
+        super().__init__(handle, nic)
+        self.nic = nic
+        self._arrivals: Arrivals[CqEntry | None] = Arrivals()
+        nic._cqs[handle] = self
+
+    def destroy(self) -> None:
+        """VipDestroyCQ. Raises Error(ERROR_RESOURCE) if a VI uses it; close() closes that VI first. Waits until a
+        running notify handler of the queue has returned."""
+        _vipl.VipDestroyCQ(self.handle)
+        self._released()
+        self._arrivals.fail(error_of("VipCQNotify", ReturnCode.INVALID_PARAMETER))
+
+    def _release(self) -> None:
+        _vipl.VipDestroyCQ(self.handle)
+        self._arrivals.fail(error_of("VipCQNotify", ReturnCode.INVALID_PARAMETER))
+
+    def resize(self, entries: int) -> None:
+        """VipResizeCQ. Changes the number of entries. Raises Error: INVALID_PARAMETER (0), ERROR_RESOURCE (more than
+        the NIC takes, or fewer than are queued)."""
+        _vipl.VipResizeCQ(self.handle, entries)
+
+    def done(self) -> CqEntry | None:
+        """VipCQDone. Takes and returns the oldest entry; None if there is none. Does not wait."""
+        entry = self._arrivals.take()
+        while entry is None and (raw := _vipl.VipCQDone(self.handle)) is not None:
+            entry = self._entry(*raw)
+        return entry
+
+    def wait(self, timeout: float | None = None) -> CqEntry:
+        """VipCQWait. As done(), but waits until there is an entry. Raises TimeoutError after `timeout` seconds."""
+        entry = None
+        while entry is None:
+            if self._arrivals.busy:
+                entry = result_in_time("VipCQWait", self._arrivals, self._ask, timeout)
+            else:
+                entry = self._entry(*_vipl.VipCQWait(self.handle, timeout))
+        return entry
+
+    async def wait_async(self, timeout: float | None = None) -> CqEntry:
+        """As wait(), for asyncio."""
+        entry = None
+        while entry is None:
+            entry = await result_in_time_async("VipCQWait", self._arrivals, self._ask, timeout)
+        return entry
+
+    def notify(self, handler: typing.Callable[[CompletionQueue, CqEntry | None], object]) -> None:
+        """VipCQNotify. Calls handler(cq, entry) once, with the next entry, from a thread of the queue.
+
+        The entry is None if its VI is closed by then. What the handler raises goes to sys.unraisablehook.
+        """
+        _vipl.VipCQNotify(self.handle, (weakref.ref(self), handler), _on_entry)
+
+    def _entry(self, vi: int, recv_queue: bool) -> CqEntry | None:
+        """Returns the entry of a queue; None if its VI is closed."""
+        found = self.nic._vis.get(vi)
+        return None if found is None else CqEntry(found, recv_queue)
+
+    def _ask(self) -> None:
+        _vipl.VipCQNotify(self.handle, (weakref.ref(self), CompletionQueue._arrive), _on_entry)
+
+    def _arrive(self, entry: CqEntry | None) -> None:
+        self._arrivals.put(entry)
+
+
+def _on_entry(context: typing.Any, nic: int, vi: int, recv_queue: bool) -> None:
+    reference, handler = context
+    cq = reference()
+    if cq is not None:
+        handler(cq, cq._entry(vi, recv_queue))

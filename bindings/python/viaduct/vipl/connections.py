@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Requests for connections."""
+from __future__ import annotations
+
+import typing
+
+from viaduct import _vipl
+from viaduct.vipl.addresses import from_raw_address
+from viaduct.vipl.errors import TimeoutError
+from viaduct.vipl.objects import Handled
+from viaduct.vipl.vis import Vi
+
+if typing.TYPE_CHECKING:
+    from viaduct.vipl.nics import Nic
+
+
+class ConnectionRequest(Handled):
+    """A peer's request for a connection. Nic.connect_wait() returns it; accept() or reject() answers it, once.
+
+    remote_address       address of the peer, as its `local` says
+    remote_attributes    attributes of the peer's VI
+
+    If it is closed without an answer, it is rejected.
+    """
+
+    def __init__(self, nic: Nic, remote: _vipl.VIP_NET_ADDRESS, attributes: _vipl.VIP_VI_ATTRIBUTES,
+                 handle: int) -> None:
+        super().__init__(handle, nic)
+        self.nic = nic
+        self.remote_address = from_raw_address(remote)
+        self.remote_attributes = nic._from_raw(attributes)
+
+    def accept(self, vi: Vi) -> None:
+        """VipConnectAccept. Connects an idle VI with the peer's. The connection is established when it returns.
+
+        Raises TimeoutError if the peer has given up; Error: INVALID_STATE (the VI is not idle),
+        INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's: try another VI).
+        """
+        try:
+            _vipl.VipConnectAccept(self.handle, vi.handle)
+        except TimeoutError:
+            self._released()
+            raise
+        self._released()
+
+    def reject(self) -> None:
+        """VipConnectReject. Refuses the request. The peer gets REJECT."""
+        _vipl.VipConnectReject(self.handle)
+        self._released()
+
+    def _release(self) -> None:
+        _vipl.VipConnectReject(self.handle)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Descriptors, and the memory in which they lie."""
+from __future__ import annotations
+
+import collections
+import struct
+import typing
+
+from viaduct import _vipl
+from viaduct.memory import alloc
+from viaduct.vipl.constants import ERROR_MASK, Operation, Status, StatusOperation
+
+
+class Segment(typing.NamedTuple):
+    """A piece of a region of this process (VIP_DATA_SEGMENT). `region[0:8]` makes one.
+
+    address    of the first byte
+    handle     memory handle of the region
+    view       the bytes, as a memoryview
+    """
+    address: int
+    handle: int
+    view: memoryview
+
+
+class Remote(typing.NamedTuple):
+    """A place in a region of the peer (VIP_ADDRESS_SEGMENT).
+
+    The process that has the region gets it from `region.remote`, and sends its two numbers to the peer. `remote + 64`
+    is 64 bytes further.
+    """
+    address: int
+    handle: int
+
+    def __add__(self, offset: object) -> Remote:
+        if not isinstance(offset, int):
+            return NotImplemented
+        return Remote(self.address + offset, self.handle)
+
+
+Segments = typing.Union[Segment, typing.Sequence[Segment]]
+
+_SEGMENT_BYTES = 16  # of a segment; the control segment takes twice as many
+_CONTROL = struct.Struct("=QIHHIIII")  # Next, NextHandle, SegCount, Control, Reserved, ImmediateData, Length, Status
+_SEGMENT = struct.Struct("=QII")
+_IMMEDIATE, _LENGTH, _STATUS = 5, 6, 7  # in words of 32 bits
+
+# As numbers, since operations on flags are slow.
+_DONE_OR_ERROR = int(Status.DONE | ERROR_MASK)
+_DONE = int(Status.DONE)
+_OP_MASK = _vipl.VIP_STATUS_OP_MASK
+_ALIGNMENT = _vipl.VIP_DESCRIPTOR_ALIGNMENT
+
+
+class Descriptor:
+    """A descriptor in registered memory (VIP_DESCRIPTOR). It is posted, and the same object comes back when it has
+    completed.
+
+    address          where it lies
+    memory_handle    handle of the memory in which it lies
+    capacity         the number of segments for which it has room; `remote` needs one, too
+    segments         what it moves, as set() was told
+    writable         whether all segments may be written; read-only memory, such as bytes, can only be sent
+    posted           whether it is on a queue
+
+    Ptag.descriptor() and Region.descriptor() make descriptors. While a descriptor is on a queue it belongs to the
+    library: the program neither changes it nor its segments. After it has come back it may be posted again, as it is or
+    after set().
+    """
+
+    def __init__(self, memory: Segment, give_back: typing.Callable[[Segment], None] | None = None) -> None:
+        """`give_back` is called with the memory when the descriptor is deleted. Raises ValueError if the memory is
+        read-only or not aligned."""
+        if memory.address % _ALIGNMENT != 0 or memory.view.readonly:
+            raise ValueError(f"a descriptor lies at a multiple of {_ALIGNMENT} bytes, in memory that may be written")
+        self._memory = memory
+        self._give_back = give_back
+        self._words = memory.view[:_CONTROL.size].cast("I")
+        self.address = memory.address
+        self.memory_handle = memory.handle
+        self.capacity = memory.view.nbytes // _SEGMENT_BYTES - 2
+        self.segments: tuple[Segment, ...] = ()
+        self.writable = True
+        self.posted = False
+
+    def __del__(self) -> None:
+        give_back = getattr(self, "_give_back", None)  # missing if __init__ has raised
+        if give_back is not None:
+            give_back(self._memory)
+
+    def set(self, segments: Segments = (), operation: Operation = Operation.SENDRECV, remote: Remote | None = None,
+            immediate: int | None = None, fence: bool = False) -> Descriptor:
+        """Writes the descriptor anew, and returns it.
+
+        segments     what is sent, or where data are put
+        operation    SENDRECV, RDMAWRITE or RDMAREAD
+        remote       the memory of the peer that RDMA writes or reads
+        immediate    32 bits that go along with a send or an RDMA write
+        fence        begin only when earlier RDMA reads are done
+
+        Raises ValueError if the descriptor is posted, has too little room, or is to read into read-only memory.
+        """
+        if self.posted:
+            raise ValueError("the descriptor is posted")
+        chosen = (segments,) if isinstance(segments, Segment) else tuple(segments)
+        count = len(chosen) + (remote is not None)
+        if count > self.capacity:
+            raise ValueError(f"the descriptor has room for {self.capacity} segments")
+        writable = not any(segment.view.readonly for segment in chosen)
+        if operation == Operation.RDMAREAD and not writable:
+            raise ValueError("the memory is read-only")
+        self.segments, self.writable = chosen, writable
+        control = operation.value
+        if immediate is not None:
+            control |= _vipl.VIP_CONTROL_IMMEDIATE
+        if fence:
+            control |= _vipl.VIP_CONTROL_QFENCE
+        length = sum(segment.view.nbytes for segment in chosen)
+        memory = self._memory.view
+        _CONTROL.pack_into(memory, 0, 0, 0, count, control, 0, immediate or 0, length, 0)
+        offset = _CONTROL.size
+        if remote is not None:
+            _SEGMENT.pack_into(memory, offset, remote.address, remote.handle, 0)
+            offset += _SEGMENT_BYTES
+        for address, handle, view in chosen:
+            _SEGMENT.pack_into(memory, offset, address, handle, view.nbytes)
+            offset += _SEGMENT_BYTES
+        return self
+
+    @property
+    def raw(self) -> _vipl.VIP_DESCRIPTOR:
+        """The structure with the fields of C, for tests that need unusual values."""
+        return _vipl.VIP_DESCRIPTOR.at(self.address)
+
+    @property
+    def status(self) -> Status:
+        """How the descriptor completed; 0 before that."""
+        return Status(self._words[_STATUS] & ~_OP_MASK)
+
+    @property
+    def operation(self) -> StatusOperation:
+        """What the descriptor did; meaningful when it has completed."""
+        return StatusOperation(self._words[_STATUS] & _OP_MASK)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has completed without an error."""
+        return self._words[_STATUS] & _DONE_OR_ERROR == _DONE
+
+    @property
+    def length(self) -> int:
+        """Before completion the number of bytes to move, afterwards that of the bytes moved."""
+        return self._words[_LENGTH]
+
+    @property
+    def immediate(self) -> int | None:
+        """The 32 bits that came, or are to go, along; None if there are none."""
+        carries = self._words[_STATUS] & _vipl.VIP_STATUS_IMMEDIATE or self.raw.CS.Control & _vipl.VIP_CONTROL_IMMEDIATE
+        return self._words[_IMMEDIATE] if carries else None
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes that were moved. With one segment it is a part of the region, with several a copy."""
+        parts = self.parts
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+
+    @property
+    def parts(self) -> list[memoryview]:
+        """The bytes that were moved, a memoryview for each segment, without a copy."""
+        parts, left = [], self.length
+        for segment in self.segments:
+            parts.append(segment.view[:left])
+            left -= parts[-1].nbytes
+            if left == 0:
+                break
+        return parts
+
+    def __repr__(self) -> str:
+        return f"<viaduct.vipl.Descriptor at {self.address:#x}: {self.status!r}, {self.length} bytes>"
+
+
+class DescriptorPool:
+    """Registered memory for descriptors, which is used again when a descriptor is deleted. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, collections.deque[Segment]] = collections.defaultdict(collections.deque)
+
+    def descriptor(self, segments: int, register: typing.Callable[[memoryview], Segment]) -> Descriptor:
+        """Returns a descriptor with room for that many segments. register(memory) registers more memory if all is in
+        use."""
+        nbytes = -(-(2 + segments) * _SEGMENT_BYTES // _ALIGNMENT) * _ALIGNMENT
+        free = self._free[nbytes]
+        try:
+            return Descriptor(free.pop(), free.append)
+        except IndexError:
+            chunk = register(alloc(max(1, 16384 // nbytes) * nbytes))
+            slot, *rest = [Segment(chunk.address + offset, chunk.handle, chunk.view[offset:offset + nbytes])
+                           for offset in range(0, chunk.view.nbytes, nbytes)]
+            free.extend(rest)
+            return Descriptor(slot, free.append)

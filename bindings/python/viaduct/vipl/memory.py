@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Protection tags and registered memory."""
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from viaduct import _vipl
+from viaduct.memory import Pinned
+from viaduct.vipl.constants import Operation
+from viaduct.vipl.descriptors import Descriptor, DescriptorPool, Remote, Segment, Segments
+from viaduct.vipl.objects import Handled
+
+if typing.TYPE_CHECKING:
+    from viaduct.vipl.nics import Nic
+
+
+class Ptag(Handled):
+    """A protection tag: a VI uses memory of its own tag only. Nic.create_ptag() makes it."""
+
+    def __init__(self, nic: Nic, handle: int) -> None:
+        super().__init__(handle, nic)
+        self.nic = nic
+        self._pool = DescriptorPool()
+        self._chunks: list[Segment] = []
+        nic._ptags[handle] = self
+
+    def destroy(self) -> None:
+        """VipDestroyPtag. Raises Error(ERROR_RESOURCE) if a VI or a region uses the tag; close() closes these first."""
+        if not self._children:
+            self._deregister_chunks()
+        _vipl.VipDestroyPtag(self.nic.handle, self.handle)
+        self._released()
+
+    def _release(self) -> None:
+        self._deregister_chunks()
+        _vipl.VipDestroyPtag(self.nic.handle, self.handle)
+
+    def descriptor(self, segments: Segments = (), operation: Operation = Operation.SENDRECV,
+                   remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
+        """Returns a new descriptor, in memory that the tag registers for descriptors. The arguments are those of
+        Descriptor.set(). Raises Error(ERROR_RESOURCE) if there is no memory."""
+        count = 1 if isinstance(segments, Segment) else len(segments)
+        descriptor = self._pool.descriptor(count + (remote is not None), self._register_chunk)
+        return descriptor.set(segments, operation, remote, immediate, fence)
+
+    def _register_chunk(self, view: memoryview) -> Segment:
+        pinned = Pinned(view)
+        raw = _vipl.VIP_MEM_ATTRIBUTES()
+        raw.Ptag = self.handle
+        handle = _vipl.VipRegisterMem(self.nic.handle, pinned.address, pinned.nbytes, raw)
+        self._chunks.append(Segment(pinned.address, handle, pinned.view))
+        return self._chunks[-1]
+
+    def _deregister_chunks(self) -> None:
+        self._pool = DescriptorPool()
+        while self._chunks:
+            chunk = self._chunks.pop()
+            _vipl.VipDeregisterMem(self.nic.handle, chunk.address, chunk.handle)
+
+
+@dataclasses.dataclass(frozen=True)
+class MemAttributes:
+    """The attributes of a region (VIP_MEM_ATTRIBUTES).
+
+    ptag                 the protection tag; None: that of the NIC
+    enable_rdma_write    whether peers may write to it
+    enable_rdma_read     whether peers may read it
+    """
+    ptag: Ptag | None = None
+    enable_rdma_write: bool = False
+    enable_rdma_read: bool = False
+
+
+class Region(Handled):
+    """Registered memory. Nic.register_mem() makes it; close() is VipDeregisterMem.
+
+    handle    the memory handle, which names the region at peers, too
+    view      the bytes, as a memoryview
+    remote    what a peer needs to reach the region
+
+    `region[8:16]` is a segment for descriptors. Posted descriptors do not keep their regions: close a region after they
+    have completed.
+    """
+
+    def __init__(self, nic: Nic, pinned: Pinned, attributes: MemAttributes) -> None:
+        self.nic = nic
+        self._pinned = pinned
+        self._ptag = attributes.ptag or nic.ptag
+        raw = self._to_raw(attributes, self._ptag)
+        super().__init__(_vipl.VipRegisterMem(nic.handle, pinned.address, pinned.nbytes, raw), nic, self._ptag)
+        self.view = pinned.view
+
+    def deregister(self) -> None:
+        """VipDeregisterMem. Ends every use of the memory: operations in progress, and later ones, complete with a
+        protection error. Raises Error(INVALID_PARAMETER) if the region is closed."""
+        _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)
+        self._released()
+        self._pinned.release()
+
+    def _release(self) -> None:
+        _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)
+        self._pinned.release()
+
+    @property
+    def remote(self) -> Remote:
+        """The address and the handle of the region, for peers."""
+        return Remote(self._pinned.address, self.handle)
+
+    def __len__(self) -> int:
+        return self._pinned.nbytes
+
+    def __getitem__(self, part: slice) -> Segment:
+        """Returns a segment. Raises ValueError if the slice has a step."""
+        start, stop = self._pinned.extent(part)
+        return Segment(self._pinned.address + start, self.handle, self.view[start:stop])
+
+    def descriptor(self, offset: int, segments: Segments = (), operation: Operation = Operation.SENDRECV,
+                   remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
+        """Returns a new descriptor that lies in this region, at `offset` bytes, with room for its segments, at least
+        one.
+
+        The other arguments are those of Descriptor.set(). Raises ValueError if there is too little room, or the address
+        is no multiple of 64.
+        """
+        count = 1 if isinstance(segments, Segment) else len(segments)
+        place = self[offset:offset + 32 + 16 * max(count + (remote is not None), 1)]
+        return Descriptor(place).set(segments, operation, remote, immediate, fence)
+
+    def query(self) -> MemAttributes:
+        """VipQueryMem. Returns the attributes."""
+        raw = _vipl.VipQueryMem(self.nic.handle, self._pinned.address, self.handle)
+        return MemAttributes(self.nic._ptags.get(raw.Ptag), bool(raw.EnableRdmaWrite), bool(raw.EnableRdmaRead))
+
+    def set_attributes(self, attributes: MemAttributes) -> None:
+        """VipSetMemAttributes. Changes all attributes or, if it fails, none. Raises Error: INVALID_PTAG,
+        ERROR_NOT_SUPPORTED (RDMA devices); ValueError if peers are to write to read-only memory."""
+        ptag = attributes.ptag or self.nic.ptag
+        _vipl.VipSetMemAttributes(self.nic.handle, self._pinned.address, self.handle, self._to_raw(attributes, ptag))
+        self._depend_on(self.nic, ptag)
+        self._ptag = ptag
+
+    def _to_raw(self, attributes: MemAttributes, ptag: Ptag) -> _vipl.VIP_MEM_ATTRIBUTES:
+        if attributes.enable_rdma_write and self._pinned.readonly:
+            raise ValueError("the memory is read-only")
+        raw = _vipl.VIP_MEM_ATTRIBUTES()
+        raw.Ptag = ptag.handle
+        raw.EnableRdmaWrite = attributes.enable_rdma_write
+        raw.EnableRdmaRead = attributes.enable_rdma_read
+        return raw

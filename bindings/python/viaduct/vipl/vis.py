@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""VIs: queues of descriptors, and connections."""
+from __future__ import annotations
+
+import dataclasses
+import typing
+import weakref
+
+from viaduct import _vipl
+from viaduct.vipl.addresses import Discriminator, NetAddress, to_raw_address
+from viaduct.vipl.constants import Operation, ReliabilityLevel, ReturnCode, State
+from viaduct.vipl.descriptors import Descriptor, Remote, Segments
+from viaduct.vipl.errors import DescriptorError, Error, error_of
+from viaduct.vipl.memory import Ptag
+from viaduct.vipl.objects import Handled
+from viaduct.vipl.waiting import Arrivals, in_thread, result_in_time, result_in_time_async
+
+if typing.TYPE_CHECKING:
+    from viaduct.vipl.nics import Nic
+
+
+@dataclasses.dataclass(frozen=True)
+class ViAttributes:
+    """The attributes of a VI (VIP_VI_ATTRIBUTES). Both ends of a connection need the same reliability level, transfer
+    size and quality of service.
+
+    reliability_level    see ReliabilityLevel
+    max_transfer_size    bytes of one descriptor; None: the most that the NIC takes
+    qos                  quality of service; only 0 exists
+    ptag                 the protection tag; None: that of the NIC; in attributes of a peer: not known
+    enable_rdma_write    whether the peer may write to memory of this VI that allows it
+    enable_rdma_read     whether the peer may read memory of this VI that allows it
+    """
+    reliability_level: ReliabilityLevel = ReliabilityLevel.RELIABLE_DELIVERY
+    max_transfer_size: int | None = None
+    qos: int = 0
+    ptag: Ptag | None = None
+    enable_rdma_write: bool = False
+    enable_rdma_read: bool = False
+
+
+class ViInfo(typing.NamedTuple):
+    """What Vi.query() returns. A queue is empty if no descriptor is posted on it, and none waits to be taken."""
+    state: State
+    attributes: ViAttributes
+    send_queue_empty: bool
+    recv_queue_empty: bool
+
+
+class Vi(Handled):
+    """A virtual interface: a send queue, a receive queue and, at times, a connection. Nic.create_vi() makes it.
+
+    Posting does not wait: the descriptor completes later, and send_done(), send_wait() and their kin return the object
+    that was posted. close() ends a connection, and takes back what is posted.
+    """
+
+    def __init__(self, nic: Nic, attributes: ViAttributes, send_cq: Handled | None,
+                 recv_cq: Handled | None) -> None:
+        self.nic = nic
+        self._posted: dict[int, Descriptor] = {}
+        self._sends: Arrivals[int] = Arrivals()
+        self._recvs: Arrivals[int] = Arrivals()
+        self._ptag = attributes.ptag or nic.ptag
+        handle = _vipl.VipCreateVi(nic.handle, nic._to_raw(attributes), send_cq.handle if send_cq else 0,
+                                   recv_cq.handle if recv_cq else 0)
+        super().__init__(handle, nic, self._ptag, *{queue for queue in (send_cq, recv_cq) if queue is not None})
+        nic._vis[handle] = self
+
+    def destroy(self) -> None:
+        """VipDestroyVi. Raises Error(INVALID_STATE) if the VI is not idle, or descriptors are on its queues; close()
+        needs neither. Waits until a running notify handler of the VI has returned."""
+        _vipl.VipDestroyVi(self.handle)
+        self._released()
+        self._gone()
+
+    def _release(self) -> None:
+        _vipl.VipDisconnect(self.handle)
+        for done in (_vipl.VipSendDone, _vipl.VipRecvDone):
+            while done(self.handle) != (ReturnCode.DESCRIPTOR_ERROR, 0):
+                pass
+        _vipl.VipDestroyVi(self.handle)
+        self._gone()
+
+    def _gone(self) -> None:
+        for descriptor in self._posted.values():
+            descriptor.posted = False
+        self._posted.clear()
+        for arrivals in (self._sends, self._recvs):
+            arrivals.fail(error_of("VipDestroyVi", ReturnCode.INVALID_PARAMETER))
+
+    # ---- Connections ----
+
+    def connect_request(self, remote: NetAddress, timeout: float | None = None, *,
+                        local: NetAddress | Discriminator = b"") -> ViAttributes:
+        """VipConnectRequest. Connects to the NIC and discriminator `remote`, and returns the attributes of the peer's
+        VI.
+
+        local: an address of this NIC, which the peer sees as remote_address. Waits for the answer, at most `timeout`
+        seconds. Raises TimeoutError; Error: NO_MATCH (nobody waits there), REJECT, INVALID_STATE (the VI is not idle,
+        or disconnect() was called meanwhile), NOT_REACHABLE, INVALID_PARAMETER (also for time-out 0),
+        INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's).
+        """
+        return self.nic._from_raw(_vipl.VipConnectRequest(self.handle, self.nic._address(local),
+                                                          to_raw_address(remote), timeout))
+
+    async def connect_request_async(self, remote: NetAddress, timeout: float | None = None, *,
+                                    local: NetAddress | Discriminator = b"") -> ViAttributes:
+        """As connect_request(), for asyncio; a thread of its own waits."""
+        addresses = self.nic._address(local), to_raw_address(remote)
+        return self.nic._from_raw(await in_thread(
+            lambda stop: _vipl.VipConnectRequest(self.handle, *addresses, timeout, stop),
+            lambda late: _vipl.VipDisconnect(self.handle)))
+
+    def connect_peer_request(self, remote: NetAddress, timeout: float | None = None, *,
+                             local: NetAddress | Discriminator = b"") -> None:
+        """VipConnectPeerRequest. Begins to look for a peer that asks for the same two hosts and the same discriminator,
+        that of `remote`.
+
+        Returns at once; connect_peer_wait() and connect_peer_done() return the result. Raises Error: INVALID_STATE (the
+        VI is not idle), INVALID_PARAMETER.
+        """
+        _vipl.VipConnectPeerRequest(self.handle, self.nic._address(local), to_raw_address(remote), timeout)
+
+    def connect_peer_done(self) -> ViAttributes | None:
+        """VipConnectPeerDone. Returns the attributes of the peer's VI, or None if the request is still in progress.
+        Does not wait.
+
+        Raises TimeoutError if the time-out of the request has passed; Error: INVALID_STATE (there is no request), and
+        those of connect_request().
+        """
+        raw = _vipl.VipConnectPeerDone(self.handle)
+        return None if raw is None else self.nic._from_raw(raw)
+
+    def connect_peer_wait(self) -> ViAttributes:
+        """VipConnectPeerWait. As connect_peer_done(), but waits for the result, at most until the time-out of the
+        request."""
+        return self.nic._from_raw(_vipl.VipConnectPeerWait(self.handle))
+
+    async def connect_peer_wait_async(self) -> ViAttributes:
+        """As connect_peer_wait(), for asyncio; a thread of its own waits. If the task is cancelled, the request goes
+        on."""
+        return self.nic._from_raw(await in_thread(lambda stop: _vipl.VipConnectPeerWait(self.handle, stop),
+                                                   lambda late: None))
+
+    def disconnect(self) -> None:
+        """VipDisconnect. Ends the connection; works in every state. The VI is idle afterwards.
+
+        What is posted completes with DESC_FLUSHED_ERROR. A connection request in progress gets INVALID_STATE.
+        """
+        _vipl.VipDisconnect(self.handle)
+
+    # ---- Descriptors ----
+
+    def post_send(self, what: Descriptor | Segments = (), operation: Operation = Operation.SENDRECV,
+                  remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
+        """VipPostSend. Posts a descriptor, and returns it. Segments and the other arguments, which are those of
+        Descriptor.set(), make a new descriptor.
+
+        Without a connection it completes with DESC_FLUSHED_ERROR. If the queue holds max_descriptors_per_queue already,
+        it is not posted, the VI breaks, and the handler of Nic.error_callback() gets VI_OVERRUN. Raises
+        ValueError if it is posted already, Error(ERROR_RESOURCE) if there is no memory.
+        """
+        return self._post(_vipl.VipPostSend, what if isinstance(what, Descriptor) else
+                          self._ptag.descriptor(what, operation, remote, immediate, fence))
+
+    def post_recv(self, what: Descriptor | Segments = ()) -> Descriptor:
+        """VipPostRecv. Posts a descriptor for one message, also before connecting, and returns it. Segments make a new
+        one.
+
+        A full queue is treated as in post_send(). Raises ValueError if it is posted already, or its memory is
+        read-only; Error(ERROR_RESOURCE) if there is no memory.
+        """
+        descriptor = what if isinstance(what, Descriptor) else self._ptag.descriptor(what)
+        if not descriptor.writable:
+            raise ValueError("the memory is read-only")
+        return self._post(_vipl.VipPostRecv, descriptor)
+
+    def _post(self, post: typing.Callable[[int, int, int], None], descriptor: Descriptor) -> Descriptor:
+        if descriptor.posted:
+            raise ValueError("the descriptor is posted")
+        descriptor.posted = True
+        self._posted[descriptor.address] = descriptor
+        try:
+            post(self.handle, descriptor.address, descriptor.memory_handle)
+        except Error:
+            self._take(descriptor.address)
+            raise
+        return descriptor
+
+    def _take(self, address: int) -> Descriptor | None:
+        """Returns the descriptor at an address; None for 0, which stands for an empty queue."""
+        descriptor = self._posted.pop(address, None)
+        if descriptor is not None:
+            descriptor.posted = False
+        return descriptor
+
+    def _completed(self, call: str, address: int) -> Descriptor:
+        descriptor = self._take(address)
+        if descriptor is None or not descriptor.done:
+            raise DescriptorError(call, descriptor)
+        return descriptor
+
+    def send_done(self) -> Descriptor | None:
+        """VipSendDone. Takes and returns the oldest descriptor of the send queue if it has completed, else None. Does
+        not wait.
+
+        Raises DescriptorError if it completed with an error, or the queue is empty.
+        """
+        return self._done("VipSendDone", _vipl.VipSendDone, self._sends)
+
+    def recv_done(self) -> Descriptor | None:
+        """VipRecvDone. As send_done(), for the receive queue."""
+        return self._done("VipRecvDone", _vipl.VipRecvDone, self._recvs)
+
+    def _done(self, call: str, done: typing.Callable[[int], tuple[int, int] | None],
+              arrivals: Arrivals[int]) -> Descriptor | None:
+        address = arrivals.take()
+        if address is None:
+            result = done(self.handle)
+            if result is None:
+                return None
+            address = result[1]
+        return self._completed(call, address)
+
+    def send_wait(self, timeout: float | None = None) -> Descriptor:
+        """VipSendWait. As send_done(), but waits until the descriptor has completed.
+
+        Raises TimeoutError after `timeout` seconds, Error(ERROR_RESOURCE) if the queue reports to a completion queue.
+        """
+        return self._wait("VipSendWait", _vipl.VipSendWait, self._sends, self._ask_send, timeout)
+
+    def recv_wait(self, timeout: float | None = None) -> Descriptor:
+        """VipRecvWait. As send_wait(), for the receive queue."""
+        return self._wait("VipRecvWait", _vipl.VipRecvWait, self._recvs, self._ask_recv, timeout)
+
+    def _wait(self, call: str, wait: typing.Callable[[int, float | None], tuple[int, int]], arrivals: Arrivals[int],
+              ask: typing.Callable[[], None], timeout: float | None) -> Descriptor:
+        if arrivals.busy:
+            address = result_in_time(call, arrivals, ask, timeout)
+        else:
+            _, address = wait(self.handle, timeout)
+        return self._completed(call, address)
+
+    async def send_wait_async(self, timeout: float | None = None) -> Descriptor:
+        """As send_wait(), for asyncio."""
+        call = "VipSendWait"
+        return self._completed(call, await result_in_time_async(call, self._sends, self._ask_send, timeout))
+
+    async def recv_wait_async(self, timeout: float | None = None) -> Descriptor:
+        """As recv_wait(), for asyncio."""
+        call = "VipRecvWait"
+        return self._completed(call, await result_in_time_async(call, self._recvs, self._ask_recv, timeout))
+
+    def send_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
+        """VipSendNotify. Calls handler(vi, descriptor) once, when the next descriptor of the send queue has completed,
+        with or without an error.
+
+        A thread of the queue makes the call. The descriptor is None if others have taken all that was posted. What the
+        handler raises goes to sys.unraisablehook. Raises DescriptorError if the queue is empty, Error(ERROR_RESOURCE)
+        if it reports to a completion queue.
+        """
+        self._notify("VipSendNotify", _vipl.VipSendNotify, handler)
+
+    def recv_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
+        """VipRecvNotify. As send_notify(), for the receive queue."""
+        self._notify("VipRecvNotify", _vipl.VipRecvNotify, handler)
+
+    def _notify(self, call: str, notify: typing.Callable[[int, object, typing.Callable[..., object]], None],
+                handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
+        self._request(call, notify, lambda vi, address: handler(vi, vi._take(address)))
+
+    def _ask_send(self) -> None:
+        self._request("VipSendNotify", _vipl.VipSendNotify, lambda vi, address: vi._sends.put(address))
+
+    def _ask_recv(self) -> None:
+        self._request("VipRecvNotify", _vipl.VipRecvNotify, lambda vi, address: vi._recvs.put(address))
+
+    def _request(self, call: str, notify: typing.Callable[[int, object, typing.Callable[..., object]], None],
+                 handler: typing.Callable[[Vi, int], object]) -> None:
+        try:
+            notify(self.handle, (weakref.ref(self), handler), _on_descriptor)
+        except Error as error:
+            if error.code == ReturnCode.DESCRIPTOR_ERROR:
+                raise DescriptorError(call, None) from None
+            raise
+
+    # ---- State ----
+
+    @property
+    def state(self) -> State:
+        """The present state."""
+        return self.query().state
+
+    def query(self) -> ViInfo:
+        """VipQueryVi. Returns state, attributes, and whether the queues are empty."""
+        state, attributes, send_empty, recv_empty = _vipl.VipQueryVi(self.handle)
+        return ViInfo(State(state), self.nic._from_raw(attributes), send_empty, recv_empty)
+
+    def set_attributes(self, attributes: ViAttributes) -> None:
+        """VipSetViAttributes. Changes all attributes or, if it fails, none. Raises Error: INVALID_STATE (the VI is not
+        idle), and those of Nic.create_vi()."""
+        ptag = attributes.ptag or self.nic.ptag
+        _vipl.VipSetViAttributes(self.handle, self.nic._to_raw(attributes))
+        self._depend_on(*(ptag if parent is self._ptag else parent for parent in self._parents))
+        self._ptag = ptag
+
+    @property
+    def user_data(self) -> int:
+        """A number that the VI keeps for the program (VipGetUserData, VipSetUserData); 0 at first."""
+        return _vipl.VipGetUserData(self.handle)
+
+    @user_data.setter
+    def user_data(self, data: int) -> None:
+        _vipl.VipSetUserData(self.handle, data)
+
+
+def _on_descriptor(context: typing.Any, nic: int, vi: int, address: int) -> None:
+    reference, handler = context
+    owner = reference()
+    if owner is not None:
+        handler(owner, address)

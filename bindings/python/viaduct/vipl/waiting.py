@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Passing results from notify handlers to the threads and tasks that wait for them."""
+from __future__ import annotations
+
+import asyncio
+import collections
+import concurrent.futures
+import threading
+import typing
+
+from viaduct.vipl.constants import ReturnCode
+from viaduct.vipl.errors import error_of
+
+T = typing.TypeVar("T")
+
+
+class Arrivals(typing.Generic[T]):
+    """Results that notify handlers took from a queue and that nobody has taken yet.
+
+    If a task is cancelled, the result that came for it goes to the next one who asks. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # guards what follows; reentrant, since ask() may free objects
+        self._asked = 0
+        self._waiting: list[concurrent.futures.Future[T]] = []
+        self._ready: collections.deque[T] = collections.deque()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a result is here or on its way. Then, to wait on the queue itself may be in vain."""
+        return self._asked != 0 or bool(self._ready)
+
+    def take(self) -> T | None:
+        """Returns a result that is here, or None."""
+        if not self._ready:  # the usual case, without the lock
+            return None
+        with self._lock:
+            return self._ready.popleft() if self._ready else None
+
+    def future(self, ask: typing.Callable[[], None]) -> concurrent.futures.Future[T]:
+        """Returns the future of the next result. ask() requests one call of put(); what it raises is raised."""
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        with self._lock:
+            if self._ready:
+                future.set_result(self._ready.popleft())
+                return future
+            self._waiting = [waiter for waiter in self._waiting if not waiter.cancelled()]
+            if self._asked == len(self._waiting):
+                ask()
+                self._asked += 1
+            self._waiting.append(future)
+        return future
+
+    def put(self, news: T) -> None:
+        """Passes on what a handler got."""
+        with self._lock:
+            self._asked -= 1
+        self._pass_on(news)
+
+    def give_back(self, future: concurrent.futures.Future[T]) -> None:
+        """Nobody waits for the future any more: a result that it has already goes to the next one who asks."""
+        if not future.cancel() and future.exception() is None:
+            self._pass_on(future.result())
+
+    def _pass_on(self, news: T) -> None:
+        with self._lock:
+            future = self._next_waiter()
+            if future is None:
+                self._ready.append(news)
+        if future is not None:
+            future.set_result(news)
+
+    def fail(self, error: Exception) -> None:
+        """Fails all futures: no result will come."""
+        with self._lock:
+            self._asked = 0
+            self._ready.clear()
+            waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+
+    def _next_waiter(self) -> concurrent.futures.Future[T] | None:
+        while self._waiting:
+            future = self._waiting.pop(0)
+            if future.set_running_or_notify_cancel():
+                return future
+        return None
+
+
+def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
+    """Runs a call that blocks in a new thread. The threads of a pool might all wait for each other."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(typing.cast(T, result))
+
+    def run() -> None:
+        try:
+            outcome = call(), None
+        except Exception as error:
+            loop.call_soon_threadsafe(settle, None, error)
+        else:
+            loop.call_soon_threadsafe(settle, *outcome)
+    threading.Thread(target=run, name="viaduct.vipl", daemon=True).start()
+    return future
+
+
+async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Callable[[T], None]) -> T:
+    """Awaits a call that blocks until its event is set. If the task is cancelled, the call is ended, and undo() undoes
+    what it did in the last moment."""
+    stop = threading.Event()
+    future = spawn(lambda: call(stop))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([future])
+        if future.exception() is None:
+            undo(future.result())
+        raise
+
+
+def result_in_time(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None], timeout: float | None) -> T:
+    """Waits for the next result, and returns it. Raises TimeoutError; a result that comes later is for the next one who
+    asks."""
+    future = arrivals.future(ask)
+    try:
+        return future.result(timeout)
+    except concurrent.futures.TimeoutError:
+        return _result_after_all(call, future)
+    except BaseException:
+        arrivals.give_back(future)
+        raise
+
+
+async def result_in_time_async(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None],
+                               timeout: float | None) -> T:
+    """As result_in_time(), for asyncio."""
+    future = arrivals.future(ask)
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(future), timeout)
+    except asyncio.TimeoutError:
+        return _result_after_all(call, future)
+    except BaseException:
+        arrivals.give_back(future)
+        raise
+
+
+def _result_after_all(call: str, future: concurrent.futures.Future[T]) -> T:
+    """Returns a result that came in the last moment; raises TimeoutError if there is none."""
+    if future.cancel():
+        raise error_of(call, ReturnCode.TIMEOUT) from None
+    return future.result()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""viaduct.vipl: connections that are not made."""
+import pytest
+from background import TIMEOUT, Background
+from vipl_pair import fails, free_discriminator, nic, request
+from viaduct import vipl
+from viaduct.vipl import ReturnCode
+
+
+def test_attributes_have_to_agree(nic):
+    client = nic.create_vi(vipl.ViAttributes(max_transfer_size=4096))
+    discriminator = free_discriminator()
+    asked = Background(request, client, nic.net_address(discriminator))
+    asking = nic.connect_wait(discriminator, TIMEOUT)
+    fails(ReturnCode.INVALID_MTU, asking.accept, nic.create_vi(vipl.ViAttributes(max_transfer_size=8192)))
+    asking.accept(nic.create_vi(vipl.ViAttributes(max_transfer_size=4096)))
+    asked.result()
+
+
+def test_request_that_was_given_up_cannot_be_accepted(nic):
+    client, server = nic.create_vi(), nic.create_vi()
+    discriminator = free_discriminator()
+    asked = Background(request, client, nic.net_address(discriminator), 5)
+    asking = nic.connect_wait(discriminator, TIMEOUT)
+    with pytest.raises(vipl.TimeoutError):
+        asked.result()
+    fails(ReturnCode.TIMEOUT, asking.accept, server)
+    assert asking.closed
+
+
+def test_peer_that_does_not_come(nic):
+    vi = nic.create_vi()
+    vi.connect_peer_request(nic.net_address(free_discriminator()), 0.05)
+    with pytest.raises(vipl.TimeoutError):
+        vi.connect_peer_wait()
+
+
+def test_disconnect_ends_a_request(nic):
+    vi = nic.create_vi()
+    vi.connect_peer_request(nic.net_address(free_discriminator()))
+    waiting = Background(vi.connect_peer_wait)
+    vi.disconnect()
+    fails(ReturnCode.INVALID_STATE, waiting.result)
+    assert vi.state == vipl.State.IDLE
