@@ -35,7 +35,7 @@ public:
 
     ConnCfg() : registration_(this) {}
     rpma_conn_cfg* handle() const noexcept { return static_cast<rpma_conn_cfg*>(registration_.handle()); }
-    Fields& fields() const noexcept { return registration_.face(); }
+    Fields& fields() const noexcept { return registration_.prefix(); }
 
     void set_timeout(int timeout_ms) noexcept {
         fields().timeout_ms = timeout_ms;

@@ -53,10 +53,10 @@ inline constexpr std::uint8_t handle_kind<Cq> = 0x3b;
 /// What programs hold points to this many bytes that may be read, as much as the largest object of stock librpma has.
 /// Objects that are plain values there, and programs do compare and copy them, begin with the same values in the same
 /// places (1.2, 64 bits); those that hold objects of libibverbs and librdmacm are zeros.
-inline constexpr std::size_t face_bytes = 104;
+inline constexpr std::size_t prefix_bytes = 104;
 
 /// Never destroyed: threads of the library may still look handles up while the process exits.
-inline constinit HandleSlots<face_bytes> handles;
+inline constinit HandleSlots<prefix_bytes> handles;
 
 /// The object of a handle, or null where the handle is not a live one of this kind.
 template <class Object>
@@ -64,17 +64,17 @@ template <class Object>
     return static_cast<Object*>(handles.find(handle, handle_kind<Object>));
 }
 
-struct NoFace {};
+struct NoPrefix {};
 
 /// Gives an object its handle for as long as it lives. Throws std::bad_alloc.
-template <class Object, class Face = NoFace>
+template <class Object, class Prefix = NoPrefix>
 class Registration {
 public:
     template <class... Values>
     explicit Registration(Object* object, Values... values)
         : object_(object), handle_(handles.insert(handle_kind<Object>, object, [values...](void* place) {
-              static_assert(sizeof(Face) <= face_bytes && std::is_trivially_destructible_v<Face>);
-              ::new (place) Face{values...};
+              static_assert(sizeof(Prefix) <= prefix_bytes && std::is_trivially_destructible_v<Prefix>);
+              ::new (place) Prefix{values...};
           })) {
         if (handle_ == nullptr) throw std::bad_alloc();
     }
@@ -85,7 +85,7 @@ public:
     void* handle() const noexcept { return handle_; }
 
     /// What programs see.
-    Face& face() const noexcept { return *std::launder(static_cast<Face*>(handle_)); }
+    Prefix& prefix() const noexcept { return *std::launder(static_cast<Prefix*>(handle_)); }
 
 private:
     const Object* const object_;
@@ -106,14 +106,14 @@ std::unique_ptr<Object> claim(void* handle) noexcept {
 }
 
 /// What the functions that delete objects have in common. `farewell` gets the object last and gives the result.
-template <class Object, class Opaque, class Farewell>
-int destroy(Opaque** handle, Farewell farewell) noexcept {
+template <class Object, class Opaque, class Finish>
+int destroy(Opaque** handle, Finish finish) noexcept {
     if (handle == nullptr) return RPMA_E_INVAL;
     if (*handle == nullptr) return 0;
     const auto object = claim<Object>(*handle);
     if (object == nullptr) return RPMA_E_INVAL;
     *handle = nullptr;
-    return farewell(*object);
+    return finish(*object);
 }
 template <class Object, class Opaque>
 int destroy(Opaque** handle) noexcept {

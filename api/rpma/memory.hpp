@@ -33,7 +33,7 @@ public:
           key_(region_->key()),
           usage_(usage),
           registration_(this) {
-        Fields& shown = registration_.face();
+        Fields& shown = registration_.prefix();
         shown.usage = usage;
         shown.address = region_->address();
         shown.length = region_->length();

@@ -17,7 +17,7 @@ public:
 
     PeerCfg() : registration_(this) {}
     rpma_peer_cfg* handle() const noexcept { return static_cast<rpma_peer_cfg*>(registration_.handle()); }
-    Fields& fields() const noexcept { return registration_.face(); }
+    Fields& fields() const noexcept { return registration_.prefix(); }
 
 private:
     Registration<PeerCfg, Fields> registration_;

@@ -24,7 +24,7 @@ public:
 
     SrqCfg() : registration_(this) {}
     rpma_srq_cfg* handle() const noexcept { return static_cast<rpma_srq_cfg*>(registration_.handle()); }
-    Fields& fields() const noexcept { return registration_.face(); }
+    Fields& fields() const noexcept { return registration_.prefix(); }
     SrqSettings settings() const noexcept { return {.rq_size = fields().rq_size, .rcq_size = fields().rcq_size}; }
 
 private:

@@ -25,55 +25,55 @@ bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
 
 }  // namespace
 
-/// A thread of an audience, while it waits.
-class Cno::Presence {
+/// A thread of an waiters, while it waits.
+class Cno::WaitScope {
 public:
-    Presence(Cno& cno, Audience& audience) noexcept : cno_(cno), audience_(audience) {
+    WaitScope(Cno& cno, Waiters& waiters) noexcept : cno_(cno), audience_(waiters) {
         const std::lock_guard lock(cno_.lock_);
         ++audience_.present;
     }
-    ~Presence() {
+    ~WaitScope() {
         const std::lock_guard lock(cno_.lock_);
-        audience_.farewells = std::min(audience_.farewells, --audience_.present);
-        audience_.show_news();
+        audience_.to_release = std::min(audience_.to_release, --audience_.present);
+        audience_.update_flag();
     }
-    Presence(const Presence&) = delete;
-    Presence& operator=(const Presence&) = delete;
+    WaitScope(const WaitScope&) = delete;
+    WaitScope& operator=(const WaitScope&) = delete;
 
 private:
     Cno& cno_;
-    Audience& audience_;
+    Waiters& audience_;
 };
 
 Cno::Cno(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
 
 Cno::~Cno() {
     close();
-    for (const Audience* audience : audiences_)
-        if (audience->epoll >= 0) ::close(audience->epoll);
+    for (const Waiters* waiters : all_waiters_)
+        if (waiters->epoll >= 0) ::close(waiters->epoll);
 }
 
 /// Only objects that somebody waits for need descriptors.
-int Cno::make_fd(Audience& audience) {
+int Cno::make_fd(Waiters& waiters) {
     const std::lock_guard members(members_lock_);
-    if (audience.epoll >= 0) return audience.epoll;
+    if (waiters.epoll >= 0) return waiters.epoll;
     const int made = ::epoll_create1(EPOLL_CLOEXEC);
     if (made < 0) throw std::system_error(errno, std::generic_category());
     try {
-        int news = -1;
+        int flag = -1;
         {
             const std::lock_guard lock(lock_);
-            news = audience.news.fd();
+            flag = waiters.flag.fd();
         }
-        if (news < 0) throw std::system_error(errno, std::generic_category());
-        watch(made, news);
+        if (flag < 0) throw std::system_error(errno, std::generic_category());
+        watch(made, flag);
         for (const Evd* evd : members_)
             if (!watch_completions(made, EPOLL_CTL_ADD, *evd)) throw std::system_error(errno, std::generic_category());
     } catch (...) {
         ::close(made);
         throw;
     }
-    audience.epoll = made;
+    waiters.epoll = made;
     return made;
 }
 
@@ -91,10 +91,10 @@ void Cno::attach(Evd& evd) {
     members_.reserve(members_.size() + 1);
     {
         const std::lock_guard lock(lock_);
-        for (Audience* audience : audiences_) audience->triggers.reserve(members_.capacity());
+        for (Waiters* waiters : all_waiters_) waiters->triggers.reserve(members_.capacity());
     }
-    for (const Audience* audience : audiences_)
-        if (!watch_completions(audience->epoll, EPOLL_CTL_ADD, evd)) {
+    for (const Waiters* waiters : all_waiters_)
+        if (!watch_completions(waiters->epoll, EPOLL_CTL_ADD, evd)) {
             const int reason = errno;
             (void)watch_completions(consumers_.epoll, EPOLL_CTL_DEL, evd);
             throw std::system_error(reason, std::generic_category());
@@ -106,28 +106,28 @@ void Cno::attach(Evd& evd) {
 void Cno::detach(Evd& evd) noexcept {
     const std::lock_guard members(members_lock_);
     if (std::erase(members_, &evd) == 0) return;
-    for (Audience* audience : audiences_) {
-        (void)watch_completions(audience->epoll, EPOLL_CTL_DEL, evd);
+    for (Waiters* waiters : all_waiters_) {
+        (void)watch_completions(waiters->epoll, EPOLL_CTL_DEL, evd);
         const std::lock_guard lock(lock_);
-        std::erase(audience->triggers, evd.handle());
-        if (members_.empty()) audience->farewells = audience->present;
-        audience->show_news();
+        std::erase(waiters->triggers, evd.handle());
+        if (members_.empty()) waiters->to_release = waiters->present;
+        waiters->update_flag();
     }
 }
 
-void Cno::heed(const Evd& evd) noexcept {
+void Cno::update_watches(const Evd& evd) noexcept {
     const std::lock_guard members(members_lock_);
-    for (const Audience* audience : audiences_) (void)watch_completions(audience->epoll, EPOLL_CTL_MOD, evd);
+    for (const Waiters* waiters : all_waiters_) (void)watch_completions(waiters->epoll, EPOLL_CTL_MOD, evd);
 }
 
 void Cno::trigger(DAT_HANDLE evd) noexcept {
     const std::lock_guard lock(lock_);
-    for (Audience* audience : audiences_) {
-        std::vector<DAT_HANDLE>& triggers = audience->triggers;
-        if (audience == &agents_ && !has_agent_) continue;
+    for (Waiters* waiters : all_waiters_) {
+        std::vector<DAT_HANDLE>& triggers = waiters->triggers;
+        if (waiters == &agents_ && !has_agent_) continue;
         if (triggers.size() == triggers.capacity() || std::ranges::find(triggers, evd) != triggers.end()) continue;
         triggers.push_back(evd);
-        audience->show_news();
+        waiters->update_flag();
     }
 }
 
@@ -138,25 +138,25 @@ void Cno::look_at_completions() noexcept {
 }
 
 /// The oldest trigger. False: there is none.
-bool Cno::take_trigger(Audience& audience, DAT_HANDLE& evd) noexcept {
+bool Cno::take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept {
     const std::lock_guard lock(lock_);
-    if (!audience.triggers.empty()) {
-        evd = audience.triggers.front();
-        audience.triggers.erase(audience.triggers.begin());
-    } else if (audience.farewells != 0) {
+    if (!waiters.triggers.empty()) {
+        evd = waiters.triggers.front();
+        waiters.triggers.erase(waiters.triggers.begin());
+    } else if (waiters.to_release != 0) {
         evd = DAT_HANDLE_NULL;
-        --audience.farewells;
+        --waiters.to_release;
     } else {
         return false;
     }
-    audience.show_news();
+    waiters.update_flag();
     return true;
 }
 
-bool Cno::take(Audience& audience, DAT_HANDLE& evd) noexcept {
-    if (take_trigger(audience, evd)) return true;
+bool Cno::take(Waiters& waiters, DAT_HANDLE& evd) noexcept {
+    if (take_trigger(waiters, evd)) return true;
     look_at_completions();
-    return take_trigger(audience, evd);
+    return take_trigger(waiters, evd);
 }
 
 bool Cno::awaited() const noexcept {
@@ -166,13 +166,13 @@ bool Cno::awaited() const noexcept {
 
 DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept { return await(consumers_, deadline, evd); }
 
-DAT_RETURN Cno::await(Audience& audience, const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
-    const Presence presence(*this, audience);
+DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
+    const WaitScope presence(*this, waiters);
     evd = DAT_HANDLE_NULL;
     while (!closing_) {
-        if (take(audience, evd)) return success;
+        if (take(waiters, evd)) return success;
         if (deadline.passed()) return error(DAT_QUEUE_EMPTY);
-        pollfd look{.fd = make_fd(audience), .events = POLLIN, .revents = 0};
+        pollfd look{.fd = make_fd(waiters), .events = POLLIN, .revents = 0};
         if (::poll(&look, 1, deadline.poll_timeout_ms()) < 0) return error(DAT_INTERRUPTED_CALL);
     }
     return success;
@@ -201,16 +201,16 @@ void Cno::stop_agent() noexcept {
     *agent_stops_ = true;
     {
         const std::lock_guard lock(lock_);
-        agents_.farewells = 1;
-        agents_.show_news();
+        agents_.to_release = 1;
+        agents_.update_flag();
     }
     end_thread(agent_thread_);
     agent_thread_ = {};
     const std::lock_guard lock(lock_);
     has_agent_ = false;
     agents_.triggers.clear();
-    agents_.farewells = 0;
-    agents_.show_news();
+    agents_.to_release = 0;
+    agents_.update_flag();
 }
 
 void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
@@ -233,7 +233,7 @@ void Cno::close() noexcept {
     closing_ = true;
     const auto wake = [this] {
         const std::lock_guard lock(lock_);
-        for (Audience* audience : audiences_) audience->news.set(true);
+        for (Waiters* waiters : all_waiters_) waiters->flag.set(true);
     };
     wake();
     if (agent_thread_.get_id() == std::this_thread::get_id()) *agent_stops_ = true;

@@ -41,9 +41,9 @@ public:
     void detach(Evd& evd) noexcept;
 
     /// A dispatcher has been enabled or disabled.
-    void heed(const Evd& evd) noexcept;
+    void update_watches(const Evd& evd) noexcept;
 
-    /// A dispatcher has news. Never waits; observers may call it.
+    /// A dispatcher has an event. Never waits; observers may call it.
     void trigger(DAT_HANDLE evd) noexcept;
 
     /// The dispatcher that triggered first. False: none did.
@@ -60,23 +60,23 @@ private:
     using StopFlag = std::shared_ptr<std::atomic<bool>>;
 
     /// Threads that share triggers.
-    struct Audience {
-        std::atomic<int> epoll{-1};  // watches `news` and the completions of the dispatchers
+    struct Waiters {
+        std::atomic<int> epoll{-1};  // watches `flag` and the completions of the dispatchers
 
         // Guarded by lock_:
         std::vector<DAT_HANDLE> triggers;  // each dispatcher at most once
         int present = 0;                   // threads that wait
-        int farewells = 0;                 // as many of them are still to hear that no dispatcher is left
-        ReadableFlag news;
+        int to_release = 0;                // as many of them are still to hear that no dispatcher is left
+        ReadableFlag flag;
 
-        void show_news() noexcept { news.set(!triggers.empty() || farewells != 0); }
+        void update_flag() noexcept { flag.set(!triggers.empty() || to_release != 0); }
     };
-    class Presence;
+    class WaitScope;
 
-    int make_fd(Audience& audience);
-    DAT_RETURN await(Audience& audience, const Deadline& deadline, DAT_HANDLE& evd) noexcept;
-    bool take(Audience& audience, DAT_HANDLE& evd) noexcept;
-    bool take_trigger(Audience& audience, DAT_HANDLE& evd) noexcept;
+    int make_fd(Waiters& waiters);
+    DAT_RETURN await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) noexcept;
+    bool take(Waiters& waiters, DAT_HANDLE& evd) noexcept;
+    bool take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept;
     void look_at_completions() noexcept;
     void run_agent(const StopFlag& stops) noexcept;
     void stop_agent() noexcept;
@@ -92,10 +92,10 @@ private:
     StopFlag agent_stops_;  // of that thread, which outlives this object where its agent frees it
 
     mutable SpinLock lock_;  // innermost
-    Audience consumers_;
-    Audience agents_;  // the thread of the agent
+    Waiters consumers_;
+    Waiters agents_;  // the thread of the agent
     bool has_agent_ = false;
-    const std::array<Audience*, 2> audiences_{&consumers_, &agents_};
+    const std::array<Waiters*, 2> all_waiters_{&consumers_, &agents_};
 };
 
 }  // namespace viaduct::dat

@@ -41,12 +41,12 @@ Evd::Notification notification_of(DAT_COMPLETION_FLAGS flags) noexcept {
 }
 
 /// For an endpoint whose requests may ask that nobody is woken. Those that it has it keeps: completions may be left.
-void provide_tickets(std::unique_ptr<Tickets>& tickets, Evd* evd, DAT_COMPLETION_FLAGS flags) {
-    const bool needed = tickets != nullptr || (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
-    if (evd == nullptr) return tickets.reset();
+void provide_cookies(std::unique_ptr<RequestCookies>& cookies, Evd* evd, DAT_COMPLETION_FLAGS flags) {
+    const bool needed = cookies != nullptr || (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+    if (evd == nullptr) return cookies.reset();
     if (!needed) return;
-    if (tickets == nullptr) tickets = std::make_unique<Tickets>();
-    evd->expect_tickets();
+    if (cookies == nullptr) cookies = std::make_unique<RequestCookies>();
+    evd->expect_cookies();
 }
 
 }  // namespace
@@ -147,8 +147,8 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     CompletionStream request_stream(parts.request_evd, parts.attr.max_request_dtos,
                                     notification_of(parts.attr.request_completion_flags));
     const std::lock_guard lock(parts_lock_);
-    provide_tickets(recv_tickets_, parts.recv_evd, parts.attr.recv_completion_flags);
-    provide_tickets(request_tickets_, parts.request_evd, parts.attr.request_completion_flags);
+    provide_cookies(recv_cookies_, parts.recv_evd, parts.attr.recv_completion_flags);
+    provide_cookies(request_cookies_, parts.request_evd, parts.attr.request_completion_flags);
     std::swap(endpoint_, made);  // what was made before ends without the lock
     recv_stream_ = std::move(recv_stream);
     request_stream_ = std::move(request_stream);

@@ -11,8 +11,8 @@
 #include "api/udat/provider/evd.hpp"
 #include "api/udat/provider/object.hpp"
 #include "api/udat/provider/pz.hpp"
+#include "api/udat/provider/request_cookies.hpp"
 #include "api/udat/provider/srq.hpp"
-#include "api/udat/provider/tickets.hpp"
 #include "core/endpoint.hpp"
 
 namespace viaduct::dat {
@@ -110,7 +110,7 @@ public:
     DAT_RETURN bind(MemoryWindow& window, backend::BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept;
 
     /// Puts the cookie of its request into a completion. True: it is to wake nobody.
-    bool redeem_ticket(Completion& completion) noexcept;
+    bool restore_cookie(Completion& completion) noexcept;
 
     /// Counts a receive that is taken.
     void count_receive(const Completion& completion) noexcept;
@@ -164,8 +164,8 @@ private:
     bool disconnecting_ = false;  // the consumer has asked for the end of the present connection
     bool told_end_ = true;        // of the present connection
 
-    std::unique_ptr<Tickets> recv_tickets_;  // where completions may be such as wake nobody
-    std::unique_ptr<Tickets> request_tickets_;
+    std::unique_ptr<RequestCookies> recv_cookies_;  // where completions may be such as wake nobody
+    std::unique_ptr<RequestCookies> request_cookies_;
 
     std::shared_ptr<CompletionQueue> own_recv_queue_;  // where the consumer does not want completions
     std::shared_ptr<CompletionQueue> own_request_queue_;

@@ -60,15 +60,15 @@ std::mutex& looking_up() noexcept {
 }
 
 /// Tells its endpoint of a completion that is taken, which gets the cookie of its request back where the endpoint has
-/// tickets. False: the endpoint is gone, and the cookie with it. `quiet`: it is to wake nobody.
-bool settle_with_endpoint(Completion& completion, bool has_tickets, bool& quiet) noexcept {
+/// cookies. False: the endpoint is gone, and the cookie with it. `quiet`: it is to wake nobody.
+bool settle_with_endpoint(Completion& completion, bool has_cookies, bool& quiet) noexcept {
     quiet = false;
     const bool received = completion.queue() == QueueKind::Receive;
-    if (!received && !has_tickets) return true;
+    if (!received && !has_cookies) return true;
     Ep* ep = resolve<Ep>(reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context));
-    if (ep == nullptr) return !has_tickets || completion.operation == CompletedOperation::BindWindow;
+    if (ep == nullptr) return !has_cookies || completion.operation == CompletedOperation::BindWindow;
     if (received) ep->count_receive(completion);
-    quiet = has_tickets && ep->redeem_ticket(completion);
+    quiet = has_cookies && ep->restore_cookie(completion);
     return true;
 }
 
@@ -178,7 +178,7 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
     Completion completion;
     while (completions_->poll({&completion, 1}) == 1) {
         origin.ep = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);
-        if (!settle_with_endpoint(completion, has_tickets_, origin.quiet)) continue;
+        if (!settle_with_endpoint(completion, has_cookies_, origin.quiet)) continue;
         if (!write_event(completion, binds, event, origin.quiet)) continue;
         event.evd_handle = handle();
         return true;
@@ -263,7 +263,7 @@ bool Evd::has_news() const noexcept {
 /// Takes the oldest event where at least `threshold` wait, one of them such as wakes, and counts the others.
 bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
     const std::lock_guard taking(taking_);
-    if (threshold > 1 || has_tickets_) {
+    if (threshold > 1 || has_cookies_) {
         nmore = static_cast<DAT_COUNT>(collect());
         if (static_cast<std::size_t>(nmore) < threshold || !has_news()) return false;
     }
@@ -363,11 +363,11 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
     counters.add(DCNT_EVD_WAIT);
     bool taken = false;
     wait_until(waiter, deadline, [&] {
-        taken = farewell_ == success && has(threshold, event, nmore);
-        return taken || farewell_ != success;
+        taken = dismissal_ == success && has(threshold, event, nmore);
+        return taken || dismissal_ != success;
     });
     if (taken) return success;
-    if (const DAT_RETURN farewell = farewell_; farewell != success) return farewell;
+    if (const DAT_RETURN dismissal = dismissal_; dismissal != success) return dismissal;
     return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
 }
 
@@ -383,8 +383,8 @@ void Evd::end_wait(std::size_t told) noexcept {
     waiting_ = false;  // once the lock is free it may be gone
 }
 
-void Evd::dismiss_waiter(DAT_RETURN farewell) noexcept {
-    farewell_ = farewell;
+void Evd::dismiss_waiter(DAT_RETURN dismissal) noexcept {
+    dismissal_ = dismissal;
     while (true) {
         {
             const std::lock_guard lock(lock_);
@@ -393,7 +393,7 @@ void Evd::dismiss_waiter(DAT_RETURN farewell) noexcept {
         }
         std::this_thread::yield();
     }
-    farewell_ = DAT_SUCCESS;
+    dismissal_ = DAT_SUCCESS;
 }
 
 void Evd::await_lookups() noexcept { const std::lock_guard lock(looking_up()); }
@@ -429,7 +429,7 @@ void Evd::set_enabled(bool enabled) noexcept {
     Cno* const notified = cno();
     if (enabled_.exchange(enabled) == enabled || notified == nullptr) return;
     if (enabled) (void)take_notice();
-    notified->heed(*this);
+    notified->update_watches(*this);
     if (!enabled) return;
     const std::lock_guard lock(lock_);
     if (cno_ && events_.size() != 0) cno_->trigger(handle());
@@ -455,7 +455,7 @@ bool Evd::take_notice() noexcept {
     if (completions_ == nullptr) return false;
     const bool came = completions_->channel().take_event().ok();
     (void)watch_completions();
-    if (!came || !has_tickets_) return came;
+    if (!came || !has_cookies_) return came;
     const BiasedLock::Aside taking(taking_);
     (void)collect();
     return has_news();

@@ -88,8 +88,8 @@ public:
     void begin_stream(std::uint32_t completions, Notification wanted) noexcept;
     void end_stream(std::uint32_t completions, Notification wanted) noexcept;
 
-    /// Some completions will wake nobody: the endpoint has tickets.
-    void expect_tickets() noexcept { has_tickets_ = true; }
+    /// Some completions will wake nobody: the endpoint has cookies.
+    void expect_cookies() noexcept { has_cookies_ = true; }
 
     /// Adds an event, whose evd_handle is filled in. False where there was no room: then the asynchronous dispatcher of
     /// the IA has been told. Never waits, takes no lock of the core: observers may call it. Connection requests and
@@ -166,11 +166,11 @@ private:
     std::atomic<std::uint32_t> room_{0};  // for completions of endpoints, however short the dispatcher is
     std::shared_ptr<CompletionQueue> completions_;
     std::array<std::atomic<int>, 4> streams_{};  // of completions, by what they want of Notification
-    std::atomic<bool> has_tickets_{false};
+    std::atomic<bool> has_cookies_{false};
     std::atomic<bool> enabled_{true};
     std::atomic<bool> waitable_{true};
     std::atomic<bool> waiting_{false};
-    std::atomic<DAT_RETURN> farewell_{DAT_SUCCESS};
+    std::atomic<DAT_RETURN> dismissal_{DAT_SUCCESS};
 
     BiasedLock taking_;  // held by who takes events; never by who brings them
 

@@ -55,10 +55,10 @@ RemoteAddress place_of(const DAT_RMR_TRIPLET& triplet) noexcept {
     return {.address = triplet.virtual_address, .key = triplet.rmr_context};
 }
 
-/// Puts the number of a ticket into the place of the cookie, where there are tickets. False: out of memory.
-bool take_ticket(Tickets* tickets, std::uint64_t& context, DAT_COMPLETION_FLAGS flags) noexcept try {
-    if (tickets != nullptr)
-        context = tickets->issue({.cookie = context, .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
+/// Puts a number into the place of the cookie, where there are cookies. False: out of memory.
+bool add_cookie(RequestCookies* cookies, std::uint64_t& context, DAT_COMPLETION_FLAGS flags) noexcept try {
+    if (cookies != nullptr)
+        context = cookies->add({.value = context, .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
     return true;
 } catch (const std::bad_alloc&) {
     return false;
@@ -95,10 +95,10 @@ DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPL
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
     if (own_request_queue_ != nullptr) discard(*own_request_queue_);
-    if (!take_ticket(request_tickets_.get(), request.context, flags))
+    if (!add_cookie(request_cookies_.get(), request.context, flags))
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
     if (const Status status = endpoint_->post_send(request); !status.ok()) {
-        if (request_tickets_ != nullptr) request_tickets_->withdraw();
+        if (request_cookies_ != nullptr) request_cookies_->withdraw();
         return to_return(status);
     }
     const CountedAs counted = counted_as(request);
@@ -107,13 +107,13 @@ DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPL
     return success;
 }
 
-bool Ep::redeem_ticket(Completion& completion) noexcept {
+bool Ep::restore_cookie(Completion& completion) noexcept {
     const std::lock_guard lock(parts_lock_);
-    Tickets* tickets = completion.queue() == QueueKind::Send ? request_tickets_.get() : recv_tickets_.get();
-    if (tickets == nullptr || completion.operation == CompletedOperation::BindWindow) return false;
-    const Ticket ticket = tickets->redeem(completion.context);
-    completion.context = ticket.cookie;
-    return ticket.quiet;
+    RequestCookies* cookies = completion.queue() == QueueKind::Send ? request_cookies_.get() : recv_cookies_.get();
+    if (cookies == nullptr || completion.operation == CompletedOperation::BindWindow) return false;
+    const RequestCookie cookie = cookies->take(completion.context);
+    completion.context = cookie.value;
+    return cookie.quiet;
 }
 
 void Ep::count_receive(const Completion& completion) noexcept {
@@ -165,10 +165,10 @@ DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT
     const Segments pieces(iov, segments);
     if (own_recv_queue_ != nullptr) discard(*own_recv_queue_);
     ReceiveRequest request{.context = cookie.as_64, .sges = pieces.span()};
-    if (!take_ticket(recv_tickets_.get(), request.context, flags))
+    if (!add_cookie(recv_cookies_.get(), request.context, flags))
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
     if (const Status status = endpoint_->post_receive(request); !status.ok()) {
-        if (recv_tickets_ != nullptr) recv_tickets_->withdraw();
+        if (recv_cookies_ != nullptr) recv_cookies_->withdraw();
         return to_return(status);
     }
     counters.add(DCNT_EP_POST_RECV);

@@ -68,13 +68,13 @@ static void lost_receive(Options options, Loss loss) {
     Pair pair = connected_pair_with(options);
     Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
     CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
-    post_simple_recv(pair.client, 1, MESSAGE);
+    if (!is_hardware(pair.client)) post_simple_recv(pair.client, 1, MESSAGE);
     lose(pair.client, &alone, loss);
     post_simple_send(pair.server, 0, MESSAGE);
     expect_completion_error(pair.client, &alone, VIP_STATUS_OP_RECEIVE);
     CHECK_EQ(state_of(pair.client), VIP_STATE_ERROR);
     check_untouched(&alone, loss);
-    EXPECT_RECV(pair.client, 1, RECEIVED | FLUSHED); /* the lost one is passed over */
+    if (!is_hardware(pair.client)) EXPECT_RECV(pair.client, 1, RECEIVED | FLUSHED); /* the lost one is passed over */
     CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
     CHECK_EQ(state_of(pair.client), VIP_STATE_IDLE);
 }

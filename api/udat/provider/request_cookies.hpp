@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the core does not know of a request: that its completion is to wake nobody.
+// Cookies of requests, with what the core does not know: whether the completion wakes waiters.
 #pragma once
 
 #include <cstdint>
@@ -10,41 +10,41 @@
 
 namespace viaduct::dat {
 
-struct Ticket {
-    std::uint64_t cookie = 0;
+struct RequestCookie {
+    std::uint64_t value = 0;
     bool quiet = false;  ///< DAT_COMPLETION_UNSIGNALLED_FLAG
 };
 
-/// The requests of one queue of an endpoint that may have such: they go out with numbers in the place of their cookies.
-/// Completions come in the order of the posts; requests whose completion was suppressed are passed over.
-class Tickets {
+/// The requests of one queue of an endpoint that may post unsignalled ones. The core gets a number in place of each
+/// cookie. Completions come in the order of the posts; suppressed ones are skipped.
+class RequestCookies {
 public:
     /// Throws std::bad_alloc.
-    [[gnu::noinline]] std::uint64_t issue(const Ticket& ticket) {
+    [[gnu::noinline]] std::uint64_t add(const RequestCookie& cookie) {
         const std::lock_guard lock(lock_);
-        open_.push_back(ticket);
+        open_.push_back(cookie);
         return first_ + open_.size() - 1;
     }
 
-    /// The request that was issued last has not been posted.
+    /// The request that was added last was not posted.
     [[gnu::noinline]] void withdraw() noexcept {
         const std::lock_guard lock(lock_);
         open_.pop_back();
     }
 
-    [[gnu::noinline]] Ticket redeem(std::uint64_t number) noexcept {
+    [[gnu::noinline]] RequestCookie take(std::uint64_t number) noexcept {
         const std::lock_guard lock(lock_);
-        Ticket ticket;
+        RequestCookie cookie;
         for (; first_ <= number && !open_.empty(); ++first_) {
-            ticket = open_.front();
+            cookie = open_.front();
             open_.pop_front();
         }
-        return ticket;
+        return cookie;
     }
 
 private:
     SpinLock lock_;  // guards what follows
-    std::deque<Ticket> open_;
+    std::deque<RequestCookie> open_;
     std::uint64_t first_ = 0;  // number of the oldest
 };
 
