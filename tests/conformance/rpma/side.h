@@ -7,11 +7,12 @@
 #ifndef SIDE_H
 #define SIDE_H
 
+#include "../support/message_sizes.h"
 #include "../support/sides.h"
 #include "conformance.h"
 
 enum {
-    AREA_BYTES = 1024 * 1024, /* room behind SEND_AT and RECV_AT */
+    AREA_BYTES = LARGEST_MESSAGE, /* room behind SEND_AT and RECV_AT */
     MAX_PDATA = 255,
     MR_DESCRIPTOR_BYTES = 21
 };

@@ -7,6 +7,7 @@
 #ifndef ENDPOINT_H
 #define ENDPOINT_H
 
+#include "../support/message_sizes.h"
 #include "conformance.h"
 
 #include <pthread.h>
