@@ -56,9 +56,6 @@ typedef struct {
 /* The address that both sides use: CONFORMANCE_ADDRESS, or else that of this host. */
 const char *test_address(void);
 
-/* Whether that is software on this host, which knows more than a device: who died, and what a queue really holds. */
-bool on_loopback(void);
-
 /* The device of that address, and a peer on it. */
 struct ibv_context *test_device(void);
 struct rpma_peer *new_peer(void);

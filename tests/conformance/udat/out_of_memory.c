@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * DAT_INSUFFICIENT_RESOURCES of each call: the n-th allocation inside the call fails, alone or with all that follow it,
- * for every n until it succeeds.
+ * DAT_INSUFFICIENT_RESOURCES of each call that lacks memory.
  */
-#include "../support/failing_malloc.h"
+#include "../support/sweep.h"
 #include "side.h"
 
 #include <arpa/inet.h>
@@ -13,57 +12,6 @@
 #pragma weak dat_csp_free
 #pragma weak dat_ep_common_connect
 #pragma weak dat_rmr_create_for_ep
-
-/* ---- The sweep --------------------------------------------------------------------------------------------------- */
-
-/* A call under test, what makes it ready and what undoes it; both of them may be NULL. */
-typedef struct {
-    void (*prepare)(void);
-    DAT_RETURN (*call)(void);
-    void (*undo)(void);
-} Sweep;
-
-/* How often a call has failed for want of memory. */
-static long refusals;
-
-static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test) {
-    for (long n = 0;; ++n) {
-        if (under_test.prepare != NULL) under_test.prepare();
-        begin_to_fail(n);
-        DAT_RETURN rc = under_test.call();
-        long failures = lift_allocation_limit();
-        if (rc == DAT_SUCCESS && under_test.undo != NULL) under_test.undo();
-        if (failures == 0) {
-            CHECK_OK(rc);
-            return n;
-        }
-        /* What succeeds all the same has lost nothing: the C library does without some of its buffers. */
-        if (rc == DAT_SUCCESS) continue;
-        CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
-        ++refusals;
-    }
-}
-
-/* How many allocations it takes. */
-static long sweep(Sweep under_test) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
-    sweep_with(fail_one_allocation, under_test);
-    return sweep_with(limit_allocations, under_test);
-}
-
-/* The call needs memory, and says so. */
-static void allocates(Sweep under_test) {
-    long before = refusals;
-    CHECK(sweep(under_test) > 0);
-    CHECK(refusals > before);
-}
-static void may_allocate(Sweep under_test) { sweep(under_test); }
-
-/* Where the first allocation and all others fail, none fails alone. */
-static void allocates_nothing(DAT_RETURN (*call)(void)) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
-    CHECK_EQ(sweep_with(limit_allocations, (Sweep){.call = call}), 0);
-}
 
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
@@ -126,7 +74,7 @@ static DAT_RETURN post_event(void) {
 TEST(evd_post_se__needs_no_memory) {
     ia = open_ia(NULL);
     evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG);
-    for (int i = 0; i < EVD_QLEN; ++i) allocates_nothing(post_event);
+    for (int i = 0; i < EVD_QLEN; ++i) allocates_nothing((Sweep){.call = post_event});
     unmake_evd();
     unmake_ia();
 }
@@ -381,7 +329,8 @@ static void hang_up(void) {
 
 TEST(cr_accept) {
     pair = open_pair_here((Options){0});
-    (on_loopback() ? allocates : may_allocate)((Sweep){await_request, accept_awaited, hang_up});
+    (on_loopback() ? allocates
+                   : may_allocate)((Sweep){.prepare = await_request, .call = accept_awaited, .undo = hang_up});
     side_close(pair.server);
     side_close(pair.client);
 }
@@ -399,7 +348,7 @@ static void hear_rejection(void) {
 
 TEST(cr_reject) {
     pair = open_pair_here((Options){0});
-    may_allocate((Sweep){await_request, reject_awaited, hear_rejection});
+    may_allocate((Sweep){.prepare = await_request, .call = reject_awaited, .undo = hear_rejection});
     side_close(pair.server);
     side_close(pair.client);
 }
@@ -446,9 +395,9 @@ static DAT_RETURN take_completion(void) {
 
 TEST(post__needs_no_memory) {
     pair = connected_pair_here((Options){0});
-    allocates_nothing(receive_message);
-    allocates_nothing(send_message);
-    allocates_nothing(take_completion);
+    allocates_nothing((Sweep){.call = receive_message});
+    allocates_nothing((Sweep){.call = send_message});
+    allocates_nothing((Sweep){.call = take_completion});
     EXPECT_DONE(pair.client, 1);
     pair_close(&pair);
 }
