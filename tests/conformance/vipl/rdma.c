@@ -408,7 +408,7 @@ TEST(local_protection_errors) {
     work.DS[1].Local.Handle = 0;
     CHECK_RC(post_send(pair.client, 0, work), VIP_SUCCESS);
     EXPECT_SEND(pair.client, 0, WRITTEN | VIP_STATUS_PROTECTION_ERROR);
-    Pair reliable = {new_endpoint(NULL), new_endpoint(pair.server->peer)};
+    Pair reliable = {new_endpoint(NULL), new_endpoint(pair.server->process)};
     endpoint_open(reliable.client, (Options){0});
     endpoint_open(reliable.server, (Options){0});
     pair_connect(&reliable);
