@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/ends/dat_end.h"
 #include "interop.h"
 
 enum { EVENTS = 16 };
@@ -85,8 +86,7 @@ void close_end(End* end) {
 
 static DAT_EVENT await(DAT_EVD_HANDLE evd) {
     DAT_EVENT event;
-    DAT_COUNT more = 0;
-    OK(dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more));
+    OK(await_event(evd, DAT_TIMEOUT_INFINITE, &event));
     return event;
 }
 

@@ -119,10 +119,7 @@ TEST(pz_create) {
 static DAT_RETURN make_lmr(void) {
     DAT_LMR_CONTEXT context;
     DAT_RMR_CONTEXT rmr_context;
-    DAT_VLEN size;
-    DAT_VADDR address;
-    return dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){.for_va = memory}, sizeof memory, pz,
-                          DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr, &context, &rmr_context, &size, &address);
+    return register_virtual(ia, pz, memory, sizeof memory, DAT_MEM_PRIV_ALL_FLAG, &lmr, &context, &rmr_context);
 }
 static void unmake_lmr(void) { CHECK_OK(dat_lmr_free(lmr)); }
 static DAT_RETURN make_rmr(void) { return dat_rmr_create(pz, &rmr); }
@@ -389,8 +386,7 @@ static DAT_RETURN receive_message(void) {
 }
 static DAT_RETURN take_completion(void) {
     DAT_EVENT event;
-    DAT_COUNT more;
-    return dat_evd_wait(pair.server->evds[RECV], long_us(), 1, &event, &more);
+    return await_event(pair.server->evds[RECV], long_us(), &event);
 }
 
 TEST(post__needs_no_memory) {
