@@ -278,6 +278,7 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         if (received_ + arrival.length > entry.room) return stop();  // more than the peer had said
         scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
         received_ += arrival.length;
+        if (last && received_ != arrival.total) return stop();  // less than the peer had said
         if (last) finish_front(arrival, static_cast<std::uint32_t>(received_));
     }
     in_message_ = !last;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/bench/library_perf.h"
+#include "tests/support/ends/dat_end.h"
 
 enum { is_receive = 1 }; /* the cookie of receives; other requests have 0 */
 
@@ -38,12 +39,9 @@ static void check(const char* call, DAT_RETURN result) {
 
 static void register_memory(unsigned char* memory, DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_CONTEXT* context,
                             DAT_RMR_CONTEXT* context_for_peer) {
-    const DAT_REGION_DESCRIPTION region = {.for_va = memory};
     DAT_LMR_HANDLE handle = DAT_HANDLE_NULL;
-    DAT_VLEN length = 0;
-    DAT_VADDR address = 0;
-    check("dat_lmr_create", dat_lmr_create(self.adapter, DAT_MEM_TYPE_VIRTUAL, region, max_size, self.zone, privileges,
-                                           DAT_VA_TYPE_VA, &handle, context, context_for_peer, &length, &address));
+    check("dat_lmr_create",
+          register_virtual(self.adapter, self.zone, memory, max_size, privileges, &handle, context, context_for_peer));
 }
 
 static DAT_EVD_HANDLE create_queue(DAT_EVD_FLAGS events, DAT_COUNT length) {
@@ -53,15 +51,7 @@ static DAT_EVD_HANDLE create_queue(DAT_EVD_FLAGS events, DAT_COUNT length) {
 }
 
 static void create_endpoint(void) {
-    DAT_EP_ATTR attributes = {.service_type = DAT_SERVICE_TYPE_RC,
-                              .max_message_size = max_size,
-                              .max_rdma_size = max_size,
-                              .max_recv_dtos = queue_size,
-                              .max_request_dtos = queue_size,
-                              .max_recv_iov = 1,
-                              .max_request_iov = 1,
-                              .max_rdma_read_iov = 1,
-                              .max_rdma_write_iov = 1};
+    DAT_EP_ATTR attributes = attributes_for(max_size, queue_size, 1, 0);
     self.completions = create_queue(DAT_EVD_DTO_FLAG, 2 * queue_size);
     self.connections = create_queue(DAT_EVD_CONNECTION_FLAG, 4);
     check("dat_ep_create", dat_ep_create(self.adapter, self.zone, self.completions, self.completions, self.connections,
@@ -87,8 +77,7 @@ static void post_receive(void) {
 
 static DAT_EVENT next_event(DAT_EVD_HANDLE queue, DAT_EVENT_NUMBER expected) {
     DAT_EVENT event;
-    DAT_COUNT more = 0;
-    check("dat_evd_wait", dat_evd_wait(queue, DAT_TIMEOUT_INFINITE, 1, &event, &more));
+    check("dat_evd_wait", await_event(queue, DAT_TIMEOUT_INFINITE, &event));
     if (event.event_number != expected) fail("dat_evd_wait", "an unexpected event");
     return event;
 }

@@ -70,7 +70,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 14: what arrived before the end is received
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 14: what a process sent before it was killed is received") {
-    for (const std::size_t size : {std::size_t{1}, std::size_t{44}, std::size_t{45}, std::size_t{100'000}}) {
+    for (const std::size_t size : sizes_around_thresholds()) {
         CAPTURE(size);
         const auto keeper = provider();
         const Script receiver = [&](Wire& wire) {

@@ -306,8 +306,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                 end.serve(wire);
             else
                 end.call(wire);
-            const std::vector<std::size_t> sizes{1,    44,     45,     64,       4096,
-                                                 8192, 16'385, 65'537, 1u << 20, end.node.bytes_up_to(16u << 20)};
+            std::vector<std::size_t> sizes = sizes_around_thresholds(end.node);
+            sizes.push_back(end.node.bytes_up_to(16u << 20));
             for (const std::size_t size : sizes) {
                 const Buffer out(end.node, size, path.memory);
                 const Buffer in(end.node, size, path.memory);

@@ -16,8 +16,15 @@ namespace {
 
 constexpr int rounds = 100;
 constexpr std::size_t offsets[] = {0, 1, 60};
-constexpr std::size_t sizes[] = {9, 16, 24, 44, 45, 64, 100, 4096, 4097, 32 * 1024 + 8, 64 * 1024};
 constexpr std::size_t room = 64 * 1024 + 64;
+
+/// With a last word and bytes before it, up to where a fragment ends, and beyond.
+std::vector<std::size_t> polled_sizes() {
+    std::vector<std::size_t> sizes = sizes_around_thresholds();
+    std::erase_if(sizes, [](std::size_t size) { return size <= 8 || size > 64 * 1024; });
+    sizes.push_back(64 * 1024);
+    return sizes;
+}
 
 std::byte mark_of(int round) { return static_cast<std::byte>(round % 250 + 1); }
 
@@ -55,7 +62,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RD
             const Buffer mine(end.node, room);
             end.call(wire);
             const auto target = wire.receive<RemoteAddress>();
-            for (const std::size_t size : sizes)
+            for (const std::size_t size : polled_sizes())
                 for (const std::size_t offset : offsets) {
                     const Sge piece = mine.sge(0, size);
                     for (int round = 0; round < count; ++round) {
@@ -72,7 +79,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RD
             const Buffer buffer(end.node, room, path.memory);
             end.serve(wire);
             wire.send(buffer.remote());
-            for (const std::size_t size : sizes)
+            for (const std::size_t size : polled_sizes())
                 for (const std::size_t offset : offsets)
                     for (int round = 0; round < count; ++round) {
                         const auto bytes = buffer.bytes().subspan(offset, size);
@@ -87,7 +94,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RD
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: a message arrives in memory without a call of its receiver") {
-    for (const std::size_t size : {std::size_t{8}, std::size_t{44}, std::size_t{45}, std::size_t{40'000}}) {
+    for (const std::size_t size : polled_sizes()) {
         CAPTURE(size);
         const auto sender = [&](Wire& wire) {
             End end(*provider(), {.reliability = Reliability::ReliableDelivery});

@@ -48,11 +48,9 @@ bool pieces_match(const std::vector<Sge>& pieces, std::uint32_t seed) {
 }
 
 std::vector<std::size_t> sizes_for(const Node& node) {
-    std::vector<std::size_t> all{1,      7,      8,      43,      44,        45,       63,
-                                 64,     65,     127,    255,     256,       1023,     4095,
-                                 4096,   4097,   8191,   16'383,  16'384,    16'385,   32'768,
-                                 65'535, 65'536, 65'537, 262'144, 1'000'003, 1u << 20, node.bytes_up_to(16u << 20)};
-    return all;
+    std::vector<std::size_t> sizes = sizes_around_thresholds(node);
+    sizes.push_back(node.bytes_up_to(16u << 20));
+    return sizes;
 }
 
 }  // namespace

@@ -17,8 +17,6 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-constexpr std::size_t sizes[] = {8, 5000, 300'000};
-
 /// The target of a connection between two processes: an endpoint whose receives are shared.
 struct Target {
     explicit Target(backend::Provider& provider, std::size_t size, Memory memory = Memory::Heap,
@@ -80,7 +78,7 @@ struct Taker {
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: taken while the process that posted them sleeps") {
     for (const Path& path : paths(backend)) {
-        for (const std::size_t size : sizes) {
+        for (const std::size_t size : sizes_around_thresholds()) {
             CAPTURE(path.name, size);
             const auto sender = [&](Wire& wire) {
                 prepare(path);
@@ -115,7 +113,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: taken while the
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "shared receives: a message waits for a post in the other process, which alone lets it go on") {
     for (const Path& path : paths(backend)) {
-        for (const std::size_t size : sizes) {
+        for (const std::size_t size : sizes_around_thresholds()) {
             CAPTURE(path.name, size);
             const auto sender = [&](Wire& wire) {
                 prepare(path);
@@ -193,7 +191,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: writes with imm
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "shared receives: room in the completion queue lets other processes go on") {
     if (!able().bounds_completions) return;
-    for (const std::size_t size : sizes) {
+    for (const std::size_t size : sizes_around_thresholds()) {
         CAPTURE(size);
         constexpr std::uint64_t count = 10;
         const auto sender = [&](Wire& wire) {
@@ -226,7 +224,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "shared receives: a sender that dies while its message waits takes none") {
-    for (const std::size_t size : sizes) {
+    for (const std::size_t size : sizes_around_thresholds()) {
         CAPTURE(size);
         const auto keeper = provider();
         const auto sender = client_of(*keeper, [&](Port& port, Wire& wire) {

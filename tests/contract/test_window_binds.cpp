@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory windows: binding them to memory, once and again.
+#include <algorithm>
 #include <set>
 
 #include "tests/contract/windows.hpp"
@@ -155,6 +156,20 @@ TEST_CASE_METHOD(EveryBackend, "windows: without a connection a bind is flushed,
         const Completion flushed = idle.sent();
         CHECK(flushed.code == CompletionCode::Flushed);
         CHECK(flushed.operation == CompletedOperation::BindWindow);
+        CHECK(stage.write(stage.show()) == CompletionCode::Success);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "windows: binds without a connection use up no keys") {
+    constexpr std::uint32_t enough = 1u << 17;  // hardware may have millions
+    for (const WindowScope scope : scopes_of(near)) {
+        CAPTURE(static_cast<int>(scope));
+        Stage stage(near, far, scope);
+        Port idle(far);
+        for (std::uint32_t i = 0; i <= std::min(far.device->attributes().max_regions, enough); ++i) {
+            must(idle.endpoint->bind(*stage.window, part_of(1, stage.theirs, 64, 64)));
+            require(idle.sent().code == CompletionCode::Flushed, "a flushed bind");
+        }
         CHECK(stage.write(stage.show()) == CompletionCode::Success);
     }
 }

@@ -19,7 +19,9 @@ inline constexpr std::uint32_t hostile_key = 0x10001;  // of the region that a h
 
 /// An honest process with a port. It tells the other one of the test where they meet.
 struct Honest {
-    explicit Honest(Wire& wire) {
+    explicit Honest(Wire& wire, bool shared = false)
+        : shared_receives(shared ? node.make_shared_receives() : nullptr),
+          port(node, {.shared_receives = shared_receives}) {
         wire.send(node.address("hostile"));
         wire.await();
     }
@@ -34,6 +36,10 @@ struct Honest {
         require(port.event().kind == ConnectionEventKind::Established, "a connection");
     }
 
+    void post_receive(const ReceiveRequest& request) {
+        shared_receives ? post(*shared_receives, request) : port.post(request);
+    }
+
     CompletionCode read(std::uint64_t address, const Buffer& into) {
         const Sge piece = into.sge(0, 8);
         port.post(read_of(1, piece, {.address = address, .key = hostile_key}));
@@ -46,7 +52,8 @@ struct Honest {
     }
 
     Node node{loopback_provider()};
-    Port port{node};
+    std::shared_ptr<SharedReceiveQueue> shared_receives;  // or null
+    Port port;
 };
 
 /// A speaker that listens where the honest process will call.

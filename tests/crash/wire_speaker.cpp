@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 
 #include "backends/loopback/doorbell.hpp"
 #include "tests/support/rig.hpp"
@@ -35,6 +36,18 @@ MapMessage Talk::hear_map_message() const {
 
 void Talk::say(const MapMessage& message, std::span<const int> descriptors) const {
     must(send_message(socket.get(), &message, sizeof message, descriptors));
+}
+
+void Talk::say(std::span<const Slot> slots) const noexcept {
+    std::uint32_t sequence = 0;
+    for (const Slot& said : slots) {
+        wire::Slot& slot = segment().slots[1][sequence];
+        slot.kind = said.kind;
+        slot.flags = said.flags;
+        slot.length = said.length;
+        std::memcpy(slot.payload, &said.external, sizeof said.external);
+        slot.sequence.store(++sequence);
+    }
 }
 
 Speaker::Speaker() : word_(std::make_unique<std::uint64_t>(some_instance)) {

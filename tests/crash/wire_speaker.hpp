@@ -12,6 +12,14 @@
 
 namespace viaduct::testing {
 
+/// What a slot says, of messages that lie in the area.
+struct Slot {
+    loopback::wire::SlotKind kind;
+    std::uint8_t flags;
+    std::uint32_t length;
+    loopback::wire::External external;
+};
+
 /// One connection of a speaker.
 struct Talk {
     loopback::UniqueFd socket;
@@ -23,6 +31,9 @@ struct Talk {
     /// The next message of the other side about a region.
     loopback::MapMessage hear_map_message() const;
     void say(const loopback::MapMessage& message, std::span<const int> descriptors = {}) const;
+
+    /// The first slots from the acceptor, which finds them in the segment.
+    void say(std::span<const Slot> slots) const noexcept;
 };
 
 /// Holds what a device hands to its peers. All of it may be changed before it is said.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The life of a connection by DAT, and of another one that duplicates it.
  */
+#include "../support/ends/dat_end.h"
 #include "sweep.h"
 
 #include <arpa/inet.h>
@@ -61,8 +62,7 @@ static Outcome ended(DAT_RETURN rc, const char* call) {
 
 /* Waits for an event. NOT_YET: none comes. */
 static Outcome next(DAT_EVD_HANDLE evd, unsigned timeout_ms, DAT_EVENT* event) {
-    DAT_COUNT more = 0;
-    DAT_RETURN rc = dat_evd_wait(evd, timeout_ms * 1000, 1, event, &more);
+    DAT_RETURN rc = await_event(evd, timeout_ms * 1000, event);
     return DAT_GET_TYPE(rc) == DAT_TIMEOUT_EXPIRED ? NOT_YET : outcome_of(rc, "dat_evd_wait");
 }
 
@@ -88,10 +88,8 @@ static Outcome create_cno(void) { return OUTCOME(dat_cno_create(ia, DAT_OS_WAIT_
 
 static Outcome register_memory(void* memory, DAT_VLEN size, DAT_LMR_HANDLE* lmr, DAT_LMR_CONTEXT* context,
                                DAT_RMR_CONTEXT* remote) {
-    DAT_VLEN length;
-    DAT_VADDR address;
-    return OUTCOME(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){.for_va = memory}, size, pz,
-                                  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, lmr, context, remote, &length, &address));
+    return outcome_of(register_virtual(ia, pz, memory, size, DAT_MEM_PRIV_ALL_FLAG, lmr, context, remote),
+                      "dat_lmr_create");
 }
 
 static Outcome register_heap(void) {
@@ -130,29 +128,13 @@ static Outcome create_srq(void) {
     return OUTCOME(dat_srq_create(ia, pz, &attributes, &srq));
 }
 
-static DAT_EP_ATTR attributes(void) {
-    return (DAT_EP_ATTR){.service_type = DAT_SERVICE_TYPE_RC,
-                         .max_message_size = LARGE,
-                         .max_rdma_size = LARGE,
-                         .qos = DAT_QOS_BEST_EFFORT,
-                         .max_recv_dtos = DTOS,
-                         .max_request_dtos = DTOS,
-                         .max_recv_iov = 1,
-                         .max_request_iov = 1,
-                         .max_rdma_read_in = 1,
-                         .max_rdma_read_out = 1,
-                         .srq_soft_hw = DAT_HW_DEFAULT,
-                         .max_rdma_read_iov = 1,
-                         .max_rdma_write_iov = 1};
-}
-
 static Outcome create_first(void) {
-    DAT_EP_ATTR wanted = attributes();
+    DAT_EP_ATTR wanted = attributes_for(LARGE, DTOS, 1, 1);
     return OUTCOME(dat_ep_create(ia, pz, receives, sends, first.evd, &wanted, &first.ep));
 }
 
 static Outcome create_second(void) {
-    DAT_EP_ATTR wanted = attributes();
+    DAT_EP_ATTR wanted = attributes_for(LARGE, DTOS, 1, 1);
     return OUTCOME(dat_ep_create_with_srq(ia, pz, receives, sends, second.evd, srq, &wanted, &second.ep));
 }
 

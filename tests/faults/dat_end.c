@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "../support/ends/dat_end.h"
 #include "end.h"
 
 enum { qualifier = 7400, queue_length = 8 };
@@ -43,13 +44,9 @@ static bool create_queue(DAT_EVD_FLAGS streams, DAT_CNO_HANDLE told, DAT_EVD_HAN
 }
 
 static bool register_memory(void) {
-    const DAT_REGION_DESCRIPTION place = {.for_va = memory};
     const DAT_MEM_PRIV_FLAGS local = (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
     DAT_RMR_CONTEXT unused = 0;
-    DAT_VLEN length = 0;
-    DAT_VADDR address = 0;
-    return check(dat_lmr_create(adapter, DAT_MEM_TYPE_VIRTUAL, place, sizeof memory, zone, local, DAT_VA_TYPE_VA,
-                                &region, &context, &unused, &length, &address));
+    return check(register_virtual(adapter, zone, memory, sizeof memory, local, &region, &context, &unused));
 }
 
 const char* open_all(void) {
@@ -81,8 +78,7 @@ const char* take_request(void) {
 
 const char* next_event(void) {
     DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
-    DAT_COUNT more = 0;
-    check(dat_evd_wait(connections, DAT_TIMEOUT_INFINITE, 1, &event, &more));
+    check(await_event(connections, DAT_TIMEOUT_INFINITE, &event));
     switch (event.event_number) {
         case DAT_CONNECTION_EVENT_ESTABLISHED: return answer("established");
         case DAT_CONNECTION_EVENT_DISCONNECTED: return answer("closed");
@@ -129,9 +125,8 @@ const char* post_send(void) {
 
 const char* finish(void) {
     DAT_EVENT event;
-    DAT_COUNT more = 0;
     bool succeeded = false;
-    while (outstanding > 0 && check(dat_evd_wait(completions, DAT_TIMEOUT_INFINITE, 1, &event, &more))) {
+    while (outstanding > 0 && check(await_event(completions, DAT_TIMEOUT_INFINITE, &event))) {
         --outstanding;
         succeeded = succeeded || event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS;
     }

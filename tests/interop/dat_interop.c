@@ -1,43 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * One end of a connection, written against dat2/udat.h alone, for ends whose libraries are not the same:
- *   dat_interop server|client ADDRESS QUALIFIER DIRECTORY
- * DIRECTORY is where the loaded libdat2 must come from; the interface adapter is called "adapter" in its dat.conf. The
- * server listens on QUALIFIER, says so on its standard output, and serves one client, which calls ADDRESS. After a
- * request that is rejected the two are connected, do each kind of operation once from the client and once from the
- * server, and the client hangs up; of another connection it is the server that hangs up. Every byte is checked where it
- * arrives.
+ * An end by DAT, written against dat2/udat.h alone. The interface adapter is called "adapter" in its dat.conf.
  */
 #include <arpa/inet.h>
 #include <dat2/udat.h>
 /* after the header that it needs */
 #include <dat2/dat_ib_extensions.h>
 #include <dlfcn.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-/* Where the memory of an end is written from and read by the other, where messages are sent from and received, and
- * where it is written to by the other and read into. */
-enum { SOURCE = 0, OUTBOX = 1 << 20, INBOX = 2 << 20, TARGET = 3 << 20, MEMORY_BYTES = 4 << 20 };
-enum { MESSAGE_BYTES = 65536, RECEIVES = 2, EVENTS = 16, PATIENCE_S = 60 };
+#include "../support/ends/dat_end.h"
+#include "interop.h"
 
-static const char* role;
+enum { EVENTS = 16 };
 
-static void fail(int line, const char* what, long long actual, long long expected) {
-    fprintf(stderr, "%s: line %d: %s is %lld (0x%llx), not %lld\n", role, line, what, actual, actual, expected);
-    exit(1);
-}
-
-#define CHECK_EQ(actual, expected) check_eq(__LINE__, #actual, (long long)(actual), (long long)(expected))
-#define CHECK(condition) CHECK_EQ((condition) ? 1 : 0, 1)
-#define OK(call) CHECK_EQ(call, DAT_SUCCESS)
-
-static void check_eq(int line, const char* what, long long actual, long long expected) {
-    if (actual != expected) fail(line, what, actual, expected);
-}
+void* const function_of_library = (void*)(uintptr_t)dat_ia_openv;
 
 /* ---- An end ------------------------------------------------------------------------------------------------------ */
 
@@ -48,7 +26,7 @@ typedef struct {
     char greeting[20];
 } Introduction;
 
-typedef struct {
+struct End {
     struct sockaddr_in address;
     DAT_CONN_QUAL qualifier;
     DAT_IA_HANDLE ia;
@@ -56,30 +34,32 @@ typedef struct {
     DAT_EVD_HANDLE async_evd, request_evd, receive_evd, connection_evd, cr_evd;
     DAT_PSP_HANDLE psp; /* of the server */
     DAT_EP_HANDLE ep;
-    uint8_t* memory;
     DAT_LMR_HANDLE lmr;
     DAT_LMR_CONTEXT context;
     Introduction own, other;
-} End;
+};
 
-static void open_memory(End* end) {
+static void register_memory(End* end) {
     const DAT_MEM_PRIV_FLAGS all = (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_ALL_FLAG | (int)DAT_IB_MEM_PRIV_REMOTE_ATOMIC);
     DAT_REGION_DESCRIPTION region;
     DAT_RMR_CONTEXT remote = 0;
     DAT_VLEN size = 0;
     DAT_VADDR start = 0;
-    end->memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(end->memory != MAP_FAILED);
-    region.for_va = end->memory;
+    region.for_va = memory;
     OK(dat_lmr_create(end->ia, DAT_MEM_TYPE_VIRTUAL, region, MEMORY_BYTES, end->pz, all, DAT_VA_TYPE_VA, &end->lmr,
                       &end->context, &remote, &size, &start));
-    CHECK(size >= MEMORY_BYTES && start <= (uintptr_t)end->memory);
-    end->own.address = (uintptr_t)end->memory;
+    CHECK(size >= MEMORY_BYTES && start <= (uintptr_t)memory);
+    end->own.address = (uintptr_t)memory;
     end->own.context = remote;
 }
 
-static void open_end(End* end) {
+End* open_end(const char* address, const char* port) {
+    static End only;
+    End* const end = &only;
     char name[] = "adapter";
+    end->address.sin_family = AF_INET;
+    end->qualifier = strtoul(port, NULL, 10);
+    CHECK(inet_pton(AF_INET, address, &end->address.sin_addr) == 1);
     OK(dat_ia_open(name, EVENTS, &end->async_evd, &end->ia));
     /* The stock provider, if it is the one, must stay: it is unloaded while its thread still runs. */
     (void)dlopen("libdaplofa.so.2", RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
@@ -87,33 +67,33 @@ static void open_end(End* end) {
     OK(dat_evd_create(end->ia, EVENTS, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &end->request_evd));
     OK(dat_evd_create(end->ia, EVENTS, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &end->connection_evd));
     OK(dat_evd_create(end->ia, EVENTS, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &end->cr_evd));
-    open_memory(end);
+    register_memory(end);
     snprintf(end->own.greeting, sizeof end->own.greeting, "I am the %s", role);
+    return end;
 }
 
-static void close_end(End* end) {
+void listen_at(End* end) { OK(dat_psp_create(end->ia, end->qualifier, end->cr_evd, DAT_PSP_CONSUMER_FLAG, &end->psp)); }
+
+void close_end(End* end) {
+    if (end->psp != DAT_HANDLE_NULL) OK(dat_psp_free(end->psp));
     OK(dat_lmr_free(end->lmr));
     OK(dat_evd_free(end->cr_evd));
     OK(dat_evd_free(end->connection_evd));
     OK(dat_evd_free(end->request_evd));
     OK(dat_pz_free(end->pz));
     OK(dat_ia_close(end->ia, DAT_CLOSE_GRACEFUL_FLAG));
-    OK(munmap(end->memory, MEMORY_BYTES));
 }
 
 static DAT_EVENT await(DAT_EVD_HANDLE evd) {
     DAT_EVENT event;
-    DAT_COUNT more = 0;
-    OK(dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more));
+    OK(await_event(evd, DAT_TIMEOUT_INFINITE, &event));
     return event;
 }
 
 /* ---- Connecting and disconnecting -------------------------------------------------------------------------------- */
 
-static size_t inbox(size_t slot) { return INBOX + slot * MESSAGE_BYTES; }
-
 static DAT_LMR_TRIPLET place(const End* end, size_t at, size_t length) {
-    DAT_LMR_TRIPLET triplet = {.virtual_address = (uintptr_t)(end->memory + at), .segment_length = length};
+    DAT_LMR_TRIPLET triplet = {.virtual_address = (uintptr_t)(memory + at), .segment_length = length};
     triplet.lmr_context = end->context;
     return triplet;
 }
@@ -154,13 +134,6 @@ static DAT_CONNECTION_EVENT_DATA await_connection_event(End* end, DAT_EVENT_NUMB
     return event.event_data.connect_event_data;
 }
 
-/* The connection manager fills up with zeros. */
-static void check_data(const void* data, DAT_COUNT size, const char* text) {
-    size_t length = strlen(text);
-    CHECK((size_t)size >= length && memcmp(data, text, length) == 0);
-    for (size_t i = length; i < (size_t)size; ++i) CHECK_EQ(((const uint8_t*)data)[i], 0);
-}
-
 static void meet(End* end, const void* data, DAT_COUNT size, const char* greeting) {
     CHECK((size_t)size >= sizeof end->other);
     memcpy(&end->other, data, sizeof end->other);
@@ -182,20 +155,20 @@ static DAT_CR_HANDLE next_request(End* end, DAT_CR_PARAM* param) {
     return arrival->cr_handle;
 }
 
-static void call_in_vain(End* end) {
+void call_in_vain(End* end) {
     char plea[] = "reject me";
     create_ep(end);
     connect_ep(end, plea, strlen(plea));
     DAT_CONNECTION_EVENT_DATA event = await_connection_event(end, DAT_CONNECTION_EVENT_PEER_REJECTED);
-    check_data(event.private_data, event.private_data_size, "not now");
+    check_data(event.private_data, (size_t)event.private_data_size, "not now");
     free_ep(end);
 }
 
-static void reject(End* end) {
+void reject(End* end) {
     const char refusal[] = "not now";
     DAT_CR_PARAM param;
     DAT_CR_HANDLE cr = next_request(end, &param);
-    check_data(param.private_data, param.private_data_size, "reject me");
+    check_data(param.private_data, (size_t)param.private_data_size, "reject me");
     OK(dat_cr_reject(cr, (DAT_COUNT)strlen(refusal), (DAT_PVOID)(uintptr_t)refusal));
 }
 
@@ -204,14 +177,14 @@ static void prepare(End* end) {
     for (size_t slot = 0; slot < RECEIVES; ++slot) post_receive(end, slot);
 }
 
-static void call(End* end) {
+void call(End* end) {
     prepare(end);
     connect_ep(end, &end->own, sizeof end->own);
     DAT_CONNECTION_EVENT_DATA event = await_connection_event(end, DAT_CONNECTION_EVENT_ESTABLISHED);
     meet(end, event.private_data, event.private_data_size, "I am the server");
 }
 
-static void answer(End* end) {
+void answer(End* end) {
     DAT_CR_PARAM param;
     DAT_CR_HANDLE cr = next_request(end, &param);
     meet(end, param.private_data, param.private_data_size, "I am the client");
@@ -226,36 +199,22 @@ static void part(End* end) {
     while (dat_evd_dequeue(end->receive_evd, &event) == DAT_SUCCESS)
         CHECK_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
     free_ep(end);
-    memset(end->memory, 0, MEMORY_BYTES);
+    memset(memory, 0, MEMORY_BYTES);
 }
 
-static void hang_up(End* end, DAT_CLOSE_FLAGS how) {
-    OK(dat_ep_disconnect(end->ep, how));
+/* The server does it abruptly. */
+void hang_up(End* end) {
+    OK(dat_ep_disconnect(end->ep, end->psp != DAT_HANDLE_NULL ? DAT_CLOSE_ABRUPT_FLAG : DAT_CLOSE_GRACEFUL_FLAG));
     await_connection_event(end, DAT_CONNECTION_EVENT_DISCONNECTED);
     part(end);
 }
 
-static void hang_up_after_the_other(End* end) {
+void hang_up_after_the_other(End* end) {
     await_connection_event(end, DAT_CONNECTION_EVENT_DISCONNECTED);
     part(end);
 }
 
 /* ---- Work -------------------------------------------------------------------------------------------------------- */
-
-static uint8_t pattern(size_t seed, size_t i) { return (uint8_t)(seed * 37 + i * 7 + i / 253 + 1); }
-
-static void fill(End* end, size_t at, size_t length, unsigned seed) {
-    for (size_t i = 0; i < length; ++i) end->memory[at + i] = pattern(seed, i);
-}
-
-/* The place has the pattern, and the bytes around it are zeros, as they were; afterwards all are. */
-static void check_and_clear(End* end, size_t at, size_t length, unsigned seed) {
-    enum { MARGIN = 64 };
-    size_t before = at >= TARGET + MARGIN ? MARGIN : 0;
-    for (size_t i = 0; i < length; ++i) CHECK_EQ(end->memory[at + i], pattern(seed, i));
-    memset(end->memory + at, 0, length);
-    for (size_t i = at - before; i < at + length + MARGIN && i < MEMORY_BYTES; ++i) CHECK_EQ(end->memory[i], 0);
-}
 
 enum { REQUEST_COOKIE = 0x1234567 };
 
@@ -283,28 +242,23 @@ static DAT_IB_EXTENSION_EVENT_DATA await_extension(End* end, DAT_EVD_HANDLE evd,
     return data;
 }
 
-static void send_pattern(End* end, size_t length, unsigned seed) {
+void send_pattern(End* end, size_t length, unsigned seed) {
     DAT_LMR_TRIPLET triplet = place(end, OUTBOX, length);
-    fill(end, OUTBOX, length, seed);
+    fill(OUTBOX, length, seed);
     OK(dat_ep_post_send(end->ep, 1, &triplet, cookie_of(REQUEST_COOKIE), DAT_COMPLETION_DEFAULT_FLAG));
     await_done(end, length);
 }
 
 /* The inbox of a receive that is done is used again. */
-static void receive(End* end, size_t length, unsigned seed) {
+void receive_pattern(End* end, size_t length, unsigned seed) {
     DAT_EVENT event = await(end->receive_evd);
     DAT_DTO_COMPLETION_EVENT_DATA* done = &event.event_data.dto_completion_event_data;
     CHECK_EQ(event.event_number, DAT_DTO_COMPLETION_EVENT);
     CHECK(done->user_cookie.as_64 < RECEIVES);
     check_done(end, done, done->user_cookie.as_64, length);
-    check_and_clear(end, inbox(done->user_cookie.as_64), length, seed);
+    check_and_clear(inbox(done->user_cookie.as_64), length, seed);
     post_receive(end, done->user_cookie.as_64);
 }
-
-/* A word between both: what was done before it is in the other's memory when it arrives. */
-enum { WORD_BYTES = 4, WORD_SEED = 99 };
-static void say_done(End* end) { send_pattern(end, WORD_BYTES, WORD_SEED); }
-static void hear_done(End* end) { receive(end, WORD_BYTES, WORD_SEED); }
 
 static DAT_RMR_TRIPLET remote_place(const End* end, size_t at, size_t length) {
     DAT_RMR_TRIPLET triplet = {.virtual_address = end->other.address + at, .segment_length = length};
@@ -312,63 +266,38 @@ static DAT_RMR_TRIPLET remote_place(const End* end, size_t at, size_t length) {
     return triplet;
 }
 
-/* ---- The operations, as the one that begins them and the one at the other end ------------------------------------ */
-
-static const size_t sizes[] = {1, 8, 64, 1000, 4096, MESSAGE_BYTES};
-enum { SIZES = sizeof sizes / sizeof sizes[0], IMMEDIATE = 0x12345678 };
-
-static void begin_send(End* end) {
-    for (unsigned i = 0; i < SIZES; ++i) {
-        send_pattern(end, sizes[i], i);
-        hear_done(end);
-    }
-}
-
-static void end_send(End* end) {
-    for (unsigned i = 0; i < SIZES; ++i) {
-        receive(end, sizes[i], i);
-        say_done(end);
-    }
-}
-
-static const size_t places[][2] = {{0, 1}, {4096 + 3, 1000}, {65536, 500000}}; /* offset in the target, and length */
-enum { PLACES = sizeof places / sizeof places[0] };
-
-/* Written in two pieces, if there is enough for two. */
-static void write_pattern(End* end, DAT_RMR_TRIPLET to, unsigned seed, DAT_COMPLETION_FLAGS flags) {
+/* In two pieces, if there is enough for two. */
+static void post_write(End* end, DAT_RMR_TRIPLET to, unsigned seed, DAT_COMPLETION_FLAGS flags) {
     size_t length = to.segment_length, half = length / 2;
     DAT_LMR_TRIPLET from[2] = {place(end, SOURCE, half), place(end, SOURCE + half, length - half)};
-    fill(end, SOURCE, length, seed);
+    fill(SOURCE, length, seed);
     OK(dat_ep_post_rdma_write(end->ep, half ? 2 : 1, half ? from : from + 1, cookie_of(REQUEST_COOKIE), &to, flags));
 }
 
-static void begin_write(End* end) {
-    for (unsigned i = 0; i < PLACES; ++i) {
-        write_pattern(end, remote_place(end, TARGET + places[i][0], places[i][1]), i, DAT_COMPLETION_DEFAULT_FLAG);
-        await_done(end, places[i][1]);
-        say_done(end);
-        hear_done(end);
-    }
+void write_pattern(End* end, size_t to, size_t length, unsigned seed) {
+    post_write(end, remote_place(end, to, length), seed, DAT_COMPLETION_DEFAULT_FLAG);
+    await_done(end, length);
 }
 
-static void end_write(End* end) {
-    for (unsigned i = 0; i < PLACES; ++i) {
-        hear_done(end);
-        check_and_clear(end, TARGET + places[i][0], places[i][1], i);
-        say_done(end);
-    }
+void read_from(End* end, size_t from, size_t to, size_t length) {
+    DAT_LMR_TRIPLET into = place(end, to, length);
+    DAT_RMR_TRIPLET source = remote_place(end, from, length);
+    OK(dat_ep_post_rdma_read(end->ep, 1, &into, cookie_of(REQUEST_COOKIE), &source, DAT_COMPLETION_DEFAULT_FLAG));
+    await_done(end, length);
 }
+
+/* ---- The operations of this API ---------------------------------------------------------------------------------- */
 
 /* The word after it is the next that is heard of. */
 static void begin_suppressed_write(End* end) {
-    write_pattern(end, remote_place(end, TARGET + 777, 3333), 50, DAT_COMPLETION_SUPPRESS_FLAG);
+    post_write(end, remote_place(end, TARGET + 777, 3333), 50, DAT_COMPLETION_SUPPRESS_FLAG);
     say_done(end);
     hear_done(end);
 }
 
 static void end_suppressed_write(End* end) {
     hear_done(end);
-    check_and_clear(end, TARGET + 777, 3333, 50);
+    check_and_clear(TARGET + 777, 3333, 50);
     say_done(end);
 }
 
@@ -376,7 +305,7 @@ static void begin_write_with_immediate(End* end) {
     DAT_LMR_TRIPLET from = place(end, SOURCE, 3000);
     DAT_RMR_TRIPLET to = remote_place(end, TARGET + 5000, 3000);
     DAT_EVENT event;
-    fill(end, SOURCE, 3000, 20);
+    fill(SOURCE, 3000, 20);
     OK(dat_ib_post_rdma_write_immed(end->ep, 1, &from, cookie_of(REQUEST_COOKIE), &to, IMMEDIATE,
                                     DAT_COMPLETION_DEFAULT_FLAG));
     await_extension(end, end->request_evd, DAT_IB_RDMA_WRITE_IMMED, &event);
@@ -392,33 +321,17 @@ static void end_write_with_immediate(End* end) {
     CHECK(done->user_cookie.as_64 < RECEIVES);
     check_done(end, done, done->user_cookie.as_64, 3000);
     post_receive(end, done->user_cookie.as_64);
-    check_and_clear(end, TARGET + 5000, 3000, 20);
+    check_and_clear(TARGET + 5000, 3000, 20);
     say_done(end);
 }
 
-static void begin_read(End* end) {
-    DAT_LMR_TRIPLET to = place(end, TARGET + 77, 500000);
-    DAT_RMR_TRIPLET from = remote_place(end, SOURCE, 500000);
-    hear_done(end);
-    OK(dat_ep_post_rdma_read(end->ep, 1, &to, cookie_of(REQUEST_COOKIE), &from, DAT_COMPLETION_DEFAULT_FLAG));
-    await_done(end, 500000);
-    check_and_clear(end, TARGET + 77, 500000, 30);
-    say_done(end);
-}
-
-static void end_read(End* end) {
-    fill(end, SOURCE, 500000, 30);
-    say_done(end);
-    hear_done(end);
-}
-
-static uint64_t* word_at(const End* end, size_t at) { return (uint64_t*)(void*)(end->memory + at); }
+static uint64_t* word_at(size_t at) { return (uint64_t*)(void*)(memory + at); }
 
 static void await_atomic(End* end, DAT_IB_EXT_TYPE type, uint64_t before) {
     DAT_EVENT event;
     await_extension(end, end->request_evd, type, &event);
     check_done(end, &event.event_data.dto_completion_event_data, REQUEST_COOKIE, sizeof before);
-    CHECK_EQ(*word_at(end, SOURCE), before);
+    CHECK_EQ(*word_at(SOURCE), before);
 }
 
 enum { FIRST = 1000000007, ADDED = 999, SWAPPED = 5 };
@@ -441,11 +354,11 @@ static void begin_atomics(End* end) {
 }
 
 static void end_atomics(End* end) {
-    *word_at(end, TARGET + 8192) = FIRST;
+    *word_at(TARGET + 8192) = FIRST;
     say_done(end);
     hear_done(end);
-    CHECK_EQ(*word_at(end, TARGET + 8192), SWAPPED);
-    *word_at(end, TARGET + 8192) = 0;
+    CHECK_EQ(*word_at(TARGET + 8192), SWAPPED);
+    *word_at(TARGET + 8192) = 0;
 }
 
 /* The other binds a window to a part of its target, if its library can, and tells its context; without, that is 0. */
@@ -456,11 +369,11 @@ static void begin_write_to_window(End* end) {
     DAT_DTO_COMPLETION_EVENT_DATA* done = &event.event_data.dto_completion_event_data;
     DAT_RMR_TRIPLET window = remote_place(end, WINDOW_AT, WINDOW_BYTES);
     check_done(end, done, done->user_cookie.as_64, sizeof window.rmr_context);
-    memcpy(&window.rmr_context, end->memory + inbox(done->user_cookie.as_64), sizeof window.rmr_context);
-    memset(end->memory + inbox(done->user_cookie.as_64), 0, sizeof window.rmr_context);
+    memcpy(&window.rmr_context, memory + inbox(done->user_cookie.as_64), sizeof window.rmr_context);
+    memset(memory + inbox(done->user_cookie.as_64), 0, sizeof window.rmr_context);
     post_receive(end, done->user_cookie.as_64);
     if (window.rmr_context != 0) {
-        write_pattern(end, window, 60, DAT_COMPLETION_DEFAULT_FLAG);
+        post_write(end, window, 60, DAT_COMPLETION_DEFAULT_FLAG);
         await_done(end, WINDOW_BYTES);
     }
     say_done(end);
@@ -486,93 +399,18 @@ static void end_write_to_window(End* end) {
     DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
     DAT_RMR_CONTEXT context = 0;
     if (dat_rmr_create(end->pz, &rmr) == DAT_SUCCESS) context = bind_window(end, rmr);
-    memcpy(end->memory + OUTBOX, &context, sizeof context);
+    memcpy(memory + OUTBOX, &context, sizeof context);
     OK(dat_ep_post_send(end->ep, 1, &message, cookie_of(REQUEST_COOKIE), DAT_COMPLETION_DEFAULT_FLAG));
     await_done(end, sizeof context);
     hear_done(end);
     if (context == 0) return;
     printf("%s: was written to through a window\n", role);
-    check_and_clear(end, WINDOW_AT, WINDOW_BYTES, 60);
+    check_and_clear(WINDOW_AT, WINDOW_BYTES, 60);
     OK(dat_rmr_free(rmr));
 }
 
-static const struct {
-    const char* name;
-    void (*begin)(End* end), (*end)(End* end);
-} operations[] = {
-    {"send", begin_send, end_send},
-    {"write", begin_write, end_write},
-    {"suppressed write", begin_suppressed_write, end_suppressed_write},
-    {"write with immediate", begin_write_with_immediate, end_write_with_immediate},
-    {"read", begin_read, end_read},
-    {"atomics", begin_atomics, end_atomics},
-    {"write to a window", begin_write_to_window, end_write_to_window},
-};
-enum { OPERATIONS = sizeof operations / sizeof operations[0] };
-
-/* ---- The roles --------------------------------------------------------------------------------------------------- */
-
-static void run_client(End* end) {
-    open_end(end);
-    call_in_vain(end);
-    call(end);
-    for (size_t i = 0; i < OPERATIONS; ++i) {
-        operations[i].begin(end);
-        operations[i].end(end);
-        printf("%s: both ways\n", operations[i].name);
-    }
-    hang_up(end, DAT_CLOSE_GRACEFUL_FLAG);
-    call(end);
-    begin_send(end);
-    hang_up_after_the_other(end);
-    close_end(end);
-}
-
-static void run_server(End* end) {
-    open_end(end);
-    OK(dat_psp_create(end->ia, end->qualifier, end->cr_evd, DAT_PSP_CONSUMER_FLAG, &end->psp));
-    puts("listening");
-    fflush(stdout);
-    reject(end);
-    answer(end);
-    for (size_t i = 0; i < OPERATIONS; ++i) {
-        operations[i].end(end);
-        operations[i].begin(end);
-    }
-    hang_up_after_the_other(end);
-    answer(end);
-    end_send(end);
-    hang_up(end, DAT_CLOSE_ABRUPT_FLAG);
-    OK(dat_psp_free(end->psp));
-    close_end(end);
-}
-
-/* The libdat2 in use must lie in the directory. */
-static void check_library(const char* directory) {
-    Dl_info info;
-    CHECK(dladdr((void*)(uintptr_t)dat_ia_openv, &info) != 0);
-    char *found = realpath(info.dli_fname, NULL), *wanted = realpath(directory, NULL);
-    CHECK(found != NULL && wanted != NULL);
-    printf("%s: %s\n", role, found);
-    *strrchr(found, '/') = '\0';
-    CHECK_EQ(strcmp(found, wanted), 0);
-    free(found);
-    free(wanted);
-}
-
-int main(int argc, char** argv) {
-    if (argc != 5) {
-        fprintf(stderr, "usage: %s server|client ADDRESS QUALIFIER DIRECTORY\n", argv[0]);
-        return 2;
-    }
-    End end = {.address = {.sin_family = AF_INET}, .qualifier = strtoul(argv[3], NULL, 10)};
-    role = argv[1];
-    alarm(PATIENCE_S);
-    CHECK(inet_pton(AF_INET, argv[2], &end.address.sin_addr) == 1);
-    check_library(argv[4]);
-    if (strcmp(role, "server") == 0)
-        run_server(&end);
-    else
-        run_client(&end);
-    return 0;
-}
+const Operation operations[] = {{"suppressed write", begin_suppressed_write, end_suppressed_write},
+                                {"write with immediate", begin_write_with_immediate, end_write_with_immediate},
+                                {"atomics", begin_atomics, end_atomics},
+                                {"write to a window", begin_write_to_window, end_write_to_window},
+                                {NULL, NULL, NULL}};

@@ -9,6 +9,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "backends/loopback/layout.hpp"
+#include "backends/loopback/mapped_memory.hpp"
+#include "tests/conformance/support/message_sizes.h"
+
 namespace viaduct::testing {
 namespace {
 
@@ -25,6 +29,16 @@ std::byte pattern(std::size_t position, std::uint32_t seed) noexcept {
     const std::uint64_t mixed = (position + 1) * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u;
     return static_cast<std::byte>(mixed >> 56);
 }
+
+constexpr std::size_t message_sizes[] = {MESSAGE_SIZES};
+static_assert(message_sizes[0] == 0);
+
+constexpr bool straddled(std::size_t threshold) {
+    return std::ranges::search(message_sizes, std::array{SIZES_AROUND(threshold)}).size() == 3;
+}
+static_assert(straddled(loopback::wire::inline_bytes) && straddled(loopback::wire::fragment_bytes) &&
+              straddled(loopback::wire::area_bytes) && straddled(loopback::checked_from_bytes));
+static_assert(straddled(64), "what verbs asks a device to take inline");
 
 SendRequest request_of(Opcode opcode, std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
     return {.context = context, .opcode = opcode, .remote = remote, .sges = {&piece, 1}};
@@ -213,13 +227,13 @@ RemoteAddress Buffer::remote(std::size_t offset) const noexcept {
     return one.size() == other.size();
 }
 
+std::vector<std::size_t> sizes_around_thresholds() {
+    return {std::begin(message_sizes) + 1, std::end(message_sizes)};  // no buffer is of no bytes
+}
+
 std::vector<std::size_t> sizes_around_thresholds(const Node& node) {
-    // Inline in a slot of loopback, inline in a request of verbs, one fragment, all of the area, source memory checked.
-    constexpr std::size_t thresholds[] = {44, 64, 2048, 32 * 1024, 512 * 1024, 1024 * 1024};
-    std::vector<std::size_t> sizes{1, 8};
-    for (const std::size_t threshold : thresholds)
-        for (const std::size_t size : {threshold - 1, threshold, threshold + 1})
-            if (size == node.bytes_up_to(size)) sizes.push_back(size);
+    std::vector<std::size_t> sizes = sizes_around_thresholds();
+    std::erase_if(sizes, [&](std::size_t size) { return size != node.bytes_up_to(size); });
     return sizes;
 }
 

@@ -151,8 +151,9 @@ private:
     std::unique_ptr<MemoryRegion> region_;
 };
 
-/// Sizes of messages on both sides of every size at which a backend changes its way, from 1 byte to 1 MiB + 1, or as
+/// Sizes of messages on both sides of every size at which a backend changes its way, from 1 byte to 1 MiB + 1; or as
 /// far as one message of this device goes.
+std::vector<std::size_t> sizes_around_thresholds();
 std::vector<std::size_t> sizes_around_thresholds(const Node& node);
 
 /// Requests of one piece, which must outlive the post.

@@ -36,7 +36,7 @@ static void travel(const Pair *pair, size_t length) {
 }
 
 TEST(send__messages_of_many_sizes) {
-    static const size_t sizes[] = {1, 7, 8, 40, 64, 100, 4096, 65536, AREA_BYTES};
+    static const size_t sizes[] = {MESSAGE_SIZES, LARGEST_MESSAGE};
     Pair pair = connected_pair((Options){0});
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) travel(&pair, sizes[i]);
     pair_close(&pair);

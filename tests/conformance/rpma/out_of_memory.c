@@ -1,73 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * RPMA_E_NOMEM of each call: the n-th allocation inside the call fails, alone or with all that follow it, for every n
- * until the call succeeds.
+ * RPMA_E_NOMEM of each call that lacks memory.
  */
-#include "../support/failing_malloc.h"
+#include "../support/sweep.h"
 #include "side.h"
 
-/* ---- The sweep --------------------------------------------------------------------------------------------------- */
-
-/* A call under test, what makes it ready and what undoes it; both of them may be NULL. */
-typedef struct {
-    void (*prepare)(void);
-    int (*call)(void);
-    void (*undo)(void);
-    bool resolves; /* an address: the C library's resolver says no more than that it failed */
-} Sweep;
-
-/* How often a call has failed for want of memory. */
-static long refusals;
-
-static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test) {
-    for (long n = 0;; ++n) {
-        if (under_test.prepare != NULL) under_test.prepare();
-        begin_to_fail(n);
-        int rc = under_test.call();
-        long failures = lift_allocation_limit();
-        if (rc == 0 && under_test.undo != NULL) under_test.undo();
-        if (failures == 0) {
-            CHECK_OK(rc);
-            return n;
-        }
-        /* The C library does without some of its buffers: what succeeds all the same has lost nothing. */
-        /* And rdma-core may say no more than the resolver. */
-        bool unclear = rc == RPMA_E_PROVIDER && (under_test.resolves || !on_loopback());
-        if (rc == 0 || unclear) continue;
-        CHECK_RC(rc, RPMA_E_NOMEM);
-        ++refusals;
-    }
-}
-
-/* The number of failures until the call succeeded without one. */
-static long sweep(Sweep under_test) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
-    sweep_with(fail_one_allocation, under_test);
-    return sweep_with(limit_allocations, under_test);
-}
-
-/* The call needs memory, and says so. */
-static void allocates(Sweep under_test) {
-    long before = refusals;
-    CHECK(sweep(under_test) > 0);
-    CHECK(refusals > before);
-}
-
-/* Where the first allocation and all others fail, none fails alone. */
-static void allocates_nothing(int (*call)(void)) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
-    CHECK_EQ(sweep_with(limit_allocations, (Sweep){.call = call}), 0);
-}
+/* The C library's resolver of addresses says no more than that it failed. */
+#define UNRESOLVED RPMA_E_PROVIDER
 
 /* On a device the end of a connection may ask for memory, and goes on without. */
 static void does_without_memory(int (*call)(void)) {
-    if (on_loopback()) {
-        allocates_nothing(call);
-        return;
-    }
-    limit_allocations(0);
-    int rc = call();
-    lift_allocation_limit();
-    CHECK_OK(rc);
+    if (on_loopback())
+        allocates_nothing((Sweep){.call = call});
+    else
+        succeeds_without_memory(call);
 }
 
 /* ---- Devices, peers, regions ------------------------------------------------------------------------------------- */
@@ -88,7 +33,7 @@ static int find_device(void) {
 
 TEST(utils_get_ibv_context) {
     if (!on_loopback()) skip("librdmacm never recovers from a lack of memory at its first call");
-    allocates((Sweep){.call = find_device, .resolves = true});
+    allocates((Sweep){.call = find_device, .also = UNRESOLVED});
 }
 
 static int make_peer(void) { return rpma_peer_new(device, &peer); }
@@ -161,7 +106,7 @@ static void unmake_ep(void) { CHECK_OK(rpma_ep_shutdown(&pair.server->ep)); }
 
 TEST(ep_listen) {
     open_both();
-    allocates((Sweep){.call = make_ep, .undo = unmake_ep, .resolves = true});
+    allocates((Sweep){.call = make_ep, .undo = unmake_ep, .also = UNRESOLVED});
 }
 
 static int make_request(void) {
@@ -171,7 +116,7 @@ static void unmake_request(void) { CHECK_OK(rpma_conn_req_delete(&pair.client->r
 
 TEST(conn_req_new) {
     open_both();
-    allocates((Sweep){.call = make_request, .undo = unmake_request, .resolves = true});
+    allocates((Sweep){.call = make_request, .undo = unmake_request, .also = UNRESOLVED});
 }
 
 static void prepare_request(void) { request_to(pair.client, pair.server); }
@@ -186,7 +131,7 @@ static void undo_outgoing(void) { CHECK_OK(rpma_conn_delete(&pair.client->conn))
 
 TEST(conn_req_connect__outgoing) {
     open_both();
-    allocates((Sweep){prepare_request, connect_outgoing, undo_outgoing, false});
+    allocates((Sweep){.prepare = prepare_request, .call = connect_outgoing, .undo = undo_outgoing});
 }
 
 /* Of a request that could not be looked at nothing is left; another try brings a new one. */
@@ -205,7 +150,7 @@ static void undo_incoming(void) { CHECK_OK(rpma_conn_req_delete(&pair.server->re
 TEST(ep_next_conn_req) {
     open_both();
     listen_at(pair.server);
-    allocates((Sweep){prepare_incoming, take_incoming, undo_incoming, false});
+    allocates((Sweep){.prepare = prepare_incoming, .call = take_incoming, .undo = undo_incoming});
 }
 
 static void prepare_taken(void) {
@@ -223,7 +168,7 @@ static void undo_connected(void) { CHECK_OK(rpma_conn_delete(&pair.server->conn)
 TEST(conn_req_connect__incoming) {
     open_both();
     listen_at(pair.server);
-    allocates((Sweep){prepare_taken, connect_incoming, undo_connected, false});
+    allocates((Sweep){.prepare = prepare_taken, .call = connect_incoming, .undo = undo_connected});
 }
 
 static int reject(void) { return rpma_conn_req_delete(&pair.server->req); }
@@ -232,7 +177,7 @@ static void hear_rejection(void) { EXPECT_EVENT(pair.client, RPMA_CONN_REJECTED)
 TEST(conn_req_delete__incoming) {
     open_both();
     listen_at(pair.server);
-    sweep((Sweep){prepare_taken, reject, hear_rejection, false});
+    may_allocate((Sweep){.prepare = prepare_taken, .call = reject, .undo = hear_rejection});
 }
 
 static enum rpma_conn_event event;
@@ -277,12 +222,12 @@ TEST(working_needs_no_memory) {
     post_write(); /* what is made at its first use is made */
     EXPECT_DONE(pair.client, 1);
     for (int i = 0; i < 3; ++i) {
-        allocates_nothing(post_write);
-        allocates_nothing(wait_main);
-        allocates_nothing(poll_main);
+        allocates_nothing((Sweep){.call = post_write});
+        allocates_nothing((Sweep){.call = wait_main});
+        allocates_nothing((Sweep){.call = poll_main});
         CHECK_EQ(wc.wr_id, 1);
     }
-    allocates_nothing(post_recv);
+    allocates_nothing((Sweep){.call = post_recv});
 }
 
 TEST(deleting_needs_no_memory) {

@@ -30,7 +30,7 @@ static void write_across(Side *from, Side *to, size_t length, unsigned seed) {
 }
 
 TEST(write__many_sizes_both_ways) {
-    static const size_t sizes[] = {1, 7, 8, 40, 64, 100, 4096, 65536, AREA_BYTES};
+    static const size_t sizes[] = {MESSAGE_SIZES, LARGEST_MESSAGE};
     Pair pair = connected_pair((Options){0});
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
         write_across(pair.client, pair.server, sizes[i], i);
@@ -191,7 +191,7 @@ static void read_across(Side *side, Side *from, size_t length, unsigned seed) {
 }
 
 TEST(read__many_sizes_both_ways) {
-    static const size_t sizes[] = {1, 7, 8, 40, 64, 100, 4096, 65536, AREA_BYTES};
+    static const size_t sizes[] = {MESSAGE_SIZES, LARGEST_MESSAGE};
     Pair pair = connected_pair((Options){0});
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
         read_across(pair.client, pair.server, sizes[i], i);

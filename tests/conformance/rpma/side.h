@@ -7,11 +7,12 @@
 #ifndef SIDE_H
 #define SIDE_H
 
+#include "../support/message_sizes.h"
 #include "../support/sides.h"
 #include "conformance.h"
 
 enum {
-    AREA_BYTES = 1024 * 1024, /* room behind SEND_AT and RECV_AT */
+    AREA_BYTES = LARGEST_MESSAGE, /* room behind SEND_AT and RECV_AT */
     MAX_PDATA = 255,
     MR_DESCRIPTOR_BYTES = 21
 };
@@ -54,9 +55,6 @@ typedef struct {
 
 /* The address that both sides use: CONFORMANCE_ADDRESS, or else that of this host. */
 const char *test_address(void);
-
-/* Whether that is software on this host, which knows more than a device: who died, and what a queue really holds. */
-bool on_loopback(void);
 
 /* The device of that address, and a peer on it. */
 struct ibv_context *test_device(void);

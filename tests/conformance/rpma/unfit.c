@@ -4,8 +4,7 @@
  */
 #include "side.h"
 
-/* Straddles the sizes where the way of a message changes. */
-static const size_t sizes[] = {1, 43, 44, 45, 2046, 2047, 2048, 2049, 32768, 32769, AREA_BYTES - 2};
+static const size_t sizes[] = {MESSAGE_SIZES};
 
 /* A message to the one receive that is posted: what each side is told. The connection is made anew for each. */
 static void fails(const Pair *pair, Work receive, size_t length, enum ibv_wc_status at_sender,

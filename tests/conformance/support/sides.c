@@ -7,12 +7,18 @@
 
 #include <stdlib.h>
 
+#ifndef DATA_START
+#define DATA_START 0
+#endif
+
 /* The ports lie below those that the system hands out (32768 and more), from which other tests take theirs. */
 enum { MAX_SIDES = 8, FIRST_PORT = 20000, PORT_BLOCKS = 1500 };
 
 /* A side has the same address in the case and in its process; its contents are copied after every call. */
 static Side sides[MAX_SIDES];
 static int side_count;
+
+pthread_mutex_t sides_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* Cases that run at the same time have process ids that are close to each other. */
 Side *blank_side(Peer *process, uint16_t *port) {
@@ -36,12 +42,24 @@ struct SideMessage {
 static void run_message(void *bytes) {
     struct SideMessage *message = bytes;
     message->function(message->side, message->argument);
+    pthread_mutex_lock(&sides_mutex);
     message->contents = *message->side;
+    pthread_mutex_unlock(&sides_mutex);
+}
+
+static void *run_thread(void *task_pointer) {
+    Task *task = task_pointer;
+    task->function(task->side, task->argument);
+    return NULL;
 }
 
 void begin(Task *task, Side *side, SideFunction function, void *argument, size_t size) {
-    CHECK(side->process != NULL);
-    *task = (Task){side, argument, size, calloc(1, sizeof *task->message + size)};
+    *task = (Task){.side = side, .function = function, .argument = argument, .size = size};
+    if (side->process == NULL) {
+        CHECK(pthread_create(&task->thread, NULL, run_thread, task) == 0);
+        return;
+    }
+    task->message = calloc(1, sizeof *task->message + size);
     CHECK(task->message != NULL);
     task->message->side = side;
     task->message->function = function;
@@ -51,12 +69,18 @@ void begin(Task *task, Side *side, SideFunction function, void *argument, size_t
 
 void finish(Task *task) {
     Peer *process = task->side->process;
+    if (process == NULL) {
+        CHECK(pthread_join(task->thread, NULL) == 0);
+        return;
+    }
     finish_on_peer(process, task->message, sizeof *task->message + task->size);
     *task->side = task->message->contents;
     task->side->process = process;
     if (task->size > 0) memcpy(task->argument, task->message->argument, task->size);
     free(task->message);
 }
+
+void abandon(Task *task) { free(task->message); }
 
 void at(Side *side, SideFunction function, void *argument, size_t size) {
     if (side->process == NULL) {
@@ -80,13 +104,13 @@ static uint8_t pattern_byte(size_t i, unsigned seed) { return (uint8_t)(i * 7 + 
 
 static void do_fill(Side *side, void *argument) {
     const Pattern *pattern = argument;
-    uint8_t *bytes = side->memory + pattern->offset;
+    uint8_t *bytes = side->memory + DATA_START + pattern->offset;
     for (size_t i = 0; i < pattern->length; ++i) bytes[i] = pattern_byte(i, pattern->seed);
 }
 
 static void do_compare(Side *side, void *argument) {
     Pattern *pattern = argument;
-    const uint8_t *bytes = side->memory + pattern->offset;
+    const uint8_t *bytes = side->memory + DATA_START + pattern->offset;
     pattern->same = true;
     for (size_t i = 0; i < pattern->length; ++i) pattern->same &= bytes[i] == pattern_byte(i, pattern->seed);
 }

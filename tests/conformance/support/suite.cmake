@@ -33,6 +33,7 @@ endmacro()
 function(conformance_compile target)
   set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
   target_compile_options(${target} PRIVATE ${strict_c})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}) # for what is compiled for each suite
   target_link_libraries(${target} PRIVATE ${suite_library} Threads::Threads)
 endfunction()
 
@@ -40,7 +41,6 @@ endfunction()
 function(conformance_support)
   add_library(conformance_${suite_name}_support OBJECT ${suite_support}/harness.c ${ARGN})
   conformance_compile(conformance_${suite_name}_support)
-  target_include_directories(conformance_${suite_name}_support PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}) # for sides.c
 endfunction()
 
 # conformance_program(NAME SOURCES...): an executable NAME, whose target has a longer name of its own.
@@ -57,13 +57,13 @@ function(conformance_test name)
   set_tests_properties(conformance.${suite_name}.${name} PROPERTIES LABELS conformance TIMEOUT 600)
 endfunction()
 
-# conformance_cases(PROGRAMS...): programs of cases, each NAME.c with the support; out_of_memory also gets the malloc that
-# fails.
+# conformance_cases(PROGRAMS...): programs of cases, each NAME.c with the support; those named out_of_... also get calls
+# that run out of something.
 function(conformance_cases)
   foreach(program ${ARGN})
     set(sources ${program}.c $<TARGET_OBJECTS:conformance_${suite_name}_support>)
-    if(program STREQUAL out_of_memory)
-      list(APPEND sources ${suite_support}/failing_malloc.c)
+    if(program MATCHES "^out_of_")
+      list(APPEND sources ${suite_support}/sweep.c ${suite_support}/failing_malloc.c)
     endif()
     conformance_program(${program} ${sources})
     conformance_test(${program} conformance_${suite_name}_${program})

@@ -23,6 +23,12 @@ void check_return(const char *file, int line, const char *what, DAT_RETURN actua
     check_return(__FILE__, __LINE__, #call, (call), DAT_CLASS_ERROR | (DAT_RETURN)(type) | (DAT_RETURN)(subtype))
 #define CHECK_OK(call) check_return(__FILE__, __LINE__, #call, (call), DAT_SUCCESS)
 
+/* For ../support/sweep.h. */
+typedef DAT_RETURN Return;
+#define NO_MEMORY DAT_INSUFFICIENT_RESOURCES
+#define NO_DESCRIPTORS DAT_INSUFFICIENT_RESOURCES
+#define IS_UNCLEAR(rc, expected) false
+
 /* What ends with a time-out takes that long, and not much longer; what comes at once does not wait. The upper bound
  * grows with CONFORMANCE_PATIENCE. const DAT_TIMEOUT start = clock_us();
  *   ...

@@ -86,14 +86,11 @@ TEST(local_protection__write_from_another_zone) { check_zone(WRITE); }
 TEST(local_protection__read_into_another_zone) { check_zone(READ); }
 
 static DAT_LMR_CONTEXT with_privileges(const Side *side, DAT_MEM_PRIV_FLAGS privileges) {
-    DAT_REGION_DESCRIPTION region = {.for_va = side->memory};
     DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
     DAT_LMR_CONTEXT context = 0;
     DAT_RMR_CONTEXT rmr_context = 0;
-    DAT_VLEN length = 0;
-    DAT_VADDR address = 0;
-    CHECK_OK(dat_lmr_create(side->ia, DAT_MEM_TYPE_VIRTUAL, region, MEMORY_BYTES, side->pz, privileges, DAT_VA_TYPE_VA,
-                            &lmr, &context, &rmr_context, &length, &address));
+    CHECK_OK(
+        register_virtual(side->ia, side->pz, side->memory, MEMORY_BYTES, privileges, &lmr, &context, &rmr_context));
     return context;
 }
 

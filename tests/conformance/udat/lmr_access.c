@@ -98,11 +98,8 @@ TEST(lmr_access__memory_without_privileges) {
     DAT_LMR_CONTEXT context;
     DAT_RMR_CONTEXT rmr_context;
     DAT_LMR_HANDLE lmr;
-    DAT_VLEN size;
-    DAT_VADDR address;
-    CHECK_OK(dat_lmr_create(pair.client->ia, DAT_MEM_TYPE_VIRTUAL,
-                            (DAT_REGION_DESCRIPTION){.for_va = pair.client->memory}, 100, pair.client->pz,
-                            DAT_MEM_PRIV_NONE_FLAG, DAT_VA_TYPE_VA, &lmr, &context, &rmr_context, &size, &address));
+    CHECK_OK(register_virtual(pair.client->ia, pair.client->pz, pair.client->memory, 100, DAT_MEM_PRIV_NONE_FLAG, &lmr,
+                              &context, &rmr_context));
     pair.client->lmr_context = context;
     expect_refused(pair.client, (Work){.operation = READ, .length = 100, .cookie = 3});
 }

@@ -15,8 +15,7 @@ static void send_from(Side *side, size_t at, DAT_SEG_LENGTH length, DAT_UINT64 c
     CHECK_OK(post(side, (Work){.operation = SEND, .at = at, .length = length, .cookie = cookie}));
 }
 
-static void check_message(DAT_SEG_LENGTH length) {
-    const Pair pair = connected_pair((Options){0});
+static void check_message(Pair pair, DAT_SEG_LENGTH length) {
     fill(pair.client, SEND_AT, length, 3);
     receive(pair.server, RECV_AT, length, 1);
     send_from(pair.client, SEND_AT, length, 2);
@@ -26,13 +25,20 @@ static void check_message(DAT_SEG_LENGTH length) {
     CHECK_EQ(sent.transfered_length, length);
     CHECK(sent.ep_handle == pair.client->ep);
     CHECK(filled(pair.server, RECV_AT, length, 3));
+}
+
+TEST(messages__of_many_sizes) {
+    static const DAT_SEG_LENGTH sizes[] = {MESSAGE_SIZES};
+    const Pair pair = connected_pair((Options){0});
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) check_message(pair, sizes[i]);
     pair_close(&pair);
 }
 
-TEST(messages__a_byte) { check_message(1); }
-TEST(messages__some_bytes) { check_message(61); }
-TEST(messages__a_page) { check_message(4096); }
-TEST(messages__all_that_the_attribute_allows) { check_message(AREA_BYTES); }
+TEST(messages__all_that_the_attribute_allows) {
+    const Pair pair = connected_pair((Options){0});
+    check_message(pair, AREA_BYTES);
+    pair_close(&pair);
+}
 
 TEST(messages__name_their_operation) {
     const Pair pair = connected_pair((Options){0});

@@ -1,53 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * DAT_INSUFFICIENT_RESOURCES of calls that need file descriptors: with none left, with one left, and so on until the
- * call succeeds.
+ * DAT_INSUFFICIENT_RESOURCES of calls that lack file descriptors.
  */
+#include "../support/sweep.h"
 #include "side.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/resource.h>
 
 #pragma weak dat_cno_fd_create
-
-/* ---- The sweep --------------------------------------------------------------------------------------------------- */
-
-enum { LIMIT = 200 };
-
-static int hoard[LIMIT];
-static int hoarded;
-
-/* Takes all file descriptors except this many. */
-static void leave(int count) {
-    struct rlimit limit;
-    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
-    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-    limit.rlim_cur = LIMIT;
-    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) hoard[hoarded++] = fd;
-    CHECK(errno == EMFILE);
-    for (; count > 0; --count) close(hoard[--hoarded]);
-}
-
-static void give_back(void) {
-    while (hoarded > 0) close(hoard[--hoarded]);
-}
-
-/* How many descriptors a call needs; what it made is undone. */
-static int sweep(DAT_RETURN (*call)(void), void (*undo)(void)) {
-    for (int count = 0;; ++count) {
-        leave(count);
-        DAT_RETURN rc = call();
-        give_back();
-        if (rc == DAT_SUCCESS) {
-            undo();
-            return count;
-        }
-        CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
-    }
-}
 
 /* ---- Calls that make something ----------------------------------------------------------------------------------- */
 
@@ -67,7 +27,7 @@ static void unmake_ia(void) { CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG)
 TEST(ia_open) {
     if (!on_loopback()) skip("libibverbs does not survive it");
     DAT_IA_HANDLE first = open_ia(NULL);
-    sweep(make_ia, unmake_ia);
+    sweep_descriptors((Sweep){.call = make_ia, .undo = unmake_ia});
     ia = first;
     unmake_ia();
 }
@@ -80,14 +40,14 @@ static DAT_RETURN list_providers(void) {
 }
 static void check_list(void) { CHECK(provider_count >= 1); }
 
-TEST(registry_list_providers) { CHECK(sweep(list_providers, check_list) > 0); }
+TEST(registry_list_providers) { CHECK(sweep_descriptors((Sweep){.call = list_providers, .undo = check_list}) > 0); }
 
 static DAT_RETURN make_evd(void) { return dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd); }
 static void unmake_evd(void) { CHECK_OK(dat_evd_free(evd)); }
 
 TEST(evd_create) {
     ia = open_ia(NULL);
-    sweep(make_evd, unmake_evd);
+    sweep_descriptors((Sweep){.call = make_evd, .undo = unmake_evd});
     unmake_ia();
 }
 
@@ -100,7 +60,7 @@ static void unmake_cno(void) { CHECK_OK(dat_cno_free(cno)); }
 TEST(cno_fd_create) {
     NEED(dat_cno_fd_create);
     ia = open_ia(NULL);
-    CHECK(sweep(make_fd_cno, unmake_cno) > 0);
+    CHECK(sweep_descriptors((Sweep){.call = make_fd_cno, .undo = unmake_cno}) > 0);
     unmake_ia();
 }
 
@@ -112,7 +72,7 @@ static DAT_RETURN make_cno(void) { return dat_cno_create(ia, (DAT_OS_WAIT_PROXY_
 
 TEST(cno_create) {
     ia = open_ia(NULL);
-    sweep(make_cno, unmake_cno);
+    sweep_descriptors((Sweep){.call = make_cno, .undo = unmake_cno});
     unmake_ia();
 }
 
@@ -124,7 +84,7 @@ static void unmake_psp(void) { CHECK_OK(dat_psp_free(psp)); }
 TEST(psp_create) {
     pair.client = new_side(NULL);
     side_open(pair.client, (Options){0});
-    CHECK(sweep(make_psp, unmake_psp) > 0);
+    CHECK(sweep_descriptors((Sweep){.call = make_psp, .undo = unmake_psp}) > 0);
     side_close(pair.client);
 }
 
@@ -140,7 +100,7 @@ static void answer(void) {
 
 TEST(ep_connect) {
     pair = open_pair((Options){0});
-    sweep(request, answer);
+    sweep_descriptors((Sweep){.call = request, .undo = answer});
     pair_close(&pair);
 }
 
@@ -151,9 +111,9 @@ TEST(evd_wait__needs_none) {
     Side *side = new_side(NULL);
     side_open(side, (Options){0});
     CHECK_RC(dat_evd_wait(side->evds[RECV], 1, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
-    leave(0);
+    leave_descriptors(0);
     CHECK_RC(dat_evd_wait(side->evds[RECV], SHORT_US, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
-    give_back();
+    give_descriptors_back();
     side_close(side);
 }
 
@@ -171,14 +131,14 @@ static void check_first_wait(DAT_EVD_FLAGS flags) {
     DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
     ia = open_ia(NULL);
     evd = new_evd(ia, flags);
-    leave(0);
+    leave_descriptors(0);
     CHECK(pthread_create(&thread, NULL, wait_for_ever, &rc) == 0);
     while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) != DAT_INVALID_STATE) continue;
     CHECK(poll(NULL, 0, (int)SHORT_MS) == 0);
     event.event_number = DAT_SOFTWARE_EVENT;
     CHECK_OK(dat_evd_post_se(evd, &event));
     CHECK(pthread_join(thread, NULL) == 0);
-    give_back();
+    give_descriptors_back();
     CHECK_OK(rc);
     unmake_evd();
     unmake_ia();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * DAT_INSUFFICIENT_RESOURCES of each call: the n-th allocation inside the call fails, alone or with all that follow it,
- * for every n until it succeeds.
+ * DAT_INSUFFICIENT_RESOURCES of each call that lacks memory.
  */
-#include "../support/failing_malloc.h"
+#include "../support/sweep.h"
 #include "side.h"
 
 #include <arpa/inet.h>
@@ -13,57 +12,6 @@
 #pragma weak dat_csp_free
 #pragma weak dat_ep_common_connect
 #pragma weak dat_rmr_create_for_ep
-
-/* ---- The sweep --------------------------------------------------------------------------------------------------- */
-
-/* A call under test, what makes it ready and what undoes it; both of them may be NULL. */
-typedef struct {
-    void (*prepare)(void);
-    DAT_RETURN (*call)(void);
-    void (*undo)(void);
-} Sweep;
-
-/* How often a call has failed for want of memory. */
-static long refusals;
-
-static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test) {
-    for (long n = 0;; ++n) {
-        if (under_test.prepare != NULL) under_test.prepare();
-        begin_to_fail(n);
-        DAT_RETURN rc = under_test.call();
-        long failures = lift_allocation_limit();
-        if (rc == DAT_SUCCESS && under_test.undo != NULL) under_test.undo();
-        if (failures == 0) {
-            CHECK_OK(rc);
-            return n;
-        }
-        /* What succeeds all the same has lost nothing: the C library does without some of its buffers. */
-        if (rc == DAT_SUCCESS) continue;
-        CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
-        ++refusals;
-    }
-}
-
-/* How many allocations it takes. */
-static long sweep(Sweep under_test) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
-    sweep_with(fail_one_allocation, under_test);
-    return sweep_with(limit_allocations, under_test);
-}
-
-/* The call needs memory, and says so. */
-static void allocates(Sweep under_test) {
-    long before = refusals;
-    CHECK(sweep(under_test) > 0);
-    CHECK(refusals > before);
-}
-static void may_allocate(Sweep under_test) { sweep(under_test); }
-
-/* Where the first allocation and all others fail, none fails alone. */
-static void allocates_nothing(DAT_RETURN (*call)(void)) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
-    CHECK_EQ(sweep_with(limit_allocations, (Sweep){.call = call}), 0);
-}
 
 /* ---- The registry ------------------------------------------------------------------------------------------------ */
 
@@ -136,7 +84,7 @@ static DAT_RETURN post_event(void) {
 TEST(evd_post_se__needs_no_memory) {
     ia = open_ia(NULL);
     evd = new_evd(ia, DAT_EVD_SOFTWARE_FLAG);
-    for (int i = 0; i < EVD_QLEN; ++i) allocates_nothing(post_event);
+    for (int i = 0; i < EVD_QLEN; ++i) allocates_nothing((Sweep){.call = post_event});
     unmake_evd();
     unmake_ia();
 }
@@ -181,10 +129,7 @@ TEST(pz_create) {
 static DAT_RETURN make_lmr(void) {
     DAT_LMR_CONTEXT context;
     DAT_RMR_CONTEXT rmr_context;
-    DAT_VLEN size;
-    DAT_VADDR address;
-    return dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){.for_va = memory}, sizeof memory, pz,
-                          DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr, &context, &rmr_context, &size, &address);
+    return register_virtual(ia, pz, memory, sizeof memory, DAT_MEM_PRIV_ALL_FLAG, &lmr, &context, &rmr_context);
 }
 static void unmake_lmr(void) { CHECK_OK(dat_lmr_free(lmr)); }
 static DAT_RETURN make_rmr(void) { return dat_rmr_create(pz, &rmr); }
@@ -241,7 +186,7 @@ TEST(srq_resize) {
     open_zone();
     CHECK_OK(make_srq());
     if (on_loopback()) {
-        allocates_nothing(lengthen_srq);
+        allocates_nothing((Sweep){.call = lengthen_srq});
     } else {
         may_allocate((Sweep){.call = lengthen_srq});
     }
@@ -395,7 +340,8 @@ static void hang_up(void) {
 
 TEST(cr_accept) {
     pair = open_pair_here((Options){0});
-    (on_loopback() ? allocates : may_allocate)((Sweep){await_request, accept_awaited, hang_up});
+    (on_loopback() ? allocates
+                   : may_allocate)((Sweep){.prepare = await_request, .call = accept_awaited, .undo = hang_up});
     side_close(pair.server);
     side_close(pair.client);
 }
@@ -413,7 +359,7 @@ static void hear_rejection(void) {
 
 TEST(cr_reject) {
     pair = open_pair_here((Options){0});
-    may_allocate((Sweep){await_request, reject_awaited, hear_rejection});
+    may_allocate((Sweep){.prepare = await_request, .call = reject_awaited, .undo = hear_rejection});
     side_close(pair.server);
     side_close(pair.client);
 }
@@ -454,15 +400,14 @@ static DAT_RETURN receive_message(void) {
 }
 static DAT_RETURN take_completion(void) {
     DAT_EVENT event;
-    DAT_COUNT more;
-    return dat_evd_wait(pair.server->evds[RECV], long_us(), 1, &event, &more);
+    return await_event(pair.server->evds[RECV], long_us(), &event);
 }
 
 TEST(post__needs_no_memory) {
     pair = connected_pair_here((Options){0});
-    allocates_nothing(receive_message);
-    allocates_nothing(send_message);
-    allocates_nothing(take_completion);
+    allocates_nothing((Sweep){.call = receive_message});
+    allocates_nothing((Sweep){.call = send_message});
+    allocates_nothing((Sweep){.call = take_completion});
     EXPECT_DONE(pair.client, 1);
     pair_close(&pair);
 }

@@ -3,32 +3,35 @@
  */
 #include "scene.h"
 
-static void check_write(DAT_SEG_LENGTH length) {
-    const Pair pair = connected_pair((Options){0});
+static const DAT_SEG_LENGTH sizes[] = {MESSAGE_SIZES, LARGEST_MESSAGE};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static void check_write(Pair pair, DAT_SEG_LENGTH length) {
     fill(pair.client, SEND_AT, length, 6);
     CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = length, .cookie = 1}));
     CHECK_EQ(EXPECT_DONE(pair.client, 1).transfered_length, length);
     tell(pair.client, pair.server);
     CHECK(filled(pair.server, RECV_AT, length, 6));
+}
+
+TEST(rdma_write__of_many_sizes) {
+    const Pair pair = connected_pair((Options){0});
+    for (int i = 0; i < SIZES; ++i) check_write(pair, sizes[i]);
     pair_close(&pair);
 }
 
-TEST(rdma_write__a_byte) { check_write(1); }
-TEST(rdma_write__some_bytes) { check_write(61); }
-TEST(rdma_write__much) { check_write(AREA_BYTES); }
-
-static void check_read(DAT_SEG_LENGTH length) {
-    const Pair pair = connected_pair((Options){0});
+static void check_read(Pair pair, DAT_SEG_LENGTH length) {
     fill(pair.server, SEND_AT, length, 7);
     CHECK_OK(post(pair.client, (Work){.operation = READ, .at = RECV_AT, .to = SEND_AT, .length = length, .cookie = 1}));
     CHECK_EQ(EXPECT_DONE(pair.client, 1).transfered_length, length);
     CHECK(filled(pair.client, RECV_AT, length, 7));
-    pair_close(&pair);
 }
 
-TEST(rdma_read__a_byte) { check_read(1); }
-TEST(rdma_read__some_bytes) { check_read(61); }
-TEST(rdma_read__much) { check_read(AREA_BYTES); }
+TEST(rdma_read__of_many_sizes) {
+    const Pair pair = connected_pair((Options){0});
+    for (int i = 0; i < SIZES; ++i) check_read(pair, sizes[i]);
+    pair_close(&pair);
+}
 
 TEST(rdma__names_its_operation) {
     const Pair pair = connected_pair((Options){0});

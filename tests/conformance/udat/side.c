@@ -53,12 +53,8 @@ DAT_EVD_HANDLE new_evd(DAT_IA_HANDLE ia, DAT_EVD_FLAGS flags) { return new_evd_o
 static DAT_LMR_HANDLE new_lmr_for(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void *memory, DAT_VLEN length,
                                   DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_CONTEXT *context,
                                   DAT_RMR_CONTEXT *rmr_context) {
-    DAT_REGION_DESCRIPTION region = {.for_va = memory};
     DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
-    DAT_VLEN registered_length = 0;
-    DAT_VADDR registered_address = 0;
-    CHECK_OK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, length, pz, privileges, DAT_VA_TYPE_VA, &lmr, context,
-                            rmr_context, &registered_length, &registered_address));
+    CHECK_OK(register_virtual(ia, pz, memory, length, privileges, &lmr, context, rmr_context));
     CHECK(lmr != DAT_HANDLE_NULL);
     return lmr;
 }
@@ -80,23 +76,11 @@ DAT_RMR_HANDLE new_rmr(DAT_PZ_HANDLE pz) {
 static DAT_COUNT or_default(DAT_COUNT count, DAT_COUNT otherwise) { return count != 0 ? count : otherwise; }
 
 DAT_EP_ATTR ep_attributes(Options options) {
-    DAT_EP_ATTR attributes = {
-        .service_type = DAT_SERVICE_TYPE_RC,
-        .max_message_size = AREA_BYTES,
-        .max_rdma_size = AREA_BYTES,
-        .qos = DAT_QOS_BEST_EFFORT,
-        .recv_completion_flags = options.recv_flags,
-        .request_completion_flags = options.request_flags,
-        .max_recv_dtos = or_default(options.recv_dtos, DTOS),
-        .max_request_dtos = or_default(options.request_dtos, DTOS),
-        .max_recv_iov = or_default(options.iov_segments, IOV_SEGMENTS),
-        .max_request_iov = or_default(options.iov_segments, IOV_SEGMENTS),
-        .max_rdma_read_in = 4,
-        .max_rdma_read_out = 4,
-        .srq_soft_hw = DAT_HW_DEFAULT,
-        .max_rdma_read_iov = 1,
-        .max_rdma_write_iov = or_default(options.iov_segments, IOV_SEGMENTS),
-    };
+    DAT_EP_ATTR attributes = attributes_for(AREA_BYTES, DTOS, or_default(options.iov_segments, IOV_SEGMENTS), 4);
+    attributes.recv_completion_flags = options.recv_flags;
+    attributes.request_completion_flags = options.request_flags;
+    attributes.max_recv_dtos = or_default(options.recv_dtos, DTOS);
+    attributes.max_request_dtos = or_default(options.request_dtos, DTOS);
     return attributes;
 }
 

@@ -7,13 +7,17 @@
 #ifndef SIDE_H
 #define SIDE_H
 
+#include "../support/message_sizes.h"
 #include "../support/sides.h"
 #include "conformance.h"
+
+/* after the harness, which says what of the system's headers is wanted */
+#include "../../support/ends/dat_end.h"
 
 #include <sys/socket.h>
 
 enum {
-    AREA_BYTES = 1024 * 1024, /* room behind SEND_AT and RECV_AT */
+    AREA_BYTES = LARGEST_MESSAGE, /* room behind SEND_AT and RECV_AT */
     MAX_PDATA = 1024,
     EVD_QLEN = 64, /* what sides have where Options say nothing */
     DTOS = 16,

@@ -64,8 +64,7 @@ bool poll_event(Side *side, Stream stream, DAT_EVENT *event) {
 
 static void do_wait(Side *side, void *argument) {
     Poll *poll = argument;
-    DAT_COUNT more = 0;
-    DAT_RETURN rc = dat_evd_wait(side->evds[poll->stream], long_us(), 1, &poll->event, &more);
+    DAT_RETURN rc = await_event(side->evds[poll->stream], long_us(), &poll->event);
     poll->found = DAT_GET_TYPE(rc) != DAT_TIMEOUT_EXPIRED;
     if (poll->found) {
         CHECK_OK(rc);
@@ -91,8 +90,7 @@ DAT_EVENT next_event(Side *side, Stream stream) {
 
 DAT_EVENT wait_on(const char *file, int line, DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number) {
     DAT_EVENT event;
-    DAT_COUNT more = 0;
-    DAT_RETURN rc = dat_evd_wait(evd, long_us(), 1, &event, &more);
+    DAT_RETURN rc = await_event(evd, long_us(), &event);
     if (rc != DAT_SUCCESS) fail(file, line, "dat_evd_wait gives 0x%x, not %s", rc, event_name(number));
     if (event.event_number != number)
         fail(file, line, "%s comes, not %s", event_name(event.event_number), event_name(number));

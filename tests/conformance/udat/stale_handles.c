@@ -34,10 +34,7 @@ static DAT_RETURN lmr_create_in(DAT_HANDLE ia, DAT_HANDLE pz) {
     DAT_LMR_HANDLE lmr;
     DAT_LMR_CONTEXT context;
     DAT_RMR_CONTEXT rmr_context;
-    DAT_VLEN size;
-    DAT_VADDR address;
-    return dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){.for_va = side->memory}, 100, pz,
-                          DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr, &context, &rmr_context, &size, &address);
+    return register_virtual(ia, pz, side->memory, 100, DAT_MEM_PRIV_ALL_FLAG, &lmr, &context, &rmr_context);
 }
 static DAT_RETURN lmr_create(DAT_HANDLE h) { return lmr_create_in(h, side->pz); }
 static DAT_RETURN lmr_sync_rdma_read(DAT_HANDLE h) { return dat_lmr_sync_rdma_read(h, NULL, 0); }

@@ -14,4 +14,10 @@ void check_return(const char *file, int line, const char *what, VIP_RETURN actua
 
 const char *return_name(VIP_RETURN code);
 
+/* For ../support/sweep.h. */
+typedef VIP_RETURN Return;
+#define NO_MEMORY VIP_ERROR_RESOURCE
+#define NO_DESCRIPTORS VIP_ERROR_RESOURCE
+#define IS_UNCLEAR(rc, expected) 0
+
 #endif

@@ -220,7 +220,7 @@ TEST(entries_come_in_work_queue_order) {
 /* Several VIs share one queue, which serves them in the order of their completions. */
 TEST(several_vis_on_one_queue) {
     Pair first = connected_pair_with((Options){.recv_on_cq = VIP_TRUE});
-    Pair second = {new_endpoint(NULL), new_endpoint(first.server->peer)};
+    Pair second = {new_endpoint(NULL), new_endpoint(first.server->process)};
     endpoint_open(second.client, (Options){.recv_on_cq = VIP_TRUE});
     endpoint_open(second.server, (Options){0});
     VIP_VI_HANDLE own = second.client->vi;

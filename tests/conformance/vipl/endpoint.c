@@ -10,92 +10,21 @@
 
 #include "endpoint_layout.h"
 
-enum { MAX_ENDPOINTS = 8 };
-
-/* An endpoint has the same address in the case and in its peer; its contents are copied after every call. */
-static Endpoint endpoints[MAX_ENDPOINTS];
-static int endpoint_count;
-
-static pthread_mutex_t errors_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t errors_changed = PTHREAD_COND_INITIALIZER;
 
-Endpoint *new_endpoint(Peer *peer) {
-    CHECK(endpoint_count < MAX_ENDPOINTS);
-    Endpoint *end = &endpoints[endpoint_count++];
-    end->peer = peer;
-    return end;
-}
-
-/* ---- Running functions where an endpoint lives ------------------------------------------------------------------- */
-
-struct Message {
-    Endpoint *end;
-    EndpointFunction function;
-    Endpoint contents;
-    max_align_t argument[];
-};
-
-static void run_message(void *bytes) {
-    struct Message *message = bytes;
-    message->function(message->end, message->argument);
-    pthread_mutex_lock(&errors_mutex);
-    message->contents = *message->end;
-    pthread_mutex_unlock(&errors_mutex);
-}
-
-static void *run_thread(void *task_pointer) {
-    Task *task = task_pointer;
-    task->function(task->end, task->argument);
-    return NULL;
-}
-
-void begin(Task *task, Endpoint *end, EndpointFunction function, void *argument, size_t size) {
-    *task = (Task){.end = end, .function = function, .argument = argument, .size = size};
-    if (end->peer == NULL) {
-        CHECK(pthread_create(&task->thread, NULL, run_thread, task) == 0);
-        return;
-    }
-    task->message = calloc(1, sizeof *task->message + size);
-    CHECK(task->message != NULL);
-    task->message->end = end;
-    task->message->function = function;
-    if (size > 0) memcpy(task->message->argument, argument, size);
-    begin_on_peer(end->peer, run_message, task->message, sizeof *task->message + size);
-}
-
-void finish(Task *task) {
-    if (task->end->peer == NULL) {
-        CHECK(pthread_join(task->thread, NULL) == 0);
-        return;
-    }
-    Peer *peer = task->end->peer;
-    finish_on_peer(peer, task->message, sizeof *task->message + task->size);
-    *task->end = task->message->contents;
-    task->end->peer = peer;
-    if (task->size > 0) memcpy(task->argument, task->message->argument, task->size);
-    free(task->message);
-}
-
-void abandon(Task *task) { free(task->message); }
-
-void at(Endpoint *end, EndpointFunction function, void *argument, size_t size) {
-    if (end->peer == NULL) {
-        function(end, argument);
-        return;
-    }
-    Task task;
-    begin(&task, end, function, argument, size);
-    finish(&task);
+Endpoint *new_endpoint(Peer *process) {
+    uint16_t unused_port;
+    return blank_side(process, &unused_port);
 }
 
 /* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 static void record_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error) {
     Endpoint *end = context;
-    pthread_mutex_lock(&errors_mutex);
+    pthread_mutex_lock(&sides_mutex);
     if (end->error_count < MAX_ERRORS) end->errors[end->error_count++] = *error;
     pthread_cond_broadcast(&errors_changed);
-    pthread_mutex_unlock(&errors_mutex);
+    pthread_mutex_unlock(&sides_mutex);
 }
 
 static void open_memory(Endpoint *end) {
@@ -318,7 +247,7 @@ static void do_accept(Endpoint *end, void *rc) { *(VIP_RETURN *)rc = VipConnectA
 static void do_reject(Endpoint *end, void *rc) { *(VIP_RETURN *)rc = VipConnectReject(end->conn); }
 static void do_disconnect(Endpoint *end, void *rc) { *(VIP_RETURN *)rc = VipDisconnect(end->vi); }
 
-static VIP_RETURN result_at(Endpoint *end, EndpointFunction function) {
+static VIP_RETURN result_at(Endpoint *end, SideFunction function) {
     VIP_RETURN rc = VIP_SUCCESS;
     at(end, function, &rc, sizeof rc);
     return rc;
@@ -344,7 +273,7 @@ static void do_peer_wait(Endpoint *end, void *argument) {
     request->rc = VipConnectPeerWait(end->vi, &request->remote_attribs);
 }
 
-static VIP_RETURN request_at(Endpoint *end, EndpointFunction function, Request *request) {
+static VIP_RETURN request_at(Endpoint *end, SideFunction function, Request *request) {
     at(end, function, request, sizeof *request);
     return request->rc;
 }
@@ -393,11 +322,11 @@ static void do_await_error(Endpoint *end, void *argument) {
     int timed_out = 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += LONG_MS / 1000;
-    pthread_mutex_lock(&errors_mutex);
+    pthread_mutex_lock(&sides_mutex);
     while (!(query->found = take_error(end, query)) && !timed_out) {
-        timed_out = pthread_cond_timedwait(&errors_changed, &errors_mutex, &until);
+        timed_out = pthread_cond_timedwait(&errors_changed, &sides_mutex, &until);
     }
-    pthread_mutex_unlock(&errors_mutex);
+    pthread_mutex_unlock(&sides_mutex);
 }
 
 VIP_UINT64 steady_ns(void) {
@@ -441,8 +370,8 @@ static void do_nothing(Endpoint *end, void *unused) {
 int count_errors(Endpoint *end, VIP_ERROR_CODE code) {
     int count = 0;
     at(end, do_nothing, NULL, 0); /* fetches the record from where the endpoint lives */
-    pthread_mutex_lock(&errors_mutex);
+    pthread_mutex_lock(&sides_mutex);
     for (int i = 0; i < end->error_count; ++i) count += end->errors[i].ErrorCode == code;
-    pthread_mutex_unlock(&errors_mutex);
+    pthread_mutex_unlock(&sides_mutex);
     return count;
 }

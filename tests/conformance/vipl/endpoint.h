@@ -7,9 +7,9 @@
 #ifndef ENDPOINT_H
 #define ENDPOINT_H
 
+#include "../support/message_sizes.h"
+#include "../support/sides.h"
 #include "conformance.h"
-
-#include <pthread.h>
 
 enum {
     SLOTS = 32,                   /* descriptors of each queue that an endpoint has room for */
@@ -46,8 +46,10 @@ typedef struct {
     VIP_ULONG cq_entries; /* default 64 */
 } Options;
 
-typedef struct {
-    Peer *peer; /* where it lives; NULL is the process of the case */
+typedef Side Endpoint;
+
+struct Side {
+    Peer *process; /* where it lives; NULL is the process of the case */
     VIP_NIC_HANDLE nic;
     VIP_NIC_ATTRIBUTES limits; /* LocalNicAddress is good where the endpoint lives; elsewhere use host */
     VIP_UINT8 host[64];
@@ -60,7 +62,7 @@ typedef struct {
     VIP_MEM_HANDLE handle;
     int error_count;
     VIP_ERROR_DESCRIPTOR errors[MAX_ERRORS];
-} Endpoint;
+};
 
 typedef struct {
     Endpoint *client, *server;
@@ -108,28 +110,6 @@ void need_limit(VIP_ULONG limit);
 /* What the NIC takes, or this endpoint has room for, in one descriptor. The guide's own example has 252 segments. */
 VIP_UINT16 most_segments(const Endpoint *end);
 VIP_UINT32 largest_transfer(const Endpoint *end);
-
-/* ---- Running functions where an endpoint lives ------------------------------------------------------------------- */
-
-typedef void (*EndpointFunction)(Endpoint *end, void *argument);
-
-void at(Endpoint *end, EndpointFunction function, void *argument, size_t size);
-
-/* The same without waiting: in a thread here, or in the peer, which takes one task at a time. */
-typedef struct {
-    Endpoint *end;
-    EndpointFunction function;
-    void *argument;
-    size_t size;
-    pthread_t thread;
-    struct Message *message;
-} Task;
-
-void begin(Task *task, Endpoint *end, EndpointFunction function, void *argument, size_t size);
-void finish(Task *task);
-
-/* Instead of finish(), where the peer was killed meanwhile. */
-void abandon(Task *task);
 
 /* ---- Addresses and connections ----------------------------------------------------------------------------------- */
 
@@ -265,8 +245,6 @@ void check_time(const char *file, int line, VIP_UINT64 began, VIP_ULONG at_least
 /* ---- Memory and errors ------------------------------------------------------------------------------------------- */
 
 VIP_UINT8 *data_at(const Endpoint *end, size_t offset);
-void fill(Endpoint *end, size_t offset, size_t length, unsigned seed);
-int filled(Endpoint *end, size_t offset, size_t length, unsigned seed);
 
 /* Changes what is allowed with memory, or ends the case where the NIC cannot do that. */
 void set_mem_attributes(Endpoint *end, void *memory, VIP_MEM_HANDLE handle, VIP_MEM_ATTRIBUTES attribs);

@@ -131,7 +131,7 @@ static void do_recv_wait(Endpoint *end, void *argument) {
     take(argument, rc, descriptor, slot_of(descriptor, recv_descriptor, end));
 }
 
-static Completion take_at(Endpoint *end, EndpointFunction function, VIP_ULONG timeout_ms) {
+static Completion take_at(Endpoint *end, SideFunction function, VIP_ULONG timeout_ms) {
     Taking taking;
     memset(&taking, 0, sizeof taking);
     taking.timeout_ms = timeout_ms;
@@ -188,42 +188,10 @@ CqEntry cq_wait(Endpoint *end, VIP_ULONG timeout_ms) {
     return waiting.entry;
 }
 
-/* ---- The data area ----------------------------------------------------------------------------------------------- */
-
-typedef struct {
-    size_t offset, length;
-    unsigned seed;
-    int matches;
-} Pattern;
-
-static VIP_UINT8 pattern_byte(size_t i, unsigned seed) { return (VIP_UINT8)(seed + i * 7 + (i >> 8)); }
-
-static void do_fill(Endpoint *end, void *argument) {
-    const Pattern *pattern = argument;
-    VIP_UINT8 *data = data_at(end, pattern->offset);
-    for (size_t i = 0; i < pattern->length; ++i) data[i] = pattern_byte(i, pattern->seed);
-}
-
-static void do_compare(Endpoint *end, void *argument) {
-    Pattern *pattern = argument;
-    const VIP_UINT8 *data = data_at(end, pattern->offset);
-    pattern->matches = 1;
-    for (size_t i = 0; i < pattern->length; ++i) pattern->matches &= data[i] == pattern_byte(i, pattern->seed);
-}
-
-void fill(Endpoint *end, size_t offset, size_t length, unsigned seed) {
-    Pattern pattern = {offset, length, seed, 0};
-    at(end, do_fill, &pattern, sizeof pattern);
-}
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 void set_mem_attributes(Endpoint *end, void *memory, VIP_MEM_HANDLE handle, VIP_MEM_ATTRIBUTES attribs) {
     VIP_RETURN rc = VipSetMemAttributes(end->nic, memory, handle, &attribs);
     if (is_hardware(end) && rc == VIP_ERROR_NOT_SUPPORTED) skip("the NIC cannot change what is registered");
     CHECK_RC(rc, VIP_SUCCESS);
-}
-
-int filled(Endpoint *end, size_t offset, size_t length, unsigned seed) {
-    Pattern pattern = {offset, length, seed, 0};
-    at(end, do_compare, &pattern, sizeof pattern);
-    return pattern.matches;
 }

@@ -1,68 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * VIP_ERROR_RESOURCE of each call: the n-th allocation inside the call fails, alone or with all that follow it, for
- * every n until the call succeeds.
+ * VIP_ERROR_RESOURCE of each call that lacks memory.
  *
  * A call either allocates, and then every failure must give VIP_ERROR_RESOURCE and change nothing, or it does not, and
  * then it succeeds without memory.
  */
-#include "../support/failing_malloc.h"
+#include "../support/sweep.h"
 #include "endpoint.h"
 
 #include <stdlib.h>
 
-/* ---- The sweep --------------------------------------------------------------------------------------------------- */
+/* ---- The endpoint --------------------------------------------------------------------------------------------------
+ */
 
 static Endpoint *end;
 static Request request;
 static Listening waiting;
-
-typedef VIP_RETURN (*Call)(void);
-
-/* How often a call has failed for want of memory. */
-static long refusals;
-
-/* The number of failures until the call gave what it gives with memory. */
-static long sweep_with(void (*begin_to_fail)(long count), Call call, VIP_RETURN usual) {
-    for (long n = 0;; ++n) {
-        begin_to_fail(n);
-        VIP_RETURN rc = call();
-        if (lift_allocation_limit() == 0) {
-            CHECK_RC(rc, usual);
-            return n;
-        }
-        /* The C library does without some of its buffers: what succeeds all the same has lost nothing. */
-        if (rc == usual) continue;
-        CHECK_RC(rc, VIP_ERROR_RESOURCE);
-        ++refusals;
-    }
-}
-
-static long sweep(Call call, VIP_RETURN usual) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
-    return sweep_with(limit_allocations, call, usual);
-}
-
-/* A call that succeeds once, and so can be swept once. */
-static void allocates_once(Call call, VIP_RETURN usual) {
-    long before = refusals;
-    CHECK(sweep(call, usual) > 0);
-    CHECK(refusals > before);
-}
-
-static void allocates(Call call, VIP_RETURN usual) {
-    allocates_once(call, usual);
-    CHECK(sweep_with(fail_one_allocation, call, usual) > 0);
-}
-static void allocates_nothing(Call call, VIP_RETURN usual) { CHECK_EQ(sweep(call, usual), 0); }
-
-/* The call may want memory for what comes later, and does without. */
-static void succeeds_without_memory(Call call) {
-    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
-    limit_allocations(0);
-    VIP_RETURN rc = call();
-    lift_allocation_limit();
-    CHECK_RC(rc, VIP_SUCCESS);
-}
 
 static void open_with(Options options) {
     end = new_endpoint(NULL);
@@ -100,37 +52,37 @@ TEST(open_nic) {
     int hardware = 0;
     on_peer(peer_start(), ask_for_hardware, &hardware, sizeof hardware);
     if (hardware) CHECK_RC(call_open_nic(), VIP_SUCCESS);
-    allocates(call_open_nic, VIP_SUCCESS);
+    allocates((Sweep){.call = call_open_nic});
 }
 
 TEST(create_vi) {
     open_endpoint();
-    allocates(call_create_vi, VIP_SUCCESS);
+    allocates((Sweep){.call = call_create_vi});
     CHECK_RC(VipDestroyVi(other_vi), VIP_SUCCESS);
 }
 
 TEST(create_cq) {
     open_endpoint();
-    allocates(call_create_cq, VIP_SUCCESS);
+    allocates((Sweep){.call = call_create_cq});
     CHECK_RC(VipDestroyCQ(other_cq), VIP_SUCCESS);
 }
 
 TEST(create_ptag) {
     open_endpoint();
-    allocates(call_create_ptag, VIP_SUCCESS);
+    allocates((Sweep){.call = call_create_ptag});
     CHECK_RC(VipDestroyPtag(end->nic, other_ptag), VIP_SUCCESS);
 }
 
 TEST(register_mem) {
     open_endpoint();
-    allocates(call_register_mem, VIP_SUCCESS);
+    allocates((Sweep){.call = call_register_mem});
     CHECK_RC(VipDeregisterMem(end->nic, end->memory, other_handle), VIP_SUCCESS);
 }
 
 static VIP_RETURN call_resize_cq(void) { return VipResizeCQ(end->cq, 5000); }
 TEST(resize_cq) {
     open_endpoint();
-    allocates(call_resize_cq, VIP_SUCCESS);
+    allocates((Sweep){.call = call_resize_cq});
 }
 
 /* ---- Connections ------------------------------------------------------------------------------------------------- */
@@ -141,7 +93,7 @@ static VIP_RETURN call_connect_wait(void) {
 }
 TEST(connect_wait) {
     open_endpoint();
-    allocates(call_connect_wait, VIP_TIMEOUT);
+    allocates((Sweep){.call = call_connect_wait, .usual = VIP_TIMEOUT});
 }
 
 static VIP_RETURN call_connect_request(void) {
@@ -150,7 +102,7 @@ static VIP_RETURN call_connect_request(void) {
 }
 TEST(connect_request) {
     open_endpoint();
-    allocates(call_connect_request, VIP_NO_MATCH);
+    allocates((Sweep){.call = call_connect_request, .usual = VIP_NO_MATCH});
     CHECK_EQ(state_of(end), VIP_STATE_IDLE);
 }
 
@@ -172,9 +124,10 @@ TEST(connect_accept) {
     Task task;
     find_request(&task);
     if (is_hardware(end)) {
-        sweep(call_connect_accept, VIP_SUCCESS); /* the VI has been made ready for a connection before */
+        may_allocate(
+            (Sweep){.call = call_connect_accept, .once = 1}); /* the VI has been made ready for a connection before */
     } else {
-        allocates_once(call_connect_accept, VIP_SUCCESS);
+        allocates((Sweep){.call = call_connect_accept, .once = 1});
     }
     finish(&task);
     CHECK_RC(request.rc, VIP_SUCCESS);
@@ -183,7 +136,7 @@ TEST(connect_accept) {
 TEST(connect_reject) {
     Task task;
     find_request(&task);
-    allocates_nothing(call_connect_reject, VIP_SUCCESS);
+    allocates_nothing((Sweep){.call = call_connect_reject});
     finish(&task);
     CHECK_RC(request.rc, VIP_REJECT);
 }
@@ -197,19 +150,19 @@ static VIP_RETURN call_peer_wait(void) { return VipConnectPeerWait(end->vi, &req
 
 TEST(peer_request) {
     open_endpoint();
-    allocates_once(call_peer_request, VIP_SUCCESS);
+    allocates((Sweep){.call = call_peer_request, .once = 1});
 }
 
 TEST(peer_done) {
     open_endpoint();
     CHECK_RC(ask_peer(LONG_MS), VIP_SUCCESS);
-    allocates_nothing(call_peer_done, VIP_NOT_DONE);
+    allocates_nothing((Sweep){.call = call_peer_done, .usual = VIP_NOT_DONE});
 }
 
 TEST(peer_wait) {
     open_endpoint();
     CHECK_RC(call_peer_request(), VIP_SUCCESS);
-    allocates_nothing(call_peer_wait, VIP_TIMEOUT);
+    allocates_nothing((Sweep){.call = call_peer_wait, .usual = VIP_TIMEOUT});
 }
 
 /* ---- Notification, errors, names --------------------------------------------------------------------------------- */
@@ -230,18 +183,18 @@ static VIP_RETURN call_error_callback(void) { return VipErrorCallback(end->nic, 
 TEST(send_notify) {
     open_endpoint();
     post_simple_send(end, 0, 64);
-    allocates_once(call_send_notify, VIP_SUCCESS);
+    allocates((Sweep){.call = call_send_notify, .once = 1});
 }
 
 TEST(recv_notify) {
     open_with((Options){0});
     post_simple_recv(end, 0, 64);
-    allocates(call_recv_notify, VIP_SUCCESS);
+    allocates((Sweep){.call = call_recv_notify});
 }
 
 TEST(cq_notify) {
     open_endpoint();
-    allocates(call_cq_notify, VIP_SUCCESS);
+    allocates((Sweep){.call = call_cq_notify});
 }
 
 static const char hosts[] = "10.0.0.1 some.name.that.is.too.long.to.be.stored.without.an.allocation\n";
@@ -276,7 +229,7 @@ static VIP_RETURN call_ns_init_and_shutdown(void) {
 TEST(ns_init) {
     open_endpoint();
     make_hosts_file();
-    allocates(call_ns_init_and_shutdown, VIP_SUCCESS);
+    allocates((Sweep){.call = call_ns_init_and_shutdown});
     CHECK(unlink(hosts_file) == 0);
 }
 
@@ -289,23 +242,23 @@ static void with_hosts(void) {
 
 TEST(ns_get_host_by_name) {
     with_hosts();
-    allocates(call_by_name, VIP_SUCCESS);
+    allocates((Sweep){.call = call_by_name});
 }
 
 TEST(ns_get_host_by_addr) {
     with_hosts();
     CHECK_RC(call_by_name(), VIP_SUCCESS);
-    allocates(call_by_addr, VIP_SUCCESS);
+    allocates((Sweep){.call = call_by_addr});
 }
 
 TEST(ns_shutdown) {
     with_hosts();
-    allocates_nothing(call_ns_shutdown, VIP_SUCCESS);
+    allocates_nothing((Sweep){.call = call_ns_shutdown});
 }
 
 TEST(error_callback) {
     open_endpoint();
-    allocates_nothing(call_error_callback, VIP_SUCCESS);
+    allocates_nothing((Sweep){.call = call_error_callback});
 }
 
 /* ---- Calls that need no memory ----------------------------------------------------------------------------------- */
@@ -332,11 +285,11 @@ static VIP_RETURN call_close_nic(void) { return VipCloseNic(end->nic); }
 
 TEST(queries_need_no_memory) {
     open_endpoint();
-    allocates_nothing(call_query_nic, VIP_SUCCESS);
-    allocates_nothing(call_query_vi, VIP_SUCCESS);
-    allocates_nothing(call_set_vi, VIP_SUCCESS);
-    allocates_nothing(call_query_mem, VIP_SUCCESS);
-    allocates_nothing(call_set_mem, is_hardware(end) ? call_set_mem() : VIP_SUCCESS);
+    allocates_nothing((Sweep){.call = call_query_nic});
+    allocates_nothing((Sweep){.call = call_query_vi});
+    allocates_nothing((Sweep){.call = call_set_vi});
+    allocates_nothing((Sweep){.call = call_query_mem});
+    allocates_nothing((Sweep){.call = call_set_mem, .usual = is_hardware(end) ? call_set_mem() : VIP_SUCCESS});
 }
 
 static VIP_NET_ADDRESS *discovered[8];
@@ -353,7 +306,7 @@ static VIP_RETURN call_system_management(void) {
 
 TEST(system_management) {
     open_endpoint();
-    allocates(call_system_management, VIP_SUCCESS);
+    allocates((Sweep){.call = call_system_management});
 }
 
 /* Fills a queue that holds `posted` descriptors. Each post is made without any memory first: it does without, or it
@@ -414,11 +367,11 @@ TEST(posting_sends) {
 TEST(waiting_needs_no_memory) {
     open_endpoint();
     Endpoint *plain = new_endpoint(NULL);
-    allocates_nothing(call_cq_wait, VIP_TIMEOUT);
+    allocates_nothing((Sweep){.call = call_cq_wait, .usual = VIP_TIMEOUT});
     end = plain;
     endpoint_open(end, (Options){0});
     post_simple_recv(end, 0, 64);
-    allocates_nothing(call_recv_wait, VIP_TIMEOUT);
+    allocates_nothing((Sweep){.call = call_recv_wait, .usual = VIP_TIMEOUT});
 }
 
 /* What was made can always be destroyed. */

@@ -3,6 +3,8 @@
  */
 #include "endpoint.h"
 
+static const VIP_UINT32 sizes[] = {MESSAGE_SIZES, LARGEST_MESSAGE};
+
 static Work rdma_write(const Pair *pair, VIP_UINT32 length) {
     return rdma_work(pair->client, VIP_CONTROL_OP_RDMAWRITE, BIG_AT, length, pair->server, BIG_AT);
 }
@@ -15,8 +17,9 @@ static Work rdma_read(const Pair *pair, VIP_UINT32 length) {
 
 static void write_sizes(VIP_RELIABILITY_LEVEL level) {
     Pair pair = connected_pair(level);
-    VIP_UINT32 length = 1;
-    for (unsigned round = 0; length <= largest_transfer(pair.client); ++round, length = length * 5 + (round & 1)) {
+    for (unsigned round = 0; round < sizeof sizes / sizeof sizes[0]; ++round) {
+        const VIP_UINT32 length = sizes[round];
+        if (length > largest_transfer(pair.client)) continue;
         fill(pair.client, BIG_AT, length, round);
         post_simple_recv(pair.server, 0, 64);
         CHECK_RC(post_send(pair.client, 0, rdma_write(&pair, length)), VIP_SUCCESS);
@@ -34,8 +37,9 @@ TEST(write_reliable_reception) { write_sizes(VIP_SERVICE_RELIABLE_RECEPTION); }
 
 static void read_sizes(VIP_RELIABILITY_LEVEL level) {
     Pair pair = connected_pair(level);
-    VIP_UINT32 length = 1;
-    for (unsigned round = 0; length <= largest_transfer(pair.client); ++round, length = length * 5 + (round & 1)) {
+    for (unsigned round = 0; round < sizeof sizes / sizeof sizes[0]; ++round) {
+        const VIP_UINT32 length = sizes[round];
+        if (length > largest_transfer(pair.client)) continue;
         fill(pair.server, BIG_AT, length, round);
         CHECK_RC(post_send(pair.client, 0, rdma_read(&pair, length)), VIP_SUCCESS);
         CHECK_EQ(EXPECT_SEND(pair.client, 0, READ).length, length);
@@ -404,7 +408,7 @@ TEST(local_protection_errors) {
     work.DS[1].Local.Handle = 0;
     CHECK_RC(post_send(pair.client, 0, work), VIP_SUCCESS);
     EXPECT_SEND(pair.client, 0, WRITTEN | VIP_STATUS_PROTECTION_ERROR);
-    Pair reliable = {new_endpoint(NULL), new_endpoint(pair.server->peer)};
+    Pair reliable = {new_endpoint(NULL), new_endpoint(pair.server->process)};
     endpoint_open(reliable.client, (Options){0});
     endpoint_open(reliable.server, (Options){0});
     pair_connect(&reliable);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sweep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+static void need_malloc(void) {
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+}
+
+/* The number of failures until the call gave what it gives with memory, and how often it failed. */
+static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test, long *refusals) {
+    need_malloc();
+    for (long n = 0;; ++n) {
+        if (under_test.prepare != NULL) under_test.prepare();
+        begin_to_fail(n);
+        const Return rc = under_test.call();
+        const long failures = lift_allocation_limit();
+        if (rc == under_test.usual && under_test.undo != NULL) under_test.undo();
+        if (failures == 0) {
+            CHECK_RC(rc, under_test.usual);
+            return n;
+        }
+        /* The C library does without some of its buffers: what succeeds all the same has lost nothing. */
+        if (rc == under_test.usual || (under_test.also != 0 && rc == under_test.also) || IS_UNCLEAR(rc, NO_MEMORY))
+            continue;
+        CHECK_RC(rc, NO_MEMORY);
+        ++*refusals;
+    }
+}
+
+static long sweep(Sweep under_test, long *refusals) {
+    if (!under_test.once) sweep_with(fail_one_allocation, under_test, refusals);
+    return sweep_with(limit_allocations, under_test, refusals);
+}
+
+void allocates(Sweep under_test) {
+    long refusals = 0;
+    CHECK(sweep(under_test, &refusals) > 0);
+    CHECK(refusals > 0);
+}
+
+void may_allocate(Sweep under_test) {
+    long refusals = 0;
+    sweep(under_test, &refusals);
+}
+
+/* Where the first allocation and all others fail, none fails alone. */
+void allocates_nothing(Sweep under_test) {
+    long refusals = 0;
+    CHECK_EQ(sweep_with(limit_allocations, under_test, &refusals), 0);
+}
+
+void succeeds_without_memory(Return (*call)(void)) {
+    need_malloc();
+    limit_allocations(0);
+    const Return rc = call();
+    lift_allocation_limit();
+    CHECK_RC(rc, 0);
+}
+
+/* ---- File descriptors -------------------------------------------------------------------------------------------- */
+
+enum { LIMIT = 400 };
+
+static int hoard[LIMIT];
+static int hoarded;
+
+void leave_descriptors(int count) {
+    struct rlimit limit;
+    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = LIMIT;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) hoard[hoarded++] = fd;
+    CHECK(errno == EMFILE);
+    for (; count > 0; --count) close(hoard[--hoarded]);
+}
+
+void give_descriptors_back(void) {
+    while (hoarded > 0) close(hoard[--hoarded]);
+}
+
+int sweep_descriptors(Sweep under_test) {
+    for (int count = 0;; ++count) {
+        if (under_test.prepare != NULL) under_test.prepare();
+        leave_descriptors(count);
+        const Return rc = under_test.call();
+        give_descriptors_back();
+        if (rc == under_test.usual) {
+            if (under_test.undo != NULL) under_test.undo();
+            return count;
+        }
+        if (!IS_UNCLEAR(rc, NO_DESCRIPTORS)) CHECK_RC(rc, NO_DESCRIPTORS);
+    }
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Calls of DAT 2.0 of which the tests of all kinds use a few arguments only. What they return is the caller's to check.
+ */
+#ifndef DAT_END_H
+#define DAT_END_H
+
+#include <dat2/udat.h>
+
+/* Registers memory of this process. */
+static inline DAT_RETURN register_virtual(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void* memory, DAT_VLEN size,
+                                          DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_HANDLE* lmr, DAT_LMR_CONTEXT* context,
+                                          DAT_RMR_CONTEXT* remote) {
+    const DAT_REGION_DESCRIPTION region = {.for_va = memory};
+    DAT_VLEN registered_length = 0;
+    DAT_VADDR registered_address = 0;
+    return dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, size, pz, privileges, DAT_VA_TYPE_VA, lmr, context, remote,
+                          &registered_length, &registered_address);
+}
+
+/* Attributes of an endpoint for messages and RDMA of so many bytes, so many requests and receives, and lists of so many
+ * segments; of RDMA reads `reads` at a time. */
+static inline DAT_EP_ATTR attributes_for(DAT_VLEN bytes, DAT_COUNT dtos, DAT_COUNT segments, DAT_COUNT reads) {
+    return (DAT_EP_ATTR){.service_type = DAT_SERVICE_TYPE_RC,
+                         .max_message_size = bytes,
+                         .max_rdma_size = bytes,
+                         .qos = DAT_QOS_BEST_EFFORT,
+                         .max_recv_dtos = dtos,
+                         .max_request_dtos = dtos,
+                         .max_recv_iov = segments,
+                         .max_request_iov = segments,
+                         .max_rdma_read_in = reads,
+                         .max_rdma_read_out = reads,
+                         .srq_soft_hw = DAT_HW_DEFAULT,
+                         .max_rdma_read_iov = 1,
+                         .max_rdma_write_iov = segments};
+}
+
+static inline DAT_RETURN await_event(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout_us, DAT_EVENT* event) {
+    DAT_COUNT more = 0;
+    return dat_evd_wait(evd, timeout_us, 1, event, &more);
+}
+
+#endif
