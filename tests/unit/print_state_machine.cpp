@@ -64,14 +64,14 @@ int main() {
         "# The states of an endpoint\n\n"
         "<!-- Printed by tests/unit/print_state_machine.cpp from core/state_machine.hpp; a test compares the two. "
         "-->\n\n"
-        "Every endpoint follows one table, in `core/state_machine.hpp`. Its states are the finest that a front-end\n"
-        "shows, those of DAT 2.0. The front-ends keep no state of their own: they show projections of this one.\n\n"
+        "All endpoints use one state table, in `core/state_machine.hpp`. Its states are those of DAT 2.0, which has\n"
+        "more states than the other APIs. Front-ends store no state of their own; they compute the states of their API.\n\n"
         "## Diagram\n\n");
     print_diagram();
     std::printf(
         "\n## Table\n\n"
-        "Each column is a state, each row a trigger, each cell the state that follows. A dash: the trigger has no\n"
-        "meaning there, and the endpoint stays as it is.\n\n");
+        "Each column is a state, each row is a trigger, and each cell is the next state. A dash means that the trigger\n"
+        "has no effect in that state.\n\n");
     print_table();
     std::printf(
         "\n## What a VIPL program sees\n\n"
