@@ -65,13 +65,12 @@ int main() {
         "<!-- Printed by tests/unit/print_state_machine.cpp from core/state_machine.hpp; a test compares the two. "
         "-->\n\n"
         "All endpoints use one state table, in `core/state_machine.hpp`. Its states are those of DAT 2.0, which has\n"
-        "more states than the other APIs. Front-ends store no state of their own; they compute the states of their API.\n\n"
+        "more states than the other APIs. Front-ends store no state; they compute the states of their API.\n\n"
         "## Diagram\n\n");
     print_diagram();
     std::printf(
         "\n## Table\n\n"
-        "Each column is a state, each row is a trigger, and each cell is the next state. A dash means that the trigger\n"
-        "has no effect in that state.\n\n");
+        "Each column is a state, each row is a trigger, and each cell is the next state. A dash means: no effect.\n\n");
     print_table();
     std::printf(
         "\n## What a VIPL program sees\n\n"
