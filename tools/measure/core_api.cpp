@@ -13,7 +13,7 @@ namespace {
     std::string text = std::string(what) + ": " + to_string(status.code());
     if (*status.where() != '\0') text += std::string(" (") + status.where() + ")";
     if (status.sys_errno() != 0) text += std::string(": ") + std::strerror(status.sys_errno());
-    if (status.code() == Code::NoListener) throw NoListener("nobody listens there");
+    if (status.code() == Code::NoListener) throw NoListener("there is no listener");
     if (status.code() == Code::TimedOut) throw TimedOut("no answer in time");
     throw Error(text);
 }
@@ -32,9 +32,9 @@ const char* text_of(CompletionCode code) {
         case CompletionCode::LocalProtection: return "protection error";
         case CompletionCode::RemoteProtection: return "protection error at the peer";
         case CompletionCode::RemoteOperation:
-        case CompletionCode::RemoteLength: return "the peer had no fitting receive";
+        case CompletionCode::RemoteLength: return "the peer had no suitable receive";
         case CompletionCode::Transport: return "transport error";
-        case CompletionCode::PartialMessage: return "the message was cut off";
+        case CompletionCode::PartialMessage: return "the message was truncated";
         case CompletionCode::Flushed: return "flushed";
     }
     return "unknown error";
@@ -144,9 +144,9 @@ void CoreLink::connect(const Address& remote, Timeout timeout) {
         case ConnectionEventKind::Established: return;
         case ConnectionEventKind::TimedOut: throw TimedOut("no answer in time");
         case ConnectionEventKind::Rejected:
-            if (event->reason == Code::NoListener) throw NoListener("nobody listens there");
+            if (event->reason == Code::NoListener) throw NoListener("there is no listener");
             throw Error("the server refused the connection");
-        default: throw Error("the way to the server was lost while connecting");
+        default: throw Error("the server became unreachable during connection setup");
     }
 }
 
