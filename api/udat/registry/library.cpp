@@ -32,7 +32,7 @@ void* open_library(const std::string& name) {
 std::shared_ptr<Library> Library::load(const Entry& entry) {
     void* const library = open_library(entry.library);
     if (library == nullptr) {
-        log(LogLevel::Warning, "the provider of %s does not load: %s", entry.offer.ia_name.c_str(), dlerror());
+        log(LogLevel::Warning, "cannot load the provider of %s: %s", entry.offer.ia_name.c_str(), dlerror());
         return nullptr;
     }
     const auto init = function_of<DAT_PROVIDER_INIT_FUNC>(library, DAT_PROVIDER_INIT_FUNC_STR);
