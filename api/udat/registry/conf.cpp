@@ -117,7 +117,7 @@ std::vector<Entry> read_conf() {
     for (unsigned number = 1; std::getline(file, line); ++number) {
         auto entry = parse_line(line);
         if (!entry.ok())
-            log(LogLevel::Warning, "%s:%u is left out: %s", path, number, entry.status().where());
+            log(LogLevel::Warning, "%s:%u: line ignored: %s", path, number, entry.status().where());
         else if (entry->applies)
             entries.push_back(std::move(*entry));
     }
