@@ -19,7 +19,7 @@ Result<backend::Provider*> find_if(Predicate predicate) noexcept {
         if (!fits.ok()) return fits.status();
         if (fits.value()) return provider;
     }
-    return Status(Code::InvalidParameter, "no backend fits");
+    return Status(Code::InvalidParameter, "no suitable backend");
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ Result<backend::Provider*> provider_in_force() noexcept {
     const bool by_device = backend.empty() && !device.empty();
     const auto provider = by_device ? find_provider_of(device) : find_provider(backend);
     if (provider.status().code() != Code::InvalidParameter) return provider;
-    return Status(Code::InvalidParameter, by_device ? "VIADUCT_DEVICE names no device of this machine"
-                                                    : "VIADUCT_BACKEND names no backend of this build");
+    return Status(Code::InvalidParameter, by_device ? "VIADUCT_DEVICE: no such device on this machine"
+                                                    : "VIADUCT_BACKEND: no such backend in this build");
 }
 
 Device::Device(std::unique_ptr<backend::Device> device) noexcept : device_(std::move(device)) {}

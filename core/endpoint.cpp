@@ -80,7 +80,7 @@ void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
 
 Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept {
     if (state() != EndpointState::Unconnected)
-        return {Code::InvalidState, "attributes of an endpoint that is not idle"};
+        return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
     if (const Status status = endpoint_->modify(attributes, domain->backend()); !status.ok()) return status;
     domain->users.add();
     domain_->users.remove();
@@ -90,7 +90,7 @@ Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<Pr
 }
 
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
-    if (!apply(EndpointTrigger::Connect)) return {Code::InvalidState, "connect on an endpoint that is not idle"};
+    if (!apply(EndpointTrigger::Connect)) return {Code::InvalidState, "the endpoint is not idle"};
     const Status status = endpoint_->connect(parameters);
     switch (status.code()) {
         case Code::Ok: return {};
@@ -103,7 +103,7 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
 }
 
 Status Endpoint::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
-    if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, "accept with an endpoint that is not idle"};
+    if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, "the endpoint is not idle"};
     const Status status = request.accept(*endpoint_, private_data);
     switch (status.code()) {
         case Code::Ok: break;
@@ -121,7 +121,7 @@ void Endpoint::disconnect() noexcept {
 }
 
 Status Endpoint::drain_and_disconnect() noexcept {
-    if (!apply(EndpointTrigger::Disconnect)) return {Code::InvalidState, "there is no connection to end"};
+    if (!apply(EndpointTrigger::Disconnect)) return {Code::InvalidState, "the endpoint is not connected"};
     endpoint_->drain();
     return {};
 }

@@ -11,7 +11,7 @@
 namespace viaduct {
 
 Result<ShareableMemory> ShareableMemory::allocate(std::size_t size) noexcept {
-    if (size == 0) return Status(Code::InvalidParameter, "shareable memory of size 0");
+    if (size == 0) return Status(Code::InvalidParameter, "the size of shareable memory must not be 0");
     const int fd = memfd_create("viaduct-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return Status::from_errno(errno, "memfd_create");
     if (ftruncate(fd, static_cast<off_t>(size)) != 0) {

@@ -66,7 +66,8 @@ options::variables_map parse(int argc, char** argv, const options::options_descr
 void add_common_options(options::options_description& description) {
     auto add = description.add_options();
     add("api", text("NAME", "vipl"), "programming interface: vipl, dat, rpma or core");
-    add("backend", text("NAME"), "loopback or verbs (default: $VIADUCT_BACKEND, else what the machine has)");
+    add("backend", text("NAME"),
+        "loopback or verbs (default: $VIADUCT_BACKEND, or verbs if the host has an RDMA device)");
     add("device,I", count("N")->default_value(0), "number of the device to open");
     add("version,V", "print the version and exit");
     add("help,h", "print this help and exit");
@@ -77,7 +78,7 @@ bool answer_information(const options::variables_map& given, std::string_view to
     if (given.count("help") != 0) {
         std::ostringstream text;
         text << description;
-        fmt::print("{}\n{}\nMore in {}(1).\n", usage, text.str(), tool);
+        fmt::print("{}\n{}\nSee {}(1) for details.\n", usage, text.str(), tool);
         return true;
     }
     if (given.count("version") != 0) {
@@ -101,7 +102,7 @@ std::unique_ptr<measure::Api> open_api(const options::variables_map& given) {
 std::string service_to_listen_on(const options::variables_map& given) {
     const auto& attached = given["listen"].as<std::string>();  // as in --listen=7471
     if (given.count("target") == 0) return attached.empty() ? std::string(measure::default_service) : attached;
-    if (!attached.empty()) throw UsageError("a listening server takes a service and no host");
+    if (!attached.empty()) throw UsageError("a server takes a service but no host");
     return given["target"].as<std::string>();
 }
 
@@ -128,7 +129,8 @@ std::uint64_t count_of(const options::variables_map& given, const char* option, 
 
 void exclude(const options::variables_map& given, const char* one, const char* other) {
     const auto chosen = [&](const char* option) { return given.count(option) != 0 && !given[option].defaulted(); };
-    if (chosen(one) && chosen(other)) throw UsageError(fmt::format("--{} and --{} exclude each other", one, other));
+    if (chosen(one) && chosen(other))
+        throw UsageError(fmt::format("--{} and --{} cannot be used together", one, other));
 }
 
 const std::atomic<bool>& stop_on_signal() {

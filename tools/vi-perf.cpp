@@ -31,29 +31,29 @@ constexpr std::string_view usage =
     "       vi-perf --local [options]\n"
     "       vi-perf --listen [SERVICE] [options]\n\n"
     "Measures latency, bandwidth, message rate or connection rate against a vi-perf server.\n"
-    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, a text.\n";
+    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, any text.\n";
 
 void add_test_options(options::options_description& description) {
     auto add = description.add_options();
     add("test,t", text("NAME", "latency"), "latency, bandwidth, rate (of messages) or connect");
     add("op", text("NAME", "send"), "send, write or read");
     add("sizes,s", text("LIST"),
-        "message sizes, such as 8,64,4K,1M or 8..1M (default: 8 for rate, else 8,64,512,4K,32K,256K,1M)");
-    add("iterations,n", count("N")->default_value(0, "what fills the duration"),
+        "message sizes, such as 8,64,4K,1M or 8..1M (default: 8 for rate, otherwise 8,64,512,4K,32K,256K,1M)");
+    add("iterations,n", count("N")->default_value(0, "until --duration expires"),
         "round trips, messages or connections for each size");
     add("duration,d", text("SECONDS", "1"), "time for each size");
-    add("warmup", count("N"), "iterations before (default: some milliseconds, or a tenth of --iterations)");
+    add("warmup", count("N"), "iterations before measuring (default: some milliseconds, or a tenth of --iterations)");
     add("mode", text("NAME", "polling"), "polling or blocking");
     add("memory", text("NAME", "shareable"), "shareable or heap");
-    add("window", count("N")->default_value(128), "requests under way at once (bandwidth, rate)");
-    add("bidirectional,b", "both ends stream (bandwidth, rate)");
-    add("open", count("N")->default_value(1), "connections held open at once (connect)");
+    add("window", count("N")->default_value(128), "maximum number of outstanding requests (bandwidth, rate)");
+    add("bidirectional,b", "both ends send (bandwidth, rate)");
+    add("open", count("N")->default_value(1), "simultaneous connections (connect)");
     add("connect-timeout", text("SECONDS", "3"), "time to wait for the server");
 }
 
 void add_output_options(options::options_description& description) {
     auto add = description.add_options();
-    add("histogram", "print the distribution of latencies too");
+    add("histogram", "also print the distribution of latencies");
     add("csv", "print CSV");
     add("json", "print one JSON document at the end");
     add("quiet,q", "no progress bar; as a server: print nothing");
@@ -62,9 +62,9 @@ void add_output_options(options::options_description& description) {
 options::options_description describe() {
     options::options_description description("Options");
     auto add = description.add_options();
-    add("listen,l", text("[SERVICE]")->implicit_value(""), "be the server");
+    add("listen,l", text("[SERVICE]")->implicit_value(""), "run as the server");
     add("count,c", count("N")->default_value(0, "no limit"), "as a server: clients to serve");
-    add("local", "start a server of its own on this host");
+    add("local", "start a server on this host for this run");
     add_test_options(description);
     add("cpu", options::value<int>()->value_name("N"), "run on this CPU");
     add("server-cpu", options::value<int>()->value_name("N"), "with --local: run the server on this CPU");
@@ -117,7 +117,7 @@ measure::PerfParameters parameters_of(const options::variables_map& given) {
 measure::Format format_of(const options::variables_map& given) {
     exclude(given, "csv", "json");
     if (given.count("histogram") != 0 && given.count("csv") != 0)
-        throw UsageError("--histogram goes with the table or with --json");
+        throw UsageError("--histogram cannot be used with --csv");
     if (given.count("csv") != 0) return measure::Format::Csv;
     return given.count("json") != 0 ? measure::Format::Json : measure::Format::Table;
 }
@@ -257,11 +257,11 @@ int vi_perf(int argc, char** argv) {
     if (answer_information(given, "vi-perf", usage, description)) return 0;
     exclude(given, "listen", "local");
     if (given.count("server-cpu") != 0 && given.count("local") == 0)
-        throw UsageError("--server-cpu goes with --local; pin another server with its own --cpu");
+        throw UsageError("--server-cpu requires --local; use --cpu for other servers");
     raise_descriptor_limit();
     if (given.count("listen") != 0) return listen(given);
     if (given.count("target") == 0 && given.count("local") == 0) throw UsageError("no host given");
-    if (given.count("target") != 0 && given.count("local") != 0) throw UsageError("--local takes no host");
+    if (given.count("target") != 0 && given.count("local") != 0) throw UsageError("--local does not take a host");
     return measure_all(given);
 }
 

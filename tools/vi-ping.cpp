@@ -18,21 +18,21 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view usage =
     "Usage: vi-ping [options] HOST[:SERVICE]\n"
     "       vi-ping --listen [SERVICE] [options]\n\n"
-    "Sends requests to a vi-ping server and tells how long the answers take.\n"
-    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, a text.\n";
+    "Sends requests to a vi-ping server and reports how long the answers take.\n"
+    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, any text.\n";
 
 options::options_description describe() {
     options::options_description description("Options");
     auto add = description.add_options();
-    add("listen,l", text("[SERVICE]")->implicit_value(""), "be the server");
+    add("listen,l", text("[SERVICE]")->implicit_value(""), "run as the server");
     add("count,c", count("N")->default_value(0, "no limit"), "requests to send; as a server: clients to serve");
-    add("interval,i", text("SECONDS", "1"), "time from one request to the next");
-    add("size,s", text("BYTES", "56"), "payload of a request; a header of 8 bytes is added");
+    add("interval,i", text("SECONDS", "1"), "interval between requests");
+    add("size,s", text("BYTES", "56"), "payload of a request, without the header of 8 bytes");
     add("timeout,W", text("SECONDS", "1"), "time to wait for a connection and for a reply");
-    add("deadline,w", text("SECONDS"), "end after this time");
-    add("op", text("NAME", "send"), "what carries the payload: send, write or read");
+    add("deadline,w", text("SECONDS"), "stop after this time");
+    add("op", text("NAME", "send"), "operation that transfers the payload: send, write or read");
     add("json", "print one JSON document at the end");
-    add("quiet,q", "no line for each reply; as a server: print nothing");
+    add("quiet,q", "do not print a line for each reply; as a server: print nothing");
     add_common_options(description);
     return description;
 }

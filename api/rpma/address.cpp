@@ -39,7 +39,7 @@ std::optional<std::uint16_t> port_of(const char* text) {
 }
 
 Result<Route> first_route(const std::vector<HostAddress>& hosts) {
-    Status failure(Code::Unreachable, "the address is none");
+    Status failure(Code::Unreachable, "invalid address");
     for (const HostAddress& host : hosts) {
         const auto device = Device::route_to(host);
         if (device.ok()) return Route{.host = host, .device = device.value()};
@@ -55,7 +55,7 @@ Result<HostAddress> find_local_host(const char* text, const DeviceAttributes& de
     for (const HostAddress& host : device.local_hosts)
         if (std::ranges::find(addresses, host) != addresses.end()) return host;
     if (std::ranges::any_of(addresses, is_any)) return device.host;
-    if (!is_this_host(addresses)) return Status(Code::Unreachable, "the address is not one of this host");
+    if (!is_this_host(addresses)) return Status(Code::Unreachable, "the address does not belong to this host");
     const auto route = first_route(addresses);
     if (!route.ok()) return route.status();
     return device.local_hosts.at(route.value().device);
@@ -65,7 +65,7 @@ Result<Route> find_route(const char* text) { return first_route(resolve_host(tex
 
 Result<Bytes<Address::max_service>> find_service(const char* port) {
     const auto number = port_of(port);
-    if (!number) return Status(Code::InvalidParameter, "the port is neither a number nor the name of a service");
+    if (!number) return Status(Code::InvalidParameter, "the port is neither a number nor a service name");
     const std::array<std::uint8_t, 2> bytes{static_cast<std::uint8_t>(*number >> 8),
                                             static_cast<std::uint8_t>(*number & 0xFF)};
     return Bytes<Address::max_service>(bytes);

@@ -35,13 +35,13 @@ int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSett
     if (settings.srq != nullptr && srq == nullptr) return RPMA_E_INVAL;
     if (srq != nullptr && srq->rcq() != nullptr && settings.shared_channel) {
         log(RPMA_LOG_LEVEL_ERROR,
-            "a shared channel and a completion queue of the shared receive queue exclude each other\n");
+            "a shared channel cannot be used with a shared receive queue that has a completion queue\n");
         return RPMA_E_INVAL;
     }
     if (srq != nullptr && srq->domain() != domain)
-        return failed({Code::InvalidParameter, "the shared receive queue is another peer's"});
+        return failed({Code::InvalidParameter, "the shared receive queue belongs to another peer"});
     if (!within_limits(settings, domain->device()->attributes()))
-        return failed({Code::InvalidParameter, "the size of a queue is beyond what the device can do"});
+        return failed({Code::InvalidParameter, "the size of a queue exceeds the limit of the device"});
     std::unique_ptr<Conn> created(new Conn(domain, settings));
     if (const Status status = created->create_queues(settings, srq); !status.ok()) return failed(status);
     if (const Status status = created->create_endpoint(settings, srq, reliability); !status.ok()) return failed(status);
@@ -148,7 +148,7 @@ int Conn::next_event(rpma_conn_event& event) noexcept {
             return 0;
         }
         const int fd = events_.fd();
-        if (fd < 0) return failed({Code::SystemError, "making a descriptor"});
+        if (fd < 0) return failed({Code::SystemError, "cannot create a descriptor"});
         if (!await_readable(fd).ok()) return RPMA_E_NO_EVENT;
     }
 }
@@ -188,7 +188,7 @@ int rpma_conn_get_event_fd(const struct rpma_conn* conn, int* fd) {
     Conn* connection = resolve<Conn>(conn);
     if (connection == nullptr || fd == nullptr) return RPMA_E_INVAL;
     const int descriptor = connection->event_fd();
-    if (descriptor < 0) return failed({Code::SystemError, "making a descriptor"});
+    if (descriptor < 0) return failed({Code::SystemError, "cannot create a descriptor"});
     *fd = descriptor;
     return 0;
 }

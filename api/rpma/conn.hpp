@@ -56,7 +56,7 @@ public:
     std::atomic<bool> direct_write_to_pmem{false};
 
 private:
-    static constexpr Status not_connected{Code::InvalidState, "the connection does not stand"};
+    static constexpr Status not_connected{Code::InvalidState, "not connected"};
 
     Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& settings);
     Status create_queues(const ConnSettings& settings, const Srq* srq);

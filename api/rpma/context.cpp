@@ -39,7 +39,7 @@ std::optional<std::uint32_t> device_number(const ibv_context* context) noexcept 
 }
 
 Result<std::shared_ptr<Device>> open_device(std::uint32_t number) {
-    if (number >= max_devices) return Status(Code::InvalidParameter, "there is no such device");
+    if (number >= max_devices) return Status(Code::InvalidParameter, "no such device");
     static auto& open = *new OpenDevices;  // never destroyed: threads may use it while the process exits
     const std::lock_guard lock(open.mutex);
     if (auto device = open.devices[number].lock()) return device;

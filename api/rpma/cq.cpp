@@ -150,7 +150,7 @@ int rpma_cq_get_fd(const struct rpma_cq* cq, int* fd) {
     const Cq* queue = resolve<Cq>(cq);
     if (queue == nullptr || fd == nullptr) return RPMA_E_INVAL;
     const int descriptor = queue->channel().watch();
-    if (descriptor < 0) return failed({Code::SystemError, "making a descriptor"});
+    if (descriptor < 0) return failed({Code::SystemError, "cannot create a descriptor"});
     *fd = descriptor;
     return 0;
 }

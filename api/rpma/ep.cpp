@@ -38,7 +38,7 @@ int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
     const auto local = find_local_host(host, device.attributes());
     if (!local.ok()) return failed(local.status());
     if (!(local.value() == device.attributes().host))
-        return failed({Code::InvalidParameter, "the address is not one of the peer's device"});
+        return failed({Code::InvalidParameter, "the address does not belong to the peer's device"});
     const auto service = find_service(port);
     if (!service.ok()) return failed(service.status());
     auto listener = device.listen({.host = local.value(), .service = service.value()}, backend::Sharing::Exclusive);
@@ -58,7 +58,7 @@ int look_at(std::unique_ptr<backend::ConnectionRequest> request, const Ep& ep, c
         return result;
     }
     hand_over(std::make_unique<ConnReq>(std::move(conn), std::move(request)), req);
-    log(RPMA_LOG_LEVEL_NOTICE, "a connection is requested\n");
+    log(RPMA_LOG_LEVEL_NOTICE, "incoming connection request\n");
     return 0;
 } catch (const std::bad_alloc&) {
     if (request != nullptr) (void)request->reject({});

@@ -104,7 +104,7 @@ int needed_usage(int type) noexcept {
 
 /// Once: programs that do it do it often.
 void log_flush_beyond_region(
-    const Message& message = "a flush reaches beyond the region; what lies inside is flushed\n") noexcept {
+    const Message& message = "the flush range extends beyond the region and was truncated\n") noexcept {
     static std::atomic<bool> told{false};
     if (log_threshold() >= RPMA_LOG_LEVEL_DEBUG && !told.exchange(true)) log(RPMA_LOG_LEVEL_DEBUG, message);
 }
@@ -153,7 +153,7 @@ int rpma_flush(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_of
     const bool persistent = usage == RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
     if (persistent && !connection->direct_write_to_pmem)
         return failed(
-            {Code::Unsupported, "the peer's configuration does not tell of direct writes to persistent memory"});
+            {Code::Unsupported, "the peer's configuration does not declare direct write to persistent memory"});
     if ((target->flush_types() & usage) == 0)
         return failed({Code::Unsupported, "the usage of the region does not allow this flush"});
     if (target->reaches_beyond(dst_offset, len)) log_flush_beyond_region();

@@ -26,7 +26,7 @@ int make_srq(const Peer& peer, const SrqSettings& settings, rpma_srq** srq) {
 /// Connections keep the queue that they use.
 int last_look_at_srq(const Srq& srq) noexcept {
     if (!srq.queue()->in_use()) return 0;
-    return failed({Code::Busy, "deleting a shared receive queue that connections use"});
+    return failed({Code::Busy, "the shared receive queue is still used by connections"});
 }
 
 }  // namespace

@@ -64,7 +64,8 @@ public:
             await_condition(changed_, lock, next_look(Deadline::never()), settled);
             if (settled()) return take(model);
             lock.unlock();
-            if (interrupted()) return Status(Code::WouldBlock, "wait for the outcome of a connection request");
+            if (interrupted())
+                return Status(Code::WouldBlock, "interrupted while waiting for the outcome of a connection request");
             lock.lock();
         }
     }
@@ -74,7 +75,7 @@ private:
 
     Result<ConnectionEvent> take(Model model) {
         if (phase_ == Phase::None || model_ != model) return Status(Code::InvalidState, "no connection request");
-        if (phase_ == Phase::Pending) return Status(Code::WouldBlock, "connection request under way");
+        if (phase_ == Phase::Pending) return Status(Code::WouldBlock, "the connection request is still pending");
         phase_ = Phase::None;
         return outcome_;
     }

@@ -28,7 +28,7 @@ Result<std::unique_ptr<backend::ConnectionRequest>> wait_for_request(Nic& nic, c
     while (true) {
         auto request = (*listener)->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
-        if (deadline.passed()) return Status(Code::TimedOut, "wait for a connection request");
+        if (deadline.passed()) return Status(Code::TimedOut, "no connection request within the timeout");
         if (interrupted()) return request;
         (void)await_readable((*listener)->fd(), next_look(deadline));
     }

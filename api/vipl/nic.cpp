@@ -195,11 +195,11 @@ void log_devices(const char* wanted) {
     for (std::uint32_t number = 0; count.ok() && number < count.value(); ++number) {
         const auto device = Device::open(number, observer);
         if (!device.ok()) continue;
-        there += (there.empty() ? "there are " : ", ") + (VINICBASENAME + std::to_string(number));
+        there += (there.empty() ? "available: " : ", ") + (VINICBASENAME + std::to_string(number));
         there += " (" + device.value()->attributes().name + ")";
     }
-    log(LogLevel::Warning, "no NIC has the name \"%s\"; %s", wanted,
-        there.empty() ? "none can be opened" : there.c_str());
+    log(LogLevel::Warning, "no NIC with the name \"%s\"; %s", wanted,
+        there.empty() ? "none are available" : there.c_str());
 }
 
 }  // namespace
@@ -210,7 +210,7 @@ Result<std::uint32_t> device_number(std::string_view name) {
         if (device.status().code() != Code::InvalidParameter) return device;
     }
     const auto number = number_in(name);
-    if (!number) return Status(Code::InvalidParameter, "no NIC has that name");
+    if (!number) return Status(Code::InvalidParameter, "no NIC with that name");
     if (*number == 0) return Device::default_number();
     return *number;
 }

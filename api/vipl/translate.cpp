@@ -72,7 +72,7 @@ VIP_ERROR_CODE to_error_code(AsyncEventKind kind) noexcept {
 
 const char* to_string(VIP_ERROR_CODE code) noexcept {
     switch (code) {
-        case VIP_ERROR_POST_DESC: return "descriptor that cannot be posted";
+        case VIP_ERROR_POST_DESC: return "the descriptor cannot be posted";
         case VIP_ERROR_CONN_LOST: return "connection lost";
         case VIP_ERROR_RECVQ_EMPTY: return "message without a posted receive";
         case VIP_ERROR_VI_OVERRUN: return "work queue overrun";

@@ -25,7 +25,7 @@ Result<std::unique_ptr<Agent>> Agent::start(Doorbells& board, std::function<bool
     pthread_setname_np(agent->thread_.native_handle(), "viaduct-agent");
     return agent;
 } catch (const std::exception&) {
-    return Status(Code::NoResources, "start of the agent thread");
+    return Status(Code::NoResources, "cannot start the agent thread");
 }
 
 void Agent::stop() noexcept {

@@ -184,7 +184,7 @@ Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
     const auto begin = reinterpret_cast<std::uint64_t>(address);
     const std::uint64_t end = begin + length;
     if (address == nullptr || length == 0 || end < begin)
-        return Status(Code::InvalidParameter, "empty or wrapping range");
+        return Status(Code::InvalidParameter, "the range is empty or wraps around");
     Areas areas;
     if (!areas.opened()) return Status::from_errno(errno, "/proc/self/maps");
 
@@ -202,7 +202,7 @@ Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
         info.has_file = info.has_file || (area.shared && area.inode != 0);
         reached = area.end;
     }
-    if (reached < end) return Status(Code::InvalidParameter, "memory that is not mapped");
+    if (reached < end) return Status(Code::InvalidParameter, "the memory is not mapped");
     if (one_file) {
         info.file.fd = open_sealed_memfd(first);
         info.file.offset = first.offset + (begin - first.begin);

@@ -20,7 +20,7 @@ constexpr std::uint32_t look_every = 16;
 
 Result<std::uint64_t> Channel::take_event() noexcept {
     if (const auto event = events_.try_take()) return event->context;
-    return Status(Code::WouldBlock, "no event waits");
+    return Status(Code::WouldBlock, "no event is pending");
 }
 
 void Channel::take_back_event(const CompletionQueue& from) noexcept {
@@ -136,7 +136,7 @@ void CompletionQueue::disarm() noexcept {
 
 Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
-    if (channel_->fd() < 0) return {Code::NoResources, "no descriptor for the channel"};
+    if (channel_->fd() < 0) return {Code::NoResources, "the channel has no descriptor"};
     {
         const std::lock_guard guard(lock_);
         if (!armed_) {
@@ -155,9 +155,10 @@ Status CompletionQueue::arm(Arm what) noexcept {
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     if (capacity == 0 || capacity > device_.attributes().max_completions)
-        return {Code::InvalidParameter, "capacity of a completion queue"};
+        return {Code::InvalidParameter, "invalid capacity of a completion queue"};
     const BiasedLock::Aside guard(lock_);
-    if (items_.size() > capacity) return {Code::Busy, "more completions wait than would fit"};
+    if (items_.size() > capacity)
+        return {Code::Busy, "the new capacity is less than the number of pending completions"};
     capacity_ = capacity;
     return {};
 }

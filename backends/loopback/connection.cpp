@@ -28,7 +28,7 @@ Result<std::shared_ptr<Connection>> Connection::offer(Device& device, std::share
 
 Result<std::shared_ptr<Connection>> Connection::take(Device& device, const UniqueFd& segment) {
     if (!is_sealed_memfd(segment.get(), sizeof(wire::Segment)))
-        return Status(Code::InvalidParameter, "a peer's segment is not what it should be");
+        return Status(Code::InvalidParameter, "invalid segment from a peer");
     auto mapping = Mapping::map(segment.get(), sizeof(wire::Segment), PROT_READ | PROT_WRITE);
     if (!mapping.ok()) return mapping.status();
     std::shared_ptr<Connection> connection(new Connection(device, nullptr, 1));

@@ -59,7 +59,7 @@ Status Connector::ask_listener() {
         if (!socket.ok()) return socket.status();
         return send_request(std::move(*socket));
     }
-    return {Code::NoListener, "nobody listens on that service"};
+    return {Code::NoListener, "there is no listener on that service"};
 }
 
 /// Both peers try to bind one name. The first gets it and waits; the other finds it taken and connects.

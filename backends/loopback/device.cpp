@@ -128,7 +128,7 @@ Device::~Device() {
 }
 
 Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
-    if (index >= device_count) return Status(Code::InvalidParameter, "there is no such loopback device");
+    if (index >= device_count) return Status(Code::InvalidParameter, "no such loopback device");
     Fence::available();
     std::uint64_t instance_id = 0;
     if (getrandom(&instance_id, sizeof instance_id, 0) != sizeof instance_id)
@@ -187,7 +187,7 @@ Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept try 
 Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
     const backend::CompletionQueueInit& init) noexcept try {
     if (init.capacity == 0 || init.capacity > attributes_.max_completions)
-        return Status(Code::InvalidParameter, "capacity of a completion queue");
+        return Status(Code::InvalidParameter, "invalid capacity of a completion queue");
     return make_counted<CompletionQueue, backend::CompletionQueue>(
         completion_queues_, attributes_.max_completion_queues, "all completion queues are in use", *this, init);
 } catch (const std::bad_alloc&) {
@@ -197,7 +197,7 @@ Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queu
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
     const backend::ProtectionDomain&, std::uint32_t depth, std::uint64_t context) noexcept try {
     if (depth == 0 || depth > attributes_.max_queue_depth)
-        return Status(Code::InvalidParameter, "depth of a shared receive queue");
+        return Status(Code::InvalidParameter, "invalid depth of a shared receive queue");
     return std::unique_ptr<backend::SharedReceiveQueue>(std::make_unique<SharedReceiveQueue>(*this, depth, context));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
@@ -212,7 +212,8 @@ Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend
 }
 
 Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept try {
-    if (!(local.host == attributes_.host)) return Status(Code::InvalidParameter, "the host is not that of the device");
+    if (!(local.host == attributes_.host))
+        return Status(Code::InvalidParameter, "the address does not belong to the device");
     return Listener::create(*this, local, sharing);
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");

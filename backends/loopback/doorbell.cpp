@@ -165,7 +165,7 @@ void Doorbells::wake_agent() noexcept {
 
 Result<RemoteDoorbell> RemoteDoorbell::open(const UniqueFd& memory, UniqueFd event) noexcept {
     if (!is_sealed_memfd(memory.get(), sizeof(wire::DoorbellBoard)))
-        return Status(Code::InvalidParameter, "a peer's doorbell board is not what it should be");
+        return Status(Code::InvalidParameter, "invalid doorbell board from a peer");
     auto mapping = Mapping::map(memory.get(), sizeof(wire::DoorbellBoard), PROT_READ | PROT_WRITE);
     if (!mapping.ok()) return mapping.status();
     // A peer could hand over a descriptor whose writes block; non-blocking ones just fail.

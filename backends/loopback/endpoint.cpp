@@ -19,17 +19,17 @@ std::uint32_t transfer_limit(const EndpointAttributes& attributes, const DeviceA
 
 Status Endpoint::check(const EndpointAttributes& attributes, const DeviceAttributes& limits) noexcept {
     if (attributes.max_transfer_bytes > limits.max_transfer_bytes)
-        return {Code::InvalidTransferSize, "maximum transfer size"};
-    if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
+        return {Code::InvalidTransferSize, "invalid maximum transfer size"};
+    if (attributes.qos != 0) return {Code::InvalidQos, "unsupported quality of service"};
     if (attributes.reliability == Reliability::Unreliable &&
         (attributes.access.remote_read || attributes.access.remote_atomic))
-        return {Code::InvalidRdmaRead, "RDMA that is answered on an unreliable endpoint"};
+        return {Code::InvalidRdmaRead, "an unreliable endpoint cannot serve RDMA reads"};
     return {};
 }
 
 Status Endpoint::check(const backend::EndpointInit& init, const DeviceAttributes& limits) noexcept {
     for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
-        if (depth > limits.max_queue_depth) return {Code::InvalidParameter, "depth of a work queue"};
+        if (depth > limits.max_queue_depth) return {Code::InvalidParameter, "invalid depth of a work queue"};
     return check(init.attributes, limits);
 }
 
@@ -145,7 +145,7 @@ std::shared_ptr<FlushJob> Endpoint::start_flush(std::uint64_t address, std::uint
                                                 std::uint32_t connection) noexcept try {
     return device_.flusher().start(address, length, connection);
 } catch (const std::exception&) {
-    log(LogLevel::Error, "no memory or no thread for a flush");
+    log(LogLevel::Error, "cannot flush: out of memory or threads");
     return nullptr;
 }
 
@@ -167,7 +167,7 @@ void Endpoint::with_queues_locked(Change change) noexcept {
 
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
     const std::lock_guard lock(ref_->mutex);
-    if (!is_idle()) return {Code::InvalidState, "attributes of an endpoint that is not idle"};
+    if (!is_idle()) return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
     if (const Status status = check(attributes, device_.attributes()); !status.ok()) return status;
     with_queues_locked([&] {
         attributes_ = attributes;
@@ -179,11 +179,11 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
 
 Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept try {
     const std::lock_guard lock(ref_->mutex);
-    if (!is_idle()) return {Code::InvalidState, "connect on an endpoint that is not idle"};
+    if (!is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
     if (!(parameters.local.host == device_.attributes().host))
-        return {Code::InvalidParameter, "the local host is not that of the device"};
+        return {Code::InvalidParameter, "the local address does not belong to the device"};
     const auto target = index_of(parameters.remote.host);
-    if (!target) return {Code::Unreachable, "the address is not one of this host"};
+    if (!target) return {Code::Unreachable, "the address does not belong to this host"};
     auto to_device = parameters;
     to_device.remote.host = host_of(*target);
     auto connector = Connector::start(*this, to_device);

@@ -141,14 +141,14 @@ Result<Handshake> receive_handshake(int socket) noexcept {
         return handshake;
     }
     if (received->size != sizeof message || message.magic != wire::magic || message.version != wire::version)
-        return Status(Code::InvalidParameter, "a peer speaks another version of the handshake");
+        return Status(Code::InvalidParameter, "the peer uses another version of the handshake");
     const bool sound = get_attributes(message.attributes, handshake.attributes) &&
                        get_bytes(message.local_host, handshake.local.host) &&
                        get_bytes(message.local_service, handshake.local.service) &&
                        get_bytes(message.remote_host, handshake.remote_host) &&
                        get_bytes(message.private_data, handshake.private_data) &&
                        message.instance.connection < wire::max_connections;
-    if (!sound) return Status(Code::InvalidParameter, "a malformed handshake of a peer");
+    if (!sound) return Status(Code::InvalidParameter, "malformed handshake from a peer");
     handshake.type = message.type;
     handshake.instance = message.instance;
     handshake.descriptors = std::move(received->descriptors);
@@ -156,7 +156,7 @@ Result<Handshake> receive_handshake(int socket) noexcept {
                                  : message.type == MessageType::Accepted ? 3
                                                                          : 0;
     if (handshake.descriptors.size() != expected)
-        return Status(Code::InvalidParameter, "a handshake with the wrong number of descriptors");
+        return Status(Code::InvalidParameter, "handshake with the wrong number of descriptors");
     return handshake;
 }
 
@@ -201,7 +201,8 @@ Result<UniqueFd> listen_on(const std::string& name) noexcept {
     sockaddr_un address;
     const socklen_t size = address_of(name, address);
     if (bind(socket->get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
-        return errno == EADDRINUSE ? Status(Code::Busy, "the name is taken") : Status::from_errno(errno, "bind");
+        return errno == EADDRINUSE ? Status(Code::Busy, "the name is already in use")
+                                   : Status::from_errno(errno, "bind");
     if (listen(socket->get(), backlog) != 0) return Status::from_errno(errno, "listen");
     return socket;
 }
@@ -213,7 +214,7 @@ Result<UniqueFd> connect_to(const std::string& name) noexcept {
     const socklen_t size = address_of(name, address);
     if (connect(socket->get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
         if (errno == ECONNREFUSED || errno == ENOENT || errno == EAGAIN)
-            return Status(Code::NoListener, "nobody listens there", errno);
+            return Status(Code::NoListener, "there is no listener", errno);
         return Status::from_errno(errno, "connect");
     }
     if (!is_same_user(socket->get())) return Status(Code::NoListener, "the listener belongs to another user");
@@ -225,7 +226,7 @@ Result<UniqueFd> accept_from(int listener) noexcept {
         UniqueFd socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (socket && is_same_user(socket.get())) return socket;
         if (socket) continue;
-        if (errno == EAGAIN) return Status(Code::WouldBlock, "no connection waits");
+        if (errno == EAGAIN) return Status(Code::WouldBlock, "no connection is pending");
         if (errno != EINTR && errno != ECONNABORTED) return Status::from_errno(errno, "accept4");
     }
 }

@@ -58,7 +58,7 @@ ConnectionRequest::~ConnectionRequest() {
 Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
     auto& own = static_cast<Endpoint&>(endpoint);
     const std::lock_guard lock(own.ref()->mutex);
-    if (!own.is_idle()) return {Code::InvalidState, "accept with an endpoint that is not idle"};
+    if (!own.is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
     return accept_locked(own, private_data, {.kind = ConnectionEventKind::Established});
 } catch (const std::exception&) {
     return {Code::NoResources, "out of memory"};
@@ -66,7 +66,7 @@ Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData&
 
 Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data,
                                         const ConnectionEvent& established) {
-    if (connection_ == nullptr) return {Code::TimedOut, "the request was answered already"};
+    if (connection_ == nullptr) return {Code::TimedOut, "the request was already answered"};
     if (const Status status = Connection::assign(connection_, endpoint.ref()); !status.ok()) return status;
     HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
                                               endpoint.attributes(), private_data);
@@ -164,7 +164,7 @@ Result<std::pair<UniqueFd, Handshake>> PendingConnections::next() {
         if (handshake.ok() && !handshake->hung_up && handshake->type == MessageType::Connect)
             return std::pair{std::move(socket), std::move(*handshake)};
     }
-    return Status(Code::WouldBlock, "no request waits");
+    return Status(Code::WouldBlock, "no request is pending");
 }
 
 namespace {

@@ -31,7 +31,7 @@ Result<std::shared_ptr<Peer>> Peer::create(Device& device, const InstanceInfo& i
     auto doorbell = RemoteDoorbell::open(descriptors[0], std::move(descriptors[1]));
     if (!doorbell.ok()) return doorbell.status();
     if (!is_sealed_memfd(descriptors[2].get(), sizeof(wire::RegionTable)))
-        return Status(Code::InvalidParameter, "a peer's region table is not what it should be");
+        return Status(Code::InvalidParameter, "invalid region table from a peer");
     auto regions = Mapping::map(descriptors[2].get(), sizeof(wire::RegionTable), PROT_READ);
     if (!regions.ok()) return regions.status();
 
@@ -76,7 +76,7 @@ Status Peer::report_gone() noexcept {
     } catch (const std::bad_alloc&) {
         gone_.store(false);
     }
-    return {Code::Unreachable, "the peer is gone"};
+    return {Code::Unreachable, "the peer has ended"};
 }
 
 void Peer::on_deadline() noexcept { device_.peer_died(*this); }
@@ -178,7 +178,7 @@ Status Peer::copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint
                            iovec{.iov_base = at(address + length - last), .iov_len = last}};
     const ssize_t copied = how(process_, here.data(), 1 + pieces.size(), there.data(), there.size(), 0);
     if (copied == static_cast<ssize_t>(sizeof word + length)) return {};
-    if (copied >= 0) return {Code::InvalidParameter, "part of the memory is gone", EFAULT};
+    if (copied >= 0) return {Code::InvalidParameter, "part of the memory is not mapped", EFAULT};
     switch (errno) {
         case EPERM:
         case ENOSYS:

@@ -19,14 +19,14 @@ Result<std::uint32_t> Provider::find(std::string_view device) noexcept try {
     if (device == name_prefix) return std::uint32_t{0};
     for (std::uint32_t index = 0; index < loopback::device_count; ++index)
         if (device == name_of(index)) return index;
-    return Status(Code::InvalidParameter, "no loopback device has that name");
+    return Status(Code::InvalidParameter, "no loopback device with that name");
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }
 
 Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept try {
     if (const auto index = index_of(host)) return *index;
-    return Status(Code::Unreachable, "the address is not one of this host");
+    return Status(Code::Unreachable, "the address does not belong to this host");
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }

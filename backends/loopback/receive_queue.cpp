@@ -53,7 +53,7 @@ ReceiveQueue::~ReceiveQueue() {
 }
 
 Status ReceiveQueue::post(const ReceiveRequest& request) {
-    if (shared_ != nullptr) return {Code::InvalidState, "the endpoint takes its receives from a shared queue"};
+    if (shared_ != nullptr) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
     if (is_full()) return {Code::QueueFull, "the receive queue is full"};
     if (request.sges.size() > endpoint_.device_attributes().max_sges)
         return {Code::InvalidParameter, "too many pieces"};

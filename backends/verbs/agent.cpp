@@ -84,7 +84,7 @@ Result<std::unique_ptr<Agent>> Agent::start(ibv_context* context, AsyncObserver&
     if (agent->channel_ == nullptr) return Status::from_errno(errno, "rdma_create_event_channel");
     agent->wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!agent->wake_ || !make_nonblocking(agent->channel_->fd) || !make_nonblocking(context->async_fd))
-        return Status::from_errno(errno, "descriptors of the agent");
+        return Status::from_errno(errno, "cannot create the descriptors of the agent");
     agent->thread_ = start_thread([agent = agent.get()] { agent->run(); });
     return agent;
 }

@@ -82,7 +82,7 @@ void Channel::take_back(const CompletionQueue& queue) noexcept {
 Result<std::uint64_t> Channel::take_event() noexcept {
     const std::lock_guard lock(mutex_);
     if (events_.empty()) collect();
-    if (events_.empty()) return Status(Code::WouldBlock, "no event waits");
+    if (events_.empty()) return Status(Code::WouldBlock, "no event is pending");
     const std::uint64_t context = events_.front()->context();
     events_.erase(events_.begin());
     readable_.set(!events_.empty());

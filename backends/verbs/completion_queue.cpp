@@ -27,7 +27,7 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
                                                                  const backend::CompletionQueueInit& init) {
     if (init.capacity == 0 || init.capacity > device.attributes().max_completions)
-        return Status(Code::InvalidParameter, "capacity of the completion queue");
+        return Status(Code::InvalidParameter, "invalid capacity of a completion queue");
     std::unique_ptr<CompletionQueue> queue(new CompletionQueue(device, init));
     ibv_comp_channel* channel = queue->channel_ == nullptr ? nullptr : queue->channel_->hardware();
     const auto size = static_cast<int>(std::min(init.capacity, first_size));
@@ -54,7 +54,7 @@ bool CompletionQueue::ready() noexcept {
 }
 
 Status CompletionQueue::arm(Arm what) noexcept {
-    if (channel_ == nullptr) return {Code::InvalidState, "completion queue without a channel"};
+    if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
     const std::lock_guard lock(mutex_);
     channel_->take_back(*this);
     const Armed wanted = what == Arm::Any ? Armed::Any : Armed::Solicited;
@@ -96,7 +96,7 @@ Status CompletionQueue::grow(std::uint32_t places) noexcept {
     const int next_size = static_cast<int>(std::min(std::max(2 * size, wanted), limit));
     Status status;
     if (wanted > size && (wanted > limit || ibv_resize_cq(hardware_.get(), next_size) != 0))
-        status = {Code::QueueFull, "completion queue of the device"};
+        status = {Code::QueueFull, "the completion queue of the device is full"};
     else if (!kept_.reserve(wanted))
         status = {Code::NoResources, "out of memory"};
     count_places();

@@ -96,13 +96,13 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
     std::uint64_t epoch = 0;
     {
         const std::lock_guard lock(nic().control());
-        if (state_ != State::Idle) return {Code::InvalidState, "endpoint is not idle"};
+        if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
         state_ = State::Resolving;
         epoch = epoch_;
     }
     auto id = resolve(parameters);
     const std::lock_guard lock(nic().control());
-    if (epoch_ != epoch) return {Code::Unreachable, "given up while the way was looked for"};
+    if (epoch_ != epoch) return {Code::Unreachable, "abandoned during route resolution"};
     state_ = State::Idle;
     if (!id.ok()) return id.status();
     return parameters.model == Model::PeerToPeer ? seek(parameters) : request(parameters, std::move(*id));
@@ -120,9 +120,9 @@ Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) 
     IdOwner id = std::move(*created);
     const int patience = timeout_ms(parameters.deadline);
     const bool found = rdma_resolve_addr(id.get(), from.get(), to.get(), patience) == 0;
-    if (!found && errno == EADDRINUSE) return Status(Code::Busy, "the local port is taken", errno);
+    if (!found && errno == EADDRINUSE) return Status(Code::Busy, "the local port is already in use", errno);
     if (!found || rdma_resolve_route(id.get(), patience) != 0)
-        return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no way to the host", errno);
+        return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no route to the host", errno);
     // From here on its events are the agent's.
     if (rdma_migrate_id(id.get(), nic().agent().channel()) != 0) return Status::from_errno(errno, "rdma_migrate_id");
     return id;
@@ -190,7 +190,7 @@ void Endpoint::on_repetition(const ManagerEvent& event) noexcept {
 
 Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const ManagerEvent& request,
                         const Handshake& handshake, const PrivateData& private_data) {
-    if (state_ != State::Idle) return {Code::InvalidState, "endpoint is not idle"};
+    if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
     const Handshake mine{.kind = Handshake::Kind::Accept,
                          .framed = handshake.framed,
                          .attributes = attributes_,
@@ -207,7 +207,7 @@ Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& requ
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
     const auto encoded = EncodedHandshake::encode(handshake);
-    if (!encoded) return {Code::InvalidParameter, "private data are too long for an answer"};
+    if (!encoded) return {Code::InvalidParameter, "the private data are too long for an answer"};
     rdma_conn_param terms = answer_to(request, *encoded);
     link_ = std::move(link);
     link_->hand_over(*this);

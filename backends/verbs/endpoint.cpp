@@ -55,7 +55,7 @@ Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest&
 
 [[gnu::hot]] Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     posted = 0;
-    if (shared_receives_ != nullptr) return {Code::InvalidState, "receives are posted to the shared queue"};
+    if (shared_receives_ != nullptr) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
     return receive_.post(requests, posted);
 }
 
@@ -68,7 +68,7 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept try {
     if (const Status status = device_.check(attributes); !status.ok()) return status;
     const std::lock_guard lock(nic().control());
-    if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "endpoint is connected"};
+    if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "the endpoint is connected"};
     const EndpointAttributes old_attributes = std::exchange(attributes_, attributes);
     const ProtectionDomain* old_domain = std::exchange(domain_, static_cast<const ProtectionDomain*>(&domain));
     const bool other_kind = (old_attributes.reliability == Reliability::Unreliable) == reliable();

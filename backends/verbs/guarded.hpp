@@ -18,7 +18,7 @@ std::invoke_result_t<Make> guarded(Make make) noexcept {
     } catch (const std::bad_alloc&) {
         return Status(Code::NoResources, "out of memory");
     } catch (const std::system_error& error) {
-        return Status::from_errno(error.code().value(), "devices of the system, or a thread");
+        return Status::from_errno(error.code().value(), "cannot use a system device or start a thread");
     }
 }
 

@@ -68,7 +68,7 @@ Result<std::unique_ptr<ListeningPort>> ListeningPort::open(Nic& nic, std::uint16
     SocketAddress address(nic.host(), port);
     made->link_ = std::make_unique<Link>(nic.agent(), std::move(*id), static_cast<LinkOwner&>(*made));
     if (rdma_bind_addr(made->link_->id(), address.get()) != 0 || rdma_listen(made->link_->id(), backlog) != 0)
-        return errno == EADDRINUSE ? Status(Code::Busy, "the port has a listener", errno)
+        return errno == EADDRINUSE ? Status(Code::Busy, "the port already has a listener", errno)
                                    : Status::from_errno(errno, "rdma_listen");
     return made;
 }
@@ -164,7 +164,7 @@ Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, con
     const auto port = ListeningPort::get(*listener->nic_, listener->port_);
     if (!port.ok()) return port.status();
     if (sharing == backend::Sharing::Exclusive && port.value()->serves(listener->service_))
-        return Status(Code::Busy, "the service has a listener");
+        return Status(Code::Busy, "the service already has a listener");
     port.value()->add(*listener);
     listener->listening_ = true;
     return listener;
@@ -209,7 +209,8 @@ Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noe
     }
     readable_.set(!listening_ || !requests_.empty());
     if (request == nullptr)
-        return listening_ ? Status(Code::WouldBlock, "no request waits") : Status(Code::Unreachable, "device is gone");
+        return listening_ ? Status(Code::WouldBlock, "no request is pending")
+                          : Status(Code::Unreachable, "the device was removed");
     return std::unique_ptr<backend::ConnectionRequest>(std::move(request));
 }
 

@@ -21,7 +21,7 @@ Result<HostAddress> find_source(const HostAddress& host) noexcept {
     const auto id = create_id(nullptr);
     if (!id.ok()) return id.status();
     if (rdma_resolve_addr(id.value().get(), nullptr, to.get(), resolution_ms) != 0)
-        return Status(Code::Unreachable, "no way to the host", errno);
+        return Status(Code::Unreachable, "no route to the host", errno);
     return host_of(rdma_get_local_addr(id.value().get()));
 }
 
@@ -53,7 +53,7 @@ Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, Dev
 Result<std::uint32_t> Provider::find(std::string_view device) noexcept {
     return guarded([device] {
         return number_of([device](const Interface& one) { return name_of(one) == device || one.rdma_device == device; },
-                         {Code::InvalidParameter, "no RDMA device has that name"});
+                         {Code::InvalidParameter, "no RDMA device with that name"});
     });
 }
 
@@ -62,7 +62,7 @@ Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept {
         const auto source = find_source(host);
         if (!source.ok()) return source.status();
         return number_of([&source](const Interface& one) { return one.host == source.value(); },
-                         {Code::Unreachable, "the way to the host begins at no RDMA device"});
+                         {Code::Unreachable, "the route to the host does not use an RDMA device"});
     });
 }
 

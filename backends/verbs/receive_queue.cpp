@@ -44,7 +44,7 @@ Status ReceiveQueue::keep(const ReceiveRequest& request) noexcept try {
     if (const int error = ibv_post_recv(queue_pair_, &work, &refused); error != 0) {
         unpush();
         completions().release();
-        return error == ENOMEM ? Status(Code::QueueFull, "receive queue of the device")
+        return error == ENOMEM ? Status(Code::QueueFull, "the receive queue of the device is full")
                                : Status::from_errno(error, "ibv_post_recv");
     }
     return {};

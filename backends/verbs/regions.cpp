@@ -51,7 +51,7 @@ Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t 
         region.reset(ibv_reg_mr(domain, address, length, (flags & ~IBV_ACCESS_MW_BIND) | IBV_ACCESS_ON_DEMAND));
     if (region != nullptr) return region;
     const int error = errno;
-    if (!is_readable(address, length)) return Status(Code::InvalidParameter, "memory that is not mapped", error);
+    if (!is_readable(address, length)) return Status(Code::InvalidParameter, "the memory is not mapped", error);
     if (error != EFAULT) return Status::from_errno(error, "ibv_reg_mr");
     flags &= IBV_ACCESS_REMOTE_READ;
     region.reset(ibv_reg_mr(domain, address, length, flags));
@@ -120,7 +120,7 @@ Result<std::unique_ptr<ProtectionDomain>> ProtectionDomain::create(std::shared_p
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,
                                                            void* address, std::uint64_t length, Access access) {
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    if (length == 0 || begin + length < begin) return Status(Code::InvalidParameter, "range of the region");
+    if (length == 0 || begin + length < begin) return Status(Code::InvalidParameter, "invalid range of the region");
     int flags = flags_of(access, *nic);
     auto region = register_pages(domain.get(), address, length, flags);
     if (!region.ok()) return region.status();

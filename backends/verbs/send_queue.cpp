@@ -131,7 +131,7 @@ template <class Post>
     if (const int error = post(); error != 0) [[unlikely]] {
         unpush();
         completions().release();
-        return error == ENOMEM ? Status(Code::QueueFull, "send queue of the device")
+        return error == ENOMEM ? Status(Code::QueueFull, "the send queue of the device is full")
                                : Status::from_errno(error, "ibv_post_send");
     }
     unsignaled_ = signal ? 0 : unsignaled_ + 1;

@@ -19,9 +19,9 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Device& d
                                                                        std::uint32_t depth, std::uint64_t context) {
     const DeviceAttributes& limits = device.attributes();
     if (!limits.capabilities.shared_receive_queues)
-        return Status(Code::Unsupported, "the device has no shared receive queues");
+        return Status(Code::Unsupported, "the device does not support shared receive queues");
     if (depth == 0 || depth > limits.max_queue_depth)
-        return Status(Code::InvalidParameter, "depth of the shared receive queue");
+        return Status(Code::InvalidParameter, "invalid depth of a shared receive queue");
     std::unique_ptr<SharedReceiveQueue> queue(new SharedReceiveQueue(device, depth, context));
     ibv_srq_init_attr attributes{};
     attributes.srq_context = queue.get();
@@ -92,7 +92,7 @@ Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests
 
 Status SharedReceiveQueue::post(const ReceiveRequest& request) {
     if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
-    if (!make_room()) return {Code::QueueFull, "shared receive queue"};
+    if (!make_room()) return {Code::QueueFull, "the shared receive queue is full"};
     Slot& slot = take_slot();
     slot = {.queue = nullptr,
             .shared = this,
@@ -113,7 +113,7 @@ Status SharedReceiveQueue::post(const ReceiveRequest& request) {
     ibv_recv_wr* refused = nullptr;
     if (const int error = ibv_post_srq_recv(hardware_.get(), &work, &refused); error != 0) {
         free(slot);
-        return error == ENOMEM ? Status(Code::QueueFull, "shared receive queue")
+        return error == ENOMEM ? Status(Code::QueueFull, "the shared receive queue is full")
                                : Status::from_errno(error, "ibv_post_srq_recv");
     }
     return {};
@@ -126,7 +126,7 @@ Status SharedReceiveQueue::change(ibv_srq_attr attributes, ibv_srq_attr_mask wha
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(mutex_);
-    if (limit > depth_) return {Code::InvalidParameter, "limit of the shared receive queue"};
+    if (limit > depth_) return {Code::InvalidParameter, "invalid limit of a shared receive queue"};
     limit_armed_ = limit != 0;
     limit_ = limit;
     if (const Status status = change({.srq_limit = limit}, IBV_SRQ_LIMIT); !status.ok()) {
@@ -148,11 +148,12 @@ Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept try {
     const std::lock_guard lock(mutex_);
     const DeviceAttributes& limits = device_.attributes();
     if (depth == 0 || depth > limits.max_queue_depth || (limit_armed_ && depth < limit_))
-        return {Code::InvalidParameter, "depth of the shared receive queue"};
+        return {Code::InvalidParameter, "invalid depth of a shared receive queue"};
     look_at_completions();
     if (known_outstanding() > depth) return {Code::Busy, "receives wait"};
     if (depth > depth_) {
-        if (!limits.capabilities.resizes_shared_receives) return {Code::Unsupported, "a larger shared receive queue"};
+        if (!limits.capabilities.resizes_shared_receives)
+            return {Code::Unsupported, "the device cannot enlarge a shared receive queue"};
         const std::lock_guard free_lock(free_mutex_);
         free_.reserve(depth);
         if (const Status status = change({.max_wr = depth}, IBV_SRQ_MAX_WR); !status.ok()) return status;

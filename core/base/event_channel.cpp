@@ -38,7 +38,7 @@ Status await_readable(int fd) noexcept {
     pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
     const int ready = ::poll(&waiter, 1, patient ? -1 : 0);
     if (ready == 1) return {};
-    return {Code::WouldBlock, "no event waits", ready == 0 ? EAGAIN : errno};
+    return {Code::WouldBlock, "no event is pending", ready == 0 ? EAGAIN : errno};
 }
 
 bool await_readable(int fd, const Deadline& deadline) noexcept {

@@ -321,7 +321,7 @@ def main() -> int:
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
     parser.add_argument("--cpus", help="the two CPUs, for example 0,1; by default two different cores")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--write", action="store_true", help="keep the table in docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/performance.md")
     arguments = parser.parse_args()
     cpus = map(int, arguments.cpus.split(",")) if arguments.cpus else two_cpus()
     machine = Machine(*cpus, arguments.build)

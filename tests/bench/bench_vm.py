@@ -266,7 +266,7 @@ def main() -> int:
     parser.add_argument("--in-guest", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--turns", type=int, default=3, help="of two pairs of each library in each round")
-    parser.add_argument("--write", action="store_true", help="keep the table in docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/performance.md")
     arguments = parser.parse_args()
     if arguments.in_guest:
         with open_pairs(arguments.build) as orders:

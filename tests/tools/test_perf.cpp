@@ -117,7 +117,7 @@ TEST_CASE("parameters that do not go together") {
     CHECK(fault_with([](auto&) {}).empty());
     CHECK_THAT(fault_with([](auto& p) { p.bidirectional = true; }), Contains("bidirectional"));
     CHECK_THAT(fault_with([](auto& p) { p.operation = Operation::Write, p.mode = Mode::Blocking; }),
-               Contains("polling memory"));
+               Contains("blocking mode"));
     CHECK_THAT(fault_with([](auto& p) { p.open = 2; }), Contains("connect test"));
     CHECK_THAT(fault_with([](auto& p) { p.open = 0; }), Contains("at least one"));
     CHECK_THAT(fault_with([](auto& p) { p.window = 0; }), Contains("at least 1"));

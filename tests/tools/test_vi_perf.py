@@ -23,21 +23,21 @@ def test_bad_options(tool):
         (["--mode", "lazy", "--local"], "unknown mode 'lazy'"),
         (["--memory", "tape", "--local"], "unknown memory 'tape'"),
         (["--sizes", "8..", "--local"], "bad size"),
-        (["--sizes", "2G", "--local"], "moves at most"),
+        (["--sizes", "2G", "--local"], "supports at most"),
         (["--window", "0", "--local"], "at least 1"),
         (["--window", "100000", "--local"], "windows of at most"),
         (["--bidirectional", "--local"], "bidirectional"),
-        (["--op", "write", "--mode", "blocking", "--local"], "polling memory"),
+        (["--op", "write", "--mode", "blocking", "--local"], "blocking mode"),
         (["--open", "7", "--local"], "connect test"),
-        (["-n", "1", "-d", "1", "--local"], "exclude each other"),
-        (["--csv", "--json", "--local"], "exclude each other"),
+        (["-n", "1", "-d", "1", "--local"], "cannot be used together"),
+        (["--csv", "--json", "--local"], "cannot be used together"),
         (["--csv", "--histogram", "--local"], "--histogram"),
-        (["--listen", "--local"], "exclude each other"),
-        (["--local", "localhost"], "--local takes no host"),
+        (["--listen", "--local"], "cannot be used together"),
+        (["--local", "localhost"], "--local does not take a host"),
         (["--server-cpu", "0", "localhost"], "--local"),
         (["--cpu", "4000", "--local"], "cannot run on CPU 4000"),
         (["--server-cpu", "4000", "--local"], "could not start"),
-        (["--connect-timeout", "0.05", "localhost:nobody-is-here"], "nobody listens there"),
+        (["--connect-timeout", "0.05", "localhost:nobody-is-here"], "there is no listener"),
     ]:
         result = tool.run(*options, status=2)
         check(reason in result.stderr, f"{options}: {result.stderr}")
@@ -109,7 +109,7 @@ def test_server_outlives_a_client_that_is_killed(tool):
         client = tool.start("-d", "1000", "--sizes", "8", "--connect-timeout", "20", server.target)
         server.wait_for("client 1 connected")
         client.kill()
-        server.wait_for("client 1 has gone away")
+        server.wait_for("client 1 disconnected unexpectedly")
         document_of(tool, "-n", "20", "--sizes", "8", "--connect-timeout", "20", server.target)
 
 

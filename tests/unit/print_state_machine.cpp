@@ -64,18 +64,17 @@ int main() {
         "# The states of an endpoint\n\n"
         "<!-- Printed by tests/unit/print_state_machine.cpp from core/state_machine.hpp; a test compares the two. "
         "-->\n\n"
-        "Every endpoint follows one table, in `core/state_machine.hpp`. Its states are the finest that a front-end\n"
-        "shows, those of DAT 2.0. What a front-end shows is computed from this state. Only DAT keeps a second one, for\n"
-        "an endpoint that a service point has (Reserved, TentativePending): the core may have no endpoint for it yet,\n"
-        "since the consumer configures it after the request has come. It follows the same table. Backends keep the\n"
-        "progress of their own protocols, such as address resolution, and report only what the table knows.\n\n"
-        "A test runs programs of each API and of the core, and checks that they reach each row and no other.\n\n"
+        "All endpoints use one state table, in `core/state_machine.hpp`. Its states are those of DAT 2.0, which has\n"
+        "more states than the other APIs. Front-ends compute the states of their API from it. Only DAT stores a\n"
+        "second state, for an endpoint that belongs to a service point (Reserved, TentativePending): the core may have\n"
+        "no endpoint yet, because the consumer configures it after the request has arrived. It follows the same table.\n"
+        "Backends store the progress of their own protocols, such as address resolution, and report only events.\n\n"
+        "A test runs programs of each API and of the core, and checks that they reach every row and no others.\n\n"
         "## Diagram\n\n");
     print_diagram();
     std::printf(
         "\n## Table\n\n"
-        "Each column is a state, each row a trigger, each cell the state that follows. A dash: the trigger has no\n"
-        "meaning there, and the endpoint stays as it is.\n\n");
+        "Each column is a state, each row is a trigger, and each cell is the next state. A dash means: no effect.\n\n");
     print_table();
     std::printf(
         "\n## What a VIPL program sees\n\n"

@@ -21,7 +21,7 @@ std::uint32_t choose(std::uint32_t device) {
     const auto counted = provider.value()->device_count();
     if (!counted.ok()) throw Error(counted.status().where());
     const std::uint32_t count = counted.value();
-    if (count == 0) throw Error("the " + std::string(provider.value()->name()) + " backend finds no device");
+    if (count == 0) throw Error("the " + std::string(provider.value()->name()) + " backend found no device");
     if (device >= count)
         throw Error("no device " + std::to_string(device) + ": the " + std::string(provider.value()->name()) +
                     " backend has " + std::to_string(count));

@@ -11,7 +11,7 @@ namespace viaduct::measure {
 Buffer::Buffer(Memory memory, std::size_t size) {
     if (memory == Memory::Shareable) {
         auto allocated = ShareableMemory::allocate(size);
-        if (!allocated.ok()) throw Error("no shareable memory of " + std::to_string(size) + " bytes");
+        if (!allocated.ok()) throw Error("cannot allocate shareable memory of " + std::to_string(size) + " bytes");
         shareable_.emplace(std::move(*allocated));
         // Touched before it is measured, as heap memory is below.
         std::memset(shareable_->data(), 0, size);

@@ -31,9 +31,9 @@ const char* text_of(CompletionCode code) {
         case CompletionCode::LocalProtection: return "protection error";
         case CompletionCode::RemoteProtection: return "protection error at the peer";
         case CompletionCode::RemoteOperation:
-        case CompletionCode::RemoteLength: return "the peer had no fitting receive";
+        case CompletionCode::RemoteLength: return "the peer had no suitable receive";
         case CompletionCode::Transport: return "transport error";
-        case CompletionCode::PartialMessage: return "the message was cut off";
+        case CompletionCode::PartialMessage: return "the message was truncated";
         case CompletionCode::Flushed: return "flushed";
     }
     return "unknown error";
@@ -143,9 +143,9 @@ void CoreLink::connect(const Address& remote, Timeout timeout) {
         case ConnectionEventKind::Established: return;
         case ConnectionEventKind::TimedOut: throw TimedOut("no answer in time");
         case ConnectionEventKind::Rejected:
-            if (event->reason == Code::NoListener) throw NoListener("nobody listens there");
+            if (event->reason == Code::NoListener) throw NoListener("there is no listener");
             throw Error("the server refused the connection");
-        default: throw Error("the way to the server was lost while connecting");
+        default: throw Error("the server became unreachable during connection setup");
     }
 }
 

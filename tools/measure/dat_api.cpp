@@ -45,7 +45,7 @@ bool wait_for_event(DAT_EVD_HANDLE dispatcher, const Deadline& deadline, DAT_EVE
 /// The connection qualifier that is a service.
 DAT_CONN_QUAL qualifier_of(const Service& service) {
     const auto bytes = service.span();
-    if (bytes.size() != sizeof(std::uint16_t)) throw Error("DAT knows services by number only: 0 to 65535");
+    if (bytes.size() != sizeof(std::uint16_t)) throw Error("DAT services must be numbers from 0 to 65535");
     return static_cast<DAT_CONN_QUAL>(bytes[0] << 8 | bytes[1]);
 }
 
@@ -71,7 +71,7 @@ const char* reason_of(DAT_DTO_COMPLETION_STATUS status) {
         case DAT_DTO_ERR_REMOTE_ACCESS: return "protection error at the peer";
         case DAT_DTO_ERR_BAD_RESPONSE:
         case DAT_DTO_ERR_REMOTE_RESPONDER:
-        case DAT_DTO_ERR_RECEIVER_NOT_READY: return "the peer had no fitting receive";
+        case DAT_DTO_ERR_RECEIVER_NOT_READY: return "the peer had no suitable receive";
         default: return "unknown error";
     }
 }
@@ -203,11 +203,12 @@ void DatLink::connect(const Address& remote, Timeout timeout) {
     switch (finish_connecting(deadline)) {
         case DAT_CONNECTION_EVENT_ESTABLISHED: return;
         case DAT_CONNECTION_EVENT_PEER_REJECTED: throw Error("the server refused the connection");
-        case DAT_CONNECTION_EVENT_NON_PEER_REJECTED: throw NoListener("nobody listens there, or the server refused");
-        case DAT_CONNECTION_EVENT_UNREACHABLE: throw Error("there is no way to the server");
+        case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
+            throw NoListener("there is no listener, or the server refused the connection");
+        case DAT_CONNECTION_EVENT_UNREACHABLE: throw Error("there is no route to the server");
         case DAT_CONNECTION_EVENT_DISCONNECTED:  // by this end
         case DAT_CONNECTION_EVENT_TIMED_OUT: throw TimedOut("no answer in time");
-        default: throw Error("the way to the server was lost while connecting");
+        default: throw Error("the server became unreachable during connection setup");
     }
 }
 

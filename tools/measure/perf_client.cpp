@@ -25,8 +25,8 @@ std::optional<std::string> check(const PerfParameters& parameters) {
     const bool streams = parameters.test == Test::Bandwidth || parameters.test == Test::Rate;
     if (parameters.bidirectional && !streams) return "only the bandwidth and rate tests can be bidirectional";
     if (terms_of(parameters).is_write_ping_pong() && parameters.mode == Mode::Blocking)
-        return "write latency is measured by polling memory: there is nothing to block on";
-    if (parameters.open > 1 && parameters.test != Test::Connect) return "only the connect test holds connections open";
+        return "write latency cannot be measured in blocking mode";
+    if (parameters.open > 1 && parameters.test != Test::Connect) return "--open can be used only with the connect test";
     if (parameters.open == 0) return "the connect test needs at least one connection";
     if (parameters.window == 0) return "the window must be at least 1";
     return std::nullopt;
@@ -226,10 +226,10 @@ namespace {
 void check_device(const DeviceInfo& device, const PerfParameters& parameters) {
     if (const auto fault = check(parameters)) throw Error(*fault);
     if (parameters.max_size > device.max_transfer_bytes)
-        throw Error("device " + device.name + " moves at most " + std::to_string(device.max_transfer_bytes) +
-                    " bytes in a message");
+        throw Error("device " + device.name + " supports at most " + std::to_string(device.max_transfer_bytes) +
+                    " bytes per message");
     if (parameters.window > max_window(device))
-        throw Error("device " + device.name + " serves windows of at most " + std::to_string(max_window(device)));
+        throw Error("device " + device.name + " supports windows of at most " + std::to_string(max_window(device)));
 }
 
 }  // namespace

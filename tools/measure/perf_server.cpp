@@ -25,7 +25,7 @@ public:
     /// Agrees on the terms. Throws where the client is to be refused.
     void greet() {
         const auto message = greeting_talk_.hear(std::chrono::seconds(5));
-        if (!message) throw Error("the client says nothing");
+        if (!message) throw Error("the client sent no request");
         std::string reason;
         const auto hello = wire::read<wire::PerfHello>(*message, reason);
         if (!hello) refuse(reason);
@@ -116,7 +116,7 @@ private:
         talk_->post_receive();
         if (!run) throw Error(reason);
         if (run->iterations == 0) return std::nullopt;
-        if (run->size == 0 || run->size > max_size_) throw Error("the client asks for a size that was not agreed");
+        if (run->size == 0 || run->size > max_size_) throw Error("the client requested a size that was not agreed");
         return run;
     }
 
@@ -173,7 +173,7 @@ void serve_client(Session& session, const std::string& name, const PerfServerOpt
         session.serve();
         options.tell(name + " is done");
     } catch (const Closed&) {
-        options.tell(name + " has gone away");
+        options.tell(name + " disconnected unexpectedly");
     } catch (const std::exception& error) {
         options.tell(name + ": " + error.what());
     }

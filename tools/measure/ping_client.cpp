@@ -127,7 +127,7 @@ private:
     }
 
     static void verify(bool intact) {
-        if (!intact) throw Error("the payload came back changed");
+        if (!intact) throw Error("the payload was corrupted");
     }
 
     PingOptions options_;
@@ -142,7 +142,7 @@ private:
 PingClient::PingClient(Api& api, Address server, const PingOptions& options)
     : api_(api), server_(server), options_(options) {
     if (options.frame_bytes() > api.device().max_transfer_bytes)
-        throw Error("the payload is too long: device " + api.device().name + " moves at most " +
+        throw Error("the payload is too long: device " + api.device().name + " supports at most " +
                     std::to_string(api.device().max_transfer_bytes - ping_header_bytes) + " bytes");
 }
 

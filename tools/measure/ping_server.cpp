@@ -24,7 +24,7 @@ public:
     /// Agrees on the terms. Throws where the client is to be refused.
     void greet() {
         const auto message = greeting_talk_.hear(std::chrono::seconds(5));
-        if (!message) throw Error("the client says nothing");
+        if (!message) throw Error("the client sent no request");
         std::string reason;
         const auto hello = wire::read<wire::PingHello>(*message, reason);
         if (!hello) refuse(reason);
@@ -122,7 +122,7 @@ void PingServer::start(std::unique_ptr<Client> client, std::uint64_t number, con
                 client->greet();
                 tell(name + " connected: " + client->terms());
                 const std::uint64_t answered = client->serve(stop);
-                tell(name + " left after " + std::to_string(answered) + " requests answered");
+                tell(name + " left after " + std::to_string(answered) + " answered requests");
             } catch (const std::exception& error) {
                 tell(name + ": " + error.what());
             }

@@ -79,7 +79,7 @@ const char* reason_of(ibv_wc_status status) {
         case IBV_WC_LOC_LEN_ERR: return "length error";
         case IBV_WC_LOC_PROT_ERR: return "protection error";
         case IBV_WC_REM_ACCESS_ERR: return "protection error at the peer";
-        case IBV_WC_REM_INV_REQ_ERR: return "the peer had no fitting receive";
+        case IBV_WC_REM_INV_REQ_ERR: return "the peer had no suitable receive";
         case IBV_WC_LOC_QP_OP_ERR: return "malformed request";
         default: return "unknown error";
     }
@@ -88,7 +88,7 @@ const char* reason_of(ibv_wc_status status) {
 /// The port that is a service.
 std::string port_of(const Service& service) {
     const auto bytes = service.span();
-    if (bytes.size() != sizeof(std::uint16_t)) throw Error("librpma knows services by number only: 0 to 65535");
+    if (bytes.size() != sizeof(std::uint16_t)) throw Error("librpma services must be numbers from 0 to 65535");
     return std::to_string(bytes[0] << 8 | bytes[1]);
 }
 
@@ -196,9 +196,10 @@ void RpmaLink::connect(const Address& remote, Timeout timeout) {
         case RPMA_CONN_ESTABLISHED: return open_inboxes();
         default:
             connection_.reset();
-            if (event == RPMA_CONN_REJECTED) throw NoListener("nobody listens there, or the server refused");
+            if (event == RPMA_CONN_REJECTED)
+                throw NoListener("there is no listener, or the server refused the connection");
             if (event == RPMA_CONN_LOST || event == RPMA_CONN_CLOSED)
-                throw Error("the way to the server was lost while connecting");
+                throw Error("the server became unreachable during connection setup");
             throw TimedOut("no answer in time");
     }
 }

@@ -71,7 +71,7 @@ std::uint32_t parse_message_size(std::string_view text) {
 }
 
 void append_doubling(std::vector<std::uint32_t>& sizes, std::uint32_t first, std::uint32_t last) {
-    if (first > last) throw Error("a sweep of sizes runs from the smaller to the larger one");
+    if (first > last) throw Error("the first size of a range must not be larger than the last");
     for (std::uint64_t size = first; size <= last; size *= 2) sizes.push_back(static_cast<std::uint32_t>(size));
 }
 
@@ -118,10 +118,10 @@ Host resolve_host(const std::string& host, const Host& local_host) {
 Address resolve(const Target& target, const DeviceInfo& device) {
     Address address{.host = resolve_host(target.host, device.host), .service = parse_service(target.service)};
     if (address.service.size() > device.max_service_bytes && device.max_service_bytes == sizeof(std::uint16_t))
-        throw Error("this interface knows services by number only: 0 to 65535");
+        throw Error("with this API, services must be numbers from 0 to 65535");
     if (address.service.size() > device.max_service_bytes)
-        throw Error("device " + device.name + " takes services of at most " + std::to_string(device.max_service_bytes) +
-                    " bytes");
+        throw Error("device " + device.name + " supports services of at most " +
+                    std::to_string(device.max_service_bytes) + " bytes");
     return address;
 }
 
@@ -138,7 +138,7 @@ std::uint64_t parse_size(std::string_view text) {
     const unsigned shift = end == last ? 0 : unit_shift(*end);
     const char* const expected_end = end + (shift == 0 ? 0 : 1);
     if (error != std::errc() || expected_end != last || number > std::numeric_limits<std::uint64_t>::max() >> shift)
-        throw Error("bad size " + in_quotes(text) + ": expected a number of bytes, with K, M or G if wanted");
+        throw Error("bad size " + in_quotes(text) + ": expected a number of bytes, optionally with K, M or G");
     return number << shift;
 }
 

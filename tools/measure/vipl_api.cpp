@@ -166,7 +166,7 @@ void ViplLink::connect(const Address& remote, Timeout timeout) {
         VipConnectRequest(vi_, local.address(), server.address(), milliseconds(timeout), &remote_attributes);
     switch (result) {
         case VIP_SUCCESS: return;
-        case VIP_NO_MATCH: throw NoListener("nobody listens there");
+        case VIP_NO_MATCH: throw NoListener("there is no listener");
         case VIP_TIMEOUT: throw TimedOut("no answer in time");
         case VIP_REJECT: throw Error("the server refused the connection");
         default: fail_vipl("VipConnectRequest", result);
@@ -202,7 +202,7 @@ void ViplLink::fail(VIP_RETURN result, const VIP_DESCRIPTOR* done) {
     if (status & VIP_STATUS_LENGTH_ERROR) throw Error("a request failed: length error");
     if (status & VIP_STATUS_PROTECTION_ERROR) throw Error("a request failed: protection error");
     if (status & VIP_STATUS_RDMA_PROT_ERROR) throw Error("a request failed: protection error at the peer");
-    if (status & VIP_STATUS_REMOTE_DESC_ERROR) throw Error("a request failed: the peer had no fitting receive");
+    if (status & VIP_STATUS_REMOTE_DESC_ERROR) throw Error("a request failed: the peer had no suitable receive");
     throw Error("a request failed: malformed request");
 }
 

@@ -39,7 +39,7 @@ Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObser
             if (number.status().code() == Code::NoResources) return number.status();
         }
     }
-    if (!overridden) return Status(Code::InvalidParameter, "no device has that name");
+    if (!overridden) return Status(Code::InvalidParameter, "no device with that name");
     const auto number = Device::default_number();
     if (!number.ok()) return number.status();
     return Device::open(number.value(), observer);

@@ -95,13 +95,13 @@ Result<Entry> parse_line(std::string_view line) {
     std::array<std::string, fields> values;
     std::size_t count = 0;
     for (; find_field(line); ++count) {
-        if (count == fields) return Status(Code::InvalidParameter, "a line has eight fields, there are more");
+        if (count == fields) return Status(Code::InvalidParameter, "the line has more than eight fields");
         auto field = take_field(line);
         if (!field.ok()) return field.status();
         values.at(count) = std::move(*field);
     }
     if (count == fields) return entry_of(values);
-    if (count != 0) return Status(Code::InvalidParameter, "a line has eight fields, fields are missing");
+    if (count != 0) return Status(Code::InvalidParameter, "the line has fewer than eight fields");
     Entry nothing;
     nothing.applies = false;
     return nothing;
@@ -111,13 +111,13 @@ std::vector<Entry> read_conf() {
     const char* const override = std::getenv("DAT_OVERRIDE");
     const char* const path = override != nullptr ? override : default_path;
     std::ifstream file(path);
-    if (!file && override != nullptr) log(LogLevel::Warning, "DAT_OVERRIDE: %s cannot be read", path);
+    if (!file && override != nullptr) log(LogLevel::Warning, "DAT_OVERRIDE: cannot read %s", path);
     std::vector<Entry> entries;
     std::string line;
     for (unsigned number = 1; std::getline(file, line); ++number) {
         auto entry = parse_line(line);
         if (!entry.ok())
-            log(LogLevel::Warning, "%s:%u is left out: %s", path, number, entry.status().where());
+            log(LogLevel::Warning, "%s:%u: line ignored: %s", path, number, entry.status().where());
         else if (entry->applies)
             entries.push_back(std::move(*entry));
     }

@@ -32,18 +32,18 @@ void* open_library(const std::string& name) {
 std::shared_ptr<Library> Library::load(const Entry& entry) {
     void* const library = open_library(entry.library);
     if (library == nullptr) {
-        log(LogLevel::Warning, "the provider of %s does not load: %s", entry.offer.ia_name.c_str(), dlerror());
+        log(LogLevel::Warning, "cannot load the provider of %s: %s", entry.offer.ia_name.c_str(), dlerror());
         return nullptr;
     }
     const auto init = function_of<DAT_PROVIDER_INIT_FUNC>(library, DAT_PROVIDER_INIT_FUNC_STR);
     if (init == nullptr) {
-        log(LogLevel::Warning, "%s, the provider of %s, has no " DAT_PROVIDER_INIT_FUNC_STR, entry.library.c_str(),
-            entry.offer.ia_name.c_str());
+        log(LogLevel::Warning, "%s, the provider of %s, does not define " DAT_PROVIDER_INIT_FUNC_STR,
+            entry.library.c_str(), entry.offer.ia_name.c_str());
         dlclose(library);
         return nullptr;
     }
     std::shared_ptr<Library> loaded(new Library(entry, library));
-    log(LogLevel::Info, "%s is loaded for %s", entry.library.c_str(), entry.offer.ia_name.c_str());
+    log(LogLevel::Info, "loaded %s for %s", entry.library.c_str(), entry.offer.ia_name.c_str());
     init(&loaded->info_, loaded->entry_.ia_params.c_str());
     return loaded;
 }
@@ -54,7 +54,7 @@ Library::~Library() {
     const auto fini = function_of<DAT_PROVIDER_FINI_FUNC>(library_, DAT_PROVIDER_FINI_FUNC_STR);
     if (fini != nullptr) fini(&info_);
     dlclose(library_);
-    log(LogLevel::Info, "%s is unloaded for %s", entry_.library.c_str(), entry_.offer.ia_name.c_str());
+    log(LogLevel::Info, "unloaded %s for %s", entry_.library.c_str(), entry_.offer.ia_name.c_str());
 }
 
 }  // namespace viaduct::dat

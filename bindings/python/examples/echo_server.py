@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A server that sends back what it gets, to many clients at once, in one thread: asyncio over viaduct.core.
+"""An echo server that serves many clients in one thread, with asyncio over viaduct.core.
 
     echo_server.py                        the server and 8 clients, in one process
-    echo_server.py --listen               the server alone, until Ctrl-C
-    echo_server.py --host ADDRESS         clients alone, of the server there
+    echo_server.py --listen               only the server, until Ctrl-C
+    echo_server.py --host ADDRESS         only the clients, for the server at ADDRESS
 """
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import time
 
 from viaduct import core
 
-SIZE = 4096  # of the largest message
+SIZE = 4096  # maximum message size in bytes
 TIMEOUT = 60.0
 
 
 async def answer(device: core.Device, request: core.ConnectionRequest) -> None:
-    """Serves one client until it goes."""
+    """Serves one client until it disconnects."""
     with device.endpoint() as endpoint, device.register(SIZE) as memory:
-        endpoint.post_receive(memory[:])  # before the client is let in, so that no message has to wait
+        endpoint.post_receive(memory[:])  # before accepting, so that no message has to wait
         with contextlib.suppress(core.Error):  # the receive is flushed when the client disconnects
             request.accept(endpoint)
             while True:
@@ -33,14 +33,14 @@ async def answer(device: core.Device, request: core.ConnectionRequest) -> None:
 
 
 async def serve(device: core.Device, listener: core.Listener) -> None:
-    """Serves everybody who asks, until it is cancelled."""
+    """Serves all clients until it is cancelled."""
     async with asyncio.TaskGroup() as clients:
         while True:
             clients.create_task(answer(device, await listener.next_request_async()))
 
 
 async def talk(device: core.Device, host: str | bytes, service: int, number: int, messages: int) -> None:
-    """One client: every message must come back as it was."""
+    """Runs one client and checks that every message is returned unchanged."""
     with device.endpoint() as endpoint, device.register(2 * SIZE) as memory:
         await endpoint.connect_async(host, service, timeout=TIMEOUT)
         for index in range(messages):
@@ -64,11 +64,11 @@ async def talk_all(device: core.Device, host: str | bytes, service: int, clients
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--listen", action="store_true", help="be the server")
-    parser.add_argument("--host", help="where the server is; without it, here")
-    parser.add_argument("--service", type=int, default=7207, help="its number (%(default)s)")
-    parser.add_argument("--clients", type=int, default=8, metavar="N", help="how many there are (%(default)s)")
-    parser.add_argument("--messages", type=int, default=100, metavar="N", help="that each sends (%(default)s)")
+    parser.add_argument("--listen", action="store_true", help="run as the server")
+    parser.add_argument("--host", help="address of the server (default: start one here)")
+    parser.add_argument("--service", type=int, default=7207, help="service number (%(default)s)")
+    parser.add_argument("--clients", type=int, default=8, metavar="N", help="number of clients (%(default)s)")
+    parser.add_argument("--messages", type=int, default=100, metavar="N", help="messages per client (%(default)s)")
     arguments = parser.parse_args()
     with core.Device() as device:
         if arguments.host:

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A key-value store whose clients read without the help of the server.
 
-The server publishes a table of fixed slots, and clients find a key in it by RDMA reads. They put by messages, which the
-server takes one after the other. A checksum in each slot tells a client that it read while the server wrote.
+The server publishes a table of fixed-size slots, in which clients look up keys with RDMA reads. To store a value,
+clients send messages, which the server processes one after the other. With the checksum in each slot, a client detects
+that it has read a slot while the server was writing to it.
 
     kv_store.py serve
     kv_store.py put KEY VALUE
@@ -31,13 +32,13 @@ def pack(key: bytes, value: bytes) -> bytes:
 
 
 def unpack(slot: memoryview) -> tuple[bytes, bytes] | None:
-    """Key and value, empty in an empty slot; None where the slot is being written."""
+    """Key and value, both empty for an empty slot; None if the slot is being written."""
     checksum, key, value = SLOT.unpack(slot)
     return (key, value) if checksum == (zlib.crc32(slot[4:]) if any(slot) else 0) else None
 
 
 def places(key: bytes) -> list[int]:
-    """Where a key may be, in the order to look."""
+    """The slots where a key may be, in search order."""
     first = zlib.crc32(key) % SLOTS
     return [(first + step) % SLOTS * SLOT.size for step in range(SLOTS)]
 
@@ -49,7 +50,7 @@ class Server:
         self.ep = self.peer.ep_listen(address, port)
 
     def put(self, message: memoryview) -> bool:
-        """Writes the slot that the message has. False: the table is full."""
+        """Writes the slot in the message. Returns False if the table is full."""
         key = SLOT.unpack(message)[1]
         for place in places(key):
             slot = self.table.view[place:place + SLOT.size]

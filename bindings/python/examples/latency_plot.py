@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plots latency over message size, for each API and each backend that this host has, into a PNG.
+"""Plots latency against message size, for each API and each available backend, to a PNG file.
 
     latency_plot.py latency.png
     latency_plot.py latency.png --sizes 8..1M --duration 1 --op write
 
-vi-perf measures, between two processes of this host, so that what is shown is the libraries' time and not Python's.
+vi-perf measures the latency between two processes on this host, so the plot does not include the overhead of Python.
 """
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ import typing
 
 import matplotlib
 
-matplotlib.use("Agg")  # needs no display
+matplotlib.use("Agg")  # works without a display
 from matplotlib import pyplot  # noqa: E402
 
 APIS = {"core": "core", "vipl": "VIPL", "dat": "DAT", "rpma": "librpma"}
-BACKENDS = {"loopback": "-", "verbs": "--"}  # and how their lines are drawn
+BACKENDS = {"loopback": "-", "verbs": "--"}  # and their line styles
 
 Points = typing.List[typing.Tuple[int, float]]
 
 
 def has_device(backend: str) -> bool:
-    """A process has one backend: another one has to look."""
+    """Uses another process for the check, because a process has only one backend."""
     look = "from viaduct import core; raise SystemExit(not core.devices())"
     return subprocess.run([sys.executable, "-c", look], env={**os.environ, "VIADUCT_BACKEND": backend}).returncode == 0
 
 
 def measure(program: str, api: str, backend: str, options: argparse.Namespace) -> Points:
-    """Sizes in bytes, and the median of one way in microseconds."""
+    """Returns sizes in bytes and median one-way latencies in microseconds."""
     command = [program, "--local", "--json", "--quiet", "--test", "latency", "--api", api, "--backend", backend,
                "--op", options.op, "--sizes", options.sizes, "--duration", str(options.duration)]
     output = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
@@ -58,11 +58,11 @@ def plot(lines: dict[tuple[str, str], Points], operation: str, path: str) -> Non
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("png", help="the file to write")
-    parser.add_argument("--sizes", default="8,64,512,4K,32K,256K,1M", help="as vi-perf has them (%(default)s)")
-    parser.add_argument("--duration", type=float, default=0.3, metavar="SECONDS", help="for each size (%(default)s)")
+    parser.add_argument("--sizes", default="8,64,512,4K,32K,256K,1M", help="as for vi-perf (%(default)s)")
+    parser.add_argument("--duration", type=float, default=0.3, metavar="SECONDS", help="per size (%(default)s)")
     parser.add_argument("--op", default="send", choices=["send", "write", "read"])
-    parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=BACKENDS, help="by default both")
-    parser.add_argument("--vi-perf", default=shutil.which("vi-perf"), metavar="PROGRAM", help="by default that of PATH")
+    parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=BACKENDS, help="default: both")
+    parser.add_argument("--vi-perf", default=shutil.which("vi-perf"), metavar="PROGRAM", help="default: from PATH")
     options = parser.parse_args()
     if not options.vi_perf:
         parser.error("vi-perf is not in PATH; --vi-perf says where it is")

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ping over DAT: a server that sends back what it gets, and a client that measures how long that takes.
+"""Ping over DAT: an echo server, and a client that measures the round-trip time.
 
-    ping_dat.py --listen            in one process,
-    ping_dat.py                     in another, of the same host or of one that an RDMA device reaches (--host)
+    ping_dat.py --listen            the server
+    ping_dat.py                     the client, on the same host or on another with an RDMA device (--host)
 """
 import argparse
 import statistics
@@ -16,7 +16,7 @@ ESTABLISHED = dat.EventNumber.CONNECTION_EVENT_ESTABLISHED
 
 
 class End:
-    """An endpoint, memory for a message there and one back, and an EVD for all that happens."""
+    """An endpoint, memory for one message in each direction, and an EVD for all events."""
 
     def __init__(self, ia, size):
         pz = ia.pz_create()
@@ -26,14 +26,14 @@ class End:
         self.outgoing, self.incoming = self.memory[:size], self.memory[size:]
 
     def next_event(self, kind):
-        """The next event of that kind; one of a finished send may come before it."""
+        """Returns the next event of that kind; the completion of a send may come before it."""
         while True:
             event = self.evd.wait(PATIENCE)
             if isinstance(event, kind):
                 return event
 
     def receive(self):
-        """Waits for a message, and returns its bytes."""
+        """Waits for a message and returns its bytes."""
         while True:
             event = self.next_event((dat.DtoCompletionEvent, dat.ConnectionEvent))
             if isinstance(event, dat.ConnectionEvent):
@@ -83,11 +83,11 @@ def ping(ia, host, conn_qual, size, count):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--listen", action="store_true", help="be the server")
-    options.add_argument("--host", help="the server's address; without, this host's")
+    options.add_argument("--listen", action="store_true", help="run as the server")
+    options.add_argument("--host", help="the server's address (default: this host)")
     options.add_argument("--service", type=int, default=7204, help="the connection qualifier (%(default)s)")
-    options.add_argument("--size", type=int, default=64, help="bytes of a message (%(default)s)")
-    options.add_argument("--count", type=int, default=1000, help="round trips (%(default)s)")
+    options.add_argument("--size", type=int, default=64, help="message size in bytes (%(default)s)")
+    options.add_argument("--count", type=int, default=1000, help="number of round trips (%(default)s)")
     chosen = options.parse_args()
     with dat.ia_open() as ia:
         if chosen.listen:

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages to and fro over librpma, and how long they take.
+"""Ping over librpma: an echo server, and a client that measures the round-trip time.
 
-    ping_rpma.py --listen                 on one side
-    ping_rpma.py [--count N] [--size N]   on the other
+    ping_rpma.py --listen                 the server
+    ping_rpma.py [--count N] [--size N]   the client
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 60  # seconds
 
 
 def serve(arguments: argparse.Namespace) -> None:
-    """Sends back what one client sends, until it hangs up."""
+    """Returns the messages of one client until it disconnects."""
     with rpma.Peer(rpma.get_ibv_context(arguments.host)) as peer:
         memory = peer.mr_reg(arguments.size)
         with peer.ep_listen(arguments.host, arguments.service) as ep:
@@ -28,7 +28,7 @@ def serve(arguments: argparse.Namespace) -> None:
         while True:
             completion = conn.cq.next_wc()
             if not completion.ok:
-                break  # flushed: the client has gone
+                break  # flushed: the client has disconnected
             if completion.opcode == rpma.WcOpcode.RECV:
                 conn.recv(memory[:])
                 conn.send(memory[:completion.byte_len], flags=rpma.Flags.COMPLETION_ON_ERROR)
@@ -58,11 +58,11 @@ def ping(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--listen", action="store_true", help="answer instead of asking")
+    parser.add_argument("--listen", action="store_true", help="run as the server")
     parser.add_argument("--host", default="127.0.0.1", help="the server's address (%(default)s)")
     parser.add_argument("--service", type=int, default=7204, help="the port (%(default)s)")
-    parser.add_argument("--size", type=int, default=64, help="bytes of a message (%(default)s)")
-    parser.add_argument("--count", type=int, default=1000, help="round trips (%(default)s)")
+    parser.add_argument("--size", type=int, default=64, help="message size in bytes (%(default)s)")
+    parser.add_argument("--count", type=int, default=1000, help="number of round trips (%(default)s)")
     arguments = parser.parse_args()
     (serve if arguments.listen else ping)(arguments)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ping over VIPL: a server that sends back what it gets, and a client that measures how long that takes.
+"""Ping over VIPL: an echo server, and a client that measures the round-trip time.
 
-    ping_vipl.py --listen           in one process,
-    ping_vipl.py                    in another, of the same host or of one that an RDMA device reaches (--host)
+    ping_vipl.py --listen           the server
+    ping_vipl.py                    the client, on the same host or on another with an RDMA device (--host)
 """
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PATIENCE = 60  # seconds
 
 
 def serve(nic: vipl.Nic, service: int, size: int) -> None:
-    """Answers one client until it hangs up."""
+    """Answers one client until it disconnects."""
     vi, memory = nic.create_vi(), nic.register_mem(2 * size)
     incoming, outgoing = memory[:size], memory[size:]
-    nic.error_callback(lambda error: None)  # that the connection has ended the receive tells, too
+    nic.error_callback(lambda error: None)  # the receive also reports the end of the connection
     vi.post_recv(incoming)
     print("listening", flush=True)
     nic.connect_wait(service).accept(vi)
@@ -28,7 +28,7 @@ def serve(nic: vipl.Nic, service: int, size: int) -> None:
         while True:
             message = vi.recv_wait().data
             outgoing.view[:len(message)] = message
-            vi.post_recv(incoming)  # before the answer, which brings the next message
+            vi.post_recv(incoming)  # before the answer, after which the next message arrives
             vi.post_send(memory[size:size + len(message)])
             vi.send_wait(PATIENCE)
     except vipl.DescriptorError:
@@ -36,7 +36,7 @@ def serve(nic: vipl.Nic, service: int, size: int) -> None:
 
 
 def connect(vi: vipl.Vi, server: vipl.NetAddress) -> None:
-    """Asks again while nobody waits there: servers of VIPL are deaf between two calls of connect_wait()."""
+    """Retries while there is no listener: a VIPL server listens only inside connect_wait()."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -69,11 +69,11 @@ def ping(nic: vipl.Nic, server: vipl.NetAddress, size: int, count: int) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--listen", action="store_true", help="be the server")
-    options.add_argument("--host", help="the server's address; without, that of this host's NIC")
-    options.add_argument("--service", type=int, default=7204, help="the discriminator, of two bytes (%(default)s)")
-    options.add_argument("--size", type=int, default=64, help="bytes of a message (%(default)s)")
-    options.add_argument("--count", type=int, default=1000, help="round trips (%(default)s)")
+    options.add_argument("--listen", action="store_true", help="run as the server")
+    options.add_argument("--host", help="the server's address (default: this host's NIC)")
+    options.add_argument("--service", type=int, default=7204, help="the two-byte discriminator (%(default)s)")
+    options.add_argument("--size", type=int, default=64, help="message size in bytes (%(default)s)")
+    options.add_argument("--count", type=int, default=1000, help="number of round trips (%(default)s)")
     chosen = options.parse_args()
     with vipl.open_nic() as nic:
         if chosen.listen:

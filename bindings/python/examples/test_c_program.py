@@ -3,9 +3,9 @@
 
     HELLO=./hello python3 -m pytest -p viaduct.pytest_plugin test_c_program.py
 
-`hello TEXT` connects to the discriminator "hello" and sends the text; `hello` waits for one and prints it. It asks for
-reliable reception and messages of at most 64 bytes, as its peer has to, whatever API that is written for. It does so
-through the first device of the backend, as the fixture `device` does.
+`hello TEXT` connects to the discriminator "hello" and sends the text; `hello` waits for a text and prints it. The
+program uses Reliable Reception and messages of at most 64 bytes, so its peer must do the same, whatever its API. It
+uses the first device of the backend, as the fixture `device` does.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not os.access(HELLO, os.X_OK), reason="the varia
 
 @contextlib.contextmanager
 def hello(*arguments: str) -> typing.Iterator[subprocess.Popen[str]]:
-    """Runs the program, and sees to it that it ends."""
+    """Runs the program and makes sure that it ends."""
     with subprocess.Popen([HELLO, *arguments], stdout=subprocess.PIPE, text=True) as program:
         try:
             yield program
@@ -37,12 +37,12 @@ def hello(*arguments: str) -> typing.Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def endpoint(device: core.Device) -> core.Endpoint:
-    """One with the attributes of the program's VI."""
+    """Returns an endpoint with the attributes of the program's VI."""
     return device.endpoint(reliability=core.Reliability.RELIABLE_RECEPTION, max_transfer_bytes=64, breaks_unready=True)
 
 
 def connect(device: core.Device, endpoint: core.Endpoint) -> None:
-    """The program says nothing when it begins to listen: until then, nobody does."""
+    """Retries until the program listens, because it prints nothing when it starts to listen."""
     end = time.monotonic() + TIMEOUT
     while True:
         try:
