@@ -25,8 +25,8 @@ enum class ReceiverNotReady : std::uint8_t {
     Break,  ///< the connection breaks (VIPL)
 };
 
-/// What an initiator learns at ReliableDelivery of an RDMA write or a send that the target refused, whatever its size (at
-/// ReliableReception it is always told).
+/// What an initiator learns at ReliableDelivery of an RDMA write or a send that the target refused, whatever its size
+/// (at ReliableReception it is always told).
 enum class RefusedWrite : std::uint8_t {
     Reported,  ///< it completes with RemoteProtection, RemoteOperation or RemoteLength (DAT, RPMA)
     Silent,    ///< it completes as if the data had arrived; only the target is told (VIPL)

@@ -95,7 +95,7 @@ class Vi(Handled):
     async def connect_peer_wait_async(self) -> ViAttributes:
         """As connect_peer_wait(), for asyncio; a thread waits. Where the task is cancelled the request goes on."""
         return self.nic._from_raw(await in_thread(lambda stop: _vipl.VipConnectPeerWait(self.handle, stop),
-                                                   lambda late: None))
+                                                  lambda late: None))
 
     def disconnect(self) -> None:
         """VipDisconnect. Ends the connection, or a request for one, which gets INVALID_STATE. What is posted completes

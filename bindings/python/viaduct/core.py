@@ -330,7 +330,7 @@ class Device(_Held):
 
 
 def _next(take: typing.Callable[[], typing.Any], fd: int, timeout: float | None) -> typing.Any:
-    """What take() gives, waiting for it; None where nothing came in time. The descriptor may be readable for nothing."""
+    """What take() gives, waiting for it; None where nothing came in time. The descriptor may be readable in vain."""
     end = None if timeout is None else time.monotonic() + timeout
     while (result := take()) is None:
         left = None if end is None else max(end - time.monotonic(), 0)
@@ -416,7 +416,8 @@ _COMPLETION_CODES = tuple(CompletionCode)
 
 
 def _completions(raw: list[_core._Completion]) -> list[Completion]:
-    return [Completion(context, _OPERATIONS[operation], _COMPLETION_CODES[code], nbytes, immediate, invalidated, endpoint)
+    return [Completion(context, _OPERATIONS[operation], _COMPLETION_CODES[code], nbytes, immediate, invalidated,
+                       endpoint)
             for context, operation, code, nbytes, immediate, invalidated, endpoint in raw]
 
 
@@ -518,8 +519,9 @@ class Endpoint(_Held):
         self.send_queue = send_queue or CompletionQueue(device)
         self.receive_queue = receive_queue or CompletionQueue(device)
         self._raw = _core.Endpoint(domain._raw, self.send_queue._raw, self.receive_queue._raw,
-                                   shared_receives._raw if shared_receives else None, send_depth, receive_depth, context,
-                                   reliability, breaks_unready, silent_refusals, max_transfer_bytes, *_rights(access))
+                                   shared_receives._raw if shared_receives else None, send_depth, receive_depth,
+                                   context, reliability, breaks_unready, silent_refusals, max_transfer_bytes,
+                                   *_rights(access))
         super().__init__(domain, self.send_queue, self.receive_queue, *([shared_receives] if shared_receives else []))
         self._owned = [queue for queue, given in ((self.send_queue, send_queue), (self.receive_queue, receive_queue))
                        if given is None]
@@ -567,11 +569,12 @@ class Endpoint(_Held):
         return None if raw is None else _event(raw)
 
     def disconnect(self) -> None:
-        """Ends a connection or an attempt; what was posted completes as FLUSHED. The endpoint may be connected again."""
+        """Ends a connection or an attempt; what was posted completes as FLUSHED. The endpoint may connect again."""
         self._raw.disconnect()
 
     def drain_and_disconnect(self) -> None:
-        """Disconnects once all that was posted to send is done; DISCONNECTED tells of it. Raises Error(INVALID_STATE)."""
+        """Disconnects once all that was posted to send is done; DISCONNECTED tells of it. Raises
+        Error(INVALID_STATE)."""
         self._raw.drain_and_disconnect()
 
     def fail(self) -> None:
@@ -636,7 +639,8 @@ class Endpoint(_Held):
              access: Access = Access.ALL, *, context: int = 0, signaled: bool = True, fence: bool = False) -> Remote:
         """Shows a part of a region in a window, or without a region nothing; returns what peers need to reach it."""
         address, length = region[part][:2] if region is not None else (0, 0)
-        self._raw.bind(window._raw, context, region._raw if region else None, address, length, *_rights(access), fence, signaled)
+        self._raw.bind(window._raw, context, region._raw if region else None, address, length, *_rights(access),
+                       fence, signaled)
         return Remote(address, window.key)
 
     def outstanding(self, *, receives: bool = False) -> int:

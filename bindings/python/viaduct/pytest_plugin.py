@@ -21,8 +21,8 @@ short as this:
 `--viaduct-backend=verbs`, or in pytest.ini `viaduct_backend = verbs`, chooses the backend; else VIADUCT_BACKEND does.
 
 Second processes are new interpreters, so that they share nothing with the test: their functions are functions of a
-module, found by name, and all that is passed has to be pickled. They end with the test: what a function raised is part of
-the report where the test failed, too, and else makes the test's end an error.
+module, found by name, and all that is passed has to be pickled. They end with the test: what a function raised is part
+of the report where the test failed, too, and else makes the test's end an error.
 """
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["VIADUCT_BACKEND"] = str(chosen)
 
 
-# ---- In one process ---------------------------------------------------------------------------------------------------
+# ---- In one process --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +129,7 @@ def pair(device: core.Device) -> Pair:
     return connected(device)
 
 
-# ---- In two processes -------------------------------------------------------------------------------------------------
+# ---- In two processes ------------------------------------------------------------------------------------------------
 
 
 class PeerFailed(Exception):
@@ -256,8 +256,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> typing.Iterator[None]:
 def peer_process(backend: str, request: pytest.FixtureRequest) -> typing.Iterator[typing.Callable[..., Peer]]:
     """peer_process(function, ...) runs function(link, ...) in a second process, and gives a Peer.
 
-    Its send(), receive(), result() and kill() are for the test; link.recv() and link.send() for the function. At the end of
-    the test it has a minute to end, too."""
+    Its send(), receive(), result() and kill() are for the test; link.recv() and link.send() for the function. At the
+    end of the test it has a minute to end, too."""
     peers = request.node.stash.setdefault(_PEERS, [])
 
     def start(function: typing.Callable[..., object], *arguments: object) -> Peer:
