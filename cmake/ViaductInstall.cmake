@@ -20,7 +20,8 @@ if(VIADUCT_IBVERBS)
   target_link_libraries(rpma INTERFACE $<INSTALL_INTERFACE:ibverbs>)
 endif()
 
-install(TARGETS viaduct EXPORT ViaductTargets INCLUDES DESTINATION ${VIADUCT_CORE_INCLUDEDIR})
+install(TARGETS viaduct EXPORT ViaductTargets INCLUDES DESTINATION ${VIADUCT_CORE_INCLUDEDIR}
+        PUBLIC_HEADER DESTINATION ${VIADUCT_CORE_INCLUDEDIR}/core)
 install(TARGETS ${VIADUCT_FRONTENDS} dat EXPORT ViaductTargets)
 install(TARGETS daplviaduct LIBRARY NAMELINK_SKIP) # loaded, never linked
 
@@ -31,7 +32,6 @@ foreach(name libgnivipl.so vipl.so)
   install(FILES ${PROJECT_BINARY_DIR}/${name} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/core DESTINATION ${VIADUCT_CORE_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 foreach(frontend IN LISTS VIADUCT_FRONTENDS)
   get_target_property(directory ${frontend} SOURCE_DIR)
   install(DIRECTORY ${directory}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -118,7 +118,8 @@ void set_bytes(WireBytes& target, std::span<const std::uint8_t> bytes) noexcept;
 /// How many processes may listen on one service.
 inline constexpr std::uint32_t max_listeners = 32;
 
-/// Socket names. Requests for a service go to one of `max_listeners` places; two peers that ask for each other share one place.
+/// Socket names. Requests for a service go to one of `max_listeners` places; two peers that ask for each other share
+/// one place.
 std::string service_name(const Address& address, std::uint32_t place);
 std::string peer_name(const Bytes<Address::max_host>& one, const Bytes<Address::max_host>& other,
                       const Bytes<Address::max_service>& service);

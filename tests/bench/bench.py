@@ -3,7 +3,8 @@
 """Compares Viaduct with UCX and libfabric over shared memory on this machine.
 
 All programs run in one go, pinned to the same two CPUs, one after the other and round after round, so that a change of
-the machine's mood meets all of them. The table shows medians over the rounds and ratios; docs/performance.md explains it.
+the machine's mood meets all of them. The table shows medians over the rounds and ratios; docs/performance.md explains
+it.
 """
 
 import argparse
@@ -17,12 +18,11 @@ import platform
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 
 from harness import (
-    PROBLEMS, ROOT, Failed, Measure, Samples, collect, is_complete, markdown, median, median_ratio, number, pinned, run,
+    ROOT, Failed, Measure, Samples, collect, is_complete, markdown, median, median_ratio, number, pinned, run,
     server, write_page
 )  # fmt: skip
 
@@ -32,7 +32,7 @@ MAX_SPREAD = 1.10  # of the dearest to the cheapest interface
 UCX = {"UCX_TLS": "shm,self,cma", "UCX_LOG_LEVEL": "error"}
 
 
-# ---- Running programs -------------------------------------------------------------------------------------------------
+# ---- Running programs ------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -62,7 +62,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-# ---- The programs -----------------------------------------------------------------------------------------------------
+# ---- The programs ----------------------------------------------------------------------------------------------------
 
 
 def ucx(machine: Machine, test: str, size: int, iterations: int, column: str) -> float:
@@ -105,10 +105,12 @@ def cpu_options(machine: Machine) -> list[str]:
 
 
 def vi_perf(
-    machine: Machine, api: str, test: str, operation: str, size: int, column: str, memory: str = "shareable", window: int = 128
+    machine: Machine, api: str, test: str, operation: str, size: int, column: str, memory: str = "shareable",
+    window: int = 128
 ) -> float:
     command = [machine.build / "tools/vi-perf", "--local", "--json", "--quiet", "--api", api, *cpu_options(machine)]
-    options = ["--test", test, "--op", operation, "--sizes", size, "--mode", "polling", "--memory", memory, "--window", window]
+    options = ["--test", test, "--op", operation, "--sizes", size, "--mode", "polling", "--memory", memory,
+               "--window", window]
     output = run([str(word) for word in command + options])
     return json.loads(output)["results"][0][column]
 
@@ -151,7 +153,7 @@ def memory_bandwidth(machine: Machine, memory: str) -> float:
     return vi_perf(machine, "core", "bandwidth", "write", MEGABYTE, "bytes_per_second", memory=memory) / 1e9
 
 
-# ---- What is measured -------------------------------------------------------------------------------------------------
+# ---- What is measured ------------------------------------------------------------------------------------------------
 
 PEERS: dict[str, Callable[[Machine], float]] = {
     "UCX `tag_lat`": lambda machine: ucx_latency_ns(machine, "tag_lat"),
@@ -232,7 +234,7 @@ def all_measures(machine: Machine) -> list[tuple[str, Measure]]:
     return measures + python_measures(machine)
 
 
-# ---- The table --------------------------------------------------------------------------------------------------------
+# ---- The table -------------------------------------------------------------------------------------------------------
 
 
 def verdict(row: Row, value: float | None) -> str:

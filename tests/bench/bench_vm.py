@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from harness import (
     PROBLEMS, ROOT, Failed, Measure, Samples, background, collect, is_complete, markdown, median, median_ratio, number,
-    pinned, run, server, successes, write_page
+    pinned, run, server, write_page
 )  # fmt: skip
 
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"  # the hosts of the guest, see tests/vm/README.md
@@ -99,7 +99,7 @@ def name_of(column: str, row: Row) -> str:
     return f"{column}: {row.what}"
 
 
-# ---- In the guest -----------------------------------------------------------------------------------------------------
+# ---- In the guest ----------------------------------------------------------------------------------------------------
 
 
 class Pair:
@@ -199,7 +199,7 @@ def measure_all(build: pathlib.Path, orders: list[dict[str, Pair]], rounds: int,
     return collect(measures, rounds)
 
 
-# ---- Outside ----------------------------------------------------------------------------------------------------------
+# ---- Outside ---------------------------------------------------------------------------------------------------------
 
 
 def measure_in_guest(build: pathlib.Path, rounds: int, turns: int) -> Samples:
@@ -257,7 +257,8 @@ def verdict(samples: Samples, library: Library) -> str:
 
 def heading(rounds: int) -> str:
     models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [platform.machine()]
-    return f"{datetime.date.today():%d %B %Y}, a guest on {models[0]}, {os.cpu_count()} CPUs; medians of {rounds} rounds."
+    today = f"{datetime.date.today():%d %B %Y}"
+    return f"{today}, a guest on {models[0]}, {os.cpu_count()} CPUs; medians of {rounds} rounds."
 
 
 def main() -> int:

@@ -13,7 +13,7 @@
 enum { is_receive = 1 }; /* the cookie of receives; other requests have 0 */
 
 /* Each end tells the other of its incoming memory, in its private data. */
-struct greeting {
+struct Greeting {
     uint64_t address;
     uint32_t context;
 };
@@ -25,7 +25,7 @@ static struct {
     DAT_EP_HANDLE endpoint;
     DAT_LMR_CONTEXT outgoing_context, incoming_context;
     DAT_RMR_CONTEXT context_for_peer;
-    struct greeting remote;
+    struct Greeting remote;
 } self;
 
 static void check(const char* call, DAT_RETURN result) {
@@ -82,7 +82,7 @@ static DAT_EVENT next_event(DAT_EVD_HANDLE queue, DAT_EVENT_NUMBER expected) {
     return event;
 }
 
-static void connect_to(const char* server, DAT_CONN_QUAL qualifier, struct greeting* greeting) {
+static void connect_to(const char* server, DAT_CONN_QUAL qualifier, struct Greeting* greeting) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     if (inet_pton(AF_INET, server, &address.sin_addr) != 1) fail(server, "not an address");
     check("dat_ep_connect", dat_ep_connect(self.endpoint, (DAT_IA_ADDRESS_PTR)&address, qualifier, DAT_TIMEOUT_INFINITE,
@@ -91,7 +91,7 @@ static void connect_to(const char* server, DAT_CONN_QUAL qualifier, struct greet
     memcpy(&self.remote, event.event_data.connect_event_data.private_data, sizeof self.remote);
 }
 
-static void accept_one(DAT_CONN_QUAL qualifier, struct greeting* greeting) {
+static void accept_one(DAT_CONN_QUAL qualifier, struct Greeting* greeting) {
     DAT_PSP_HANDLE service_point = DAT_HANDLE_NULL;
     DAT_CR_PARAM request;
     self.requests = create_queue(DAT_EVD_CR_FLAG, 4);
@@ -110,7 +110,7 @@ void open_connection(const char* port, const char* local, const char* server) {
     const DAT_CONN_QUAL qualifier = strtoul(port, NULL, 10);
     open_adapter(local);
     for (int i = 0; i < window; ++i) post_receive();
-    struct greeting greeting = {.address = (uintptr_t)incoming, .context = self.context_for_peer};
+    struct Greeting greeting = {.address = (uintptr_t)incoming, .context = self.context_for_peer};
     if (server != NULL)
         connect_to(server, qualifier, &greeting);
     else

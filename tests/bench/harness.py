@@ -44,7 +44,8 @@ def is_listening(port: int) -> bool:
 def background(command: list[str], env: dict[str, str] | None = None) -> Iterator[subprocess.Popen]:
     """A program that ends by itself after its client."""
     process = subprocess.Popen(
-        command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL
     )
     try:
         yield process

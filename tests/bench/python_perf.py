@@ -4,7 +4,7 @@
 
     python_perf.py rate API                8 B RDMA writes, each posted and polled for, per second; both ends are in
                                            this process, and the initiator does all the work
-    python_perf.py bandwidth MEMORY        1 MiB RDMA writes through numpy arrays, bytes per second, to a second process;
+    python_perf.py bandwidth MEMORY        1 MiB RDMA writes through numpy arrays to a second process, bytes per second;
                                            MEMORY: heap (numpy's own) or shareable (that of viaduct.alloc)
 """
 from __future__ import annotations
@@ -44,7 +44,7 @@ def per_second(step: Step, batch: int) -> float:
     return count / passed
 
 
-# ---- Rates ----------------------------------------------------------------------------------------------------------------
+# ---- Rates -----------------------------------------------------------------------------------------------------------
 
 
 class Lane(typing.NamedTuple):
@@ -107,7 +107,7 @@ def rate(api: str) -> float:
     return figure
 
 
-# ---- Bandwidth ----------------------------------------------------------------------------------------------------------
+# ---- Bandwidth -------------------------------------------------------------------------------------------------------
 
 
 def array(memory: str) -> numpy.ndarray:

@@ -582,5 +582,5 @@ TEST_CASE_METHOD(EveryBackend, "connection: set-up and close leave nothing behin
     round();
     const auto before = find_traces();
     for (int i = 0; i < 100; ++i) round();
-    CHECK(leaked_since(before) == "");
+    CHECK(leaked_since(before).empty());
 }

@@ -110,10 +110,8 @@ def listens(port):
     return False
 
 
-
 # What an end says that is not content.
 COMPLAINTS = re.compile(r"\bERR|[Ee]rror|FAIL|[Ff]ail|[Uu]nexpected|Warning|[Mm]ismatch|[Cc]annot|Skipping|[Ii]nvalid")
-
 
 # Of libdaplofa, which now and then counts an endpoint that has been freed.
 STOCK_COMPLAINT = "dat_ia_close (graceful) error: DAT_INVALID_STATE"
@@ -131,14 +129,15 @@ def check(program, *words):
             raise Failed(f"{program.describe()} does not say '{wanted}'")
 
 
-# ---- dtest and its kin: a server for one client -----------------------------------------------------------------------
+# ---- dtest and its kin: a server for one client ----------------------------------------------------------------------
 
 VERDICTS = {"dtest": "DAPL Test Complete. PASSED", "dtestx": "immed/atomic test PASSED",
             "dtestcm": "DAPL Connection Test Complete.", "dtestsrq": "SRQ Test Complete."}
 # The options of each run. The guest is slow: what takes seconds there by default is made smaller.
 LOOPBACK = {
-    "dtest": ("", "-p", "-c", "-w", "-w -p", "-w -c", "-u", "-u -w -b 100000", "-t -w -S 1 -B 100", "-w -b 1 -B 10 -S 3",
-              "-W -B 100", "-W -b 65536 -B 100", "-W -B 10 -a -b 4096", "-W -B 10 -i 1000 -b 4000", "-D -B 100 -b 4096",
+    "dtest": ("", "-p", "-c", "-w", "-w -p", "-w -c", "-u", "-u -w -b 100000", "-t -w -S 1 -B 100",
+              "-w -b 1 -B 10 -S 3", "-W -B 100", "-W -b 65536 -B 100", "-W -B 10 -a -b 4096",
+              "-W -B 10 -i 1000 -b 4000", "-D -B 100 -b 4096",
               "-D -p -B 100 -b 65536"),
     "dtestx": ("-p -b 1000",),
     "dtestcm": ("", "-w", "-w -c 200 -b 200", "-c 200 -b 20 -m"),
@@ -184,7 +183,7 @@ def run_pair(place, server_stack, client_stack, name, options):
         check(end, VERDICTS[name])
 
 
-# ---- dapltest: a server for many --------------------------------------------------------------------------------------
+# ---- dapltest: a server for many -------------------------------------------------------------------------------------
 
 # Segments of an operation of several are multiples of 256 bytes: dapltest aligns them, and forgets that with RDMA.
 TRANSACTIONS = (
@@ -202,8 +201,8 @@ TRANSACTIONS = (
 PERFORMANCES = ("-m b -p 1 RW 4096", "-m p -p 10 RW 4096 2", "-m b -p 10 RR 4096", "-m p -p 1 RR 65536 2")
 LOOPBACK_TRANSACTIONS = ("-V -t 8 -w 16 client SR server SR client RW server RR",
                          "-V -i 20 client RW 4000000 4 server RR 4000000 4")
-LOOPBACK_PERFORMANCES = ("-m p -p 1 RW 65536", "-m b -p 10 RW 1", "-m b -p 1 RR 1", "-m p -p 10 RR 4096", "RW 1000000 2",
-                         "-i 20000 -m p RW 8")
+LOOPBACK_PERFORMANCES = ("-m p -p 1 RW 65536", "-m b -p 10 RW 1", "-m b -p 1 RR 1", "-m p -p 10 RR 4096",
+                         "RW 1000000 2", "-i 20000 -m p RW 8")
 ITERATIONS = {"loopback": 2000, "guest": 10}  # too few take no time, which dapltest reports
 AT_ONCE = 3  # clients
 PORT = 62000
@@ -255,7 +254,7 @@ def alone(place, _, stack):
         check(program, f"Open_Query: {place.adapter}", "DAT_IB_RDMA_READ=TRUE")
 
 
-# ---- The groups -------------------------------------------------------------------------------------------------------
+# ---- The groups ------------------------------------------------------------------------------------------------------
 
 def run_pairs(place, server_stack, client_stack, table):
     for name, runs in table.items():

@@ -91,7 +91,7 @@ int posix_memalign(void** memory, size_t alignment, size_t size) {
 
 /* The names are looked up while nothing fails. A library that is loaded earlier may call before. */
 #define NEXT(name)                                                                \
-    static __typeof__(&name) next_##name;                                         \
+    static __typeof__(&(name)) next_##name;                                       \
     __attribute__((constructor)) static void find_##name(void) {                  \
         if (next_##name == NULL) *(void**)&next_##name = dlsym(RTLD_NEXT, #name); \
     }

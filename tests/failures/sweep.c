@@ -255,7 +255,7 @@ static void sweep(Role failing_role, CallKind kind) {
     failure.step = NOTHING;
     run_life(partner, true);
     CHECK_EQ(*complaints, 0);
-    long calls[MAX_STEPS], sum = 0;
+    long calls[MAX_STEPS] = {0}, sum = 0;
     for (int step = 0; steps()[step].name != NULL; ++step) sum += calls[step] = counts[step][kind];
     if (sum == 0) skip("no step makes such a call");
     for (int step = 0; steps()[step].name != NULL; ++step) {

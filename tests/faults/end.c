@@ -18,6 +18,7 @@ static const struct {
 static int count_descriptors(void) {
     int count = -3; /* "." and "..", and the descriptor that lists the others */
     DIR* directory = opendir("/proc/self/fd");
+    if (directory == NULL) return -1;
     while (readdir(directory) != NULL) ++count;
     closedir(directory);
     return count;

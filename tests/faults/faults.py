@@ -130,7 +130,7 @@ class Hosts:
             end.kill()
 
 
-# ---- The faults -------------------------------------------------------------------------------------------------------
+# ---- The faults ------------------------------------------------------------------------------------------------------
 
 ENDED = ("closed", "lost")
 NOT_CONNECTED = ("rejected", "unreachable", "timeout", "no match", "not accepted", "Provider error occurred")

@@ -4,9 +4,10 @@ import contextlib
 
 import pytest
 from background import TIMEOUT
-from services import free_number as free_qual
+from services import free_number
 from viaduct import dat
 
+free_qual = free_number
 DEPTH = 16
 AREA = 4096  # bytes of each side's memory
 

@@ -115,7 +115,8 @@ def test_a_view_may_be_registered_again_and_outlive_its_region(device):
 
 
 def test_what_cannot_be_registered(device):
-    for wrong, kind in (("text", TypeError), (object(), TypeError), (numpy.zeros((8, 8))[:, 1], (ValueError, BufferError)),
+    for wrong, kind in (("text", TypeError), (object(), TypeError),
+                        (numpy.zeros((8, 8))[:, 1], (ValueError, BufferError)),
                         (bytearray(), core.Error), (0, ValueError)):
         with pytest.raises(kind):
             device.register(wrong)

@@ -17,14 +17,15 @@ SLOW = os.environ.get("VIADUCT_BACKEND") == "verbs"
 
 
 def run(*command, **environment):
-    done = subprocess.run([sys.executable, *map(str, command)], env={**os.environ, **environment}, timeout=240, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run([sys.executable, *map(str, command)], env={**os.environ, **environment}, timeout=240,
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
 
 def test_every_example_is_run():
-    tested = "".join(path.read_text(encoding="utf-8") for path in pathlib.Path(__file__).parent.glob("test_*examples.py"))
+    files = pathlib.Path(__file__).parent.glob("test_*examples.py")
+    tested = "".join(path.read_text(encoding="utf-8") for path in files)
     assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in tested] == []
 
 
@@ -75,12 +76,13 @@ def test_latency_plot(backend, tmp_path):
     png = tmp_path / "latency.png"
     output = run(EXAMPLES / "latency_plot.py", png, "--vi-perf", BUILD / "tools/vi-perf", "--sizes",
                  "8" if SLOW else "8,4K", "--duration", 0.02, "--backends", backend)
-    assert [line.split()[:2] for line in output.splitlines()] == [[api, backend] for api in ("core", "vipl", "dat", "rpma")]
+    shown = [line.split()[:2] for line in output.splitlines()]
+    assert shown == [[api, backend] for api in ("core", "vipl", "dat", "rpma")]
     header = png.read_bytes()[:24]
     assert header[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", header[16:]) == (1200, 750)
 
 
 def test_test_of_a_c_program(backend):
-    output = run("-m", "pytest", "-p", "viaduct.pytest_plugin", "-p", "no:cacheprovider", EXAMPLES / "test_c_program.py",
-                 HELLO=str(BUILD / "tests/readme/readme_hello"))
+    output = run("-m", "pytest", "-p", "viaduct.pytest_plugin", "-p", "no:cacheprovider",
+                 EXAMPLES / "test_c_program.py", HELLO=str(BUILD / "tests/readme/readme_hello"))
     assert " 4 passed in " in output

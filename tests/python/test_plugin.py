@@ -8,7 +8,8 @@ from viaduct import core
 
 pytest_plugins = ["pytester"]
 
-same_everywhere = pytest.mark.skipif(os.environ.get("VIADUCT_BACKEND") == "verbs", reason="does not depend on the backend")
+same_everywhere = pytest.mark.skipif(os.environ.get("VIADUCT_BACKEND") == "verbs",
+                                     reason="does not depend on the backend")
 
 PEERS = """
     import signal, os
@@ -41,7 +42,8 @@ PEERS = """
 
 
 MANUAL = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
-PAGE = MANUAL.read_text(encoding="utf-8").split("## pytest")[1].split("```python")[1].split("```")[0]  # as it stands there
+# As it stands there.
+PAGE = MANUAL.read_text(encoding="utf-8").split("## pytest")[1].split("```python")[1].split("```")[0]
 
 
 @pytest.fixture

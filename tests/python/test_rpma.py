@@ -189,7 +189,8 @@ def test_memory_is_pinned_while_it_is_registered(peer):
 
 
 def test_what_cannot_be_registered(peer):
-    for wrong, kind in (("text", TypeError), (object(), TypeError), (numpy.zeros((8, 8))[:, 1], (ValueError, BufferError)),
+    for wrong, kind in (("text", TypeError), (object(), TypeError),
+                        (numpy.zeros((8, 8))[:, 1], (ValueError, BufferError)),
                         (bytearray(), rpma.Error), (0, ValueError)):
         with pytest.raises(kind):
             peer.mr_reg(wrong)

@@ -545,7 +545,8 @@ def test_notify_of_a_completion_queue(nic):
 # ---- The manual ----
 
 def test_the_example_of_the_manual_works(capsys):
-    server, client = (textwrap.dedent(block) for block in re.findall(r"^    with .*?(?=^\s*$)", vipl.__doc__, re.M | re.S))
+    blocks = re.findall(r"^    with .*?(?=^\s*$)", vipl.__doc__, re.M | re.S)
+    server, client = map(textwrap.dedent, blocks)
     serving = Background(exec, server, {"vipl": vipl})
     while True:
         try:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that the pages point at things that exist and have no marks of merges, and that docs/thread-safety.md has a
-row for each call of vipl.h, dat2/*.h and librpma.h, also by a pattern such as `rpma_log_*`."""
+"""Checks that the pages point at things that exist and have no marks of merges, that README.md shows the program
+tests/installed/core.cpp, and that docs/thread-safety.md has a row for each call of vipl.h, dat2/*.h and librpma.h, also
+by a pattern such as `rpma_log_*`."""
 
 import fnmatch
 import pathlib
@@ -24,6 +25,14 @@ def broken_links() -> list[str]:
 def unfinished_merges() -> list[str]:
     marker = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
     return [f"{page.relative_to(ROOT)}: a merge is not finished" for page in PAGES if marker.search(page.read_text())]
+
+
+def stale_examples() -> list[str]:
+    """The program without its first line, which names the license."""
+    program = (ROOT / "tests/installed/core.cpp").read_text().split("\n", 1)[1]
+    if f"```cpp\n{program}```\n" in (ROOT / "README.md").read_text():
+        return []
+    return ["README.md: its program in C++ is not that of tests/installed/core.cpp"]
 
 
 def vipl_gaps(table: str) -> set[str]:
@@ -58,6 +67,6 @@ def thread_safety_gaps() -> list[str]:
 
 
 if __name__ == "__main__":
-    found = broken_links() + unfinished_merges() + thread_safety_gaps()
+    found = broken_links() + unfinished_merges() + stale_examples() + thread_safety_gaps()
     print("\n".join(found))
     sys.exit(bool(found))

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Sockets and pipes bear a number that differs from one to the next: only their kind is kept.
-std::string kind_of(std::string target) {
+std::string kind_of(const std::string& target) {
     const auto colon = target.find(":[");
     return colon == std::string::npos ? target : target.substr(0, colon);
 }

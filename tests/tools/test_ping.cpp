@@ -45,7 +45,7 @@ TEST_CASE("ping through every pair of interfaces and every operation") {
         for (std::uint32_t i = 0; i < 5; ++i) {
             CAPTURE(i);
             CHECK(outcomes[i].sequence == i + 1);
-            CHECK(outcomes[i].loss == "");
+            CHECK(outcomes[i].loss.empty());
             CHECK(outcomes[i].time_us.value_or(0) > 0);
         }
     }

@@ -33,7 +33,7 @@ std::string report(Format format, bool histogram = false) {
     report.add(latency_of_two_samples());
     report.add(latency_of_two_samples());
     report.finish();
-    std::rewind(file.get());
+    REQUIRE(std::fseek(file.get(), 0, SEEK_SET) == 0);
     std::string text;
     for (int c; (c = std::fgetc(file.get())) != EOF;) text += static_cast<char>(c);
     return text;

@@ -42,7 +42,8 @@ TEST_CASE("address: equality looks at length and content") {
     CHECK(Bytes<8>(all.first(3)) == Bytes<8>(all.first(3)));
     CHECK_FALSE(Bytes<8>(all.first(3)) == Bytes<8>(all.first(4)));
     CHECK_FALSE(Bytes<8>(all.first(3)) == Bytes<8>(all.subspan(1, 3)));
-    CHECK(Bytes<8>() == Bytes<8>(all.first(0)));
+    const Bytes<8> nothing;
+    CHECK(nothing == Bytes<8>(all.first(0)));
     const std::array<std::uint8_t, 2> zeros{};
     const std::span all_zeros(zeros);
     CHECK_FALSE(Bytes<8>(all_zeros.first(1)) == Bytes<8>(all_zeros));

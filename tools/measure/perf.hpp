@@ -34,17 +34,17 @@ struct PerfParameters {
 /// Why the parameters do not go together, or nothing.
 std::optional<std::string> check(const PerfParameters& parameters);
 
+struct MeasuredLatency {
+    Histogram histogram;               ///< in ticks
+    double nanoseconds_per_count = 1;  ///< from a value of the histogram to a time
+};
+
 /// What was measured for one size. Fields that a test does not measure are empty.
 struct Measurement {
-    struct Latency {
-        Histogram histogram;               ///< in ticks
-        double nanoseconds_per_count = 1;  ///< from a value of the histogram to a time
-    };
-
     std::uint32_t size = 0;        ///< bytes; 0 in the connect test
     std::uint64_t iterations = 0;  ///< round trips, messages in one direction, or connections
     double seconds = 0;
-    std::optional<Latency> latency;             ///< one way, of a read, or of a connection
+    std::optional<MeasuredLatency> latency;     ///< one way, of a read, or of a connection
     std::optional<double> messages_per_second;  ///< both directions together
     std::optional<double> bytes_per_second;     ///< both directions together
     std::optional<double> connections_per_second;

@@ -25,7 +25,7 @@ struct Column {
 
 std::string_view name_of(Memory memory) { return memory == Memory::Shareable ? "shareable" : "heap"; }
 
-std::vector<Column> latency_columns(const Measurement::Latency& latency) {
+std::vector<Column> latency_columns(const MeasuredLatency& latency) {
     const auto time = [&](double count) { return count * latency.nanoseconds_per_count; };
     const Histogram& histogram = latency.histogram;
     const auto column = [](const char* key, const char* heading, double value) {
@@ -69,7 +69,7 @@ std::string title_of(const ReportContext& context) {
     return text + fmt::format(", window {}{}", parameters.window, parameters.bidirectional ? ", bidirectional" : "");
 }
 
-Json histogram_json(const Measurement::Latency& latency) {
+Json histogram_json(const MeasuredLatency& latency) {
     Json bars = Json::array();
     for (const auto& bar : latency.histogram.bars())
         bars.push_back({{"from_ns", bar.first * latency.nanoseconds_per_count},
@@ -132,7 +132,7 @@ void Report::print_table_row(const Measurement& measurement) {
     if (context_.histogram && measurement.latency) print_histogram(*measurement.latency);
 }
 
-void Report::print_histogram(const Measurement::Latency& latency) {
+void Report::print_histogram(const MeasuredLatency& latency) {
     const auto bars = latency.histogram.bars();
     constexpr double widest = 50;
     const auto most = static_cast<double>(std::ranges::max(bars, {}, &Histogram::Bar::count).count);

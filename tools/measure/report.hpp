@@ -35,7 +35,7 @@ public:
 
 private:
     void print_table_row(const Measurement& measurement);
-    void print_histogram(const Measurement::Latency& latency);
+    void print_histogram(const MeasuredLatency& latency);
     void print_csv_row(const Measurement& measurement);
     void print_line(const std::string& line);
 

@@ -7,8 +7,6 @@
 
 #include "conformance.h"
 
-#include <netinet/in.h>
-
 #include <dat2/dat_ib_extensions.h>
 #include <dat2/dat_registry.h>
 

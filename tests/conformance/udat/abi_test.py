@@ -74,7 +74,8 @@ def facts_program(text):
     types = set(re.findall(r"\btypedef\b[^;{}()]*?(\w+)\s*;", text)) | set(re.findall(r"\}\s*(DAT_\w+)\s*;", text))
     types |= set(re.findall(r"\btypedef\s+\w+\s*\(\s*(?:DAT_API\s*)?\*\s*(\w+)\s*\)", text))
     print_type = 'std::printf("{0}: %s %zu\\n", typeid({0}).name(), sizeof({0}));'
-    lines = ["#include <netinet/in.h>", "#include <dat2/udat.h>", "#include <dat2/dat_registry.h>", "#include <dat2/dat_ib_extensions.h>",
+    lines = ["#include <netinet/in.h>", "#include <dat2/udat.h>", "#include <dat2/dat_registry.h>",
+             "#include <dat2/dat_ib_extensions.h>",
              "#include <cstddef>", "#include <cstdio>", "#include <typeinfo>", "int main() {"]
     lines += [f'std::printf("{name}: %s\\n", typeid(decltype({name})).name());' for name in functions]
     lines += [f'std::printf("{name}: %lld\\n", (long long)({name}));'

@@ -63,8 +63,9 @@ static VIP_RETURN send_back(const Client *client, EchoMessage *message) {
     VIP_DESCRIPTOR *done;
     VIP_RETURN rc;
     memcpy(reply->data, message->data, length);
-    if ((rc = echo_post_recv(&nic, client->vi, message)) != VIP_SUCCESS) return rc;
-    if ((rc = echo_post_send(&nic, client->vi, reply, length)) != VIP_SUCCESS) return rc;
+    rc = echo_post_recv(&nic, client->vi, message);
+    if (rc == VIP_SUCCESS) rc = echo_post_send(&nic, client->vi, reply, length);
+    if (rc != VIP_SUCCESS) return rc;
     while ((rc = VipSendDone(client->vi, &done)) == VIP_NOT_DONE) sched_yield();
     return rc;
 }

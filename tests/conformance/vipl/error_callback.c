@@ -152,6 +152,7 @@ TEST(null_restores_the_default_handler) {
     provoke_errors(end, 1);
     await_log(log);
     endpoint_close_nic(end);
+    fclose(log);
     CHECK_EQ(end->error_count, 0);
 }
 

@@ -140,7 +140,7 @@ class Vi(Handled):
         """As connect_peer_wait(), for asyncio; a thread of its own waits. If the task is cancelled, the request goes
         on."""
         return self.nic._from_raw(await in_thread(lambda stop: _vipl.VipConnectPeerWait(self.handle, stop),
-                                                   lambda late: None))
+                                                  lambda late: None))
 
     def disconnect(self) -> None:
         """VipDisconnect. Ends the connection; works in every state. The VI is idle afterwards.

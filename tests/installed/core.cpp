@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <core/endpoint.hpp>
+#include <cstdio>
+#include <semaphore>
+#include <stdexcept>
+#include <string>
+
+using namespace viaduct;
+
+static void must(const Status& status) {
+    if (!status.ok()) throw std::runtime_error(std::string(status.where()) + ": " + to_string(status.code()));
+}
+
+template <class T>
+static T must(Result<T> result) {
+    must(result.status());
+    return std::move(*result);
+}
+
+static Completion wait_for(CompletionQueue& queue) {
+    Completion done;
+    if (queue.wait({&done, 1}, Deadline::after(std::chrono::seconds(5))) == 0) throw std::runtime_error("timed out");
+    if (done.code != CompletionCode::Success) throw std::runtime_error("a request failed");
+    return done;
+}
+
+struct Observer final : DeviceObserver, EndpointObserver {  // called from threads of the library
+    void on_async_event(const AsyncEvent&) noexcept override {}
+    void on_connection_event(const ConnectionEvent& event) noexcept override {
+        if (event.kind == ConnectionEventKind::Established) established.release();
+    }
+    std::counting_semaphore<> established{0};
+};
+
+int main() try {
+    Observer observer;
+    const auto device = must(Device::open(must(Device::default_number()), observer));
+    const auto domain = must(ProtectionDomain::create(device));
+    const auto sent = must(CompletionQueue::create(device, 8, 0));
+    const auto received = must(CompletionQueue::create(device, 8, 0));
+    const EndpointConfig config{.attributes = {.access = {.remote_write = true}},
+                                .domain = domain,
+                                .send_queue = sent,
+                                .receive_queue = received,
+                                .observer = &observer};
+    const auto client = must(Endpoint::create(config)), server = must(Endpoint::create(config));
+
+    char memory[48] = "over the valley";  // the client's, and from 16 on the server's
+    const auto region = must(MemoryRegion::create(domain, memory, sizeof memory, {.remote_write = true}));
+    const Sge message{memory, region->key(), 16}, room{memory + 16, region->key(), 16};
+    must(server->post_receive({.sges = {&room, 1}}));  // before connecting: no message can come too early
+
+    const std::uint8_t service[] = {'h', 'e', 'l', 'l', 'o'};
+    const Address address{device->attributes().host, Bytes<Address::max_service>(service)};
+    const auto listener = must(device->listen(address));
+    must(client->connect({.local = {address.host, {}}, .remote = address}));
+    auto request = listener->next_request();
+    while (request.status().code() == Code::WouldBlock) request = listener->next_request();  // or poll(2) its fd()
+    must(server->accept(*must(std::move(request)), {}));
+    observer.established.acquire();
+    observer.established.acquire();  // of both
+
+    must(client->post_send({.sges = {&message, 1}}));
+    std::printf("%s, a message of %u bytes\n", memory + 16, wait_for(*received).bytes);
+    wait_for(*sent);
+
+    const RemoteAddress target{reinterpret_cast<std::uintptr_t>(memory + 32), region->key()};  // as the server tells it
+    must(client->post_send({.opcode = Opcode::RdmaWrite, .remote = target, .sges = {&message, 1}}));
+    wait_for(*sent);
+    std::printf("%s, an RDMA write\n", memory + 32);
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+}

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""clang-tidy for a tree, two at a time, with a memory of what was clean.
+
+What was clean stays so while the file, everything it includes, its command line, the configuration and clang-tidy are
+the same. build/lint-cache keeps a file for each such case: a list of all that was read, with hashes.
+"""
+import concurrent.futures
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+PROGRAM = "clang-tidy-19"  # 14, Debian's default, cannot read what gcc's library has of C++20
+# Sources are headers where many files are one. Those in C of api/ are left out: their names are an API's.
+HEADERS = r"/(api|backends|bindings|core|tests|tools)/.*\.[ch]pp$|/tests/.*\.h$"
+# Warnings are gcc's to give. -H lists what is included, for the cache.
+OPTIONS = ["--quiet", f"--header-filter={HEADERS}", "--extra-arg=-Wno-error", "--extra-arg=-H"]
+
+
+@functools.cache
+def hash_of(path: str) -> str | None:
+    try:
+        return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+class Cache:
+    def __init__(self, directory: pathlib.Path, key: str) -> None:
+        self._directory = directory
+        self._key = key
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def _entry(self, source: str, command: str) -> pathlib.Path:
+        name = hashlib.sha256("\0".join((self._key, source, command)).encode()).hexdigest()
+        return self._directory / name
+
+    def is_clean(self, source: str, command: str) -> bool:
+        try:
+            known = json.loads(self._entry(source, command).read_text())
+        except (OSError, ValueError):
+            return False
+        return all(hash_of(path) == value for path, value in known.items())
+
+    def keep(self, source: str, command: str, read: list[str]) -> None:
+        entry = self._entry(source, command)
+        half = entry.with_suffix(f".{os.getpid()}")
+        half.write_text(json.dumps({path: hash_of(path) for path in sorted({source, *read})}))
+        half.replace(entry)
+
+
+def commands(build: pathlib.Path) -> dict[str, str]:
+    """What is compiled, and how."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    return {entry["file"]: re.sub(r" -o \S+", "", entry["command"]) for entry in entries
+            if os.path.exists(entry["file"])}  # else the build makes it
+
+
+def parts_of(source: str) -> list[str]:
+    """The files that CMake compiles as one."""
+    if not source.endswith(".cxx"):
+        return [source]
+    return re.findall(r'#include "([^"]+)"', pathlib.Path(source).read_text())
+
+
+def check(root: pathlib.Path, build: pathlib.Path, names: list[str], checks: str) -> tuple[bool, str]:
+    """Whether the files named are clean, and what clang-tidy says. `checks` are added to those of .clang-tidy."""
+    wanted = {str(root / name) for name in names}
+    compiled = commands(build)
+    jobs = {source: command for source, command in compiled.items() if not wanted.isdisjoint(parts_of(source))}
+    # A file that is not compiled here, for instance in tests/installed/, is checked as if it were one beside it.
+    alone = wanted.difference(*map(parts_of, compiled))
+    jobs.update({source: "" for source in alone})
+
+    version = subprocess.run([PROGRAM, "--version"], text=True, capture_output=True, check=True).stdout
+    configuration = (root / ".clang-tidy").read_text()
+    cache = Cache(root / "build/lint-cache", "\0".join((version, configuration, checks, *OPTIONS)))
+
+    def run(source: str) -> str:
+        done = subprocess.run([PROGRAM, "-p", str(build), f"--checks={checks}", *OPTIONS, source], text=True, cwd=root,
+                              capture_output=True, check=False)
+        if done.returncode == 0:
+            read = re.findall(r"^\.+ (.+)$", done.stderr, re.MULTILINE)
+            cache.keep(source, jobs[source], [os.path.normpath(build / path) for path in read])
+            return ""
+        return done.stdout or done.stderr
+
+    missing = [source for source in jobs if not cache.is_clean(source, jobs[source])]
+    missing.sort(key=lambda source: (source.endswith(".c"), source))  # the longest first
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [output for output in pool.map(run, missing) if output]
+    summary = f"{len(jobs)} compilations, {len(missing)} of them checked anew\n"
+    return not found, summary + "".join(found)
