@@ -88,6 +88,7 @@ private:
     bool apply(EndpointTrigger trigger) noexcept;
 
     std::atomic<EndpointState> state_{EndpointState::Unconnected};
+    const DeviceAttributes& device_;
     EndpointAttributes attributes_;
     std::shared_ptr<ProtectionDomain> domain_;
     std::shared_ptr<CompletionQueue> send_queue_;

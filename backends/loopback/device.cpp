@@ -186,8 +186,6 @@ Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept try 
 
 Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
     const backend::CompletionQueueInit& init) noexcept try {
-    if (init.capacity == 0 || init.capacity > attributes_.max_completions)
-        return Status(Code::InvalidParameter, "capacity of a completion queue");
     return make_counted<CompletionQueue, backend::CompletionQueue>(
         completion_queues_, attributes_.max_completion_queues, "all completion queues are in use", *this, init);
 } catch (const std::bad_alloc&) {
@@ -196,15 +194,12 @@ Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queu
 
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
     const backend::ProtectionDomain&, std::uint32_t depth, std::uint64_t context) noexcept try {
-    if (depth == 0 || depth > attributes_.max_queue_depth)
-        return Status(Code::InvalidParameter, "depth of a shared receive queue");
     return std::unique_ptr<backend::SharedReceiveQueue>(std::make_unique<SharedReceiveQueue>(*this, depth, context));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }
 
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept try {
-    if (const Status status = Endpoint::check(init, attributes_); !status.ok()) return status;
     return make_counted<Endpoint, backend::Endpoint>(endpoints_, attributes_.max_endpoints, "all endpoints are in use",
                                                      *this, init);
 } catch (const std::bad_alloc&) {
@@ -212,7 +207,6 @@ Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend
 }
 
 Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept try {
-    if (!(local.host == attributes_.host)) return Status(Code::InvalidParameter, "the host is not that of the device");
     return Listener::create(*this, local, sharing);
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");

@@ -17,22 +17,6 @@ std::uint32_t transfer_limit(const EndpointAttributes& attributes, const DeviceA
 
 }  // namespace
 
-Status Endpoint::check(const EndpointAttributes& attributes, const DeviceAttributes& limits) noexcept {
-    if (attributes.max_transfer_bytes > limits.max_transfer_bytes)
-        return {Code::InvalidTransferSize, "maximum transfer size"};
-    if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
-    if (attributes.reliability == Reliability::Unreliable &&
-        (attributes.access.remote_read || attributes.access.remote_atomic))
-        return {Code::InvalidRdmaRead, "RDMA that is answered on an unreliable endpoint"};
-    return {};
-}
-
-Status Endpoint::check(const backend::EndpointInit& init, const DeviceAttributes& limits) noexcept {
-    for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
-        if (depth > limits.max_queue_depth) return {Code::InvalidParameter, "depth of a work queue"};
-    return check(init.attributes, limits);
-}
-
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
       attributes_(init.attributes),
@@ -168,7 +152,6 @@ void Endpoint::with_queues_locked(Change change) noexcept {
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
     const std::lock_guard lock(ref_->mutex);
     if (!is_idle()) return {Code::InvalidState, "attributes of an endpoint that is not idle"};
-    if (const Status status = check(attributes, device_.attributes()); !status.ok()) return status;
     with_queues_locked([&] {
         attributes_ = attributes;
         max_transfer_bytes_ = transfer_limit(attributes, device_.attributes());
@@ -180,8 +163,6 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
 Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept try {
     const std::lock_guard lock(ref_->mutex);
     if (!is_idle()) return {Code::InvalidState, "connect on an endpoint that is not idle"};
-    if (!(parameters.local.host == device_.attributes().host))
-        return {Code::InvalidParameter, "the local host is not that of the device"};
     const auto target = index_of(parameters.remote.host);
     if (!target) return {Code::Unreachable, "the address is not one of this host"};
     auto to_device = parameters;

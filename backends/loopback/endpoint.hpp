@@ -14,10 +14,6 @@ class Connector;
 
 class Endpoint final : public backend::Endpoint {
 public:
-    static Status check(const EndpointAttributes& attributes, const DeviceAttributes& limits) noexcept;
-    static Status check(const backend::EndpointInit& init, const DeviceAttributes& limits) noexcept;
-
-    /// `init` has been checked.
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 

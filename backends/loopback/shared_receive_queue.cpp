@@ -63,7 +63,6 @@ bool SharedReceiveQueue::take(Receive& to, Member& member, std::uint32_t connect
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(lock_);
-    if (limit > depth_) return {Code::InvalidParameter, "limit of a shared receive queue"};
     limit_ = limit;
     look_at_limit();
     return {};
@@ -77,8 +76,7 @@ void SharedReceiveQueue::look_at_limit() noexcept {
 
 Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     const std::lock_guard lock(lock_);
-    if (depth == 0 || depth > device_.attributes().max_queue_depth || depth < limit_)
-        return {Code::InvalidParameter, "depth of a shared receive queue"};
+    if (depth < limit_) return {Code::InvalidParameter, "depth below the armed limit"};
     if (receives_.size() > depth) return {Code::Busy, "more receives wait than would fit"};
     depth_ = depth;
     return {};

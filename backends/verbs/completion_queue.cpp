@@ -26,8 +26,6 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
 
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
                                                                  const backend::CompletionQueueInit& init) {
-    if (init.capacity == 0 || init.capacity > device.attributes().max_completions)
-        return Status(Code::InvalidParameter, "capacity of the completion queue");
     std::unique_ptr<CompletionQueue> queue(new CompletionQueue(device, init));
     ibv_comp_channel* channel = queue->channel_ == nullptr ? nullptr : queue->channel_->hardware();
     const auto size = static_cast<int>(std::min(init.capacity, first_size));
@@ -68,7 +66,6 @@ Status CompletionQueue::arm(Arm what) noexcept {
 }
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
-    if (capacity == 0 || capacity > device_.attributes().max_completions) return {Code::InvalidParameter, "capacity"};
     const std::lock_guard lock(mutex_);
     drain();
     if (kept_.size() > capacity) return {Code::Busy, "completions wait"};

@@ -127,26 +127,8 @@ Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_recei
     });
 }
 
-Status Device::check(const EndpointAttributes& attributes) const noexcept {
-    const bool unreliable = attributes.reliability == Reliability::Unreliable;
-    if (attributes.reliability > Reliability::ReliableReception || (unreliable && !attributes_.capabilities.unreliable))
-        return {Code::InvalidReliability, "reliability level"};
-    if (attributes.max_transfer_bytes > attributes_.max_transfer_bytes)
-        return {Code::InvalidTransferSize, "maximum transfer size"};
-    if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
-    if ((attributes.access.remote_read || attributes.access.remote_atomic) && unreliable)
-        return {Code::InvalidRdmaRead, "RDMA that is answered on an unreliable endpoint"};
-    return {};
-}
-
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
-    return create_as<backend::Endpoint>([&]() -> Result<std::unique_ptr<Endpoint>> {
-        if (const Status status = check(init.attributes); !status.ok()) return status;
-        for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
-            if (depth > attributes_.max_queue_depth) return Status(Code::InvalidParameter, "depth of a work queue");
-        if (init.max_sges > attributes_.max_sges) return Status(Code::InvalidParameter, "pieces of a request");
-        return Endpoint::create(*this, init);
-    });
+    return create_as<backend::Endpoint>([&] { return Endpoint::create(*this, init); });
 }
 
 Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept {

@@ -66,7 +66,6 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
 }
 
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept try {
-    if (const Status status = device_.check(attributes); !status.ok()) return status;
     const std::lock_guard lock(nic().control());
     if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "endpoint is connected"};
     const EndpointAttributes old_attributes = std::exchange(attributes_, attributes);

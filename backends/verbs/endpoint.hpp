@@ -23,7 +23,6 @@ class SharedReceiveQueue;
 /// never disturb the next.
 class Endpoint final : public backend::Endpoint, private LinkOwner {
 public:
-    /// `init` has been checked.
     static Result<std::unique_ptr<Endpoint>> create(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 

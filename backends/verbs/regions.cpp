@@ -119,8 +119,6 @@ Result<std::unique_ptr<ProtectionDomain>> ProtectionDomain::create(std::shared_p
 
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,
                                                            void* address, std::uint64_t length, Access access) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    if (length == 0 || begin + length < begin) return Status(Code::InvalidParameter, "range of the region");
     int flags = flags_of(access, *nic);
     auto region = register_pages(domain.get(), address, length, flags);
     if (!region.ok()) return region.status();

@@ -63,7 +63,6 @@ Endpoint::Endpoint(std::shared_ptr<World> world, Device& device, const backend::
       observer_(init.observer) {}
 
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
-    if (const Status status = device_.check(attributes); !status.ok()) return status;
     const std::lock_guard lock(world().mutex);
     if (state_ == State::Connecting || state_ == State::Connected) return {Code::InvalidState, "endpoint is connected"};
     attributes_ = attributes;

@@ -95,7 +95,8 @@ private:
 
 class Device final : public backend::Device, private CountedObject {
 public:
-    Device(std::shared_ptr<World> world, std::uint32_t index, DeviceObserver& observer);
+    Device(std::shared_ptr<World> world, std::uint32_t index, const Capabilities& capabilities,
+           DeviceObserver& observer);
 
     const DeviceAttributes& attributes() const noexcept override { return attributes_; }
     Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override;
@@ -112,7 +113,6 @@ public:
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
     Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
 
-    Status check(const EndpointAttributes& attributes) const noexcept;
     void report(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
 private:
