@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "backends/loopback/fd.hpp"
 #include "core/address.hpp"
 #include "core/attributes.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/events.hpp"
+#include "core/status.hpp"
 
 namespace viaduct::loopback {
 

@@ -16,6 +16,7 @@
 #include "backends/verbs/handshake.hpp"
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
+#include "core/base/unique_fd.hpp"
 
 namespace viaduct::verbs {
 

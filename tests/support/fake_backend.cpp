@@ -2,9 +2,6 @@
 // The fake backend's provider, devices and memory.
 #include "tests/support/fake_backend.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -171,22 +168,6 @@ Window::~Window() {
     const std::lock_guard lock(world().mutex);
     world().views.erase(state_->in_force);
     state_->gone = true;
-}
-
-Signal::Signal() noexcept : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-Signal::~Signal() {
-    if (fd_ >= 0) close(fd_);
-}
-
-void Signal::raise() noexcept {
-    // Fails only where the counter would overflow: it is readable then as well.
-    if (eventfd_write(fd_, 1) != 0) return;
-}
-
-void Signal::clear() noexcept {
-    eventfd_t count = 0;
-    if (eventfd_read(fd_, &count) != 0) return;  // it was clear already
 }
 
 }  // namespace fake

@@ -192,9 +192,14 @@ Listener::~Listener() {
             attempt->client->end_attempt({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
 }
 
+int Listener::fd() const noexcept {
+    const std::lock_guard lock(world().mutex);
+    return readable_.fd();
+}
+
 void Listener::add(std::shared_ptr<Attempt> attempt) {
     attempts_.push_back(std::move(attempt));
-    signal_.raise();
+    readable_.set(true);
 }
 
 Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept {
@@ -205,7 +210,7 @@ Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noe
         if (attempts_.front()->client != nullptr) attempt = attempts_.front();
         attempts_.pop_front();
     }
-    if (attempts_.empty()) signal_.clear();
+    readable_.set(!attempts_.empty());
     if (attempt == nullptr) return Status(Code::WouldBlock, "no request waits");
     return std::unique_ptr<backend::ConnectionRequest>(
         std::make_unique<Request>(shared_world(), local_, std::move(attempt)));

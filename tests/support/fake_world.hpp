@@ -174,22 +174,6 @@ private:
     std::shared_ptr<WindowState> state_;
 };
 
-/// An eventfd that is readable or not.
-class Signal {
-public:
-    Signal() noexcept;
-    ~Signal();
-    Signal(const Signal&) = delete;
-    Signal& operator=(const Signal&) = delete;
-
-    int fd() const noexcept { return fd_; }
-    void raise() noexcept;
-    void clear() noexcept;
-
-private:
-    int fd_;
-};
-
 /// The events of its queues, one of each at most.
 class Channel final : public backend::Channel, private CountedObject {
 public:
@@ -294,7 +278,7 @@ public:
     Listener(std::shared_ptr<World> world, const Address& local) noexcept;
     ~Listener() override;
 
-    int fd() const noexcept override { return signal_.fd(); }
+    int fd() const noexcept override;
     Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
 
     // With the mutex held.
@@ -303,7 +287,7 @@ public:
 
 private:
     Address local_;
-    Signal signal_;
+    mutable ReadableFlag readable_;
     std::deque<std::shared_ptr<Attempt>> attempts_;
 };
 

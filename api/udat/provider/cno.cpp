@@ -12,6 +12,7 @@
 #include "api/udat/provider/translate.hpp"
 #include "api/udat/provider/watch.hpp"
 #include "core/base/thread.hpp"
+#include "core/base/unique_fd.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -57,24 +58,19 @@ Cno::~Cno() {
 int Cno::make_fd(Audience& audience) {
     const std::lock_guard members(members_lock_);
     if (audience.epoll >= 0) return audience.epoll;
-    const int made = ::epoll_create1(EPOLL_CLOEXEC);
-    if (made < 0) throw std::system_error(errno, std::generic_category());
-    try {
-        int news = -1;
-        {
-            const std::lock_guard lock(lock_);
-            news = audience.news.fd();
-        }
-        if (news < 0) throw std::system_error(errno, std::generic_category());
-        watch(made, news);
-        for (const Evd* evd : members_)
-            if (!watch_completions(made, EPOLL_CTL_ADD, *evd)) throw std::system_error(errno, std::generic_category());
-    } catch (...) {
-        ::close(made);
-        throw;
+    UniqueFd made(::epoll_create1(EPOLL_CLOEXEC));
+    if (!made) throw std::system_error(errno, std::generic_category());
+    int news = -1;
+    {
+        const std::lock_guard lock(lock_);
+        news = audience.news.fd();
     }
-    audience.epoll = made;
-    return made;
+    if (news < 0) throw std::system_error(errno, std::generic_category());
+    watch(made.get(), news);
+    for (const Evd* evd : members_)
+        if (!watch_completions(made.get(), EPOLL_CTL_ADD, *evd))
+            throw std::system_error(errno, std::generic_category());
+    return audience.epoll = made.release();
 }
 
 int Cno::fd() noexcept try {
