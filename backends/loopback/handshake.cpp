@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "backends/loopback/layout.hpp"
+#include "backends/support/services.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -21,20 +22,11 @@ std::string hex(std::span<const std::uint8_t> bytes) {
     return text;
 }
 
-/// FNV-1a: names are at most 107 bytes long, a service of 64 bytes does not fit in hexadecimal.
-std::string digest(std::span<const std::uint8_t> bytes) {
-    constexpr std::uint64_t prime = 0x100000001b3;
-    std::uint64_t low = 0xcbf29ce484222325;
-    std::uint64_t high = 0x84222325cbf29ce4;
-    for (const std::uint8_t byte : bytes) {
-        low = (low ^ byte) * prime;
-        high = (high ^ (byte + 0x9eU)) * prime;
-    }
-    return fmt::format("{:016x}{:016x}", high, low);
-}
-
-std::string service_text(const Bytes<Address::max_service>& service) {
-    return service.size() <= 16 ? hex(service.span()) : fmt::format("x{}", digest(service.span()));
+/// Names are at most 107 bytes long: a service of 64 bytes does not fit in hexadecimal.
+std::string service_text(const Service& service) {
+    if (service.size() <= 16) return hex(service.span());
+    const std::uint64_t low = support::fingerprint(service);
+    return fmt::format("x{:016x}{:016x}", support::fingerprint(service.span(), low), low);
 }
 
 /// The leading NUL of an abstract name is left to address_of().

@@ -10,6 +10,7 @@
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
+#include "core/base/socket_address.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::verbs {
@@ -38,7 +39,7 @@ std::optional<EncodedHandshake> handshake_of(Handshake::Kind kind, const Endpoin
     return EncodedHandshake::encode({.kind = kind,
                                      .framed = parameters.framing == backend::Framing::Full,
                                      .attributes = attributes,
-                                     .service = fingerprint(parameters.remote.service),
+                                     .service = support::fingerprint(parameters.remote.service),
                                      .local_service = parameters.local.service,
                                      .private_data = parameters.private_data});
 }
@@ -46,7 +47,7 @@ std::optional<EncodedHandshake> handshake_of(Handshake::Kind kind, const Endpoin
 /// The port from which a bare request comes; 0: any.
 std::uint16_t local_port(const backend::ConnectParameters& parameters) noexcept {
     const bool named = parameters.framing == backend::Framing::Bare && parameters.local.service.size() == 2;
-    return named ? port_of(parameters.local.service) : std::uint16_t{0};
+    return named ? support::port_for(parameters.local.service) : std::uint16_t{0};
 }
 
 /// A partner who sees a conflict where there is none has refused.
@@ -113,7 +114,7 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
 /// Waits for the way to be found, so that an unknown host is told at once. No lock is held.
 Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) const noexcept {
     SocketAddress from(nic().host(), local_port(parameters));
-    SocketAddress to(parameters.remote.host, port_of(parameters.remote.service));
+    SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
     auto created = create_id(nullptr);
     if (!created.ok()) return created.status();
@@ -175,7 +176,7 @@ void Endpoint::repeat_request() noexcept {
     if (repetition_->grace.passed()) return end_attempt({.kind = Kind::Rejected, .reason = Code::NoListener});
     link_->set_deadline(parameters.deadline);
     SocketAddress from(nic().host(), local_port(parameters));
-    SocketAddress to(parameters.remote.host, port_of(parameters.remote.service));
+    SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
     if (rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) != 0)
         end_attempt({.kind = Kind::Unreachable});
 }

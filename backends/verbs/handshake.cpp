@@ -64,27 +64,6 @@ bool has_header(std::span<const std::uint8_t> bytes) noexcept {
 
 }  // namespace
 
-std::uint64_t fingerprint(std::span<const std::uint8_t> bytes) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-    for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3u;
-    return hash;
-}
-
-std::uint16_t port_of(const Service& service) noexcept {
-    const auto bytes = service.span();
-    if (bytes.size() == 2 && number(bytes) != 0) return static_cast<std::uint16_t>(number(bytes));
-    return port_of_hash(fingerprint(service));
-}
-
-std::uint16_t port_of_hash(std::uint64_t hash) noexcept {
-    return static_cast<std::uint16_t>(0x4000 | ((hash ^ hash >> 29) & 0x3FFF));
-}
-
-Service service_of(std::uint16_t port) noexcept {
-    const std::array bytes{static_cast<std::uint8_t>(port >> 8), static_cast<std::uint8_t>(port)};
-    return Service(bytes);
-}
-
 EndpointAttributes Handshake::stock_attributes() noexcept {
     return {.reliability = Reliability::ReliableDelivery,
             .receiver_not_ready = ReceiverNotReady::Wait,

@@ -8,6 +8,7 @@
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/nic.hpp"
 #include "backends/verbs/peer_connector.hpp"
+#include "core/base/socket_address.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -92,7 +93,7 @@ bool ListeningPort::serves(std::uint64_t service) const noexcept {
 
 /// What a request means that names no service: the port itself or, where that has no listener, whoever uses the port.
 std::uint64_t ListeningPort::bare_service() const noexcept {
-    const std::uint64_t service = fingerprint(service_of(port_));
+    const std::uint64_t service = support::fingerprint(service_of(port_));
     return serves(service) || listeners_.empty() ? service : listeners_.front()->service();
 }
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/verbs/peer_connector.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <new>
 
 #include "backends/verbs/endpoint.hpp"
-#include "backends/verbs/interfaces.hpp"
 #include "backends/verbs/nic.hpp"
+#include "core/base/socket_address.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -22,27 +20,13 @@ constexpr int stale_connection = 10;
 /// Until the next call where no probe will tell that it is worth it.
 constexpr auto pause = 5ms;
 
-bool is_lower(const HostAddress& one, const HostAddress& other) noexcept {
-    return std::ranges::lexicographical_compare(one.span(), other.span());
-}
-
-/// The same for both ends, and that of no listener unless hashes collide.
-std::uint16_t meeting_port(const HostAddress& one, const HostAddress& other, const Service& service) noexcept {
-    const auto [lower, higher] = is_lower(one, other) ? std::pair(one, other) : std::pair(other, one);
-    std::array<std::uint8_t, 2 * Address::max_host + Service::capacity> bytes{};
-    auto end = std::ranges::copy(lower.span(), bytes.begin()).out;
-    end = std::ranges::copy(higher.span(), end).out;
-    end = std::ranges::copy(service.span(), end).out;
-    return port_of_hash(fingerprint(std::span(bytes.begin(), end)));
-}
-
 }  // namespace
 
 PeerConnector::PeerConnector(Nic& nic, Endpoint& endpoint, const backend::ConnectParameters& parameters)
     : nic_(nic),
       endpoint_(endpoint),
       parameters_(parameters),
-      port_(meeting_port(nic.host(), parameters.remote.host, parameters.remote.service)) {}
+      port_(support::peer_to_peer_port(nic.host(), parameters.remote.host, parameters.remote.service)) {}
 
 Result<std::unique_ptr<PeerConnector>> PeerConnector::begin(Nic& nic, Endpoint& endpoint,
                                                             const backend::ConnectParameters& parameters) {
@@ -64,14 +48,15 @@ Status PeerConnector::take_role() {
     const bool partner_here =
         on_one_host() && known != nic_.ports().end() &&
         known->second->find_connector(nic_.host(), {.kind = Handshake::Kind::PeerRequest,
-                                                    .service = fingerprint(parameters_.remote.service)}) != nullptr;
+                                                    .service = support::fingerprint(parameters_.remote.service)}) !=
+            nullptr;
     role_ = Role::Calls;
     if (partner_here) return {};
     const auto port = ListeningPort::get(nic_, port_);
     if (!port.ok()) return on_one_host() && port.status().code() == Code::Busy ? Status() : port.status();
     port.value()->add(*this);
     listening_ = true;
-    if (on_one_host() || is_lower(nic_.host(), parameters_.remote.host)) role_ = Role::Waits;
+    if (on_one_host() || support::is_lower(nic_.host(), parameters_.remote.host)) role_ = Role::Waits;
     return {};
 }
 
@@ -93,7 +78,7 @@ void PeerConnector::lose_port() noexcept {
 bool PeerConnector::expects(const HostAddress& host, const Handshake& handshake) const noexcept {
     const Role wanted = handshake.kind == Handshake::Kind::Probe ? Role::Calls : Role::Waits;
     return role_ == wanted && parameters_.remote.host == host &&
-           fingerprint(parameters_.remote.service) == handshake.service;
+           support::fingerprint(parameters_.remote.service) == handshake.service;
 }
 
 void PeerConnector::on_partner(ManagerEvent& event, const Handshake& handshake) noexcept {

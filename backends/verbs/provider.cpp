@@ -10,6 +10,7 @@
 #include "backends/verbs/guarded.hpp"
 #include "backends/verbs/interfaces.hpp"
 #include "backends/verbs/owners.hpp"
+#include "core/base/socket_address.hpp"
 
 namespace viaduct::verbs {
 namespace {
