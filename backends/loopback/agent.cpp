@@ -4,9 +4,8 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <array>
-#include <system_error>
-#include <vector>
 
 #include "core/base/thread.hpp"
 
@@ -59,21 +58,16 @@ void Agent::unwatch(int fd) noexcept {
 }
 
 void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
-    if (deadline.infinite()) return;
-    bool earliest = false;
-    {
+    const bool earliest = [&] {
         const std::lock_guard lock(mutex_);
-        earliest = deadlines_.empty() || deadline.point() < deadlines_.begin()->first;
-        deadlines_.emplace(deadline.point(), client);
-    }
+        return deadlines_.add(deadline, client);
+    }();
     if (earliest) board_.wake_agent();
 }
 
-int Agent::sleep_time_ms() noexcept {
+int Agent::timeout_ms() noexcept {
     const std::lock_guard lock(mutex_);
-    if (deadlines_.empty()) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadlines_.begin()->first - Deadline::Clock::now());
-    return static_cast<int>(std::clamp<long long>(left.count(), 0, 60'000));
+    return deadlines_.timeout_ms();
 }
 
 void Agent::dispatch(std::uint64_t id) noexcept {
@@ -90,16 +84,12 @@ void Agent::dispatch(std::uint64_t id) noexcept {
 }
 
 void Agent::run_deadlines() noexcept {
-    while (true) {
-        std::shared_ptr<AgentClient> client;
-        {
-            const std::lock_guard lock(mutex_);
-            if (deadlines_.empty() || deadlines_.begin()->first > Deadline::Clock::now()) return;
-            client = deadlines_.begin()->second.lock();
-            deadlines_.erase(deadlines_.begin());
-        }
-        if (client) client->on_deadline();
-    }
+    const auto next = [this] {
+        const std::lock_guard lock(mutex_);
+        return deadlines_.take_due();
+    };
+    while (const auto due = next())
+        if (const auto client = due->lock()) client->on_deadline();
 }
 
 void Agent::run() noexcept {
@@ -108,19 +98,17 @@ void Agent::run() noexcept {
     Deadline next_look = Deadline::now();
     std::array<epoll_event, 64> events;
     while (!stop_.load()) {
-        int timeout_ms = sleep_time_ms();
-        const auto at_most = [&timeout_ms](int limit) {
-            timeout_ms = timeout_ms < 0 ? limit : std::min(timeout_ms, limit);
-        };
+        int timeout = timeout_ms();
+        const auto at_most = [&timeout](int limit) { timeout = timeout < 0 ? limit : std::min(timeout, limit); };
         leasing_.store(lease);
         if (looking) at_most(look_ms);
         if (lease) {
             at_most(lease_ms);
         } else {
             board_.set_asleep(true);
-            if (board_.any() || stop_.load()) timeout_ms = 0;
+            if (board_.any() || stop_.load()) timeout = 0;
         }
-        const int count = epoll_wait(board_.epoll_fd(), events.data(), static_cast<int>(events.size()), timeout_ms);
+        const int count = epoll_wait(board_.epoll_fd(), events.data(), static_cast<int>(events.size()), timeout);
         board_.set_asleep(false);
         leasing_.store(false);
         for (int i = 0; i < count; ++i)

@@ -6,13 +6,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 
 #include "backends/loopback/doorbell.hpp"
+#include "backends/support/deadline_map.hpp"
 #include "core/deadline.hpp"
 
 namespace viaduct::loopback {
@@ -55,7 +55,7 @@ private:
     Agent(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> look) noexcept
         : board_(board), serve_(std::move(serve)), look_(std::move(look)) {}
     void run() noexcept;
-    int sleep_time_ms() noexcept;
+    int timeout_ms() noexcept;
     void dispatch(std::uint64_t id) noexcept;
     void run_deadlines() noexcept;
 
@@ -72,7 +72,7 @@ private:
     std::mutex mutex_;  // guards what follows
     std::unordered_map<std::uint64_t, Watch> watches_;
     std::unordered_map<int, std::uint64_t> ids_;
-    std::multimap<Deadline::Clock::time_point, std::weak_ptr<AgentClient>> deadlines_;
+    support::DeadlineMap<std::weak_ptr<AgentClient>> deadlines_;
     std::uint64_t next_id_ = 1;
     std::thread thread_;
 };
