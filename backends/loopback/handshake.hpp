@@ -42,14 +42,10 @@ struct WireBytes {
     std::array<std::uint8_t, 256> bytes;
 };
 
+/// support::EncodedAttributes, at fixed places.
 struct WireAttributes {
-    std::uint32_t reliability;
+    std::uint32_t flags;
     std::uint32_t max_transfer_bytes;
-    std::uint64_t qos;
-    std::uint32_t remote_write;
-    std::uint32_t remote_read;
-    std::uint32_t remote_atomic;
-    std::uint32_t reserved;
 };
 
 /// Connect and the answers to it.
@@ -119,7 +115,8 @@ void set_bytes(WireBytes& target, std::span<const std::uint8_t> bytes) noexcept;
 /// How many processes may listen on one service.
 inline constexpr std::uint32_t max_listeners = 32;
 
-/// Socket names. Requests for a service go to one of `max_listeners` places; two peers that ask for each other share one place.
+/// Socket names. Requests for a service go to one of `max_listeners` places; two peers that ask for each other share
+/// one place.
 std::string service_name(const Address& address, std::uint32_t place);
 std::string peer_name(const Bytes<Address::max_host>& one, const Bytes<Address::max_host>& other,
                       const Bytes<Address::max_service>& service);

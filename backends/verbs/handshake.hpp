@@ -6,7 +6,7 @@
 //
 //    0  3  the bytes F1 56 44                        10  8  which service is asked for: fingerprint(), 0 in an answer
 //    3  1  version (high 4 bits), Kind (low 4)       18  1  m
-//    4  1  attributes: see pack()                    19  n  the service of the sender's local address
+//    4  1  attributes: see encode()                   19  n  the service of the sender's local address
 //    5  1  n                                             m  the consumer's data
 //    6  4  maximum transfer size
 //
