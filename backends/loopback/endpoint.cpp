@@ -5,6 +5,7 @@
 
 #include "backends/loopback/connector.hpp"
 #include "backends/loopback/device.hpp"
+#include "backends/support/guarded.hpp"
 #include "core/base/fence.hpp"
 #include "core/log.hpp"
 
@@ -62,29 +63,29 @@ const DeviceAttributes& Endpoint::device_attributes() const noexcept { return de
     return {Code::NoResources, "out of memory"};
 }
 
-Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept try {
-    auto& own = static_cast<MemoryWindow&>(window);
-    const auto key = device_.regions().prepare({.window = own.number(),
-                                                .region = request.length == 0 ? 0 : request.region->key(),
-                                                .base = reinterpret_cast<std::uint64_t>(request.address),
-                                                .length = request.length,
-                                                .access = request.access});
-    if (!key.ok()) return key.status();
-    std::size_t posted = 0;
-    SendRequest turn;
-    turn.context = request.context;
-    turn.opcode = Opcode::BindWindow;
-    turn.fence = request.fence;
-    turn.signaled = request.signaled;
-    turn.remote.key = key.value();
-    const Status status = post_send({&turn, 1}, posted);
-    if (status.ok())
-        own.will_have(key.value());
-    else
-        forget_window(key.value());
-    return status;
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
+Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
+    return support::guarded([&]() -> Status {
+        auto& own = static_cast<MemoryWindow&>(window);
+        const auto key = device_.regions().prepare({.window = own.number(),
+                                                    .region = request.length == 0 ? 0 : request.region->key(),
+                                                    .base = reinterpret_cast<std::uint64_t>(request.address),
+                                                    .length = request.length,
+                                                    .access = request.access});
+        if (!key.ok()) return key.status();
+        std::size_t posted = 0;
+        SendRequest turn;
+        turn.context = request.context;
+        turn.opcode = Opcode::BindWindow;
+        turn.fence = request.fence;
+        turn.signaled = request.signaled;
+        turn.remote.key = key.value();
+        const Status status = post_send({&turn, 1}, posted);
+        if (status.ok())
+            own.will_have(key.value());
+        else
+            forget_window(key.value());
+        return status;
+    });
 }
 
 [[gnu::flatten]] Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept
@@ -160,19 +161,19 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
     return {};
 }
 
-Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept try {
-    const std::lock_guard lock(ref_->mutex);
-    if (!is_idle()) return {Code::InvalidState, "connect on an endpoint that is not idle"};
-    const auto target = index_of(parameters.remote.host);
-    if (!target) return {Code::Unreachable, "the address is not one of this host"};
-    auto to_device = parameters;
-    to_device.remote.host = host_of(*target);
-    auto connector = Connector::start(*this, to_device);
-    if (!connector.ok()) return connector.status();
-    connector_ = std::move(*connector);
-    return {};
-} catch (const std::exception&) {
-    return {Code::NoResources, "out of memory"};
+Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept {
+    return support::guarded([&]() -> Status {
+        const std::lock_guard lock(ref_->mutex);
+        if (!is_idle()) return {Code::InvalidState, "connect on an endpoint that is not idle"};
+        const auto target = index_of(parameters.remote.host);
+        if (!target) return {Code::Unreachable, "the address is not one of this host"};
+        auto to_device = parameters;
+        to_device.remote.host = host_of(*target);
+        auto connector = Connector::start(*this, to_device);
+        if (!connector.ok()) return connector.status();
+        connector_ = std::move(*connector);
+        return {};
+    });
 }
 
 void Endpoint::announce(Connection& connection) noexcept {

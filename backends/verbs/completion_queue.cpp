@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <new>
 
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/endpoint.hpp"
@@ -93,22 +94,22 @@ rdma_conn_param Endpoint::answer_to(const rdma_conn_param& request, const Encode
     return parameters;
 }
 
-Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept try {
-    std::uint64_t epoch = 0;
-    {
+Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept {
+    return support::guarded([&]() -> Status {
+        std::uint64_t epoch = 0;
+        {
+            const std::lock_guard lock(nic().control());
+            if (state_ != State::Idle) return {Code::InvalidState, "endpoint is not idle"};
+            state_ = State::Resolving;
+            epoch = epoch_;
+        }
+        auto id = resolve(parameters);
         const std::lock_guard lock(nic().control());
-        if (state_ != State::Idle) return {Code::InvalidState, "endpoint is not idle"};
-        state_ = State::Resolving;
-        epoch = epoch_;
-    }
-    auto id = resolve(parameters);
-    const std::lock_guard lock(nic().control());
-    if (epoch_ != epoch) return {Code::Unreachable, "given up while the way was looked for"};
-    state_ = State::Idle;
-    if (!id.ok()) return id.status();
-    return parameters.model == Model::PeerToPeer ? seek(parameters) : request(parameters, std::move(*id));
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
+        if (epoch_ != epoch) return {Code::Unreachable, "given up while the way was looked for"};
+        state_ = State::Idle;
+        if (!id.ok()) return id.status();
+        return parameters.model == Model::PeerToPeer ? seek(parameters) : request(parameters, std::move(*id));
+    });
 }
 
 /// Waits for the way to be found, so that an unknown host is told at once. No lock is held.

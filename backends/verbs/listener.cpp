@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <new>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/nic.hpp"
 #include "backends/verbs/peer_connector.hpp"
@@ -37,12 +38,12 @@ Request::~Request() {
 /// Whatever comes before an answer: the peer has given up, or the device is gone.
 void Request::on_event(ManagerEvent&) noexcept { link_.reset(); }
 
-Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
-    std::unique_lock lock(nic_->control());
-    if (link_ == nullptr) return {Code::TimedOut, "the peer has given up"};
-    return static_cast<Endpoint&>(endpoint).accept(lock, link_, event_, handshake_, private_data);
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
+Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
+    return support::guarded([&]() -> Status {
+        std::unique_lock lock(nic_->control());
+        if (link_ == nullptr) return {Code::TimedOut, "the peer has given up"};
+        return static_cast<Endpoint&>(endpoint).accept(lock, link_, event_, handshake_, private_data);
+    });
 }
 
 Status Request::reject(const PrivateData& private_data) noexcept {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
@@ -138,21 +139,21 @@ void SharedReceiveQueue::on_limit() noexcept {
         device_.report({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});
 }
 
-Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept try {
-    const std::lock_guard lock(mutex_);
-    if (limit_armed_ && depth < limit_) return {Code::InvalidParameter, "depth below the armed limit"};
-    look_at_completions();
-    if (known_outstanding() > depth) return {Code::Busy, "receives wait"};
-    if (depth > depth_) {
-        const std::lock_guard free_lock(free_mutex_);
-        free_.reserve(depth);
-        if (const Status status = change({.max_wr = depth}, IBV_SRQ_MAX_WR); !status.ok()) return status;
-    }
-    for (const auto& [queue, endpoints] : completions_) queue->make_places(*this, depth);
-    depth_ = depth;
-    return {};
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
+Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
+    return support::guarded([&]() -> Status {
+        const std::lock_guard lock(mutex_);
+        if (limit_armed_ && depth < limit_) return {Code::InvalidParameter, "depth below the armed limit"};
+        look_at_completions();
+        if (known_outstanding() > depth) return {Code::Busy, "receives wait"};
+        if (depth > depth_) {
+            const std::lock_guard free_lock(free_mutex_);
+            free_.reserve(depth);
+            if (const Status status = change({.max_wr = depth}, IBV_SRQ_MAX_WR); !status.ok()) return status;
+        }
+        for (const auto& [queue, endpoints] : completions_) queue->make_places(*this, depth);
+        depth_ = depth;
+        return {};
+    });
 }
 
 std::uint32_t SharedReceiveQueue::outstanding() const noexcept {
