@@ -100,18 +100,23 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
 
 /// Null where there is no room.
 CompletionQueue::Item* CompletionQueue::append(WorkQueue& from, std::uint64_t endpoint_context,
-                                               CompletedOperation operation) noexcept try {
-    if (items_.size() < capacity_) return &items_.push();
+                                               CompletedOperation operation) noexcept {
+    if (items_.size() < capacity_ && items_.reserve(items_.size() + 1)) [[likely]] {
+        Item* item = &items_.vacant();
+        items_.commit();
+        return item;
+    }
+    lose(from, endpoint_context, operation);
+    return nullptr;
+}
+
+void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept {
     from.count(-1);
+    if (items_.size() < capacity_) return log(LogLevel::Error, "out of memory: a completion is lost");
     device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
                    .endpoint_context = endpoint_context,
                    .completion_queue_context = context_,
                    .operation = operation});
-    return nullptr;
-} catch (const std::bad_alloc&) {
-    from.count(-1);
-    log(LogLevel::Error, "out of memory: a completion is lost");
-    return nullptr;
 }
 
 void CompletionQueue::disarm() noexcept {

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <vector>
 
-#include "backends/loopback/ring.hpp"
 #include "backends/loopback/word.hpp"
+#include "backends/support/fifo.hpp"
 #include "core/backend.hpp"
 #include "core/base/biased_lock.hpp"
 #include "core/base/event_channel.hpp"
@@ -131,6 +131,8 @@ private:
         to.invalidated = from.invalidated;
     }
     Item* append(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept;
+    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, std::uint64_t endpoint_context,
+                                           CompletedOperation operation) noexcept;
     std::size_t poll_each(std::span<Completion> out) noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
     void progress() noexcept;
@@ -148,7 +150,7 @@ private:
     Channel* const channel_;
     BiasedLock lock_;  // guards what follows
     std::uint32_t capacity_;
-    Ring<Item> items_;
+    support::Fifo<Item> items_{16};
     std::size_t solicited_ = 0;  // of the items
     std::vector<WorkQueue*> attached_;
     bool crowded_ = false;  // too many work queues to look at each: the doorbell board tells which are ready

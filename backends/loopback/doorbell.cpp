@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-
 namespace viaduct::loopback {
 namespace {
 

@@ -57,6 +57,7 @@ Status ReceiveQueue::post(const ReceiveRequest& request) {
     if (is_full()) return {Code::QueueFull, "the receive queue is full"};
     if (request.sges.size() > endpoint_.device_attributes().max_sges)
         return {Code::InvalidParameter, "too many pieces"};
+    if (!entries_.reserve(entries_.size() + 1)) return {Code::NoResources, "out of memory"};
     entries_.vacant().assign(request);
     entries_.commit();
     count(1);

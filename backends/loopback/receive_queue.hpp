@@ -96,7 +96,7 @@ private:
     Connection* announced_ = nullptr;   // told of receives
     SharedReceiveQueue* const shared_;
     SharedReceiveQueue::Member member_;
-    Ring<Receive> entries_;  // with a shared queue: the receive of the message that is coming in
+    support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is coming in
     std::atomic<std::uint32_t> posted_{0};
     std::shared_ptr<FlushJob> flush_;  // ordered by the slot that is next
 

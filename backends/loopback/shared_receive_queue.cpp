@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "backends/loopback/device.hpp"
+#include "backends/support/pieces.hpp"
 
 namespace viaduct::loopback {
 
@@ -11,7 +12,7 @@ void Receive::assign(const ReceiveRequest& request) {
     sges.assign(request.sges);
     context = request.context;
     fault = request.fault;
-    room = total_length(request.sges);
+    room = support::total_length(request.sges);
 }
 
 Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
@@ -21,6 +22,7 @@ Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests
         if (receives_.size() >= depth_) return {Code::QueueFull, "the shared receive queue is full"};
         if (requests[posted].sges.size() > device_.attributes().max_sges)
             return {Code::InvalidParameter, "too many pieces"};
+        if (!receives_.reserve(receives_.size() + 1)) return {Code::NoResources, "out of memory"};
         post(requests[posted]);
     }
     return {};

@@ -93,7 +93,7 @@ Status CompletionQueue::grow(std::uint32_t places) noexcept {
     Status status;
     if (wanted > size && (wanted > limit || ibv_resize_cq(hardware_.get(), next_size) != 0))
         status = {Code::QueueFull, "completion queue of the device"};
-    else if (!kept_.reserve(wanted))
+    else if (!kept_.reserve(kept_.size() + wanted))
         status = {Code::NoResources, "out of memory"};
     count_places();
     if (!status.ok()) release(places);
@@ -162,7 +162,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 /// Stops where there is no memory: the rest stays in its places.
 void CompletionQueue::drain() noexcept {
     std::array<ibv_wc, batch> results;
-    while (kept_.reserve(1)) {
+    while (kept_.reserve(kept_.size() + 1)) {
         const auto room = static_cast<int>(std::min(batch, kept_.room()));
         const int count = ibv_poll_cq(hardware_.get(), room, results.data());
         for (int i = 0; i < count; ++i)
@@ -181,7 +181,7 @@ void CompletionQueue::keep(const Entry& entry) noexcept {
 
 void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexcept {
     const std::size_t under_way = reserved_.load(std::memory_order_relaxed);
-    if (kept_.size() >= capacity_ || !kept_.reserve(under_way + 1)) {
+    if (kept_.size() >= capacity_ || !kept_.reserve(kept_.size() + under_way + 1)) {
         queue.taken();
         device_.report({.kind = AsyncEventKind::CompletionQueueOverrun,
                         .endpoint_context = completion.endpoint_context,
@@ -233,9 +233,8 @@ void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& sha
 
 void CompletionQueue::forget(const WorkQueue& queue) noexcept {
     const std::lock_guard lock(mutex_);
-    kept_.for_each([&](Entry& entry) {
-        if (entry.queue == &queue) entry.queue = nullptr;
-    });
+    for (std::size_t i = 0; i < kept_.size(); ++i)
+        if (kept_[i].queue == &queue) kept_[i].queue = nullptr;
 }
 
 }  // namespace viaduct::verbs
