@@ -17,7 +17,8 @@
 
 namespace viaduct::loopback {
 
-/// Something that reacts to descriptors and deadlines, on the agent's thread and with no lock of the agent held.
+/// Something that reacts to descriptors and deadlines, on the agent's thread and with no lock of the agent held. The
+/// agent keeps it alive during each call, whoever else lets go of it.
 class AgentClient {
 public:
     virtual ~AgentClient() = default;

@@ -3,6 +3,7 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
+#include "backends/support/guarded.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
@@ -31,7 +32,6 @@ Connector::~Connector() { stop(); }
 
 Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const backend::ConnectParameters& parameters) {
     std::shared_ptr<Connector> connector(new Connector(endpoint, parameters));
-    connector->self_ = connector;
     if (const Status status = connector->attempt(); !status.ok()) {
         endpoint.withdraw();
         return status;
@@ -47,7 +47,7 @@ Status Connector::attempt() {
     const Status status = ask_listener();
     asks_again_ = status.code() == Code::NoListener && !grace_.passed();
     if (!asks_again_) return status;
-    device_.agent().call_at(std::min(Deadline::after(pause_), grace_), self_.lock());
+    device_.agent().call_at(std::min(Deadline::after(pause_), grace_), shared_from_this());
     pause_ *= 2;
     return {};
 }
@@ -71,14 +71,14 @@ Status Connector::meet_peer() {
             auto pending = PendingConnections::create(std::move(*listening));
             if (!pending.ok()) return pending.status();
             pending_ = std::move(*pending);
-            return device_.agent().watch(pending_->fd(), self_.lock());
+            return device_.agent().watch(pending_->fd(), shared_from_this());
         }
         if (listening.status().code() != Code::Busy) return listening.status();
         auto socket = connect_to(name);
         if (socket.ok()) return send_request(std::move(*socket));
         if (socket.status().code() != Code::NoListener) return socket.status();
     }
-    device_.agent().call_at(Deadline::after(meeting_pause), self_.lock());
+    device_.agent().call_at(Deadline::after(meeting_pause), shared_from_this());
     return {};
 }
 
@@ -103,19 +103,23 @@ Status Connector::send_request(UniqueFd socket) {
         return status;
     // A listener that left in between hangs up: read_answer() sees it and tries again.
     socket_ = std::move(socket);
-    return device_.agent().watch(socket_.get(), self_.lock());
+    return device_.agent().watch(socket_.get(), shared_from_this());
 }
 
-void Connector::on_readable(int fd) noexcept try {
+void Connector::on_readable(int fd) noexcept {
+    const auto self = shared_from_this();  // the endpoint lets go of it where this ends the attempt
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
-    if (pending_ && fd == pending_->fd())
-        take_partners();
-    else if (socket_ && fd == socket_.get())
-        read_answer();
-} catch (const std::exception&) {
+    const Status status = support::guarded([&] {
+        if (pending_ && fd == pending_->fd())
+            take_partners();
+        else if (socket_ && fd == socket_.get())
+            read_answer();
+        return Status();
+    });
+    if (status.ok()) return;
     log(LogLevel::Error, "out of memory while connecting");
-    fail({Code::NoResources, "out of memory"});
+    if (endpoint() != nullptr) fail(status);
 }
 
 void Connector::read_answer() {
@@ -204,6 +208,7 @@ void Connector::take_partners() {
 }
 
 void Connector::on_deadline() noexcept try {
+    const auto self = shared_from_this();
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
     if (asks_again_) {
@@ -228,7 +233,7 @@ void Connector::on_deadline() noexcept try {
 bool Connector::may_still_answer() noexcept try {
     if (answer_by_.infinite()) {
         answer_by_ = Deadline::after(answer_grace);
-        device_.agent().call_at(answer_by_, self_.lock());
+        device_.agent().call_at(answer_by_, shared_from_this());
     }
     return !answer_by_.passed();
 } catch (const std::bad_alloc&) {

@@ -12,8 +12,9 @@
 
 namespace viaduct::loopback {
 
-/// Runs on the agent's thread once started. Everything happens with the mutex of the endpoint's reference held.
-class Connector final : public AgentClient {
+/// Runs on the agent's thread once started. Everything happens with the mutex of the endpoint's reference held. Owned
+/// by the endpoint until the attempt ends, and by each of its calls from the agent until that returns.
+class Connector final : public AgentClient, public std::enable_shared_from_this<Connector> {
 public:
     /// NoListener: nobody listens (client/server).
     static Result<std::shared_ptr<Connector>> start(Endpoint& endpoint, const backend::ConnectParameters& parameters);
@@ -49,7 +50,6 @@ private:
     const Deadline grace_;  // of asking where nobody listens
     std::chrono::milliseconds pause_;
     bool asks_again_ = false;  // after the pause, or when the grace is over
-    std::weak_ptr<Connector> self_;
     bool stopped_ = false;
 
     // Asking: the offered connection and the socket on which the answer comes.

@@ -73,7 +73,7 @@ public:
     /// Begins to use an open connection.
     void establish(std::shared_ptr<Connection> connection) noexcept;
 
-    /// Whoever connected is done, with that event for the observer.
+    /// Whoever connected is done, with that event for the observer. A connector that calls this keeps itself alive.
     void connecting_finished(const ConnectionEvent& event) noexcept;
 
 private:
