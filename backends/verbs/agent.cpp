@@ -194,7 +194,7 @@ void Agent::forget(Link& link) noexcept {
     *at = link.next_in_error_;
 }
 
-void Agent::adopt(std::unique_ptr<Link> link) noexcept try {
+void Agent::keep_dropped(std::unique_ptr<Link> link) noexcept try {
     dropped_.add(std::move(link));
 } catch (const std::bad_alloc&) {
     return;  // the link ends at once, and the peer is refused

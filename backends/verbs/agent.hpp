@@ -97,7 +97,7 @@ public:
     rdma_event_channel* channel() const noexcept { return channel_.get(); }
 
     /// With the control lock held: keeps a request that its consumer dropped, so that the peer runs into its deadline.
-    void adopt(std::unique_ptr<Link> link) noexcept;
+    void keep_dropped(std::unique_ptr<Link> link) noexcept;
 
 private:
     friend class Link;

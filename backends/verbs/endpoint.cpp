@@ -176,7 +176,7 @@ void Endpoint::end_connection(State next) noexcept {
     ++epoch_;
     peer_connector_.reset();
     repetition_.reset();
-    met_.reset();
+    peer_established_.reset();
     drain_.reset();
     const bool used = is_established();
     const auto mode = next == State::Idle ? WorkQueue::Mode::Idle : WorkQueue::Mode::Broken;

@@ -32,7 +32,7 @@ Request::Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Handshake& 
 
 Request::~Request() {
     const std::lock_guard lock(nic_->control());
-    if (link_ != nullptr) nic_->agent().adopt(std::move(link_));
+    if (link_ != nullptr) nic_->agent().keep_dropped(std::move(link_));
 }
 
 /// Whatever comes before an answer: the peer has given up, or the device is gone.
@@ -127,7 +127,7 @@ void ListeningPort::on_event(ManagerEvent& event) noexcept try {
     return;  // the request ends with its id: the peer is refused
 }
 
-/// Ends this port, and the hopes of all who listen on it.
+/// Ends this port: all who listen on it are told.
 void ListeningPort::on_removal() noexcept {
     const auto last_owner = nic_.ports().extract(port_);
     for (Listener* listener : listeners_) listener->lose_port();
@@ -146,7 +146,7 @@ void ListeningPort::on_request(ManagerEvent& event, const Handshake& handshake) 
 /// The end of a connector may be that of the port.
 void ListeningPort::on_peer(ManagerEvent& event, const Handshake& handshake) noexcept {
     if (PeerConnector* connector = find_connector(host_of(rdma_get_peer_addr(event.id.get())), handshake))
-        connector->on_partner(event, handshake);
+        connector->on_peer_request(event, handshake);
     else
         refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = true});
 }
