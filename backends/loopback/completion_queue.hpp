@@ -78,21 +78,21 @@ public:
 
     /// With the lock held. A completion that finds no room is lost, and the device told.
     [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept {
-        if (!sink_.empty()) {
-            write(completion, sink_.front());
-            sink_ = sink_.subspan(1);
+        if (!poll_output_.empty()) {
+            write(completion, poll_output_.front());
+            poll_output_ = poll_output_.subspan(1);
             from.count(-1);
         } else if (Item* item = append(from, completion.endpoint_context, completion.operation)) {
             write(completion, *item);
             item->from = &from;
             item->solicited = solicited || completion.code != CompletionCode::Success;
             if (item->solicited) ++solicited_;
-            announce_items();
+            signal_items();
         }
     }
 
     /// With the lock held: whether the consumer looks at each work queue by itself, as far as can be told.
-    bool is_polled() const noexcept { return !armed_ && !crowded_; }
+    bool is_polled() const noexcept { return !armed_ && !oversubscribed_; }
 
     /// With the lock held: whether push() has room. Where it has none, the work queues are moved forward again once a
     /// consumer has made some.
@@ -138,12 +138,12 @@ private:
     void progress() noexcept;
 
     /// The thread that armed the queue may leave completions behind while another thread sleeps already.
-    bool announce_items() noexcept {
+    bool signal_items() noexcept {
         if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
         return !items_.empty();
     }
     [[gnu::noinline]] void disarm() noexcept;
-    void set_crowded(bool crowded) noexcept;
+    void set_oversubscribed(bool oversubscribed) noexcept;
 
     Device& device_;
     const std::uint64_t context_;
@@ -153,11 +153,11 @@ private:
     support::Fifo<Item> items_{16};
     std::size_t solicited_ = 0;  // of the items
     std::vector<WorkQueue*> attached_;
-    bool crowded_ = false;  // too many work queues to look at each: the doorbell board tells which are ready
+    bool oversubscribed_ = false;  // too many work queues to look at each: the doorbell board tells which are ready
     bool armed_ = false;
     Arm armed_for_ = Arm::Any;
-    bool starved_ = false;        // a work queue waits for room
-    std::span<Completion> sink_;  // the rest of the consumer's array while a poll moves work forward
+    bool waits_for_room_ = false;        // a work queue waits for room
+    std::span<Completion> poll_output_;  // the rest of the consumer's array while a poll moves work forward
     std::atomic<std::uint32_t> polls_{0};
 };
 

@@ -31,12 +31,12 @@ private:
 
     Status attempt();
     Status ask_listener();
-    Status meet_peer();
+    Status rendezvous();
     Status send_request(UniqueFd socket);
     void read_answer();
     void answer_hung_up();
     bool may_still_answer() noexcept;
-    void take_partners();
+    void take_peer_requests();
     void established_with(Handshake& handshake);
     void fail(const Status& status) noexcept;
     void finish(const ConnectionEvent& event) noexcept;
@@ -57,9 +57,9 @@ private:
     UniqueFd socket_;
     Deadline answer_by_ = Deadline::never();  // for an answer that was given and has not come
 
-    // Meeting, where this side came first: partners that come, and those that belong to another pair.
+    // Meeting, where this side came first: peers that come, and those that belong to another pair.
     std::optional<PendingConnections> pending_;
-    std::vector<std::unique_ptr<ConnectionRequest>> parked_;
+    std::vector<std::unique_ptr<ConnectionRequest>> deferred_;
 };
 
 }  // namespace viaduct::loopback

@@ -144,7 +144,7 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
         new Device(index, observer, instance_id, std::move(*canary), std::move(*doorbell), std::move(*regions)));
     auto agent = Agent::start(
         *device->doorbell_, [raw = device.get()] { return raw->serve_connections(); },
-        [raw = device.get()](bool due) { return raw->look_at_watched(due); });
+        [raw = device.get()](bool due) { return raw->check_watched(due); });
     if (!agent.ok()) return agent.status();
     device->agent_ = std::move(*agent);
     return device;
@@ -305,7 +305,7 @@ void Device::for_each_watched(Watch state, Visit visit) noexcept {
 
 /// Connections whose consumer has stopped polling get the attention of the agent: their peers ring from now on, and
 /// what came before they knew is served here. Tells whether any is still polled.
-bool Device::look_at_watched(bool due) noexcept {
+bool Device::check_watched(bool due) noexcept {
     bool stopped = false;
     if (due)
         for_each_watched(Watch::Polled, [&stopped](Connection& connection) {

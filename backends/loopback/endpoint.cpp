@@ -176,14 +176,14 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
     });
 }
 
-void Endpoint::announce(Connection& connection) noexcept {
+void Endpoint::advertise(Connection& connection) noexcept {
     const BiasedLock::Aside lock(receive_.completions().lock());
-    receive_.announce(connection);
+    receive_.advertise(connection);
 }
 
-void Endpoint::withdraw() noexcept {
+void Endpoint::withdraw_credits() noexcept {
     const BiasedLock::Aside lock(receive_.completions().lock());
-    receive_.withdraw();
+    receive_.withdraw_credits();
 }
 
 void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {

@@ -76,9 +76,9 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     if (!handed.ok()) return handed.status();
     const bool gone = has_hung_up(socket_.get());
     if (const Status status = connection_->open(socket_, connection_); !status.ok()) return status;
-    endpoint.announce(*connection_);
+    endpoint.advertise(*connection_);
     if (gone || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Accepted)) {
-        endpoint.withdraw();
+        endpoint.withdraw_credits();
         const bool gave_up = connection_->handshake() == wire::Handshake::Abandoned;
         connection_.reset();
         return {Code::TimedOut, gave_up ? "the requester has given up" : "the requester's process has ended"};

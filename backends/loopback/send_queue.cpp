@@ -263,8 +263,8 @@ void SendQueue::read_consumed() noexcept {
     const auto since_then = [&](std::uint64_t told) {
         return told > consumed_ && told - consumed_ <= open ? told - consumed_ : 0;
     };
-    std::uint64_t more = since_then(connection_->told_consumed.load(std::memory_order_acquire));
-    if (more < open) more = std::max(more, since_then(endpoint_.told_by_next_slot()));
+    std::uint64_t more = since_then(connection_->piggybacked_consumed.load(std::memory_order_acquire));
+    if (more < open) more = std::max(more, since_then(endpoint_.consumed_by_next_slot()));
     if (more < open) {
         const auto known = static_cast<std::uint32_t>(consumed_);
         const std::uint32_t line = connection_->outgoing().consumer.consumed.load(std::memory_order_acquire);
@@ -311,7 +311,7 @@ SendQueue::Credit SendQueue::take_credit() noexcept {
     const auto& line = connection_->outgoing().credit.posted;
     constexpr std::uint32_t deepest = 65535;  // receives of a queue: one that tells of more is too old
     if (missing())
-        if (const std::uint32_t told = connection_->told_credit.load(std::memory_order_relaxed);
+        if (const std::uint32_t told = connection_->piggybacked_credit.load(std::memory_order_relaxed);
             told - sent_ <= deepest)
             credit_ = told;
     if (missing()) credit_ = line.load(std::memory_order_acquire);
