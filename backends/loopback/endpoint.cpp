@@ -63,29 +63,29 @@ const DeviceAttributes& Endpoint::device_attributes() const noexcept { return de
     return {Code::NoResources, "out of memory"};
 }
 
-Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
-    return support::guarded([&]() -> Status {
-        auto& own = static_cast<MemoryWindow&>(window);
-        const auto key = device_.regions().prepare({.window = own.number(),
-                                                    .region = request.length == 0 ? 0 : request.region->key(),
-                                                    .base = reinterpret_cast<std::uint64_t>(request.address),
-                                                    .length = request.length,
-                                                    .access = request.access});
-        if (!key.ok()) return key.status();
-        std::size_t posted = 0;
-        SendRequest turn;
-        turn.context = request.context;
-        turn.opcode = Opcode::BindWindow;
-        turn.fence = request.fence;
-        turn.signaled = request.signaled;
-        turn.remote.key = key.value();
-        const Status status = post_send({&turn, 1}, posted);
-        if (status.ok())
-            own.will_have(key.value());
-        else
-            forget_window(key.value());
-        return status;
-    });
+Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept try {
+    auto& own = static_cast<MemoryWindow&>(window);
+    const auto key = device_.regions().prepare({.window = own.number(),
+                                                .region = request.length == 0 ? 0 : request.region->key(),
+                                                .base = reinterpret_cast<std::uint64_t>(request.address),
+                                                .length = request.length,
+                                                .access = request.access});
+    if (!key.ok()) return key.status();
+    std::size_t posted = 0;
+    SendRequest turn;
+    turn.context = request.context;
+    turn.opcode = Opcode::BindWindow;
+    turn.fence = request.fence;
+    turn.signaled = request.signaled;
+    turn.remote.key = key.value();
+    const Status status = post_send({&turn, 1}, posted);
+    if (status.ok())
+        own.will_have(key.value());
+    else
+        forget_window(key.value());
+    return status;
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
 }
 
 [[gnu::flatten]] Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept

@@ -48,8 +48,10 @@ Nic& Endpoint::nic() const noexcept { return device_.nic(); }
     return send_.post(requests, posted);
 }
 
-Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
-    return support::guarded([&]() -> Status { return send_.bind(static_cast<MemoryWindow&>(window), request); });
+Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept try {
+    return send_.bind(static_cast<MemoryWindow&>(window), request);
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
 }
 
 [[gnu::hot]] Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
@@ -64,23 +66,23 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
     return work.outstanding();
 }
 
-Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
-    return support::guarded([&]() -> Status {
-        const std::lock_guard lock(nic().control());
-        if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "endpoint is connected"};
-        const EndpointAttributes old_attributes = std::exchange(attributes_, attributes);
-        const ProtectionDomain* old_domain = std::exchange(domain_, static_cast<const ProtectionDomain*>(&domain));
-        const bool other_kind = (old_attributes.reliability == Reliability::Unreliable) == reliable();
-        if (old_domain != domain_ || other_kind) {
-            if (const Status status = renew_queue_pair(); !status.ok()) {
-                attributes_ = old_attributes;
-                domain_ = old_domain;
-                return status;
-            }
+Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept try {
+    const std::lock_guard lock(nic().control());
+    if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "endpoint is connected"};
+    const EndpointAttributes old_attributes = std::exchange(attributes_, attributes);
+    const ProtectionDomain* old_domain = std::exchange(domain_, static_cast<const ProtectionDomain*>(&domain));
+    const bool other_kind = (old_attributes.reliability == Reliability::Unreliable) == reliable();
+    if (old_domain != domain_ || other_kind) {
+        if (const Status status = renew_queue_pair(); !status.ok()) {
+            attributes_ = old_attributes;
+            domain_ = old_domain;
+            return status;
         }
-        send_.set_rules(attributes_, *domain_);
-        return {};
-    });
+    }
+    send_.set_rules(attributes_, *domain_);
+    return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
 }
 
 /// Puts a fresh queue pair in the place of an old one, which is idle.
