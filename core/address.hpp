@@ -50,5 +50,17 @@ struct Address {
 };
 
 using HostAddress = Bytes<Address::max_host>;
+using Service = Bytes<Address::max_service>;
+
+inline Service service_of(std::uint16_t port) noexcept {
+    const std::array bytes{static_cast<std::uint8_t>(port >> 8), static_cast<std::uint8_t>(port)};
+    return Service(bytes);
+}
+
+/// 0 where the service is not a port.
+inline std::uint16_t port_of(const Service& service) noexcept {
+    const auto bytes = service.span();
+    return bytes.size() == 2 ? static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]) : std::uint16_t{0};
+}
 
 }  // namespace viaduct

@@ -3,6 +3,9 @@
 //
 // Rules that hold for every class:
 //   - Errors: only the codes named at a function are returned, and besides them NoResources and SystemError.
+//   - Arguments: the core has checked them against the attributes of the device (core/limits.hpp), so that backends do
+//     not: attributes, depths, capacities and pieces of what is created or modified, ranges of memory, local hosts, and
+//     what the device lacks (Capabilities). What it cannot know is named at the function.
 //   - Threads: every function may be called from any thread at any time, except destructors, which need exclusive use.
 //   - Ownership: what a function returns in a unique_ptr belongs to the caller, who destroys it before the object that
 //     made it. An endpoint is destroyed before its completion queues and its shared receive queue.
@@ -100,7 +103,7 @@ public:
     /// soon as the device tells of them. A queue that is armed for Any stays so.
     virtual Status arm(Arm what) noexcept = 0;
 
-    /// Changes the capacity. Busy: more completions wait than would fit. InvalidParameter: 0 or above the limit.
+    /// Changes the capacity. Busy: more completions wait than would fit.
     virtual Status resize(std::uint32_t capacity) noexcept = 0;
 };
 
@@ -114,11 +117,11 @@ public:
     virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
 
     /// Reports SharedReceiveQueueLimit once fewer than `limit` receives wait: at once where they do, and once for each
-    /// call. Takes back an earlier limit; 0 sets none. InvalidParameter: above the depth.
+    /// call. Takes back an earlier limit; 0 sets none. It is no higher than the depth.
     virtual Status arm_limit(std::uint32_t limit) noexcept = 0;
 
-    /// Changes the depth. Busy: more receives wait than would fit. InvalidParameter: 0, above the limit of the device,
-    /// or below one that is armed. Unsupported: the device cannot.
+    /// Changes the depth. Busy: more receives wait than would fit. InvalidParameter: below the limit that is armed.
+    /// Not called by two threads at once, nor with arm_limit().
     virtual Status resize(std::uint32_t depth) noexcept = 0;
 
     /// Receives that wait for a message; where only the device knows, also such as were taken and not yet polled.
@@ -263,27 +266,23 @@ public:
     virtual const DeviceAttributes& attributes() const noexcept = 0;
     virtual Result<std::unique_ptr<ProtectionDomain>> create_protection_domain() noexcept = 0;
 
-    /// InvalidParameter: length 0, an overflowing range, or memory that is not mapped. Read-only memory is registered
-    /// and never written to.
+    /// InvalidParameter: memory that is not mapped. Read-only memory is registered and never written to.
     virtual Result<std::unique_ptr<MemoryRegion>> register_memory(const ProtectionDomain& domain, void* address,
                                                                   std::uint64_t length, Access access) noexcept = 0;
 
-    /// A window that shows nothing. Unsupported: see Capabilities.
+    /// A window that shows nothing.
     virtual Result<std::unique_ptr<MemoryWindow>> create_memory_window(const ProtectionDomain& domain,
                                                                        WindowScope scope) noexcept = 0;
     virtual Result<std::unique_ptr<Channel>> create_channel() noexcept = 0;
 
-    /// InvalidParameter: capacity 0 or above the limit.
     virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(
         const CompletionQueueInit& init) noexcept = 0;
 
-    /// `context`: in events. InvalidParameter: depth 0 or above the limit. Unsupported: see Capabilities.
+    /// `context`: in events.
     virtual Result<std::unique_ptr<SharedReceiveQueue>> create_shared_receive_queue(const ProtectionDomain& domain,
                                                                                     std::uint32_t depth,
                                                                                     std::uint64_t context) noexcept = 0;
 
-    /// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: the attribute is not supported.
-    /// InvalidParameter: a depth or a number of pieces above the limit.
     virtual Result<std::unique_ptr<Endpoint>> create_endpoint(const EndpointInit& init) noexcept = 0;
 
     /// Busy: Exclusive, and the service has a listener; or Shared, and one in a process with which this device cannot

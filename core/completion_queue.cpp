@@ -5,6 +5,7 @@
 
 #include "core/base/event_channel.hpp"
 #include "core/base/settings.hpp"
+#include "core/limits.hpp"
 
 namespace viaduct {
 
@@ -31,6 +32,7 @@ Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr
                                                                  std::uint64_t context,
                                                                  std::shared_ptr<Channel> channel,
                                                                  CompletionObserver observer) {
+    if (const Status status = check_completions(capacity, device->attributes()); !status.ok()) return status;
     if (channel == nullptr) {
         auto own = Channel::create(device);
         if (!own.ok()) return own.status();
@@ -41,6 +43,11 @@ Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr
     if (!queue.ok()) return queue.status();
     return std::shared_ptr<CompletionQueue>(
         new CompletionQueue(std::move(device), std::move(channel), std::move(*queue)));
+}
+
+Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
+    if (const Status status = check_completions(capacity, device_->attributes()); !status.ok()) return status;
+    return queue_->resize(capacity);
 }
 
 std::size_t CompletionQueue::wait(std::span<Completion> out, const Deadline& deadline) noexcept {

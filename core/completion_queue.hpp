@@ -57,8 +57,8 @@ public:
         return true;  // a signal ends no wait
     }
 
-    /// Busy: more completions wait than would fit.
-    Status resize(std::uint32_t capacity) noexcept { return queue_->resize(capacity); }
+    /// Busy: more completions wait than would fit. InvalidParameter: as create().
+    Status resize(std::uint32_t capacity) noexcept;
 
     Channel& channel() noexcept { return *channel_; }
     int fd() const noexcept { return channel_->fd(); }

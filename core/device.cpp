@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "core/limits.hpp"
+
 namespace viaduct {
 namespace {
 
@@ -59,6 +61,11 @@ Result<std::shared_ptr<Device>> Device::open(backend::Provider& provider, std::u
     return std::shared_ptr<Device>(new Device(std::move(*device)));
 }
 
+Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) {
+    if (const Status status = check_local_host(local.host, attributes()); !status.ok()) return status;
+    return device_->listen(local, sharing);
+}
+
 ProtectionDomain::ProtectionDomain(std::shared_ptr<Device> device,
                                    std::unique_ptr<backend::ProtectionDomain> domain) noexcept
     : device_(std::move(device)), domain_(std::move(domain)) {}
@@ -81,6 +88,7 @@ MemoryRegion::~MemoryRegion() { domain_->users.remove(); }
 
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<ProtectionDomain> domain, void* address,
                                                            std::uint64_t length, Access access) {
+    if (const Status status = check_range(address, length); !status.ok()) return status;
     auto region = domain->device()->backend().register_memory(domain->backend(), address, length, access);
     if (!region.ok()) return region.status();
     return std::unique_ptr<MemoryRegion>(
@@ -109,6 +117,8 @@ MemoryWindow::~MemoryWindow() {
 
 Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(std::shared_ptr<ProtectionDomain> domain,
                                                            WindowScope scope) {
+    const Capabilities& able = domain->device()->attributes().capabilities;
+    if (const Status status = check_window(scope, able); !status.ok()) return status;
     auto window = domain->device()->backend().create_memory_window(domain->backend(), scope);
     if (!window.ok()) return window.status();
     return std::unique_ptr<MemoryWindow>(new MemoryWindow(std::move(domain), std::move(*window), scope));

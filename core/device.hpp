@@ -129,11 +129,10 @@ public:
     const DeviceAttributes& attributes() const noexcept { return device_->attributes(); }
     backend::Device& backend() noexcept { return *device_; }
 
-    /// Starts to receive requests for a service; see backend::Device::listen.
+    /// Starts to receive requests for a service; see backend::Device::listen. InvalidParameter: the host is not that of
+    /// the device.
     Result<std::unique_ptr<backend::Listener>> listen(const Address& local,
-                                                      backend::Sharing sharing = backend::Sharing::Shared) {
-        return device_->listen(local, sharing);
-    }
+                                                      backend::Sharing sharing = backend::Sharing::Shared);
 
 private:
     explicit Device(std::unique_ptr<backend::Device> device) noexcept;

@@ -2,6 +2,7 @@
 #include "core/endpoint.hpp"
 
 #include "core/base/settings.hpp"
+#include "core/limits.hpp"
 
 namespace viaduct {
 std::chrono::milliseconds listener_grace() noexcept {
@@ -10,7 +11,8 @@ std::chrono::milliseconds listener_grace() noexcept {
 }
 
 Endpoint::Endpoint(const EndpointConfig& config) noexcept
-    : after_refusal_(config.after_refusal),
+    : device_(config.domain->device()->attributes()),
+      after_refusal_(config.after_refusal),
       attributes_(config.attributes),
       domain_(config.domain),
       send_queue_(config.send_queue),
@@ -33,11 +35,11 @@ Endpoint::~Endpoint() {
 
 Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config) {
     std::unique_ptr<Endpoint> endpoint(new Endpoint(config));
-    const DeviceAttributes& device = config.domain->device()->attributes();
+    const DeviceAttributes& device = endpoint->device_;
     const auto depth = [&](std::uint32_t wanted) {
         return wanted == default_depth ? device.default_queue_depth : wanted;
     };
-    auto created = config.domain->device()->backend().create_endpoint({
+    const backend::EndpointInit init{
         .attributes = config.attributes,
         .domain = &config.domain->backend(),
         .send_queue = &config.send_queue->backend(),
@@ -48,7 +50,9 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config)
         .max_sges = config.max_sges == 0 ? device.max_sges : config.max_sges,
         .context = config.context,
         .observer = endpoint.get(),
-    });
+    };
+    if (const Status status = check_endpoint(init, device); !status.ok()) return status;
+    auto created = config.domain->device()->backend().create_endpoint(init);
     if (!created.ok()) return created.status();
     endpoint->endpoint_ = std::move(*created);
     return endpoint;
@@ -81,6 +85,7 @@ void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
 Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept {
     if (state() != EndpointState::Unconnected)
         return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
+    if (const Status status = check_attributes(attributes, device_); !status.ok()) return status;
     if (const Status status = endpoint_->modify(attributes, domain->backend()); !status.ok()) return status;
     domain->users.add();
     domain_->users.remove();
@@ -91,7 +96,8 @@ Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<Pr
 
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     if (!apply(EndpointTrigger::Connect)) return {Code::InvalidState, "the endpoint is not idle"};
-    const Status status = endpoint_->connect(parameters);
+    Status status = check_local_host(parameters.local.host, device_);
+    if (status.ok()) status = endpoint_->connect(parameters);
     switch (status.code()) {
         case Code::Ok: return {};
         case Code::NoListener:

@@ -101,6 +101,7 @@ private:
     EndpointTrigger trigger_of(const ConnectionEvent& event) const noexcept;
 
     StateMachine state_;
+    const DeviceAttributes& device_;
     const EndpointState after_refusal_;
     EndpointAttributes attributes_;
     std::shared_ptr<ProtectionDomain> domain_;

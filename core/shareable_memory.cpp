@@ -12,27 +12,20 @@ namespace viaduct {
 
 Result<ShareableMemory> ShareableMemory::allocate(std::size_t size) noexcept {
     if (size == 0) return Status(Code::InvalidParameter, "the size of shareable memory must not be 0");
-    const int fd = memfd_create("viaduct-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0) return Status::from_errno(errno, "memfd_create");
-    if (ftruncate(fd, static_cast<off_t>(size)) != 0) {
-        const Status status = Status::from_errno(errno == EFBIG || errno == EINVAL ? ENOMEM : errno, "ftruncate");
-        close(fd);
-        return status;
-    }
-    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);  // peers map it: it must not shrink under them
-    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (data == MAP_FAILED) {
-        const Status status = Status::from_errno(errno, "mmap of shareable memory");
-        close(fd);
-        return status;
-    }
-    return ShareableMemory(data, size, fd);
+    UniqueFd fd(memfd_create("viaduct-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!fd) return Status::from_errno(errno, "memfd_create");
+    if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
+        return Status::from_errno(errno == EFBIG || errno == EINVAL ? ENOMEM : errno, "ftruncate");
+    fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);  // peers map it: it must not shrink under them
+    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    if (data == MAP_FAILED) return Status::from_errno(errno, "mmap of shareable memory");
+    return ShareableMemory(data, size, std::move(fd));
 }
 
 ShareableMemory::ShareableMemory(ShareableMemory&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
-      fd_(std::exchange(other.fd_, -1)) {}
+      fd_(std::move(other.fd_)) {}
 
 ShareableMemory& ShareableMemory::operator=(ShareableMemory&& other) noexcept {
     std::swap(data_, other.data_);
@@ -43,7 +36,6 @@ ShareableMemory& ShareableMemory::operator=(ShareableMemory&& other) noexcept {
 
 ShareableMemory::~ShareableMemory() {
     if (data_ != nullptr) munmap(data_, size_);
-    if (fd_ >= 0) close(fd_);
 }
 
 }  // namespace viaduct

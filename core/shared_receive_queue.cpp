@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/shared_receive_queue.hpp"
 
+#include "core/limits.hpp"
+
 namespace viaduct {
 
 SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
-                                       std::unique_ptr<backend::SharedReceiveQueue> queue) noexcept
-    : domain_(std::move(domain)), queue_(std::move(queue)) {
+                                       std::unique_ptr<backend::SharedReceiveQueue> queue, std::uint32_t depth) noexcept
+    : domain_(std::move(domain)), queue_(std::move(queue)), depth_(depth) {
     domain_->users.add();
 }
 
@@ -13,9 +15,30 @@ SharedReceiveQueue::~SharedReceiveQueue() { domain_->users.remove(); }
 
 Result<std::shared_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(std::shared_ptr<ProtectionDomain> domain,
                                                                        std::uint32_t depth, std::uint64_t context) {
+    const DeviceAttributes& device = domain->device()->attributes();
+    if (!device.capabilities.shared_receive_queues)
+        return Status(Code::Unsupported, "the device has no shared receive queues");
+    if (const Status status = check_shared_depth(depth, device); !status.ok()) return status;
     auto queue = domain->device()->backend().create_shared_receive_queue(domain->backend(), depth, context);
     if (!queue.ok()) return queue.status();
-    return std::shared_ptr<SharedReceiveQueue>(new SharedReceiveQueue(std::move(domain), std::move(*queue)));
+    return std::shared_ptr<SharedReceiveQueue>(new SharedReceiveQueue(std::move(domain), std::move(*queue), depth));
+}
+
+Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (limit > depth_) return {Code::InvalidParameter, "limit of a shared receive queue"};
+    return queue_->arm_limit(limit);
+}
+
+Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
+    const DeviceAttributes& device = domain_->device()->attributes();
+    if (const Status status = check_shared_depth(depth, device); !status.ok()) return status;
+    const std::lock_guard lock(mutex_);
+    if (depth > depth_ && !device.capabilities.resizes_shared_receives)
+        return {Code::Unsupported, "a larger shared receive queue"};
+    const Status status = queue_->resize(depth);
+    if (status.ok()) depth_ = depth;
+    return status;
 }
 
 }  // namespace viaduct

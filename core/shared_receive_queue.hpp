@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include "core/device.hpp"
@@ -13,7 +14,7 @@ namespace viaduct {
 class VIADUCT_EXPORT SharedReceiveQueue {
 public:
     /// `depth`: receives that wait at once; `context` comes back in events. InvalidParameter: 0 or above the limit of
-    /// the device.
+    /// the device. Unsupported: the device has none.
     static Result<std::shared_ptr<SharedReceiveQueue>> create(std::shared_ptr<ProtectionDomain> domain,
                                                               std::uint32_t depth, std::uint64_t context = 0);
     ~SharedReceiveQueue();
@@ -25,8 +26,8 @@ public:
     }
 
     /// See backend::SharedReceiveQueue.
-    Status arm_limit(std::uint32_t limit) noexcept { return queue_->arm_limit(limit); }
-    Status resize(std::uint32_t depth) noexcept { return queue_->resize(depth); }
+    Status arm_limit(std::uint32_t limit) noexcept;
+    Status resize(std::uint32_t depth) noexcept;
     std::uint32_t outstanding() const noexcept { return queue_->outstanding(); }
 
     bool in_use() const noexcept { return users.in_use(); }
@@ -34,11 +35,13 @@ public:
     backend::SharedReceiveQueue& backend() noexcept { return *queue_; }
 
 private:
-    SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
-                       std::unique_ptr<backend::SharedReceiveQueue> queue) noexcept;
+    SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::SharedReceiveQueue> queue,
+                       std::uint32_t depth) noexcept;
 
     std::shared_ptr<ProtectionDomain> domain_;
     std::unique_ptr<backend::SharedReceiveQueue> queue_;
+    std::mutex mutex_;  // held by arm_limit() and resize(); guards what follows
+    std::uint32_t depth_;
 };
 
 }  // namespace viaduct

@@ -66,9 +66,7 @@ Result<Route> find_route(const char* text) { return first_route(resolve_host(tex
 Result<Bytes<Address::max_service>> find_service(const char* port) {
     const auto number = port_of(port);
     if (!number) return Status(Code::InvalidParameter, "the port is neither a number nor a service name");
-    const std::array<std::uint8_t, 2> bytes{static_cast<std::uint8_t>(*number >> 8),
-                                            static_cast<std::uint8_t>(*number & 0xFF)};
-    return Bytes<Address::max_service>(bytes);
+    return service_of(*number);
 }
 
 }  // namespace viaduct::rpma

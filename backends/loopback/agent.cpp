@@ -4,23 +4,23 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <array>
-#include <system_error>
-#include <vector>
 
 #include "core/base/thread.hpp"
 
 namespace viaduct::loopback {
 namespace {
 
-constexpr int lease_ms = 1;
-constexpr int look_ms = 2;  // what arrives for a consumer that has stopped polling waits so long, at most twice
+constexpr int poll_interval_ms = 1;
+constexpr int attention_check_ms =
+    2;  // what arrives for a consumer that has stopped polling waits so long, at most twice
 
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::start(Doorbells& board, std::function<bool()> serve,
-                                            std::function<bool(bool)> look) noexcept try {
-    std::unique_ptr<Agent> agent(new Agent(board, std::move(serve), std::move(look)));
+                                            std::function<bool(bool)> check_attention) noexcept try {
+    std::unique_ptr<Agent> agent(new Agent(board, std::move(serve), std::move(check_attention)));
     agent->thread_ = start_thread([raw = agent.get()] { raw->run(); });
     pthread_setname_np(agent->thread_.native_handle(), "viaduct-agent");
     return agent;
@@ -59,21 +59,16 @@ void Agent::unwatch(int fd) noexcept {
 }
 
 void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
-    if (deadline.infinite()) return;
-    bool earliest = false;
-    {
+    const bool earliest = [&] {
         const std::lock_guard lock(mutex_);
-        earliest = deadlines_.empty() || deadline.point() < deadlines_.begin()->first;
-        deadlines_.emplace(deadline.point(), client);
-    }
+        return deadlines_.add(deadline, client);
+    }();
     if (earliest) board_.wake_agent();
 }
 
-int Agent::sleep_time_ms() noexcept {
+int Agent::timeout_ms() noexcept {
     const std::lock_guard lock(mutex_);
-    if (deadlines_.empty()) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadlines_.begin()->first - Deadline::Clock::now());
-    return static_cast<int>(std::clamp<long long>(left.count(), 0, 60'000));
+    return deadlines_.timeout_ms();
 }
 
 void Agent::dispatch(std::uint64_t id) noexcept {
@@ -90,46 +85,40 @@ void Agent::dispatch(std::uint64_t id) noexcept {
 }
 
 void Agent::run_deadlines() noexcept {
-    while (true) {
-        std::shared_ptr<AgentClient> client;
-        {
-            const std::lock_guard lock(mutex_);
-            if (deadlines_.empty() || deadlines_.begin()->first > Deadline::Clock::now()) return;
-            client = deadlines_.begin()->second.lock();
-            deadlines_.erase(deadlines_.begin());
-        }
-        if (client) client->on_deadline();
-    }
+    const auto next = [this] {
+        const std::lock_guard lock(mutex_);
+        return deadlines_.take_due();
+    };
+    while (const auto due = next())
+        if (const auto client = due->lock()) client->on_deadline();
 }
 
 void Agent::run() noexcept {
-    bool lease = false;
-    bool looking = false;
-    Deadline next_look = Deadline::now();
+    bool consumers_poll = false;
+    bool checking = false;
+    Deadline next_check = Deadline::now();
     std::array<epoll_event, 64> events;
     while (!stop_.load()) {
-        int timeout_ms = sleep_time_ms();
-        const auto at_most = [&timeout_ms](int limit) {
-            timeout_ms = timeout_ms < 0 ? limit : std::min(timeout_ms, limit);
-        };
-        leasing_.store(lease);
-        if (looking) at_most(look_ms);
-        if (lease) {
-            at_most(lease_ms);
+        int timeout = timeout_ms();
+        const auto at_most = [&timeout](int limit) { timeout = timeout < 0 ? limit : std::min(timeout, limit); };
+        busy_polling_.store(consumers_poll);
+        if (checking) at_most(attention_check_ms);
+        if (consumers_poll) {
+            at_most(poll_interval_ms);
         } else {
             board_.set_asleep(true);
-            if (board_.any() || stop_.load()) timeout_ms = 0;
+            if (board_.any() || stop_.load()) timeout = 0;
         }
-        const int count = epoll_wait(board_.epoll_fd(), events.data(), static_cast<int>(events.size()), timeout_ms);
+        const int count = epoll_wait(board_.epoll_fd(), events.data(), static_cast<int>(events.size()), timeout);
         board_.set_asleep(false);
-        leasing_.store(false);
+        busy_polling_.store(false);
         for (int i = 0; i < count; ++i)
             if (events[static_cast<std::size_t>(i)].data.u64 != Doorbells::event_id)
                 dispatch(events[static_cast<std::size_t>(i)].data.u64);
-        lease = serve_();
-        const bool due = looking && next_look.passed();
-        if (due || !looking) next_look = Deadline::after(std::chrono::milliseconds(look_ms));
-        looking = look_(due);
+        consumers_poll = serve_();
+        const bool due = checking && next_check.passed();
+        if (due || !checking) next_check = Deadline::after(std::chrono::milliseconds(attention_check_ms));
+        checking = check_attention_(due);
         run_deadlines();
     }
 }

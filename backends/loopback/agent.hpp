@@ -6,18 +6,19 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 
 #include "backends/loopback/doorbell.hpp"
+#include "backends/support/deadline_map.hpp"
 #include "core/deadline.hpp"
 
 namespace viaduct::loopback {
 
-/// Something that reacts to descriptors and deadlines, on the agent's thread and with no lock of the agent held.
+/// Something that reacts to descriptors and deadlines, on the agent's thread and with no lock of the agent held. The
+/// agent keeps it alive during each call, whoever else lets go of it.
 class AgentClient {
 public:
     virtual ~AgentClient() = default;
@@ -28,10 +29,10 @@ public:
 class Agent {
 public:
     /// `serve` handles what the doorbell boards show and tells whether consumers are polling themselves: then the
-    /// agent looks again after a millisecond instead of being woken by every ring. `look` is called now and then as
-    /// long as it says so, and looks for consumers that have stopped polling.
+    /// agent looks again after a millisecond instead of being woken by every ring. `check_attention` is called now
+    /// and then as long as it says so, and looks for consumers that have stopped polling.
     static Result<std::unique_ptr<Agent>> start(Doorbells& board, std::function<bool()> serve,
-                                                std::function<bool(bool)> look) noexcept;
+                                                std::function<bool(bool)> check_attention) noexcept;
     ~Agent() { stop(); }
 
     /// Ends the thread. What it was the last to know is destroyed on it, and may still call the agent.
@@ -47,15 +48,15 @@ public:
     void call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client);
 
     /// Makes sure that the next ring wakes the agent at once. Called when a consumer is about to sleep.
-    void leave_lease() noexcept {
-        if (leasing_.load()) board_.wake_agent();
+    void end_busy_polling() noexcept {
+        if (busy_polling_.load()) board_.wake_agent();
     }
 
 private:
-    Agent(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> look) noexcept
-        : board_(board), serve_(std::move(serve)), look_(std::move(look)) {}
+    Agent(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> check_attention) noexcept
+        : board_(board), serve_(std::move(serve)), check_attention_(std::move(check_attention)) {}
     void run() noexcept;
-    int sleep_time_ms() noexcept;
+    int timeout_ms() noexcept;
     void dispatch(std::uint64_t id) noexcept;
     void run_deadlines() noexcept;
 
@@ -66,13 +67,13 @@ private:
 
     Doorbells& board_;
     std::function<bool()> serve_;
-    std::function<bool(bool)> look_;
+    std::function<bool(bool)> check_attention_;
     std::atomic<bool> stop_{false};
-    std::atomic<bool> leasing_{false};
+    std::atomic<bool> busy_polling_{false};
     std::mutex mutex_;  // guards what follows
     std::unordered_map<std::uint64_t, Watch> watches_;
     std::unordered_map<int, std::uint64_t> ids_;
-    std::multimap<Deadline::Clock::time_point, std::weak_ptr<AgentClient>> deadlines_;
+    support::DeadlineMap<std::weak_ptr<AgentClient>> deadlines_;
     std::uint64_t next_id_ = 1;
     std::thread thread_;
 };

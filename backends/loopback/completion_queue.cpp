@@ -11,7 +11,7 @@ namespace viaduct::loopback {
 namespace {
 
 /// Up to this many work queues are looked at one by one, which costs a cached load each.
-constexpr std::size_t crowd = 16;
+constexpr std::size_t max_polled_queues = 16;
 
 /// A consumer that always finds a completion waiting still moves the work queues forward in every so many polls.
 constexpr std::uint32_t look_every = 16;
@@ -49,7 +49,7 @@ CompletionQueue::~CompletionQueue() {
     {
         const std::lock_guard guard(lock_);
         polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        if (!crowded_) return poll_each(out);
+        if (!oversubscribed_) return poll_each(out);
         if (const std::size_t taken = take(out); taken != 0) return taken;
     }
     device_.serve_connections();
@@ -62,21 +62,21 @@ CompletionQueue::~CompletionQueue() {
 std::size_t CompletionQueue::poll_each(std::span<Completion> out) noexcept {
     const std::size_t taken = take(out);
     if (taken == out.size() && polls() % look_every != 0) return taken;
-    sink_ = out.subspan(taken);
+    poll_output_ = out.subspan(taken);
     progress();
-    return out.size() - std::exchange(sink_, {}).size();
+    return out.size() - std::exchange(poll_output_, {}).size();
 }
 
 bool CompletionQueue::ready() noexcept {
     {
         const std::lock_guard guard(lock_);
         polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        if (!crowded_) progress();
-        if (!crowded_ || !items_.empty()) return announce_items();
+        if (!oversubscribed_) progress();
+        if (!oversubscribed_ || !items_.empty()) return signal_items();
     }
     device_.serve_connections();
     const std::lock_guard guard(lock_);
-    return announce_items();
+    return signal_items();
 }
 
 void CompletionQueue::progress() noexcept {
@@ -84,8 +84,8 @@ void CompletionQueue::progress() noexcept {
 }
 
 bool CompletionQueue::has_room() noexcept {
-    starved_ = starved_ || (sink_.empty() && items_.size() >= capacity_);
-    return !starved_;
+    waits_for_room_ = waits_for_room_ || (poll_output_.empty() && items_.size() >= capacity_);
+    return !waits_for_room_;
 }
 
 std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
@@ -97,8 +97,8 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
         if (item.solicited) --solicited_;
         items_.pop();
     }
-    if (taken != 0 && std::exchange(starved_, false)) progress();
-    announce_items();
+    if (taken != 0 && std::exchange(waits_for_room_, false)) progress();
+    signal_items();
     return taken;
 }
 
@@ -110,23 +110,28 @@ void CompletionQueue::enqueue(const Completion& completion, WorkQueue& from, boo
     item->observed = observer_ != nullptr && observer_(completion);
     item->solicited = solicited || completion.code != CompletionCode::Success;
     if (item->solicited) ++solicited_;
-    announce_items();
+    signal_items();
 }
 
 /// Null where there is no room.
 CompletionQueue::Item* CompletionQueue::append(WorkQueue& from, std::uint64_t endpoint_context,
-                                               CompletedOperation operation) noexcept try {
-    if (items_.size() < capacity_) return &items_.push();
+                                               CompletedOperation operation) noexcept {
+    if (items_.size() < capacity_ && items_.reserve(items_.size() + 1)) [[likely]] {
+        Item* item = &items_.vacant();
+        items_.commit();
+        return item;
+    }
+    lose(from, endpoint_context, operation);
+    return nullptr;
+}
+
+void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept {
     from.count(-1);
+    if (items_.size() < capacity_) return log(LogLevel::Error, "out of memory: a completion is lost");
     device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
                    .endpoint_context = endpoint_context,
                    .completion_queue_context = context_,
                    .operation = operation});
-    return nullptr;
-} catch (const std::bad_alloc&) {
-    from.count(-1);
-    log(LogLevel::Error, "out of memory: a completion is lost");
-    return nullptr;
 }
 
 void CompletionQueue::disarm() noexcept {
@@ -143,19 +148,17 @@ Status CompletionQueue::arm(Arm what) noexcept {
             channel_->take_back_event(*this);
             armed_ = true;
             armed_for_ = what;
-            if (!crowded_)
+            if (!oversubscribed_)
                 for (WorkQueue* queue : attached_) queue->expect_ring();
         }
         if (what == Arm::Any) armed_for_ = Arm::Any;
     }
     Fence::heavy();  // messages that did not see the want of attention are seen by the caller's next poll
-    device_.agent().leave_lease();
+    device_.agent().end_busy_polling();
     return {};
 }
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
-    if (capacity == 0 || capacity > device_.attributes().max_completions)
-        return {Code::InvalidParameter, "invalid capacity of a completion queue"};
     const BiasedLock::Aside guard(lock_);
     if (items_.size() > capacity)
         return {Code::Busy, "the new capacity is less than the number of pending completions"};
@@ -166,7 +169,7 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
 void CompletionQueue::attach(WorkQueue& queue) {
     const BiasedLock::Aside guard(lock_);
     attached_.push_back(&queue);
-    set_crowded(attached_.size() > crowd);
+    set_oversubscribed(attached_.size() > max_polled_queues);
 }
 
 void CompletionQueue::detach(WorkQueue& queue) noexcept {
@@ -174,11 +177,11 @@ void CompletionQueue::detach(WorkQueue& queue) noexcept {
     std::erase(attached_, &queue);
     for (std::size_t i = 0; i < items_.size(); ++i)
         if (items_[i].from == &queue) items_[i].from = nullptr;
-    set_crowded(attached_.size() > crowd);
+    set_oversubscribed(attached_.size() > max_polled_queues);
 }
 
-void CompletionQueue::set_crowded(bool crowded) noexcept {
-    if (!std::exchange(crowded_, crowded) && crowded) {
+void CompletionQueue::set_oversubscribed(bool oversubscribed) noexcept {
+    if (!std::exchange(oversubscribed_, oversubscribed) && oversubscribed) {
         for (WorkQueue* queue : attached_) queue->expect_ring();
         Fence::heavy();
         device_.ring_all_connections();  // for messages that came before peers could see the want of attention

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <vector>
 
-#include "backends/loopback/ring.hpp"
 #include "backends/loopback/word.hpp"
+#include "backends/support/fifo.hpp"
 #include "core/backend.hpp"
 #include "core/base/biased_lock.hpp"
 #include "core/base/event_channel.hpp"
@@ -78,9 +78,9 @@ public:
 
     /// With the lock held. A completion that finds no room is lost, and the device told.
     [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept {
-        if (!sink_.empty()) {
-            write(completion, sink_.front());
-            sink_ = sink_.subspan(1);
+        if (!poll_output_.empty()) {
+            write(completion, poll_output_.front());
+            poll_output_ = poll_output_.subspan(1);
             from.count(-1);
         } else {
             enqueue(completion, from, solicited);
@@ -88,7 +88,7 @@ public:
     }
 
     /// With the lock held: whether the consumer looks at each work queue by itself, as far as can be told.
-    bool is_polled() const noexcept { return !armed_ && !crowded_; }
+    bool is_polled() const noexcept { return !armed_ && !oversubscribed_; }
 
     /// With the lock held: whether push() has room. Where it has none, the work queues are moved forward again once a
     /// consumer has made some.
@@ -130,17 +130,19 @@ private:
     }
     void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept;
     Item* append(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept;
+    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, std::uint64_t endpoint_context,
+                                           CompletedOperation operation) noexcept;
     std::size_t poll_each(std::span<Completion> out) noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
     void progress() noexcept;
 
     /// The thread that armed the queue may leave completions behind while another thread sleeps already.
-    bool announce_items() noexcept {
+    bool signal_items() noexcept {
         if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
         return !items_.empty();
     }
     [[gnu::noinline]] void disarm() noexcept;
-    void set_crowded(bool crowded) noexcept;
+    void set_oversubscribed(bool oversubscribed) noexcept;
 
     Device& device_;
     const std::uint64_t context_;
@@ -148,14 +150,14 @@ private:
     const CompletionObserver observer_;
     BiasedLock lock_;  // guards what follows
     std::uint32_t capacity_;
-    Ring<Item> items_;
+    support::Fifo<Item> items_{16};
     std::size_t solicited_ = 0;  // of the items
     std::vector<WorkQueue*> attached_;
-    bool crowded_ = false;  // too many work queues to look at each: the doorbell board tells which are ready
+    bool oversubscribed_ = false;  // too many work queues to look at each: the doorbell board tells which are ready
     bool armed_ = false;
     Arm armed_for_ = Arm::Any;
-    bool starved_ = false;        // a work queue waits for room
-    std::span<Completion> sink_;  // the rest of the consumer's array while a poll moves work forward
+    bool waits_for_room_ = false;        // a work queue waits for room
+    std::span<Completion> poll_output_;  // the rest of the consumer's array while a poll moves work forward
     std::atomic<std::uint32_t> polls_{0};
 };
 

@@ -76,7 +76,7 @@ public:
     bool asymmetric_fences() const noexcept { return asymmetric_; }
     bool peer_shares_receives() const noexcept { return peer_shares_receives_; }
     /// For every message on the hot path: rings only where nobody polls at the peer.
-    void hint_peer() noexcept {
+    void ring_unless_polled() noexcept {
         Fence::light(asymmetric_);
         if (outgoing().attention.wanted.load(std::memory_order_relaxed) != 0) ring_peer();
     }
@@ -95,13 +95,14 @@ public:
     }
 
     /// Receives that the peer has posted, as its last message said; a cache of the peer's credit line.
-    std::atomic<std::uint32_t> told_credit{0};
+    std::atomic<std::uint32_t> piggybacked_credit{0};
 
     /// Slots that the peer has consumed, likewise: added up from 16 bits, so it may fall short by multiples of 2^16,
     /// and never says too much.
-    std::atomic<std::uint64_t> told_consumed{0};
+    std::atomic<std::uint64_t> piggybacked_consumed{0};
 
-    /// Called by the agent, or by a consumer that polls a crowded queue. Tells whether consumers poll by themselves.
+    /// Called by the agent, or by a consumer that polls a oversubscribed queue. Tells whether consumers poll by
+    /// themselves.
     bool serve() noexcept;
 
     /// Called by the agent now and then while serve() has found the consumer polling. False: it has stopped, and the

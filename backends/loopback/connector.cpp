@@ -3,14 +3,15 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
+#include "backends/support/guarded.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
 namespace {
 
 /// How often a meeting may lose the race for its name at a stretch before it takes a breath.
-constexpr int meeting_tries = 64;
-constexpr std::chrono::milliseconds meeting_pause{1};
+constexpr int rendezvous_tries = 64;
+constexpr std::chrono::milliseconds rendezvous_pause{1};
 
 /// How long after the deadline the message may take that a listener sends right after it has accepted or refused.
 constexpr std::chrono::milliseconds answer_grace{100};
@@ -31,9 +32,8 @@ Connector::~Connector() { stop(); }
 
 Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const backend::ConnectParameters& parameters) {
     std::shared_ptr<Connector> connector(new Connector(endpoint, parameters));
-    connector->self_ = connector;
     if (const Status status = connector->attempt(); !status.ok()) {
-        endpoint.withdraw();
+        endpoint.withdraw_credits();
         return status;
     }
     connector->device_.agent().call_at(parameters.deadline, connector);
@@ -43,11 +43,11 @@ Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const ba
 Status Connector::attempt() {
     socket_.reset();
     pending_.reset();
-    if (peer_to_peer()) return meet_peer();
+    if (peer_to_peer()) return rendezvous();
     const Status status = ask_listener();
     asks_again_ = status.code() == Code::NoListener && !grace_.passed();
     if (!asks_again_) return status;
-    device_.agent().call_at(std::min(Deadline::after(pause_), grace_), self_.lock());
+    device_.agent().call_at(std::min(Deadline::after(pause_), grace_), shared_from_this());
     pause_ *= 2;
     return {};
 }
@@ -63,22 +63,22 @@ Status Connector::ask_listener() {
 }
 
 /// Both peers try to bind one name. The first gets it and waits; the other finds it taken and connects.
-Status Connector::meet_peer() {
+Status Connector::rendezvous() {
     const std::string name = peer_name(parameters_.local.host, parameters_.remote.host, parameters_.remote.service);
-    for (int tries = 0; tries < meeting_tries; ++tries) {
+    for (int tries = 0; tries < rendezvous_tries; ++tries) {
         auto listening = listen_on(name);
         if (listening.ok()) {
             auto pending = PendingConnections::create(std::move(*listening));
             if (!pending.ok()) return pending.status();
             pending_ = std::move(*pending);
-            return device_.agent().watch(pending_->fd(), self_.lock());
+            return device_.agent().watch(pending_->fd(), shared_from_this());
         }
         if (listening.status().code() != Code::Busy) return listening.status();
         auto socket = connect_to(name);
         if (socket.ok()) return send_request(std::move(*socket));
         if (socket.status().code() != Code::NoListener) return socket.status();
     }
-    device_.agent().call_at(Deadline::after(meeting_pause), self_.lock());
+    device_.agent().call_at(Deadline::after(rendezvous_pause), shared_from_this());
     return {};
 }
 
@@ -89,7 +89,7 @@ Status Connector::send_request(UniqueFd socket) {
         if (!offered.ok()) return offered.status();
         offered_ = std::move(*offered);
     }
-    endpoint.announce(*offered_);
+    endpoint.advertise(*offered_);
     HandshakeMessage message = make_handshake(MessageType::Connect, offered_->instance_info(endpoint),
                                               endpoint.attributes(), parameters_.private_data);
     set_bytes(message.local_host, parameters_.local.host.span());
@@ -103,19 +103,23 @@ Status Connector::send_request(UniqueFd socket) {
         return status;
     // A listener that left in between hangs up: read_answer() sees it and tries again.
     socket_ = std::move(socket);
-    return device_.agent().watch(socket_.get(), self_.lock());
+    return device_.agent().watch(socket_.get(), shared_from_this());
 }
 
-void Connector::on_readable(int fd) noexcept try {
+void Connector::on_readable(int fd) noexcept {
+    const auto self = shared_from_this();  // the endpoint lets go of it where this ends the attempt
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
-    if (pending_ && fd == pending_->fd())
-        take_partners();
-    else if (socket_ && fd == socket_.get())
-        read_answer();
-} catch (const std::exception&) {
+    const Status status = support::guarded([&] {
+        if (pending_ && fd == pending_->fd())
+            take_peer_requests();
+        else if (socket_ && fd == socket_.get())
+            read_answer();
+        return Status();
+    });
+    if (status.ok()) return;
     log(LogLevel::Error, "out of memory while connecting");
-    fail({Code::NoResources, "out of memory"});
+    if (endpoint() != nullptr) fail(status);
 }
 
 void Connector::read_answer() {
@@ -176,34 +180,36 @@ void Connector::established_with(Handshake& handshake) {
     finish(event);
 }
 
-void Connector::take_partners() {
+void Connector::take_peer_requests() {
     while (true) {
         auto accepted = pending_->next();
         if (!accepted.ok()) return;
         auto request = ConnectionRequest::take(device_, std::move(accepted->first), std::move(accepted->second));
         if (!request.ok()) continue;
-        ConnectionRequest& partner = **request;
-        if (!(partner.remote_address().host == parameters_.remote.host) ||
-            !(partner.remote_host_asked_for() == parameters_.local.host)) {
-            parked_.push_back(std::move(*request));  // the same hosts the other way round: it may bind when we are done
+        ConnectionRequest& peer = **request;
+        if (!(peer.remote_address().host == parameters_.remote.host) ||
+            !(peer.remote_host_asked_for() == parameters_.local.host)) {
+            deferred_.push_back(
+                std::move(*request));  // the same hosts the other way round: it may bind when we are done
             continue;
         }
         ConnectionEvent event{.kind = ConnectionEventKind::Established,
-                              .remote = partner.remote_attributes(),
-                              .remote_address = partner.remote_address(),
-                              .private_data = partner.private_data()};
+                              .remote = peer.remote_attributes(),
+                              .remote_address = peer.remote_address(),
+                              .private_data = peer.private_data()};
         Endpoint& own = *owner_->endpoint;
         if (const Status status = compatible(own.attributes(), event.remote); !status.ok()) {
-            partner.conflict(own.attributes());
+            peer.conflict(own.attributes());
             event.kind = ConnectionEventKind::Conflict;
             event.reason = status.code();
             return finish(event);
         }
-        if (partner.accept_locked(own, parameters_.private_data, event).ok()) return stop();
+        if (peer.accept_locked(own, parameters_.private_data, event).ok()) return stop();
     }
 }
 
 void Connector::on_deadline() noexcept try {
+    const auto self = shared_from_this();
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
     if (asks_again_) {
@@ -228,7 +234,7 @@ void Connector::on_deadline() noexcept try {
 bool Connector::may_still_answer() noexcept try {
     if (answer_by_.infinite()) {
         answer_by_ = Deadline::after(answer_grace);
-        device_.agent().call_at(answer_by_, self_.lock());
+        device_.agent().call_at(answer_by_, shared_from_this());
     }
     return !answer_by_.passed();
 } catch (const std::bad_alloc&) {
@@ -244,7 +250,8 @@ void Connector::fail(const Status& status) noexcept {
 
 void Connector::finish(const ConnectionEvent& event) noexcept {
     Endpoint* const own = owner_->endpoint;
-    if (own != nullptr && event.kind != ConnectionEventKind::Established) own->withdraw();  // before the offer goes
+    if (own != nullptr && event.kind != ConnectionEventKind::Established)
+        own->withdraw_credits();  // before the offer goes
     stop();
     if (own != nullptr) own->connecting_finished(event);
 }
@@ -253,7 +260,7 @@ void Connector::abandon() noexcept {
     if (offered_ != nullptr && !offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
         !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned))
         offered_->close(true);  // accepted in this very moment: the peer sees a disconnection
-    owner_->endpoint->withdraw();
+    owner_->endpoint->withdraw_credits();
     stop();
 }
 
@@ -263,7 +270,7 @@ void Connector::stop() noexcept {
     if (pending_) device_.agent().unwatch(pending_->fd());
     socket_.reset();
     pending_.reset();
-    parked_.clear();
+    deferred_.clear();
     offered_.reset();
 }
 

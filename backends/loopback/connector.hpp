@@ -12,8 +12,9 @@
 
 namespace viaduct::loopback {
 
-/// Runs on the agent's thread once started. Everything happens with the mutex of the endpoint's reference held.
-class Connector final : public AgentClient {
+/// Runs on the agent's thread once started. Everything happens with the mutex of the endpoint's reference held. Owned
+/// by the endpoint until the attempt ends, and by each of its calls from the agent until that returns.
+class Connector final : public AgentClient, public std::enable_shared_from_this<Connector> {
 public:
     /// NoListener: nobody listens (client/server).
     static Result<std::shared_ptr<Connector>> start(Endpoint& endpoint, const backend::ConnectParameters& parameters);
@@ -30,12 +31,12 @@ private:
 
     Status attempt();
     Status ask_listener();
-    Status meet_peer();
+    Status rendezvous();
     Status send_request(UniqueFd socket);
     void read_answer();
     void answer_hung_up();
     bool may_still_answer() noexcept;
-    void take_partners();
+    void take_peer_requests();
     void established_with(Handshake& handshake);
     void fail(const Status& status) noexcept;
     void finish(const ConnectionEvent& event) noexcept;
@@ -49,7 +50,6 @@ private:
     const Deadline grace_;  // of asking where nobody listens
     std::chrono::milliseconds pause_;
     bool asks_again_ = false;  // after the pause, or when the grace is over
-    std::weak_ptr<Connector> self_;
     bool stopped_ = false;
 
     // Asking: the offered connection and the socket on which the answer comes.
@@ -57,9 +57,9 @@ private:
     UniqueFd socket_;
     Deadline answer_by_ = Deadline::never();  // for an answer that was given and has not come
 
-    // Meeting, where this side came first: partners that come, and those that belong to another pair.
+    // Meeting, where this side came first: peers that come, and those that belong to another pair.
     std::optional<PendingConnections> pending_;
-    std::vector<std::unique_ptr<ConnectionRequest>> parked_;
+    std::vector<std::unique_ptr<ConnectionRequest>> deferred_;
 };
 
 }  // namespace viaduct::loopback

@@ -8,6 +8,7 @@
 
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/listener.hpp"
+#include "backends/support/guarded.hpp"
 #include "core/base/fence.hpp"
 #include "core/base/host_names.hpp"
 
@@ -72,15 +73,15 @@ DeviceAttributes make_attributes(std::uint32_t index) {
 }
 
 /// Makes an object of which a device has a limited number; its end gives the place back. Throws std::bad_alloc.
-template <class Object, class Interface, class... Arguments>
-Result<std::unique_ptr<Interface>> make_counted(std::atomic<std::uint32_t>& used, std::uint32_t limit,
-                                                const char* exhausted, Arguments&&... arguments) {
+template <class Object, class... Arguments>
+Result<std::unique_ptr<Object>> make_counted(std::atomic<std::uint32_t>& used, std::uint32_t limit,
+                                             const char* exhausted, Arguments&&... arguments) {
     if (used.fetch_add(1) >= limit) {
         used.fetch_sub(1);
         return Status(Code::NoResources, exhausted);
     }
     try {
-        return std::unique_ptr<Interface>(std::make_unique<Object>(std::forward<Arguments>(arguments)...));
+        return std::make_unique<Object>(std::forward<Arguments>(arguments)...);
     } catch (...) {
         used.fetch_sub(1);
         throw;
@@ -143,80 +144,66 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
         new Device(index, observer, instance_id, std::move(*canary), std::move(*doorbell), std::move(*regions)));
     auto agent = Agent::start(
         *device->doorbell_, [raw = device.get()] { return raw->serve_connections(); },
-        [raw = device.get()](bool due) { return raw->look_at_watched(due); });
+        [raw = device.get()](bool due) { return raw->check_watched(due); });
     if (!agent.ok()) return agent.status();
     device->agent_ = std::move(*agent);
     return device;
 }
 
-Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept try {
-    return make_counted<ProtectionDomain, backend::ProtectionDomain>(domains_, attributes_.max_protection_domains,
-                                                                     "all protection domains are in use", domains_,
-                                                                     next_domain_.fetch_add(1));
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
+Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
+    return support::make_as<backend::ProtectionDomain>([&] {
+        return make_counted<ProtectionDomain>(domains_, attributes_.max_protection_domains,
+                                              "all protection domains are in use", domains_, next_domain_.fetch_add(1));
+    });
 }
 
 Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
                                                                        void* address, std::uint64_t length,
-                                                                       Access access) noexcept try {
-    auto region = std::make_unique<MemoryRegion>(*this);  // first: a key needs an owner that gives it back
-    const Status status = region->add(address, length, static_cast<const ProtectionDomain&>(domain).id(), access);
-    if (!status.ok()) return status;
-    return std::unique_ptr<backend::MemoryRegion>(std::move(region));
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
+                                                                       Access access) noexcept {
+    return support::make_as<backend::MemoryRegion>([&]() -> Result<std::unique_ptr<MemoryRegion>> {
+        auto region = std::make_unique<MemoryRegion>(*this);  // first: a key needs an owner that gives it back
+        const Status status = region->add(address, length, static_cast<const ProtectionDomain&>(domain).id(), access);
+        if (!status.ok()) return status;
+        return region;
+    });
 }
 
 Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain& domain,
-                                                                            WindowScope scope) noexcept try {
-    auto window = std::make_unique<MemoryWindow>(*this);
-    const Status status = window->add(static_cast<const ProtectionDomain&>(domain).id(), scope);
-    if (!status.ok()) return status;
-    return std::unique_ptr<backend::MemoryWindow>(std::move(window));
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
+                                                                            WindowScope scope) noexcept {
+    return support::make_as<backend::MemoryWindow>([&]() -> Result<std::unique_ptr<MemoryWindow>> {
+        auto window = std::make_unique<MemoryWindow>(*this);
+        const Status status = window->add(static_cast<const ProtectionDomain&>(domain).id(), scope);
+        if (!status.ok()) return status;
+        return window;
+    });
 }
 
-Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept try {
-    return std::unique_ptr<backend::Channel>(std::make_unique<Channel>());
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
+Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
+    return support::make_as<backend::Channel>([] { return Result(std::make_unique<Channel>()); });
 }
 
 Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
-    const backend::CompletionQueueInit& init) noexcept try {
-    if (init.capacity == 0 || init.capacity > attributes_.max_completions)
-        return Status(Code::InvalidParameter, "invalid capacity of a completion queue");
-    return make_counted<CompletionQueue, backend::CompletionQueue>(
-        completion_queues_, attributes_.max_completion_queues, "all completion queues are in use", *this, init);
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
+    const backend::CompletionQueueInit& init) noexcept {
+    return support::make_as<backend::CompletionQueue>([&] {
+        return make_counted<CompletionQueue>(completion_queues_, attributes_.max_completion_queues,
+                                             "all completion queues are in use", *this, init);
+    });
 }
 
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
-    const backend::ProtectionDomain&, std::uint32_t depth, std::uint64_t context) noexcept try {
-    if (depth == 0 || depth > attributes_.max_queue_depth)
-        return Status(Code::InvalidParameter, "invalid depth of a shared receive queue");
-    return std::unique_ptr<backend::SharedReceiveQueue>(std::make_unique<SharedReceiveQueue>(*this, depth, context));
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
+    const backend::ProtectionDomain&, std::uint32_t depth, std::uint64_t context) noexcept {
+    return support::make_as<backend::SharedReceiveQueue>(
+        [&] { return Result(std::make_unique<SharedReceiveQueue>(*this, depth, context)); });
 }
 
-Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept try {
-    if (const Status status = Endpoint::check(init, attributes_); !status.ok()) return status;
-    return make_counted<Endpoint, backend::Endpoint>(endpoints_, attributes_.max_endpoints, "all endpoints are in use",
-                                                     *this, init);
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
+Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
+    return support::make_as<backend::Endpoint>([&] {
+        return make_counted<Endpoint>(endpoints_, attributes_.max_endpoints, "all endpoints are in use", *this, init);
+    });
 }
 
-Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept try {
-    if (!(local.host == attributes_.host))
-        return Status(Code::InvalidParameter, "the address does not belong to the device");
-    return Listener::create(*this, local, sharing);
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
+Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept {
+    return support::make_as<backend::Listener>([&] { return Listener::create(*this, local, sharing); });
 }
 
 Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t process,
@@ -318,7 +305,7 @@ void Device::for_each_watched(Watch state, Visit visit) noexcept {
 
 /// Connections whose consumer has stopped polling get the attention of the agent: their peers ring from now on, and
 /// what came before they knew is served here. Tells whether any is still polled.
-bool Device::look_at_watched(bool due) noexcept {
+bool Device::check_watched(bool due) noexcept {
     bool stopped = false;
     if (due)
         for_each_watched(Watch::Polled, [&stopped](Connection& connection) {

@@ -118,7 +118,7 @@ public:
     template <class Visit>
     void for_each_connection(Visit visit) noexcept;
 
-    /// Held, shared, while the agent or a poller of a crowded queue moves data for an endpoint.
+    /// Held, shared, while the agent or a poller of a oversubscribed queue moves data for an endpoint.
     std::shared_mutex& serving() noexcept { return serving_; }
 
     /// Waits until nobody serves an endpoint with a region that is gone.
@@ -136,7 +136,7 @@ private:
     enum class Watch : std::uint8_t { None, Polled, Stopped };
     template <class Visit>
     void for_each_watched(Watch state, Visit visit) noexcept;
-    bool look_at_watched(bool due) noexcept;
+    bool check_watched(bool due) noexcept;
 
     DeviceAttributes attributes_;
     DeviceObserver& observer_;

@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include <new>
-
 namespace viaduct::loopback {
 namespace {
 

@@ -10,8 +10,9 @@
 #include <memory>
 #include <mutex>
 
-#include "backends/loopback/fd.hpp"
 #include "backends/loopback/layout.hpp"
+#include "backends/loopback/mapping.hpp"
+#include "core/base/unique_fd.hpp"
 
 namespace viaduct::loopback {
 

@@ -5,6 +5,7 @@
 
 #include "backends/loopback/connector.hpp"
 #include "backends/loopback/device.hpp"
+#include "backends/support/guarded.hpp"
 #include "core/base/fence.hpp"
 #include "core/log.hpp"
 
@@ -16,22 +17,6 @@ std::uint32_t transfer_limit(const EndpointAttributes& attributes, const DeviceA
 }
 
 }  // namespace
-
-Status Endpoint::check(const EndpointAttributes& attributes, const DeviceAttributes& limits) noexcept {
-    if (attributes.max_transfer_bytes > limits.max_transfer_bytes)
-        return {Code::InvalidTransferSize, "invalid maximum transfer size"};
-    if (attributes.qos != 0) return {Code::InvalidQos, "unsupported quality of service"};
-    if (attributes.reliability == Reliability::Unreliable &&
-        (attributes.access.remote_read || attributes.access.remote_atomic))
-        return {Code::InvalidRdmaRead, "an unreliable endpoint cannot serve RDMA reads"};
-    return {};
-}
-
-Status Endpoint::check(const backend::EndpointInit& init, const DeviceAttributes& limits) noexcept {
-    for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
-        if (depth > limits.max_queue_depth) return {Code::InvalidParameter, "invalid depth of a work queue"};
-    return check(init.attributes, limits);
-}
 
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
@@ -168,7 +153,6 @@ void Endpoint::with_queues_locked(Change change) noexcept {
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
     const std::lock_guard lock(ref_->mutex);
     if (!is_idle()) return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
-    if (const Status status = check(attributes, device_.attributes()); !status.ok()) return status;
     with_queues_locked([&] {
         attributes_ = attributes;
         max_transfer_bytes_ = transfer_limit(attributes, device_.attributes());
@@ -177,31 +161,29 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
     return {};
 }
 
-Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept try {
-    const std::lock_guard lock(ref_->mutex);
-    if (!is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
-    if (!(parameters.local.host == device_.attributes().host))
-        return {Code::InvalidParameter, "the local address does not belong to the device"};
-    const auto target = index_of(parameters.remote.host);
-    if (!target) return {Code::Unreachable, "the address does not belong to this host"};
-    auto to_device = parameters;
-    to_device.remote.host = host_of(*target);
-    auto connector = Connector::start(*this, to_device);
-    if (!connector.ok()) return connector.status();
-    connector_ = std::move(*connector);
-    return {};
-} catch (const std::exception&) {
-    return {Code::NoResources, "out of memory"};
+Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept {
+    return support::guarded([&]() -> Status {
+        const std::lock_guard lock(ref_->mutex);
+        if (!is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
+        const auto target = index_of(parameters.remote.host);
+        if (!target) return {Code::Unreachable, "the address does not belong to this host"};
+        auto to_device = parameters;
+        to_device.remote.host = host_of(*target);
+        auto connector = Connector::start(*this, to_device);
+        if (!connector.ok()) return connector.status();
+        connector_ = std::move(*connector);
+        return {};
+    });
 }
 
-void Endpoint::announce(Connection& connection) noexcept {
+void Endpoint::advertise(Connection& connection) noexcept {
     const BiasedLock::Aside lock(receive_.completions().lock());
-    receive_.announce(connection);
+    receive_.advertise(connection);
 }
 
-void Endpoint::withdraw() noexcept {
+void Endpoint::withdraw_credits() noexcept {
     const BiasedLock::Aside lock(receive_.completions().lock());
-    receive_.withdraw();
+    receive_.withdraw_credits();
 }
 
 void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {

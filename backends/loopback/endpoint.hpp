@@ -14,10 +14,6 @@ class Connector;
 
 class Endpoint final : public backend::Endpoint {
 public:
-    static Status check(const EndpointAttributes& attributes, const DeviceAttributes& limits) noexcept;
-    static Status check(const backend::EndpointInit& init, const DeviceAttributes& limits) noexcept;
-
-    /// `init` has been checked.
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 
@@ -37,7 +33,7 @@ public:
     std::uint64_t context() const noexcept { return context_; }
     std::uint32_t domain_id() const noexcept { return domain_id_; }
     std::uint32_t receives_posted() const noexcept { return receive_.posted_total(); }
-    std::uint64_t told_by_next_slot() const noexcept { return receive_.told_by_next_slot(*connection_); }
+    std::uint64_t consumed_by_next_slot() const noexcept { return receive_.consumed_by_next_slot(*connection_); }
     std::uint16_t slots_consumed() const noexcept { return receive_.consumed_total(); }
     bool may_use(const Sge& sge, bool written) const noexcept { return may_use(sge, sge.length, written); }
     /// Whether the first bytes of a piece may be used.
@@ -71,13 +67,13 @@ public:
     void lost() noexcept;  ///< this side cannot go on with the connection
 
     /// Tells the peer-to-be how many receives are posted.
-    void announce(Connection& connection) noexcept;
-    void withdraw() noexcept;
+    void advertise(Connection& connection) noexcept;
+    void withdraw_credits() noexcept;
 
     /// Begins to use an open connection.
     void establish(std::shared_ptr<Connection> connection) noexcept;
 
-    /// Whoever connected is done, with that event for the observer.
+    /// Whoever connected is done, with that event for the observer. A connector that calls this keeps itself alive.
     void connecting_finished(const ConnectionEvent& event) noexcept;
 
 private:

@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "backends/loopback/layout.hpp"
+#include "backends/support/attribute_codec.hpp"
+#include "backends/support/services.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -21,20 +23,11 @@ std::string hex(std::span<const std::uint8_t> bytes) {
     return text;
 }
 
-/// FNV-1a: names are at most 107 bytes long, a service of 64 bytes does not fit in hexadecimal.
-std::string digest(std::span<const std::uint8_t> bytes) {
-    constexpr std::uint64_t prime = 0x100000001b3;
-    std::uint64_t low = 0xcbf29ce484222325;
-    std::uint64_t high = 0x84222325cbf29ce4;
-    for (const std::uint8_t byte : bytes) {
-        low = (low ^ byte) * prime;
-        high = (high ^ (byte + 0x9eU)) * prime;
-    }
-    return fmt::format("{:016x}{:016x}", high, low);
-}
-
-std::string service_text(const Bytes<Address::max_service>& service) {
-    return service.size() <= 16 ? hex(service.span()) : fmt::format("x{}", digest(service.span()));
+/// Names are at most 107 bytes long: a service of 64 bytes does not fit in hexadecimal.
+std::string service_text(const Service& service) {
+    if (service.size() <= 16) return hex(service.span());
+    const std::uint64_t low = support::fingerprint(service);
+    return fmt::format("x{:016x}{:016x}", support::fingerprint(service.span(), low), low);
 }
 
 /// The leading NUL of an abstract name is left to address_of().
@@ -72,14 +65,10 @@ bool get_bytes(const WireBytes& source, Bytes<Capacity>& target) noexcept {
 }
 
 bool get_attributes(const WireAttributes& source, EndpointAttributes& target) noexcept {
-    if (source.reliability > static_cast<std::uint32_t>(Reliability::ReliableReception)) return false;
-    target.reliability = static_cast<Reliability>(source.reliability);
-    target.max_transfer_bytes = source.max_transfer_bytes;
-    target.qos = source.qos;
-    target.access = {.remote_write = source.remote_write != 0,
-                     .remote_read = source.remote_read != 0,
-                     .remote_atomic = source.remote_atomic != 0};
-    return true;
+    const auto decoded = support::decode(
+        {.flags = static_cast<std::uint8_t>(source.flags), .max_transfer_bytes = source.max_transfer_bytes});
+    if (decoded) target = *decoded;
+    return decoded.has_value();
 }
 
 }  // namespace
@@ -167,15 +156,8 @@ HandshakeMessage make_handshake(MessageType type, const InstanceInfo& instance, 
     message.version = wire::version;
     message.type = type;
     message.instance = instance;
-    message.attributes = {
-        .reliability = static_cast<std::uint32_t>(attributes.reliability),
-        .max_transfer_bytes = attributes.max_transfer_bytes,
-        .qos = attributes.qos,
-        .remote_write = attributes.access.remote_write,
-        .remote_read = attributes.access.remote_read,
-        .remote_atomic = attributes.access.remote_atomic,
-        .reserved = 0,
-    };
+    const support::EncodedAttributes encoded = support::encode(attributes);
+    message.attributes = {.flags = encoded.flags, .max_transfer_bytes = encoded.max_transfer_bytes};
     set_bytes(message.private_data, private_data.span());
     return message;
 }

@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "backends/loopback/fd.hpp"
 #include "core/address.hpp"
 #include "core/attributes.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/events.hpp"
+#include "core/status.hpp"
 
 namespace viaduct::loopback {
 
@@ -41,14 +42,10 @@ struct WireBytes {
     std::array<std::uint8_t, 256> bytes;
 };
 
+/// support::EncodedAttributes, at fixed places.
 struct WireAttributes {
-    std::uint32_t reliability;
+    std::uint32_t flags;
     std::uint32_t max_transfer_bytes;
-    std::uint64_t qos;
-    std::uint32_t remote_write;
-    std::uint32_t remote_read;
-    std::uint32_t remote_atomic;
-    std::uint32_t reserved;
 };
 
 /// Connect and the answers to it.

@@ -8,6 +8,7 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
+#include "backends/support/guarded.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -55,13 +56,13 @@ ConnectionRequest::~ConnectionRequest() {
     connection_->advance(wire::Handshake::Taken, refused_ ? wire::Handshake::Refused : wire::Handshake::Abandoned);
 }
 
-Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
-    auto& own = static_cast<Endpoint&>(endpoint);
-    const std::lock_guard lock(own.ref()->mutex);
-    if (!own.is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
-    return accept_locked(own, private_data, {.kind = ConnectionEventKind::Established});
-} catch (const std::exception&) {
-    return {Code::NoResources, "out of memory"};
+Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
+    return support::guarded([&]() -> Status {
+        auto& own = static_cast<Endpoint&>(endpoint);
+        const std::lock_guard lock(own.ref()->mutex);
+        if (!own.is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
+        return accept_locked(own, private_data, {.kind = ConnectionEventKind::Established});
+    });
 }
 
 Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data,
@@ -75,9 +76,9 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     if (!handed.ok()) return handed.status();
     const bool gone = has_hung_up(socket_.get());
     if (const Status status = connection_->open(socket_, connection_); !status.ok()) return status;
-    endpoint.announce(*connection_);
+    endpoint.advertise(*connection_);
     if (gone || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Accepted)) {
-        endpoint.withdraw();
+        endpoint.withdraw_credits();
         const bool gave_up = connection_->handshake() == wire::Handshake::Abandoned;
         connection_.reset();
         return {Code::TimedOut, gave_up ? "the requester has given up" : "the requester's process has ended"};
@@ -197,17 +198,17 @@ Result<std::unique_ptr<backend::Listener>> Listener::create(Device& device, cons
     return std::unique_ptr<backend::Listener>(new Listener(device, std::move(*pending)));
 }
 
-Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept try {
-    const std::lock_guard lock(mutex_);
-    while (true) {
-        auto peer = pending_.next();
-        if (!peer.ok()) return peer.status();
-        auto request = ConnectionRequest::take(device_, std::move(peer->first), std::move(peer->second));
-        if (request.ok()) return std::unique_ptr<backend::ConnectionRequest>(std::move(*request));
-        if (request.status().code() == Code::NoResources) return request.status();
-    }
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
+Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept {
+    return support::guarded([&]() -> Result<std::unique_ptr<backend::ConnectionRequest>> {
+        const std::lock_guard lock(mutex_);
+        while (true) {
+            auto peer = pending_.next();
+            if (!peer.ok()) return peer.status();
+            auto request = ConnectionRequest::take(device_, std::move(peer->first), std::move(peer->second));
+            if (request.ok()) return std::unique_ptr<backend::ConnectionRequest>(std::move(*request));
+            if (request.status().code() == Code::NoResources) return request.status();
+        }
+    });
 }
 
 }  // namespace viaduct::loopback

@@ -57,6 +57,7 @@ Status ReceiveQueue::post(const ReceiveRequest& request) {
     if (is_full()) return {Code::QueueFull, "the receive queue is full"};
     if (request.sges.size() > endpoint_.device_attributes().max_sges)
         return {Code::InvalidParameter, "too many pieces"};
+    if (!entries_.reserve(entries_.size() + 1)) return {Code::NoResources, "out of memory"};
     entries_.vacant().assign(request);
     entries_.commit();
     count(1);
@@ -64,18 +65,18 @@ Status ReceiveQueue::post(const ReceiveRequest& request) {
         complete_front({}, CompletionCode::Flushed, 0);
         return {};
     }
-    if (announced_ == nullptr) return {};
+    if (advertised_to_ == nullptr) return {};
     const std::uint32_t posted = posted_.load(std::memory_order_relaxed) + 1;
     posted_.store(posted, std::memory_order_relaxed);
-    announced_->incoming().credit.posted.store(posted, std::memory_order_release);
+    advertised_to_->incoming().credit.posted.store(posted, std::memory_order_release);
     if (connection_ == nullptr) return {};
     Fence::light(connection_->asymmetric_fences());
     if (connection_->incoming().producer.waiting.load(std::memory_order_relaxed) != 0) connection_->ring_peer();
     return {};
 }
 
-void ReceiveQueue::announce(Connection& connection) noexcept {
-    announced_ = &connection;
+void ReceiveQueue::advertise(Connection& connection) noexcept {
+    advertised_to_ = &connection;
     posted_.store(static_cast<std::uint32_t>(entries_.size()), std::memory_order_relaxed);
     connection.incoming().credit.posted.store(posted_.load(std::memory_order_relaxed), std::memory_order_release);
 }
@@ -85,7 +86,7 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     next_.store(0, std::memory_order_relaxed);
     published_ = 0;
     received_ = 0;
-    owing_ = in_message_ = skipping_ = stopped_ = false;
+    acknowledgment_due_ = in_message_ = skipping_ = stopped_ = false;
     attention_.store(false, std::memory_order_relaxed);
     attend(true);
 }
@@ -97,8 +98,8 @@ void ReceiveQueue::attend(bool polled) noexcept {
     connection_->incoming().attention.wanted.store(wanted ? 1 : 0, std::memory_order_release);
 }
 
-void ReceiveQueue::withdraw() noexcept {
-    announced_ = nullptr;
+void ReceiveQueue::withdraw_credits() noexcept {
+    advertised_to_ = nullptr;
     posted_.store(0, std::memory_order_relaxed);
 }
 
@@ -106,7 +107,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
     progress();  // the sender of a message that is here may have been told of its success
     if (connection_ != nullptr) publish_consumed();
     connection_ = nullptr;
-    withdraw();
+    withdraw_credits();
     rejecting_ = reject;
     in_message_ = false;
     flush_.reset();
@@ -123,10 +124,10 @@ void ReceiveQueue::detach(bool reject) noexcept {
         if (slot.sequence.load(std::memory_order_acquire) != next + 1) break;
         const Arrival arrival = read(slot);
         if (!is_due(arrival, slot)) break;
-        connection_->told_credit.store(slot.credit, std::memory_order_relaxed);
-        const std::uint64_t told = connection_->told_consumed.load(std::memory_order_relaxed);
+        connection_->piggybacked_credit.store(slot.credit, std::memory_order_relaxed);
+        const std::uint64_t told = connection_->piggybacked_consumed.load(std::memory_order_relaxed);
         const auto more = static_cast<std::uint16_t>(slot.consumed.load(std::memory_order_relaxed) - told);
-        connection_->told_consumed.store(told + more, std::memory_order_release);
+        connection_->piggybacked_consumed.store(told + more, std::memory_order_release);
         consume(arrival, slot);
         if (stopped_) break;  // the slot that could not be received stays unconfirmed
         next_.store(++next, std::memory_order_release);
@@ -136,22 +137,23 @@ void ReceiveQueue::detach(bool reject) noexcept {
     }
     if ((seen & at_once) != 0)
         publish_consumed();
-    else if (owing_ || (seen & wire::slot_flags::confirm) != 0)
+    else if (acknowledgment_due_ || (seen & wire::slot_flags::confirm) != 0)
         confirm((seen & wire::slot_flags::confirm) == 0);
 }
 
 /// Tells a sender what is consumed: at once if it waits, else when there is nothing else to do. By then a message may
 /// have told it. A sender that goes to sleep says that it waits, and then has the agent look: see confirm_promptly().
 void ReceiveQueue::confirm(bool idle) noexcept {
-    owing_ = !idle;
+    acknowledgment_due_ = !idle;
     if (connection_->incoming().producer.waiting.load(std::memory_order_relaxed) != 0)
         publish_consumed();
     else if (idle)
         connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
 }
 
-std::uint64_t ReceiveQueue::told_by_next_slot(Connection& connection) const noexcept {
-    const std::uint64_t before = connection.told_consumed.load(std::memory_order_acquire);  // no later than the slot
+std::uint64_t ReceiveQueue::consumed_by_next_slot(Connection& connection) const noexcept {
+    const std::uint64_t before =
+        connection.piggybacked_consumed.load(std::memory_order_acquire);  // no later than the slot
     const std::uint32_t next = next_.load(std::memory_order_acquire);
     const wire::Slot& slot = connection.incoming_slots()[next & wire::slot_mask];
     if (slot.sequence.load(std::memory_order_acquire) != next + 1) return before;
@@ -161,7 +163,7 @@ std::uint64_t ReceiveQueue::told_by_next_slot(Connection& connection) const noex
 }
 
 void ReceiveQueue::confirm_promptly() noexcept {
-    owing_ = false;
+    acknowledgment_due_ = false;
     if (connection_ != nullptr) publish_consumed();
 }
 

@@ -33,7 +33,7 @@ public:
     void expect_ring() noexcept override { attend(false); }
 
     /// Tells the peer how many receives are posted, from now on.
-    void announce(Connection& connection) noexcept;
+    void advertise(Connection& connection) noexcept;
 
     /// Begins to consume.
     void attach(Connection& connection) noexcept;
@@ -42,16 +42,16 @@ public:
     /// posted later as well, until reset().
     void detach(bool reject) noexcept;
 
-    /// Takes back announce(): the connection did not come about. What is posted stays.
-    void withdraw() noexcept;
+    /// Takes back advertise(): the connection did not come about. What is posted stays.
+    void withdraw_credits() noexcept;
     void reset() noexcept { rejecting_ = false; }
 
-    /// Receives posted since announce(), for the messages of the send queue.
+    /// Receives posted since advertise(), for the messages of the send queue.
     std::uint32_t posted_total() const noexcept { return posted_.load(std::memory_order_relaxed); }
 
     /// How many slots the peer has consumed, as the next message says, or the last one did. For the send
     /// queue, whose consumer may not look for messages now.
-    std::uint64_t told_by_next_slot(Connection& connection) const noexcept;
+    std::uint64_t consumed_by_next_slot(Connection& connection) const noexcept;
 
     /// Slots consumed on this connection, modulo 2^16, likewise.
     std::uint16_t consumed_total() const noexcept {
@@ -92,11 +92,11 @@ private:
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
-    Connection* connection_ = nullptr;  // consumed from
-    Connection* announced_ = nullptr;   // told of receives
+    Connection* connection_ = nullptr;     // consumed from
+    Connection* advertised_to_ = nullptr;  // told of receives
     SharedReceiveQueue* const shared_;
     SharedReceiveQueue::Member member_;
-    Ring<Receive> entries_;  // with a shared queue: the receive of the message that is coming in
+    support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is coming in
     std::atomic<std::uint32_t> posted_{0};
     std::shared_ptr<FlushJob> flush_;  // ordered by the slot that is next
 
@@ -104,7 +104,7 @@ private:
     std::uint32_t published_ = 0;         // of those, told to the producer
     std::uint64_t received_ = 0;          // bytes of the message that is coming in fragments
     std::atomic<bool> attention_{false};  // what the peer was asked for
-    bool owing_ = false;                  // a sender waits for a confirmation, without haste
+    bool acknowledgment_due_ = false;     // a sender waits for a confirmation, without haste
     bool in_message_ = false;
     bool skipping_ = false;   // its fragments are dropped: the receive has failed
     bool stopped_ = false;    // the next slot cannot be consumed: it ends the connection, and nothing follows it

@@ -9,9 +9,10 @@
 #include <optional>
 #include <unordered_map>
 
-#include "backends/loopback/fd.hpp"
 #include "backends/loopback/layout.hpp"
+#include "backends/loopback/mapping.hpp"
 #include "core/attributes.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/work.hpp"
 
 namespace viaduct::loopback {

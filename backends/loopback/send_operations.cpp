@@ -90,7 +90,8 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
         gather(request.sges, 0, slot.payload, operation.total);
         publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total), word_of(request));
     } else {
-        if (operation.total >= checked_from_bytes && !find_end(operation, Probe::Mapping)) return abort(operation);
+        if (operation.total >= checked_from_bytes && !find_source_end(operation, Probe::Mapping))
+            return abort(operation);
         while (operation.moved < operation.end()) {
             const std::uint32_t length = next_fragment(operation.end(), operation.moved);
             std::uint32_t offset = 0;
@@ -126,7 +127,7 @@ SendQueue::Outcome SendQueue::hand_over(Operation& operation, std::uint8_t confi
     if (confirmation == wire::slot_flags::acknowledge)
         connection_->ring_peer();
     else
-        connection_->hint_peer();
+        connection_->ring_unless_polled();
     return confirmation == 0 ? Outcome::Finished : Outcome::InFlight;
 }
 
@@ -150,7 +151,7 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
         }
         operation.started = true;
     }
-    if (operation.total >= checked_from_bytes && !find_end(operation, Probe::Mapping)) return abort(operation);
+    if (operation.total >= checked_from_bytes && !find_source_end(operation, Probe::Mapping)) return abort(operation);
     if (operation.moved < operation.end()) {
         const auto region = connection_->peer().region(request.remote.key);
         if (!region || !may_access(*region, operation)) return refuse(operation);
@@ -236,7 +237,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
         case Code::Unreachable: return Outcome::Blocked;  // the agent ends the connection
         default: break;
     }
-    if (!find_end(operation, Probe::Access)) return abort(operation);
+    if (!find_source_end(operation, Probe::Access)) return abort(operation);
     if (operation.cut_at == 0) return refuse(operation);  // it is the peer's memory that is gone
     operation.moved = operation.cut_at;
     return abort(operation);
@@ -352,7 +353,7 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
 }
 
 /// Looks how much of the local memory is still there. False: nothing of it, or not all that an RDMA read needs.
-bool SendQueue::find_end(Operation& operation, Probe probe) noexcept {
+bool SendQueue::find_source_end(Operation& operation, Probe probe) noexcept {
     const std::uint64_t mapped = mapped_bytes(operation.request->sges, probe);
     if (mapped >= operation.total) return true;
     if (fetches(operation.request->opcode)) return false;

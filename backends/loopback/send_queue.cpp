@@ -3,6 +3,7 @@
 #include "backends/loopback/send_queue.hpp"
 
 #include "backends/loopback/endpoint.hpp"
+#include "backends/support/pieces.hpp"
 #include "core/base/fence.hpp"
 
 namespace viaduct::loopback {
@@ -29,7 +30,7 @@ Status SendQueue::post(const SendRequest& request) {
         return {Code::InvalidParameter, "too many pieces"};
     Operation operation;
     operation.request = &request;
-    operation.total = total_length(request.sges);
+    operation.total = support::total_length(request.sges);
     operation.code = request.fault;
     if (is_atomic(request.opcode)) {
         if (request.sges.size() != 1 || operation.total != sizeof operation.value)
@@ -42,8 +43,9 @@ Status SendQueue::post(const SendRequest& request) {
         abandon(operation, CompletionCode::Flushed);
         return {};
     }
-    executed_.reserve(outstanding() + std::size_t{1});  // what needs memory comes before what has effects
-    entries_.vacant();
+    // What needs memory comes before what has effects.
+    if (!executed_.reserve(outstanding() + std::size_t{1}) || !entries_.reserve(entries_.size() + 1))
+        return {Code::NoResources, "out of memory"};
     const bool in_turn = entries_.empty() && !draining_ && !endpoint_.is_breaking();
     if (!in_turn || request.sges.size() > 2) {
         enqueue(operation);
@@ -58,7 +60,7 @@ Status SendQueue::post(const SendRequest& request) {
     else if (outcome == Outcome::Finished && executed_.empty())
         complete(executed(operation, outcome));
     else
-        executed_.push() = executed(operation, outcome);
+        executed_.push(executed(operation, outcome));
     return {};
 }
 
@@ -85,7 +87,7 @@ void SendQueue::progress() noexcept {
         const Operation& operation = entries_.front().ready();
         const Outcome outcome = execute(entries_.front().operation);
         if (outcome == Outcome::Blocked) break;
-        executed_.push() = executed(operation, outcome);
+        executed_.push(executed(operation, outcome));
         entries_.pop();
     }
     retire();
@@ -261,8 +263,8 @@ void SendQueue::read_consumed() noexcept {
     const auto since_then = [&](std::uint64_t told) {
         return told > consumed_ && told - consumed_ <= open ? told - consumed_ : 0;
     };
-    std::uint64_t more = since_then(connection_->told_consumed.load(std::memory_order_acquire));
-    if (more < open) more = std::max(more, since_then(endpoint_.told_by_next_slot()));
+    std::uint64_t more = since_then(connection_->piggybacked_consumed.load(std::memory_order_acquire));
+    if (more < open) more = std::max(more, since_then(endpoint_.consumed_by_next_slot()));
     if (more < open) {
         const auto known = static_cast<std::uint32_t>(consumed_);
         const std::uint32_t line = connection_->outgoing().consumer.consumed.load(std::memory_order_acquire);
@@ -309,7 +311,7 @@ SendQueue::Credit SendQueue::take_credit() noexcept {
     const auto& line = connection_->outgoing().credit.posted;
     constexpr std::uint32_t deepest = 65535;  // receives of a queue: one that tells of more is too old
     if (missing())
-        if (const std::uint32_t told = connection_->told_credit.load(std::memory_order_relaxed);
+        if (const std::uint32_t told = connection_->piggybacked_credit.load(std::memory_order_relaxed);
             told - sent_ <= deepest)
             credit_ = told;
     if (missing()) credit_ = line.load(std::memory_order_acquire);

@@ -106,7 +106,7 @@ private:
     [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, std::uint8_t confirmation) noexcept;
     [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
-    [[gnu::noinline]] bool find_end(Operation& operation, Probe probe) noexcept;
+    [[gnu::noinline]] bool find_source_end(Operation& operation, Probe probe) noexcept;
     [[gnu::noinline]] Outcome abort(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome fail(Operation& operation, CompletionCode code) noexcept;
@@ -139,9 +139,9 @@ private:
     Endpoint& endpoint_;
     CompletionQueue& completions_;
     Connection* connection_ = nullptr;
-    std::uint8_t confirmed_by_ = 0;  // how messages are, on this connection: a flag of slots, or 0
-    Ring<Executed> executed_;        // has room for the entries, too
-    Ring<Entry> entries_;            // not executed yet; behind those that are
+    std::uint8_t confirmed_by_ = 0;         // how messages are, on this connection: a flag of slots, or 0
+    support::Fifo<Executed> executed_{16};  // has room for the entries, too
+    support::Fifo<Entry> entries_{16};      // not executed yet; behind those that are
     bool draining_ = false;
     std::size_t left_ = 0;  // requests to be completed, while draining
 

@@ -38,12 +38,6 @@ private:
     std::size_t size_ = 0;
 };
 
-inline std::uint64_t total_length(std::span<const Sge> sges) noexcept {
-    std::uint64_t total = 0;
-    for (const Sge& sge : sges) total += sge.length;
-    return total;
-}
-
 /// Calls `visit(pointer, length)` for the stretch of the pieces that begins `skip` bytes in and is `length` long.
 template <class Visit>
 void for_stretch(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length, Visit visit) noexcept {

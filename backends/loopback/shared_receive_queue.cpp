@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "backends/loopback/device.hpp"
+#include "backends/support/pieces.hpp"
 
 namespace viaduct::loopback {
 
@@ -11,7 +12,7 @@ void Receive::assign(const ReceiveRequest& request) {
     sges.assign(request.sges);
     context = request.context;
     fault = request.fault;
-    room = total_length(request.sges);
+    room = support::total_length(request.sges);
 }
 
 Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
@@ -21,6 +22,7 @@ Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests
         if (receives_.size() >= depth_) return {Code::QueueFull, "the shared receive queue is full"};
         if (requests[posted].sges.size() > device_.attributes().max_sges)
             return {Code::InvalidParameter, "too many pieces"};
+        if (!receives_.reserve(receives_.size() + 1)) return {Code::NoResources, "out of memory"};
         post(requests[posted]);
     }
     return {};
@@ -63,7 +65,6 @@ bool SharedReceiveQueue::take(Receive& to, Member& member, std::uint32_t connect
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(lock_);
-    if (limit > depth_) return {Code::InvalidParameter, "invalid limit of a shared receive queue"};
     limit_ = limit;
     look_at_limit();
     return {};
@@ -77,8 +78,7 @@ void SharedReceiveQueue::look_at_limit() noexcept {
 
 Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     const std::lock_guard lock(lock_);
-    if (depth == 0 || depth > device_.attributes().max_queue_depth || depth < limit_)
-        return {Code::InvalidParameter, "invalid depth of a shared receive queue"};
+    if (depth < limit_) return {Code::InvalidParameter, "the new depth is less than the armed limit"};
     if (receives_.size() > depth) return {Code::Busy, "the new depth is less than the number of posted receives"};
     depth_ = depth;
     return {};

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "backends/loopback/ring.hpp"
 #include "backends/loopback/sge_list.hpp"
+#include "backends/support/fifo.hpp"
 #include "core/backend.hpp"
 #include "core/base/spin_lock.hpp"
 
@@ -55,7 +55,7 @@ private:
     mutable SpinLock lock_;  // guards what follows
     std::uint32_t depth_;
     std::uint32_t limit_ = 0;  // fewer receives are reported; 0: no more
-    Ring<Receive> receives_;
+    support::Fifo<Receive> receives_{16};
     std::vector<Member*> members_;
     std::size_t waiting_ = 0;  // members
 };

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <new>
@@ -56,16 +55,9 @@ Link::Link(Agent& agent, IdOwner id, LinkOwner& owner, const Deadline& deadline)
 Link::~Link() { agent_.forget(*this); }
 
 void Link::set_deadline(const Deadline& deadline) {
-    const auto [first, last] = agent_.deadlines_.equal_range(deadline_);
-    for (auto it = first; it != last; ++it)
-        if (it->second == number_) {
-            agent_.deadlines_.erase(it);
-            break;
-        }
-    deadline_ = deadline.point();
-    if (deadline.infinite()) return;
-    agent_.deadlines_.emplace(deadline_, number_);
-    agent_.wake();
+    agent_.deadlines_.remove(deadline_, number_);
+    deadline_ = deadline;
+    if (agent_.deadlines_.add(deadline_, number_)) agent_.wake();
 }
 
 void Link::report_error() noexcept {
@@ -121,9 +113,7 @@ void Agent::run() noexcept {
 
 int Agent::timeout_ms() noexcept {
     const std::lock_guard lock(control_);
-    if (deadlines_.empty()) return -1;
-    const auto left = deadlines_.begin()->first - Deadline::Clock::now();
-    return Deadline::after(std::max(left, Deadline::Clock::duration::zero())).poll_timeout_ms();
+    return deadlines_.timeout_ms();
 }
 
 bool Agent::take_manager_event() noexcept try {
@@ -182,13 +172,11 @@ void Agent::handle_errors() noexcept {
 
 void Agent::handle_deadlines() noexcept {
     const std::lock_guard lock(control_);
-    while (!deadlines_.empty() && deadlines_.begin()->first <= Deadline::Clock::now()) {
-        Link* link = find(deadlines_.begin()->second);
-        deadlines_.erase(deadlines_.begin());
-        if (link == nullptr) continue;
-        link->deadline_ = Deadline::Clock::time_point::max();
-        link->owner_->on_deadline();
-    }
+    while (const auto number = deadlines_.take_due())
+        if (Link* link = find(*number)) {
+            link->deadline_ = Deadline::never();
+            link->owner_->on_deadline();
+        }
 }
 
 Link* Agent::find(std::uint64_t number) noexcept {
@@ -206,7 +194,7 @@ void Agent::forget(Link& link) noexcept {
     *at = link.next_in_error_;
 }
 
-void Agent::adopt(std::unique_ptr<Link> link) noexcept try {
+void Agent::keep_dropped(std::unique_ptr<Link> link) noexcept try {
     dropped_.add(std::move(link));
 } catch (const std::bad_alloc&) {
     return;  // the link ends at once, and the peer is refused

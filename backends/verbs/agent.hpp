@@ -6,16 +6,17 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "backends/support/deadline_map.hpp"
 #include "backends/verbs/handshake.hpp"
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
+#include "core/base/unique_fd.hpp"
 
 namespace viaduct::verbs {
 
@@ -65,7 +66,7 @@ private:
     Agent& agent_;
     LinkOwner* owner_;
     std::uint64_t number_;
-    Deadline::Clock::time_point deadline_ = Deadline::Clock::time_point::max();
+    Deadline deadline_ = Deadline::never();
     Link* next_in_error_ = nullptr;  // guarded by the agent's errors_mutex_
     bool in_error_ = false;
     IdOwner id_;  // first to go: its number must lead nowhere by then
@@ -96,7 +97,7 @@ public:
     rdma_event_channel* channel() const noexcept { return channel_.get(); }
 
     /// With the control lock held: keeps a request that its consumer dropped, so that the peer runs into its deadline.
-    void adopt(std::unique_ptr<Link> link) noexcept;
+    void keep_dropped(std::unique_ptr<Link> link) noexcept;
 
 private:
     friend class Link;
@@ -134,7 +135,7 @@ private:
     std::mutex control_;  // guards what follows
     std::uint64_t next_number_ = 1;
     std::unordered_map<std::uint64_t, Link*> links_;
-    std::multimap<Deadline::Clock::time_point, std::uint64_t> deadlines_;
+    support::DeadlineMap<std::uint64_t> deadlines_;
     DroppedRequests dropped_;
     std::mutex errors_mutex_;  // guards what follows; a leaf
     Link* first_in_error_ = nullptr;

@@ -11,6 +11,7 @@
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
 #include "core/base/event_channel.hpp"
+#include "core/base/unique_fd.hpp"
 
 namespace viaduct::verbs {
 

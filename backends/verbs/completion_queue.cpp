@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <new>
 
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
@@ -26,8 +25,6 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
 
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
                                                                  const backend::CompletionQueueInit& init) {
-    if (init.capacity == 0 || init.capacity > device.attributes().max_completions)
-        return Status(Code::InvalidParameter, "invalid capacity of a completion queue");
     std::unique_ptr<CompletionQueue> queue(new CompletionQueue(device, init));
     ibv_comp_channel* channel = queue->channel_ == nullptr ? nullptr : queue->channel_->hardware();
     const auto size = static_cast<int>(std::min(init.capacity, first_size));
@@ -68,7 +65,6 @@ Status CompletionQueue::arm(Arm what) noexcept {
 }
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
-    if (capacity == 0 || capacity > device_.attributes().max_completions) return {Code::InvalidParameter, "capacity"};
     const std::lock_guard lock(mutex_);
     drain();
     if (kept_.size() > capacity) return {Code::Busy, "completions wait"};
@@ -97,7 +93,7 @@ Status CompletionQueue::grow(std::uint32_t places) noexcept {
     Status status;
     if (wanted > size && (wanted > limit || ibv_resize_cq(hardware_.get(), next_size) != 0))
         status = {Code::QueueFull, "the completion queue of the device is full"};
-    else if (!kept_.reserve(wanted))
+    else if (!kept_.reserve(kept_.size() + wanted))
         status = {Code::NoResources, "out of memory"};
     count_places();
     if (!status.ok()) release(places);
@@ -166,7 +162,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 /// Stops where there is no memory: the rest stays in its places.
 void CompletionQueue::drain() noexcept {
     std::array<ibv_wc, batch> results;
-    while (kept_.reserve(1)) {
+    while (kept_.reserve(kept_.size() + 1)) {
         const auto room = static_cast<int>(std::min(batch, kept_.room()));
         const int count = ibv_poll_cq(hardware_.get(), room, results.data());
         for (int i = 0; i < count; ++i)
@@ -185,7 +181,7 @@ void CompletionQueue::keep(const Entry& entry) noexcept {
 
 void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexcept {
     const std::size_t under_way = reserved_.load(std::memory_order_relaxed);
-    if (kept_.size() >= capacity_ || !kept_.reserve(under_way + 1)) {
+    if (kept_.size() >= capacity_ || !kept_.reserve(kept_.size() + under_way + 1)) {
         queue.taken();
         device_.report({.kind = AsyncEventKind::CompletionQueueOverrun,
                         .endpoint_context = completion.endpoint_context,
@@ -237,9 +233,8 @@ void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& sha
 
 void CompletionQueue::forget(const WorkQueue& queue) noexcept {
     const std::lock_guard lock(mutex_);
-    kept_.for_each([&](Entry& entry) {
-        if (entry.queue == &queue) entry.queue = nullptr;
-    });
+    for (std::size_t i = 0; i < kept_.size(); ++i)
+        if (kept_[i].queue == &queue) kept_[i].queue = nullptr;
 }
 
 }  // namespace viaduct::verbs

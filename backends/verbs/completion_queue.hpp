@@ -6,8 +6,8 @@
 #include <atomic>
 #include <unordered_map>
 
+#include "backends/support/fifo.hpp"
 #include "backends/verbs/channel.hpp"
-#include "backends/verbs/fifo.hpp"
 #include "backends/verbs/work_queue.hpp"
 
 namespace viaduct::verbs {
@@ -100,7 +100,7 @@ private:
     SpinLock mutex_;                          // guards what follows
     CompletionQueueOwner hardware_;
     std::uint32_t capacity_;
-    Fifo<Entry> kept_;
+    support::Fifo<Entry> kept_;
     std::size_t failures_ = 0;  // of those
     std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_;
     std::unordered_map<const SharedReceiveQueue*, Share> shares_;

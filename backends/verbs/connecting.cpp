@@ -6,10 +6,12 @@
 #include <cstring>
 #include <new>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
+#include "core/base/socket_address.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::verbs {
@@ -27,9 +29,9 @@ constexpr auto confirmation = 1s;
 constexpr int no_such_service = 8;
 constexpr int consumer_refused = 28;
 
-/// That of the management services, which never has a connection. With the endpoint's own, the partner's system would
+/// That of the management services, which never has a connection. With the endpoint's own, the peer's system would
 /// take the connection that follows for a stale one, and break it.
-constexpr std::uint32_t nobodys_queue_pair = 1;
+constexpr std::uint32_t management_queue_pair = 1;
 
 constexpr Status too_long{Code::InvalidParameter, "service and private data are too long for a request"};
 
@@ -38,7 +40,7 @@ std::optional<EncodedHandshake> handshake_of(Handshake::Kind kind, const Endpoin
     return EncodedHandshake::encode({.kind = kind,
                                      .framed = parameters.framing == backend::Framing::Full,
                                      .attributes = attributes,
-                                     .service = fingerprint(parameters.remote.service),
+                                     .service = support::fingerprint(parameters.remote.service),
                                      .local_service = parameters.local.service,
                                      .private_data = parameters.private_data});
 }
@@ -46,10 +48,10 @@ std::optional<EncodedHandshake> handshake_of(Handshake::Kind kind, const Endpoin
 /// The port from which a bare request comes; 0: any.
 std::uint16_t local_port(const backend::ConnectParameters& parameters) noexcept {
     const bool named = parameters.framing == backend::Framing::Bare && parameters.local.service.size() == 2;
-    return named ? port_of(parameters.local.service) : std::uint16_t{0};
+    return named ? support::port_for(parameters.local.service) : std::uint16_t{0};
 }
 
-/// A partner who sees a conflict where there is none has refused.
+/// A peer who sees a conflict where there is none has refused.
 ConnectionEvent conflict(const Status& agreement, const Handshake& handshake) noexcept {
     return {.kind = agreement.ok() ? Kind::Rejected : Kind::Conflict,
             .reason = agreement.code(),
@@ -92,28 +94,29 @@ rdma_conn_param Endpoint::answer_to(const rdma_conn_param& request, const Encode
     return parameters;
 }
 
-Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept try {
-    std::uint64_t epoch = 0;
-    {
+Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept {
+    return support::guarded([&]() -> Status {
+        std::uint64_t epoch = 0;
+        {
+            const std::lock_guard lock(nic().control());
+            if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
+            state_ = State::Resolving;
+            epoch = epoch_;
+        }
+        auto id = resolve(parameters);
         const std::lock_guard lock(nic().control());
-        if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
-        state_ = State::Resolving;
-        epoch = epoch_;
-    }
-    auto id = resolve(parameters);
-    const std::lock_guard lock(nic().control());
-    if (epoch_ != epoch) return {Code::Unreachable, "abandoned during route resolution"};
-    state_ = State::Idle;
-    if (!id.ok()) return id.status();
-    return parameters.model == Model::PeerToPeer ? seek(parameters) : request(parameters, std::move(*id));
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
+        if (epoch_ != epoch) return {Code::Unreachable, "abandoned during route resolution"};
+        state_ = State::Idle;
+        if (!id.ok()) return id.status();
+        return parameters.model == Model::PeerToPeer ? start_peer_to_peer(parameters)
+                                                     : request(parameters, std::move(*id));
+    });
 }
 
 /// Waits for the way to be found, so that an unknown host is told at once. No lock is held.
 Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) const noexcept {
     SocketAddress from(nic().host(), local_port(parameters));
-    SocketAddress to(parameters.remote.host, port_of(parameters.remote.service));
+    SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
     auto created = create_id(nullptr);
     if (!created.ok()) return created.status();
@@ -175,7 +178,7 @@ void Endpoint::repeat_request() noexcept {
     if (repetition_->grace.passed()) return end_attempt({.kind = Kind::Rejected, .reason = Code::NoListener});
     link_->set_deadline(parameters.deadline);
     SocketAddress from(nic().host(), local_port(parameters));
-    SocketAddress to(parameters.remote.host, port_of(parameters.remote.service));
+    SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
     if (rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) != 0)
         end_attempt({.kind = Kind::Unreachable});
 }
@@ -223,18 +226,18 @@ Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& requ
     return status;
 }
 
-Status Endpoint::seek(const backend::ConnectParameters& parameters) {
+Status Endpoint::start_peer_to_peer(const backend::ConnectParameters& parameters) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
     if (!handshake_of(Handshake::Kind::PeerRequest, attributes_, parameters)) return too_long;
     auto connector = PeerConnector::begin(nic(), *this, parameters);
     if (!connector.ok()) return connector.status();
     peer_connector_ = std::move(*connector);
-    state_ = State::Seeking;
+    state_ = State::PeerToPeer;
     return {};
 }
 
-void Endpoint::call(std::unique_ptr<Link>& link) noexcept {
+void Endpoint::request_peer(std::unique_ptr<Link>& link) noexcept {
     const auto handshake = handshake_of(Handshake::Kind::PeerRequest, attributes_, peer_connector_->parameters());
     rdma_conn_param terms = parameters_for(*handshake);
     link_ = std::move(link);
@@ -242,24 +245,24 @@ void Endpoint::call(std::unique_ptr<Link>& link) noexcept {
     state_ = State::Connecting;
     framed_ = true;
     asked_for_.host = peer_connector_->parameters().remote.host;
-    if (rdma_connect(link_->id(), &terms) != 0) seek_on(false);
+    if (rdma_connect(link_->id(), &terms) != 0) resume_peer_to_peer(false);
 }
 
 void Endpoint::probe(Link& link) noexcept {
     const auto handshake = handshake_of(Handshake::Kind::Probe, attributes_, peer_connector_->parameters());
     rdma_conn_param terms = parameters_for(*handshake);
-    terms.qp_num = nobodys_queue_pair;
-    // One that fails is lost like any other message: the partner calls when it comes.
+    terms.qp_num = management_queue_pair;
+    // One that fails is lost like any other message: the peer calls when it comes.
     if (rdma_connect(link.id(), &terms) != 0) log(LogLevel::Info, "verbs: cannot probe: %s", std::strerror(errno));
 }
 
-void Endpoint::seek_on(bool nobody) noexcept {
+void Endpoint::resume_peer_to_peer(bool nobody) noexcept {
     link_.reset();
-    state_ = State::Seeking;
+    state_ = State::PeerToPeer;
     peer_connector_->on_refusal(nobody);
 }
 
-void Endpoint::meet(ManagerEvent& request, const Handshake& handshake) noexcept try {
+void Endpoint::accept_peer(ManagerEvent& request, const Handshake& handshake) noexcept try {
     const backend::ConnectParameters mine = peer_connector_->parameters();
     const Status agreement = compatible(attributes_, handshake.attributes);
     if (!agreement.ok()) {
@@ -276,14 +279,14 @@ void Endpoint::meet(ManagerEvent& request, const Handshake& handshake) noexcept 
                                   .local_service = mine.local.service,
                                   .private_data = mine.private_data});
     if (!status.ok()) {
-        if (state_ != State::Seeking) end_attempt({.kind = Kind::TimedOut});
-        return;  // else the partner has given up, and may come again
+        if (state_ != State::PeerToPeer) end_attempt({.kind = Kind::TimedOut});
+        return;  // else the peer has given up, and may come again
     }
     peer_connector_.reset();
-    met_ = {.kind = Kind::Established,
-            .remote = handshake.attributes,
-            .remote_address = {.host = mine.remote.host, .service = handshake.local_service},
-            .private_data = handshake.private_data};
+    peer_established_ = {.kind = Kind::Established,
+                         .remote = handshake.attributes,
+                         .remote_address = {.host = mine.remote.host, .service = handshake.local_service},
+                         .private_data = handshake.private_data};
 } catch (const std::bad_alloc&) {
     end_attempt({.kind = Kind::TimedOut});
 }
@@ -294,7 +297,7 @@ void Endpoint::confirm() noexcept {
     confirmed_epoch_ = epoch_;
     confirmed_.notify_all();
     link_->set_deadline(Deadline::never());
-    tell(std::exchange(met_, std::nullopt).value_or(ConnectionEvent{.kind = Kind::Established}));
+    tell(std::exchange(peer_established_, std::nullopt).value_or(ConnectionEvent{.kind = Kind::Established}));
 }
 
 void Endpoint::on_event(ManagerEvent& event) noexcept {
@@ -371,7 +374,7 @@ void Endpoint::on_refusal(const ManagerEvent& event) noexcept {
     if (peer_connector_ != nullptr && handshake.kind == Handshake::Kind::Conflict)
         end_attempt(conflict(compatible(attributes_, handshake.attributes), handshake));
     else if (peer_connector_ != nullptr)
-        seek_on(nobody);
+        resume_peer_to_peer(nobody);
     else if (nobody && pause_request())
         return;
     else if (nobody || answered)
@@ -419,9 +422,9 @@ void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
 
 /// The peer went before the connection stood: the one who accepts is told, or has been met and gets an event.
 void Endpoint::end_attempt_of_passive() noexcept {
-    const bool met = met_.has_value();
+    const bool asked_by_peer = peer_established_.has_value();
     end_connection(State::Idle);
-    if (met) tell({.kind = Kind::TimedOut});
+    if (asked_by_peer) tell({.kind = Kind::TimedOut});
 }
 
 void Endpoint::lose(ConnectionEventKind kind, Code reason) noexcept {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/channel.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/endpoint.hpp"
-#include "backends/verbs/guarded.hpp"
 #include "backends/verbs/listener.hpp"
 #include "backends/verbs/pieces.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
@@ -72,16 +72,6 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
     return attributes;
 }
 
-/// Makes an object for the core.
-template <class Interface, class Make>
-Result<std::unique_ptr<Interface>> create_as(Make make) noexcept {
-    return guarded([&]() -> Result<std::unique_ptr<Interface>> {
-        auto made = make();
-        if (!made.ok()) return made.status();
-        return std::unique_ptr<Interface>(std::move(*made));
-    });
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Device>> Device::open(const std::vector<Interface>& interfaces, std::uint32_t index,
@@ -94,64 +84,45 @@ Result<std::unique_ptr<Device>> Device::open(const std::vector<Interface>& inter
 }
 
 Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
-    return create_as<backend::ProtectionDomain>([&] { return ProtectionDomain::create(nic_); });
+    return support::make_as<backend::ProtectionDomain>([&] { return ProtectionDomain::create(nic_); });
 }
 
 Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
                                                                        void* address, std::uint64_t length,
                                                                        Access access) noexcept {
-    return create_as<backend::MemoryRegion>([&] {
+    return support::make_as<backend::MemoryRegion>([&] {
         return MemoryRegion::create(nic_, static_cast<const ProtectionDomain&>(domain), address, length, access);
     });
 }
 
 Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain& domain,
                                                                             WindowScope scope) noexcept {
-    return create_as<backend::MemoryWindow>(
+    return support::make_as<backend::MemoryWindow>(
         [&] { return MemoryWindow::create(nic_, static_cast<const ProtectionDomain&>(domain), scope); });
 }
 
 Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
-    return create_as<backend::Channel>([&] { return Channel::create(nic_); });
+    return support::make_as<backend::Channel>([&] { return Channel::create(nic_); });
 }
 
 Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
     const backend::CompletionQueueInit& init) noexcept {
-    return create_as<backend::CompletionQueue>([&] { return CompletionQueue::create(*this, init); });
+    return support::make_as<backend::CompletionQueue>([&] { return CompletionQueue::create(*this, init); });
 }
 
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
     const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept {
-    return create_as<backend::SharedReceiveQueue>([&] {
+    return support::make_as<backend::SharedReceiveQueue>([&] {
         return SharedReceiveQueue::create(*this, static_cast<const ProtectionDomain&>(domain), depth, context);
     });
 }
 
-Status Device::check(const EndpointAttributes& attributes) const noexcept {
-    const bool unreliable = attributes.reliability == Reliability::Unreliable;
-    if (attributes.reliability > Reliability::ReliableReception || (unreliable && !attributes_.capabilities.unreliable))
-        return {Code::InvalidReliability, "reliability level"};
-    if (attributes.max_transfer_bytes > attributes_.max_transfer_bytes)
-        return {Code::InvalidTransferSize, "invalid maximum transfer size"};
-    if (attributes.qos != 0) return {Code::InvalidQos, "unsupported quality of service"};
-    if ((attributes.access.remote_read || attributes.access.remote_atomic) && unreliable)
-        return {Code::InvalidRdmaRead, "an unreliable endpoint cannot serve RDMA reads"};
-    return {};
-}
-
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
-    return create_as<backend::Endpoint>([&]() -> Result<std::unique_ptr<Endpoint>> {
-        if (const Status status = check(init.attributes); !status.ok()) return status;
-        for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
-            if (depth > attributes_.max_queue_depth)
-                return Status(Code::InvalidParameter, "invalid depth of a work queue");
-        if (init.max_sges > attributes_.max_sges) return Status(Code::InvalidParameter, "too many pieces per request");
-        return Endpoint::create(*this, init);
-    });
+    return support::make_as<backend::Endpoint>([&] { return Endpoint::create(*this, init); });
 }
 
 Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept {
-    return create_as<backend::Listener>([&] { return Listener::create(nic_, local, sharing); });
+    return support::make_as<backend::Listener>([&] { return Listener::create(nic_, local, sharing); });
 }
 
 }  // namespace viaduct::verbs

@@ -30,7 +30,6 @@ public:
 
     Nic& nic() const noexcept { return *nic_; }
     const std::shared_ptr<Nic>& shared_nic() const noexcept { return nic_; }
-    Status check(const EndpointAttributes& attributes) const noexcept;
     void report(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
 private:

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <new>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
@@ -66,7 +67,6 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
 }
 
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept try {
-    if (const Status status = device_.check(attributes); !status.ok()) return status;
     const std::lock_guard lock(nic().control());
     if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "the endpoint is connected"};
     const EndpointAttributes old_attributes = std::exchange(attributes_, attributes);
@@ -178,7 +178,7 @@ void Endpoint::end_connection(State next) noexcept {
     ++epoch_;
     peer_connector_.reset();
     repetition_.reset();
-    met_.reset();
+    peer_established_.reset();
     drain_.reset();
     const bool used = is_established();
     const auto mode = next == State::Idle ? WorkQueue::Mode::Idle : WorkQueue::Mode::Broken;

@@ -23,7 +23,6 @@ class SharedReceiveQueue;
 /// never disturb the next.
 class Endpoint final : public backend::Endpoint, private LinkOwner {
 public:
-    /// `init` has been checked.
     static Result<std::unique_ptr<Endpoint>> create(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 
@@ -45,18 +44,18 @@ public:
     // With the control lock held.
     void on_hardware_event(ibv_event_type type) noexcept;
 
-    /// For a peer-to-peer connection. The endpoint takes over the link, which is resolved, to call the partner; or
+    /// For a peer-to-peer connection. The endpoint takes over the link, which is resolved, to call the peer; or
     /// probes with it.
-    void call(std::unique_ptr<Link>& link) noexcept;
+    void request_peer(std::unique_ptr<Link>& link) noexcept;
     void probe(Link& link) noexcept;
-    /// The partner has come; ends the connector, and an event will tell what comes of it.
-    void meet(ManagerEvent& request, const Handshake& handshake) noexcept;
+    /// The peer has come; ends the connector, and an event will tell what comes of it.
+    void accept_peer(ManagerEvent& request, const Handshake& handshake) noexcept;
 
     /// The endpoint is idle again, with its receives.
     void end_attempt(const ConnectionEvent& event) noexcept;
 
 private:
-    enum class State : std::uint8_t { Idle, Resolving, Seeking, Connecting, Accepting, Connected, Broken };
+    enum class State : std::uint8_t { Idle, Resolving, PeerToPeer, Connecting, Accepting, Connected, Broken };
 
     /// The connection ends once the send queue is done.
     struct Drain {
@@ -84,7 +83,7 @@ private:
     Status ask(const backend::ConnectParameters& parameters) noexcept;
     bool pause_request() noexcept;
     void repeat_request() noexcept;
-    Status seek(const backend::ConnectParameters& parameters);
+    Status start_peer_to_peer(const backend::ConnectParameters& parameters);
     Status answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake);
     Status go_live(const rdma_conn_param& peer, std::uint8_t reads_requested);
     rdma_conn_param parameters_for(const EncodedHandshake& handshake) const noexcept;
@@ -96,7 +95,7 @@ private:
     void on_response(const ManagerEvent& event) noexcept;
     void on_refusal(const ManagerEvent& event) noexcept;
     void on_repetition(const ManagerEvent& event) noexcept;
-    void seek_on(bool nobody) noexcept;
+    void resume_peer_to_peer(bool nobody) noexcept;
     void confirm() noexcept;
     void drain_on() noexcept;
     void look_again() noexcept;
@@ -115,9 +114,9 @@ private:
     const ProtectionDomain* domain_;
     std::optional<QueuePair> queue_pair_;
     std::unique_ptr<Link> link_;
-    std::unique_ptr<PeerConnector> peer_connector_;  // while the partner is looked for
-    std::optional<Repetition> repetition_;           // while a listener is asked
-    std::optional<ConnectionEvent> met_;             // to be told when a partner that has called confirms
+    std::unique_ptr<PeerConnector> peer_connector_;    // while the peer is looked for
+    std::optional<Repetition> repetition_;             // while a listener is asked
+    std::optional<ConnectionEvent> peer_established_;  // to be told when a peer that has called confirms
     State state_ = State::Idle;
     std::optional<Drain> drain_;
     std::uint64_t epoch_ = 0;                       // grows when an attempt or a connection ends

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/support/attribute_codec.hpp"
+
 namespace viaduct::verbs {
 namespace {
 
@@ -12,34 +14,6 @@ constexpr std::uint8_t version = 1;
 
 /// DAT 2.0, of version 2.0 of a provider. Stock librpma refuses without.
 constexpr std::array<std::uint8_t, 4> bare_refusal{2, 0, 2, 0};
-
-/// Reliability in the lowest two bits, then one bit each.
-constexpr std::uint8_t breaks_bit = 4;
-constexpr std::uint8_t silent_bit = 8;
-constexpr std::uint8_t remote_write_bit = 16;
-constexpr std::uint8_t remote_read_bit = 32;
-constexpr std::uint8_t remote_atomic_bit = 64;
-
-std::uint8_t pack(const EndpointAttributes& attributes) noexcept {
-    auto bits = static_cast<std::uint8_t>(attributes.reliability);
-    if (attributes.receiver_not_ready == ReceiverNotReady::Break) bits |= breaks_bit;
-    if (attributes.refused_write == RefusedWrite::Silent) bits |= silent_bit;
-    if (attributes.access.remote_write) bits |= remote_write_bit;
-    if (attributes.access.remote_read) bits |= remote_read_bit;
-    if (attributes.access.remote_atomic) bits |= remote_atomic_bit;
-    return bits;
-}
-
-EndpointAttributes unpack(std::uint8_t bits, std::uint32_t max_transfer_bytes) noexcept {
-    return {.reliability = static_cast<Reliability>(bits & 3),
-            .receiver_not_ready = (bits & breaks_bit) != 0 ? ReceiverNotReady::Break : ReceiverNotReady::Wait,
-            .refused_write = (bits & silent_bit) != 0 ? RefusedWrite::Silent : RefusedWrite::Reported,
-            .max_transfer_bytes = max_transfer_bytes,
-            .qos = 0,
-            .access = {.remote_write = (bits & remote_write_bit) != 0,
-                       .remote_read = (bits & remote_read_bit) != 0,
-                       .remote_atomic = (bits & remote_atomic_bit) != 0}};
-}
 
 /// Whether it goes along with a request to connect.
 bool asks(Handshake::Kind kind) noexcept {
@@ -58,32 +32,11 @@ bool has_header(std::span<const std::uint8_t> bytes) noexcept {
     const std::size_t told = bytes[5] + std::size_t{bytes[18]};
     return bytes[3] >> 4 == version && kind >= static_cast<int>(Handshake::Kind::Request) &&
            kind <= static_cast<int>(Handshake::Kind::Conflict) &&
-           (bytes[4] & 3) <= static_cast<int>(Reliability::ReliableReception) && bytes[5] <= Service::capacity &&
+           support::decode({.flags = bytes[4], .max_transfer_bytes = 0}) && bytes[5] <= Service::capacity &&
            told <= bytes.size() - header_size;
 }
 
 }  // namespace
-
-std::uint64_t fingerprint(std::span<const std::uint8_t> bytes) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-    for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3u;
-    return hash;
-}
-
-std::uint16_t port_of(const Service& service) noexcept {
-    const auto bytes = service.span();
-    if (bytes.size() == 2 && number(bytes) != 0) return static_cast<std::uint16_t>(number(bytes));
-    return port_of_hash(fingerprint(service));
-}
-
-std::uint16_t port_of_hash(std::uint64_t hash) noexcept {
-    return static_cast<std::uint16_t>(0x4000 | ((hash ^ hash >> 29) & 0x3FFF));
-}
-
-Service service_of(std::uint16_t port) noexcept {
-    const std::array bytes{static_cast<std::uint8_t>(port >> 8), static_cast<std::uint8_t>(port)};
-    return Service(bytes);
-}
 
 EndpointAttributes Handshake::stock_attributes() noexcept {
     return {.reliability = Reliability::ReliableDelivery,
@@ -116,11 +69,12 @@ std::optional<EncodedHandshake> EncodedHandshake::encode(const Handshake& handsh
         return encoded;
     }
     if (header_size + service.size() + data.size() > capacity) return std::nullopt;
+    const support::EncodedAttributes attributes = support::encode(handshake.attributes);
     encoded.append(magic);
     encoded.append(static_cast<std::uint64_t>(version << 4 | static_cast<int>(handshake.kind)), 1);
-    encoded.append(pack(handshake.attributes), 1);
+    encoded.append(attributes.flags, 1);
     encoded.append(service.size(), 1);
-    encoded.append(handshake.attributes.max_transfer_bytes, 4);
+    encoded.append(attributes.max_transfer_bytes, 4);
     encoded.append(handshake.service, 8);
     encoded.append(data.size(), 1);
     encoded.append(service);
@@ -136,7 +90,8 @@ Handshake decode(std::span<const std::uint8_t> bytes) noexcept {
     }
     handshake.framed = true;
     handshake.kind = static_cast<Handshake::Kind>(bytes[3] & 0xF);
-    handshake.attributes = unpack(bytes[4], static_cast<std::uint32_t>(number(bytes.subspan(6, 4))));
+    const auto max_transfer_bytes = static_cast<std::uint32_t>(number(bytes.subspan(6, 4)));
+    handshake.attributes = *support::decode({.flags = bytes[4], .max_transfer_bytes = max_transfer_bytes});
     handshake.service = number(bytes.subspan(10, 8));
     handshake.local_service = Service(bytes.subspan(header_size, bytes[5]));
     handshake.private_data = PrivateData(bytes.subspan(header_size + bytes[5], bytes[18]));

@@ -6,7 +6,7 @@
 //
 //    0  3  the bytes F1 56 44                        10  8  which service is asked for: fingerprint(), 0 in an answer
 //    3  1  version (high 4 bits), Kind (low 4)       18  1  m
-//    4  1  attributes: see pack()                    19  n  the service of the sender's local address
+//    4  1  attributes: see encode()                   19  n  the service of the sender's local address
 //    5  1  n                                             m  the consumer's data
 //    6  4  maximum transfer size
 //
@@ -19,26 +19,11 @@
 #include <optional>
 #include <span>
 
+#include "backends/support/services.hpp"
 #include "core/attributes.hpp"
 #include "core/events.hpp"
 
 namespace viaduct::verbs {
-
-using Service = Bytes<Address::max_service>;
-
-/// The port of the connection manager's TCP space where a service is found: its two bytes, big endian; for a service of
-/// another length, and for 0, which is no port, one between 16384 and 32767, below those that the system hands out.
-std::uint16_t port_of(const Service& service) noexcept;
-
-/// Two bytes of a port, as a service.
-Service service_of(std::uint16_t port) noexcept;
-
-/// Tells services apart that share a port.
-std::uint64_t fingerprint(std::span<const std::uint8_t> bytes) noexcept;
-inline std::uint64_t fingerprint(const Service& service) noexcept { return fingerprint(service.span()); }
-
-/// One of the ports that are found by hashing.
-std::uint16_t port_of_hash(std::uint64_t hash) noexcept;
 
 struct Handshake {
     enum class Kind : std::uint8_t {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/verbs/interfaces.hpp"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/socket_address.hpp"
 #include "core/status.hpp"
 
 namespace viaduct::verbs {
@@ -102,36 +102,6 @@ std::vector<Interface> find_interfaces() {
         return std::pair(interface.host.size(), std::string_view(interface.rdma_device));
     });
     return found;
-}
-
-SocketAddress::SocketAddress(const HostAddress& host, std::uint16_t port) noexcept {
-    const auto bytes = host.span();
-    if (bytes.size() == sizeof(in_addr)) {
-        auto& address = reinterpret_cast<sockaddr_in&>(storage);
-        address.sin_family = AF_INET;
-        address.sin_port = htons(port);
-        std::memcpy(&address.sin_addr, bytes.data(), bytes.size());
-    } else if (bytes.size() == sizeof(in6_addr)) {
-        auto& address = reinterpret_cast<sockaddr_in6&>(storage);
-        address.sin6_family = AF_INET6;
-        address.sin6_port = htons(port);
-        std::memcpy(&address.sin6_addr, bytes.data(), bytes.size());
-    }
-}
-
-HostAddress host_of(const sockaddr* address) noexcept {
-    if (address->sa_family == AF_INET) {
-        const auto& bytes = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
-        return HostAddress({reinterpret_cast<const std::uint8_t*>(&bytes), sizeof bytes});
-    }
-    if (address->sa_family == AF_INET6)
-        return HostAddress({reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr.s6_addr, sizeof(in6_addr)});
-    return {};
-}
-
-std::uint16_t port_of(const sockaddr* address) noexcept {
-    // The port is in the same place for both families.
-    return ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port);
 }
 
 }  // namespace viaduct::verbs

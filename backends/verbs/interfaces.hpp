@@ -2,10 +2,6 @@
 // The addresses of this host that lead to RDMA devices.
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,18 +23,5 @@ inline std::string name_of(const Interface& interface) { return "viaduct-" + int
 /// only: nothing stays open that a child of this process would inherit. Throws std::bad_alloc, and std::system_error
 /// where descriptors are lacking.
 std::vector<Interface> find_interfaces();
-
-/// A socket address of 4 or 16 bytes of host and a port in host order; family AF_UNSPEC for other hosts.
-struct SocketAddress {
-    SocketAddress(const HostAddress& host, std::uint16_t port) noexcept;
-
-    sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
-    bool valid() const noexcept { return storage.ss_family != AF_UNSPEC; }
-
-    sockaddr_storage storage{};
-};
-
-HostAddress host_of(const sockaddr* address) noexcept;
-std::uint16_t port_of(const sockaddr* address) noexcept;
 
 }  // namespace viaduct::verbs

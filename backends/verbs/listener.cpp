@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <new>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/nic.hpp"
 #include "backends/verbs/peer_connector.hpp"
+#include "core/base/socket_address.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -30,18 +32,18 @@ Request::Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Handshake& 
 
 Request::~Request() {
     const std::lock_guard lock(nic_->control());
-    if (link_ != nullptr) nic_->agent().adopt(std::move(link_));
+    if (link_ != nullptr) nic_->agent().keep_dropped(std::move(link_));
 }
 
 /// Whatever comes before an answer: the peer has given up, or the device is gone.
 void Request::on_event(ManagerEvent&) noexcept { link_.reset(); }
 
-Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept try {
-    std::unique_lock lock(nic_->control());
-    if (link_ == nullptr) return {Code::TimedOut, "the peer has given up"};
-    return static_cast<Endpoint&>(endpoint).accept(lock, link_, event_, handshake_, private_data);
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
+Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
+    return support::guarded([&]() -> Status {
+        std::unique_lock lock(nic_->control());
+        if (link_ == nullptr) return {Code::TimedOut, "the peer has given up"};
+        return static_cast<Endpoint&>(endpoint).accept(lock, link_, event_, handshake_, private_data);
+    });
 }
 
 Status Request::reject(const PrivateData& private_data) noexcept {
@@ -92,7 +94,7 @@ bool ListeningPort::serves(std::uint64_t service) const noexcept {
 
 /// What a request means that names no service: the port itself or, where that has no listener, whoever uses the port.
 std::uint64_t ListeningPort::bare_service() const noexcept {
-    const std::uint64_t service = fingerprint(service_of(port_));
+    const std::uint64_t service = support::fingerprint(service_of(port_));
     return serves(service) || listeners_.empty() ? service : listeners_.front()->service();
 }
 
@@ -125,7 +127,7 @@ void ListeningPort::on_event(ManagerEvent& event) noexcept try {
     return;  // the request ends with its id: the peer is refused
 }
 
-/// Ends this port, and the hopes of all who listen on it.
+/// Ends this port: all who listen on it are told.
 void ListeningPort::on_removal() noexcept {
     const auto last_owner = nic_.ports().extract(port_);
     for (Listener* listener : listeners_) listener->lose_port();
@@ -144,7 +146,7 @@ void ListeningPort::on_request(ManagerEvent& event, const Handshake& handshake) 
 /// The end of a connector may be that of the port.
 void ListeningPort::on_peer(ManagerEvent& event, const Handshake& handshake) noexcept {
     if (PeerConnector* connector = find_connector(host_of(rdma_get_peer_addr(event.id.get())), handshake))
-        connector->on_partner(event, handshake);
+        connector->on_peer_request(event, handshake);
     else
         refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = true});
 }

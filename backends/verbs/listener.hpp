@@ -103,7 +103,7 @@ public:
 
 private:
     Listener(std::shared_ptr<Nic> nic, const Service& service)
-        : nic_(std::move(nic)), port_(port_of(service)), service_(fingerprint(service)) {}
+        : nic_(std::move(nic)), port_(support::port_for(service)), service_(support::fingerprint(service)) {}
 
     std::shared_ptr<Nic> nic_;
     const std::uint16_t port_;

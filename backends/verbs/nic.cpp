@@ -10,6 +10,7 @@
 #include "backends/verbs/listener.hpp"
 #include "backends/verbs/queue_pair.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
+#include "core/base/socket_address.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::verbs {

@@ -4,7 +4,6 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
@@ -51,25 +50,5 @@ inline Result<IdOwner> create_id(rdma_event_channel* channel) noexcept {
     if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return Status::from_errno(errno, "rdma_create_id");
     return IdOwner(id);
 }
-
-class UniqueFd {
-public:
-    UniqueFd() noexcept = default;
-    explicit UniqueFd(int fd) noexcept : fd_(fd) {}
-    UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    UniqueFd& operator=(UniqueFd&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~UniqueFd() {
-        if (fd_ >= 0) close(fd_);
-    }
-
-    int get() const noexcept { return fd_; }
-    explicit operator bool() const noexcept { return fd_ >= 0; }
-
-private:
-    int fd_ = -1;
-};
 
 }  // namespace viaduct::verbs

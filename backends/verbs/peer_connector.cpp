@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/verbs/peer_connector.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <new>
 
 #include "backends/verbs/endpoint.hpp"
-#include "backends/verbs/interfaces.hpp"
 #include "backends/verbs/nic.hpp"
+#include "core/base/socket_address.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -19,22 +17,8 @@ using namespace std::chrono_literals;
 /// A reason of InfiniBand's connection manager (IBTA, table 108).
 constexpr int stale_connection = 10;
 
-/// Until the next call where no probe will tell that it is worth it.
+/// Until the next request where no probe will tell that it is worth it.
 constexpr auto pause = 5ms;
-
-bool is_lower(const HostAddress& one, const HostAddress& other) noexcept {
-    return std::ranges::lexicographical_compare(one.span(), other.span());
-}
-
-/// The same for both ends, and that of no listener unless hashes collide.
-std::uint16_t meeting_port(const HostAddress& one, const HostAddress& other, const Service& service) noexcept {
-    const auto [lower, higher] = is_lower(one, other) ? std::pair(one, other) : std::pair(other, one);
-    std::array<std::uint8_t, 2 * Address::max_host + Service::capacity> bytes{};
-    auto end = std::ranges::copy(lower.span(), bytes.begin()).out;
-    end = std::ranges::copy(higher.span(), end).out;
-    end = std::ranges::copy(service.span(), end).out;
-    return port_of_hash(fingerprint(std::span(bytes.begin(), end)));
-}
 
 }  // namespace
 
@@ -42,44 +26,44 @@ PeerConnector::PeerConnector(Nic& nic, Endpoint& endpoint, const backend::Connec
     : nic_(nic),
       endpoint_(endpoint),
       parameters_(parameters),
-      port_(meeting_port(nic.host(), parameters.remote.host, parameters.remote.service)) {}
+      port_(support::peer_to_peer_port(nic.host(), parameters.remote.host, parameters.remote.service)) {}
 
 Result<std::unique_ptr<PeerConnector>> PeerConnector::begin(Nic& nic, Endpoint& endpoint,
                                                             const backend::ConnectParameters& parameters) {
     std::unique_ptr<PeerConnector> made(new PeerConnector(nic, endpoint, parameters));
-    made->hang_up(parameters.deadline);
+    made->renew_link(parameters.deadline);
     if (made->link_ == nullptr) return Status::from_errno(errno, "rdma_create_id");
-    if (const Status status = made->take_role(); !status.ok()) return status;
+    if (const Status status = made->choose_role(); !status.ok()) return status;
     made->start();
     return made;
 }
 
-PeerConnector::~PeerConnector() { leave(); }
+PeerConnector::~PeerConnector() { stop_listening(); }
 
 bool PeerConnector::on_one_host() const noexcept { return parameters_.remote.host == nic_.host(); }
 
 /// Listens where the port can be had, which on one host decides who waits.
-Status PeerConnector::take_role() {
+Status PeerConnector::choose_role() {
     const auto known = nic_.ports().find(port_);
-    const bool partner_here =
-        on_one_host() && known != nic_.ports().end() &&
-        known->second->find_connector(nic_.host(), {.kind = Handshake::Kind::PeerRequest,
-                                                    .service = fingerprint(parameters_.remote.service)}) != nullptr;
-    role_ = Role::Calls;
-    if (partner_here) return {};
+    const bool peer_here = on_one_host() && known != nic_.ports().end() &&
+                           known->second->find_connector(
+                               nic_.host(), {.kind = Handshake::Kind::PeerRequest,
+                                             .service = support::fingerprint(parameters_.remote.service)}) != nullptr;
+    role_ = Role::Active;
+    if (peer_here) return {};
     const auto port = ListeningPort::get(nic_, port_);
     if (!port.ok()) return on_one_host() && port.status().code() == Code::Busy ? Status() : port.status();
     port.value()->add(*this);
     listening_ = true;
-    if (on_one_host() || is_lower(nic_.host(), parameters_.remote.host)) role_ = Role::Waits;
+    if (on_one_host() || support::is_lower(nic_.host(), parameters_.remote.host)) role_ = Role::Passive;
     return {};
 }
 
 void PeerConnector::start() {
-    if (role_ == Role::Calls || !on_one_host()) call();
+    if (role_ == Role::Active || !on_one_host()) request_peer();
 }
 
-void PeerConnector::leave() noexcept {
+void PeerConnector::stop_listening() noexcept {
     if (!std::exchange(listening_, false)) return;
     nic_.ports().find(port_)->second->remove(*this);
     ListeningPort::close_if_unused(nic_, port_);
@@ -91,56 +75,56 @@ void PeerConnector::lose_port() noexcept {
 }
 
 bool PeerConnector::expects(const HostAddress& host, const Handshake& handshake) const noexcept {
-    const Role wanted = handshake.kind == Handshake::Kind::Probe ? Role::Calls : Role::Waits;
+    const Role wanted = handshake.kind == Handshake::Kind::Probe ? Role::Active : Role::Passive;
     return role_ == wanted && parameters_.remote.host == host &&
-           fingerprint(parameters_.remote.service) == handshake.service;
+           support::fingerprint(parameters_.remote.service) == handshake.service;
 }
 
-void PeerConnector::on_partner(ManagerEvent& event, const Handshake& handshake) noexcept {
-    endpoint_.meet(event, handshake);
+void PeerConnector::on_peer_request(ManagerEvent& event, const Handshake& handshake) noexcept {
+    endpoint_.accept_peer(event, handshake);
 }
 
 void PeerConnector::on_probe() noexcept try {
     probed_ = true;
-    if (!calling_) call();
+    if (!requesting_) request_peer();
 } catch (const std::bad_alloc&) {
     return;
 }
 
 void PeerConnector::on_refusal(bool nobody) noexcept try {
-    calling_ = false;
-    const bool will_knock = nobody && !on_one_host();
+    requesting_ = false;
+    const bool will_probe = nobody && !on_one_host();
     const Deadline soon = Deadline::after(pause);
-    hang_up(!will_knock && soon < parameters_.deadline ? soon : parameters_.deadline);
-    if (probed_) call();
+    renew_link(!will_probe && soon < parameters_.deadline ? soon : parameters_.deadline);
+    if (probed_) request_peer();
 } catch (const std::bad_alloc&) {
     return;  // without a link there is no deadline either, but the next probe
 }
 
-/// A fresh id for the next call.
-void PeerConnector::hang_up(const Deadline& deadline) {
+/// A fresh id for the next request.
+void PeerConnector::renew_link(const Deadline& deadline) {
     link_.reset();
     auto id = create_id(nic_.agent().channel());
     if (!id.ok()) return;
     link_ = std::make_unique<Link>(nic_.agent(), std::move(*id), static_cast<LinkOwner&>(*this), deadline);
 }
 
-/// The partner's system knows all probes of this host as one queue pair's, and takes one at a time.
+/// The peer's system knows all probes of this host as one queue pair's, and takes one at a time.
 void PeerConnector::on_refusal_of_probe() noexcept try {
-    hang_up(parameters_.deadline);
-    call();
+    renew_link(parameters_.deadline);
+    request_peer();
 } catch (const std::bad_alloc&) {
     return;
 }
 
-/// Begins a call or a probe: the way is looked for, and on_event() goes on.
-void PeerConnector::call() {
-    probed_ = calling_ = false;
+/// Begins a request or a probe: the way is looked for, and on_event() goes on.
+void PeerConnector::request_peer() {
+    probed_ = requesting_ = false;
     if (link_ == nullptr) return;
     link_->set_deadline(parameters_.deadline);
     SocketAddress from(nic_.host(), 0);
     SocketAddress to(parameters_.remote.host, port_);
-    calling_ = rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) == 0;
+    requesting_ = rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) == 0;
 }
 
 void PeerConnector::on_event(ManagerEvent& event) noexcept {
@@ -149,14 +133,14 @@ void PeerConnector::on_event(ManagerEvent& event) noexcept {
             if (rdma_resolve_route(link_->id(), resolution_ms) != 0) on_refusal(false);
             break;
         case RDMA_CM_EVENT_ROUTE_RESOLVED:
-            if (role_ == Role::Waits)
+            if (role_ == Role::Passive)
                 endpoint_.probe(*link_);
             else
-                endpoint_.call(link_);
+                endpoint_.request_peer(link_);
             break;
         case RDMA_CM_EVENT_ADDR_ERROR:
         case RDMA_CM_EVENT_ROUTE_ERROR:
-            if (role_ == Role::Calls) on_refusal(false);
+            if (role_ == Role::Active) on_refusal(false);
             break;
         case RDMA_CM_EVENT_REJECTED:
             if (event.status == stale_connection) on_refusal_of_probe();
@@ -171,7 +155,7 @@ void PeerConnector::on_deadline() noexcept try {
         endpoint_.end_attempt({.kind = ConnectionEventKind::TimedOut});
         return;
     }
-    if (listening_ || take_role().ok()) start();
+    if (listening_ || choose_role().ok()) start();
 } catch (const std::bad_alloc&) {
     return;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How two endpoints that ask for each other find out who waits and who calls.
+// How two endpoints that ask for each other find out which is passive and which is active.
 //
-// Both know the same port, made of the two hosts and the service. On one host, whoever gets the port waits there, and
-// the other one calls. Of two hosts the one with the lower address waits. Each listens on the port first; then the one
-// that waits sends a probe to the other's, and the one that calls does so at once, and again after each probe.
+// Both know the same port, made of the two hosts and the service. On one host, whoever gets the port is passive, and
+// the other one is active. Of two hosts the one with the lower address is passive. Each listens on the port first; then
+// the passive one sends a probe to the other's, and the active one a request at once, and again after each probe.
 // Whichever comes later finds the first one listening, so that nobody has to try again and again.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace viaduct::verbs {
 class Endpoint;
 class Nic;
 
-/// One endpoint's search for its partner, owned by the endpoint. Everything with the control lock held.
+/// One endpoint's search for its peer, owned by the endpoint. Everything with the control lock held.
 class PeerConnector final : private LinkOwner {
 public:
     /// Busy: the port belongs to another process of this host. Throws std::bad_alloc.
@@ -33,40 +33,41 @@ public:
     /// Whether a request or a probe that comes from `host` is meant for this one.
     bool expects(const HostAddress& host, const Handshake& handshake) const noexcept;
 
-    /// The partner has called. Ends this connector.
-    void on_partner(ManagerEvent& event, const Handshake& handshake) noexcept;
+    /// The peer has asked. Ends this connector.
+    void on_peer_request(ManagerEvent& event, const Handshake& handshake) noexcept;
     void on_probe() noexcept;
 
     /// The device is gone, and the port with it. Ends this connector.
     void lose_port() noexcept;
 
-    /// The endpoint's call came to nothing: nobody was there, or it was lost on its way.
+    /// The endpoint's request came to nothing: nobody was there, or it was lost on its way.
     void on_refusal(bool nobody) noexcept;
 
 private:
-    enum class Role : std::uint8_t { Waits, Calls };
+    enum class Role : std::uint8_t { Passive, Active };
 
     PeerConnector(Nic& nic, Endpoint& endpoint, const backend::ConnectParameters& parameters);
     void on_event(ManagerEvent& event) noexcept override;
     void on_deadline() noexcept override;
     void on_error() noexcept override {}
     bool on_one_host() const noexcept;
-    Status take_role();
+    Status choose_role();
     void start();
-    void call();
+    void request_peer();
     void on_refusal_of_probe() noexcept;
-    void hang_up(const Deadline& deadline);
-    void leave() noexcept;
+    void renew_link(const Deadline& deadline);
+    void stop_listening() noexcept;
 
     Nic& nic_;
     Endpoint& endpoint_;
     const backend::ConnectParameters parameters_;
     const std::uint16_t port_;
-    Role role_ = Role::Waits;
+    Role role_ = Role::Passive;
     bool listening_ = false;
-    bool calling_ = false;
-    bool probed_ = false;         // while calling
-    std::unique_ptr<Link> link_;  // for the next call or probe, with the deadline; the endpoint's while it calls
+    bool requesting_ = false;
+    bool probed_ = false;  // while calling
+    std::unique_ptr<Link>
+        link_;  // for the next request_peer or probe, with the deadline; the endpoint's while it calls
 };
 
 }  // namespace viaduct::verbs

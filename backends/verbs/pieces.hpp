@@ -49,10 +49,4 @@ private:
     int count_ = 0;
 };
 
-inline std::uint64_t total_bytes(std::span<const Sge> sges) noexcept {
-    std::uint64_t bytes = 0;
-    for (const Sge& sge : sges) bytes += sge.length;
-    return bytes;
-}
-
 }  // namespace viaduct::verbs

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/device.hpp"
-#include "backends/verbs/guarded.hpp"
 #include "backends/verbs/interfaces.hpp"
 #include "backends/verbs/owners.hpp"
+#include "core/base/socket_address.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -37,28 +38,25 @@ Result<std::uint32_t> number_of(Predicate is_meant, const Status& none) {
 }  // namespace
 
 Result<std::uint32_t> Provider::device_count() const noexcept {
-    return guarded([]() -> Result<std::uint32_t> { return static_cast<std::uint32_t>(find_interfaces().size()); });
+    return support::guarded(
+        []() -> Result<std::uint32_t> { return static_cast<std::uint32_t>(find_interfaces().size()); });
 }
 
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
     // Where the kernel copies registered pages at a fork by itself, this does nothing.
     if (const int error = ibv_fork_init(); error != 0) return Status::from_errno(error, "ibv_fork_init");
-    return guarded([&]() -> Result<std::unique_ptr<backend::Device>> {
-        auto device = Device::open(find_interfaces(), index, observer);
-        if (!device.ok()) return device.status();
-        return std::unique_ptr<backend::Device>(std::move(*device));
-    });
+    return support::make_as<backend::Device>([&] { return Device::open(find_interfaces(), index, observer); });
 }
 
 Result<std::uint32_t> Provider::find(std::string_view device) noexcept {
-    return guarded([device] {
+    return support::guarded([device] {
         return number_of([device](const Interface& one) { return name_of(one) == device || one.rdma_device == device; },
                          {Code::InvalidParameter, "no RDMA device with that name"});
     });
 }
 
 Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept {
-    return guarded([&host]() -> Result<std::uint32_t> {
+    return support::guarded([&host]() -> Result<std::uint32_t> {
         const auto source = find_source(host);
         if (!source.ok()) return source.status();
         return number_of([&source](const Interface& one) { return one.host == source.value(); },

@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/nic.hpp"
 
 namespace viaduct::verbs {
@@ -119,8 +120,6 @@ Result<std::unique_ptr<ProtectionDomain>> ProtectionDomain::create(std::shared_p
 
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,
                                                            void* address, std::uint64_t length, Access access) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    if (length == 0 || begin + length < begin) return Status(Code::InvalidParameter, "invalid range of the region");
     int flags = flags_of(access, *nic);
     auto region = register_pages(domain.get(), address, length, flags);
     if (!region.ok()) return region.status();
@@ -148,20 +147,20 @@ bool MemoryRegion::change_in_place(const ProtectionDomain& domain, int flags) no
     return ibv_rereg_mr(region_.get(), what, domain.get(), nullptr, 0, flags) == 0;
 }
 
-Status MemoryRegion::modify(const backend::ProtectionDomain& domain, Access access) noexcept try {
-    const auto& wanted = static_cast<const ProtectionDomain&>(domain);
-    const std::uint32_t old_key = key();
-    int flags = flags_of(access, *nic_);
-    if (!change_in_place(wanted, flags)) {
-        auto fresh = register_pages(wanted.get(), region_->addr, region_->length, flags);
-        if (!fresh.ok()) return fresh.status();
-        region_ = std::move(*fresh);
-    }
-    nic_->regions().erase(old_key);
-    enter(wanted, access, flags);
-    return {};
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
+Status MemoryRegion::modify(const backend::ProtectionDomain& domain, Access access) noexcept {
+    return support::guarded([&]() -> Status {
+        const auto& wanted = static_cast<const ProtectionDomain&>(domain);
+        const std::uint32_t old_key = key();
+        int flags = flags_of(access, *nic_);
+        if (!change_in_place(wanted, flags)) {
+            auto fresh = register_pages(wanted.get(), region_->addr, region_->length, flags);
+            if (!fresh.ok()) return fresh.status();
+            region_ = std::move(*fresh);
+        }
+        nic_->regions().erase(old_key);
+        enter(wanted, access, flags);
+        return {};
+    });
 }
 
 }  // namespace viaduct::verbs

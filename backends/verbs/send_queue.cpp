@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
+#include "backends/support/pieces.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
@@ -199,7 +199,7 @@ std::optional<std::uint32_t> SendQueue::close() noexcept {
         flush_at_once(request.context, operation_of(request.opcode));
         return {};
     }
-    const std::uint64_t bytes = total_bytes(request.sges);
+    const std::uint64_t bytes = support::total_length(request.sges);
     Slot& slot = *new (&next_slot()) Slot{.queue = this,
                                           .shared = nullptr,
                                           .context = request.context,

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
@@ -17,16 +18,11 @@ SharedReceiveQueue::~SharedReceiveQueue() {
 
 Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Device& device, const ProtectionDomain& domain,
                                                                        std::uint32_t depth, std::uint64_t context) {
-    const DeviceAttributes& limits = device.attributes();
-    if (!limits.capabilities.shared_receive_queues)
-        return Status(Code::Unsupported, "the device does not support shared receive queues");
-    if (depth == 0 || depth > limits.max_queue_depth)
-        return Status(Code::InvalidParameter, "invalid depth of a shared receive queue");
     std::unique_ptr<SharedReceiveQueue> queue(new SharedReceiveQueue(device, depth, context));
     ibv_srq_init_attr attributes{};
     attributes.srq_context = queue.get();
     attributes.attr.max_wr = depth;
-    attributes.attr.max_sge = limits.max_sges;
+    attributes.attr.max_sge = device.attributes().max_sges;
     queue->hardware_.reset(ibv_create_srq(domain.get(), &attributes));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_srq");
     queue->free_.reserve(depth);
@@ -126,7 +122,6 @@ Status SharedReceiveQueue::change(ibv_srq_attr attributes, ibv_srq_attr_mask wha
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(mutex_);
-    if (limit > depth_) return {Code::InvalidParameter, "invalid limit of a shared receive queue"};
     limit_armed_ = limit != 0;
     limit_ = limit;
     if (const Status status = change({.srq_limit = limit}, IBV_SRQ_LIMIT); !status.ok()) {
@@ -144,25 +139,21 @@ void SharedReceiveQueue::on_limit() noexcept {
         device_.report({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});
 }
 
-Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept try {
-    const std::lock_guard lock(mutex_);
-    const DeviceAttributes& limits = device_.attributes();
-    if (depth == 0 || depth > limits.max_queue_depth || (limit_armed_ && depth < limit_))
-        return {Code::InvalidParameter, "invalid depth of a shared receive queue"};
-    look_at_completions();
-    if (known_outstanding() > depth) return {Code::Busy, "receives wait"};
-    if (depth > depth_) {
-        if (!limits.capabilities.resizes_shared_receives)
-            return {Code::Unsupported, "the device cannot enlarge a shared receive queue"};
-        const std::lock_guard free_lock(free_mutex_);
-        free_.reserve(depth);
-        if (const Status status = change({.max_wr = depth}, IBV_SRQ_MAX_WR); !status.ok()) return status;
-    }
-    for (const auto& [queue, endpoints] : completions_) queue->make_places(*this, depth);
-    depth_ = depth;
-    return {};
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
+Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
+    return support::guarded([&]() -> Status {
+        const std::lock_guard lock(mutex_);
+        if (limit_armed_ && depth < limit_) return {Code::InvalidParameter, "the new depth is less than the armed limit"};
+        look_at_completions();
+        if (known_outstanding() > depth) return {Code::Busy, "receives wait"};
+        if (depth > depth_) {
+            const std::lock_guard free_lock(free_mutex_);
+            free_.reserve(depth);
+            if (const Status status = change({.max_wr = depth}, IBV_SRQ_MAX_WR); !status.ok()) return status;
+        }
+        for (const auto& [queue, endpoints] : completions_) queue->make_places(*this, depth);
+        depth_ = depth;
+        return {};
+    });
 }
 
 std::uint32_t SharedReceiveQueue::outstanding() const noexcept {

@@ -85,7 +85,6 @@ void WindowTable::remove_those_of(const ibv_qp& queue_pair) noexcept {
 Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,
                                                            WindowScope scope) {
     const ibv_mw_type type = scope == WindowScope::Domain ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2;
-    if (!nic->has_windows(type)) return Status(Code::Unsupported, "memory windows");
     std::unique_ptr<MemoryWindow> window(new MemoryWindow(std::move(nic), domain, type));
     const auto number = window->nic_->windows().add(domain.get(), type);
     if (!number.ok()) return number.status();

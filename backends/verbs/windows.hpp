@@ -58,7 +58,7 @@ private:
 /// Has a window of the hardware while it shows something, or is about to.
 class MemoryWindow final : public backend::MemoryWindow {
 public:
-    /// Unsupported: see Capabilities. Throws std::bad_alloc.
+    /// Throws std::bad_alloc.
     static Result<std::unique_ptr<MemoryWindow>> create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,
                                                         WindowScope scope);
     ~MemoryWindow() override;

@@ -4,33 +4,28 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 namespace viaduct {
 
-ReadableFlag::~ReadableFlag() {
-    if (fd_ >= 0) ::close(fd_);
-}
-
 int ReadableFlag::fd() noexcept {
-    if (fd_ < 0) fd_ = eventfd(set_ ? 1 : 0, EFD_CLOEXEC);
-    return fd_;
+    if (!fd_) fd_ = UniqueFd(eventfd(set_ ? 1 : 0, EFD_CLOEXEC));
+    return fd_.get();
 }
 
 void ReadableFlag::set(bool wanted) noexcept {
     if (wanted == set_) return;
     set_ = wanted;
-    if (fd_ < 0) return;
+    if (!fd_) return;
     eventfd_t value = 1;
     if (wanted) {
-        eventfd_write(fd_, value);
+        eventfd_write(fd_.get(), value);
         return;
     }
     // Only what set() wrote is read here, unless the consumer took it: then a read would block.
-    pollfd look{.fd = fd_, .events = POLLIN, .revents = 0};
-    if (::poll(&look, 1, 0) == 1) eventfd_read(fd_, &value);
+    pollfd look{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&look, 1, 0) == 1) eventfd_read(fd_.get(), &value);
 }
 
 Status await_readable(int fd) noexcept {

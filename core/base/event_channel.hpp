@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/unique_fd.hpp"
 #include "core/deadline.hpp"
 #include "core/export.hpp"
 #include "core/status.hpp"
@@ -19,7 +20,6 @@ namespace viaduct {
 class VIADUCT_EXPORT ReadableFlag {
 public:
     ReadableFlag() noexcept = default;
-    ~ReadableFlag();
     ReadableFlag(const ReadableFlag&) = delete;
     ReadableFlag& operator=(const ReadableFlag&) = delete;
 
@@ -28,7 +28,7 @@ public:
     void set(bool wanted) noexcept;
 
 private:
-    int fd_ = -1;
+    UniqueFd fd_;
     bool set_ = false;
 };
 

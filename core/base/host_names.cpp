@@ -12,20 +12,10 @@
 #include <memory>
 #include <new>
 
+#include "core/base/socket_address.hpp"
+
 namespace viaduct {
 namespace {
-
-HostAddress to_host(const sockaddr* address) noexcept {
-    if (address != nullptr && address->sa_family == AF_INET) {
-        const auto& bytes = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
-        return HostAddress({reinterpret_cast<const std::uint8_t*>(&bytes), sizeof bytes});
-    }
-    if (address != nullptr && address->sa_family == AF_INET6) {
-        const auto& bytes = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr.s6_addr;
-        return HostAddress({bytes, sizeof bytes});
-    }
-    return {};
-}
 
 std::vector<HostAddress> interface_addresses() {
     ifaddrs* interfaces = nullptr;
@@ -33,7 +23,7 @@ std::vector<HostAddress> interface_addresses() {
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(interfaces, freeifaddrs);
     std::vector<HostAddress> addresses;
     for (const ifaddrs* entry = owner.get(); entry != nullptr; entry = entry->ifa_next)
-        addresses.push_back(to_host(entry->ifa_addr));
+        addresses.push_back(host_of(entry->ifa_addr));
     return addresses;
 }
 
@@ -66,7 +56,7 @@ std::vector<HostAddress> resolve_host(const std::string& name) {
     const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(error == 0 ? answers : nullptr, freeaddrinfo);
     std::vector<HostAddress> addresses;
     for (const addrinfo* answer = owner.get(); answer != nullptr; answer = answer->ai_next)
-        addresses.push_back(to_host(answer->ai_addr));
+        addresses.push_back(host_of(answer->ai_addr));
     return addresses;
 }
 

@@ -48,6 +48,27 @@ TEST_CASE_METHOD(EveryBackend, "connection: both sides learn each other's addres
     CHECK(server.quiet());
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: each side is told the other's attributes, all of them") {
+    for (const bool first : {true, false}) {
+        const auto listener = far.listen("attributes");
+        Port client(near, {.reliability = Reliability::ReliableDelivery,
+                           .receiver_not_ready = first ? ReceiverNotReady::Break : ReceiverNotReady::Wait,
+                           .refused_write = first ? RefusedWrite::Reported : RefusedWrite::Silent,
+                           .max_transfer_bytes = 4096,
+                           .access = {.remote_write = first, .remote_read = !first, .remote_atomic = first}});
+        Port server(far, {.reliability = Reliability::ReliableDelivery,
+                          .receiver_not_ready = first ? ReceiverNotReady::Wait : ReceiverNotReady::Break,
+                          .refused_write = first ? RefusedWrite::Silent : RefusedWrite::Reported,
+                          .max_transfer_bytes = 4096,
+                          .access = {.remote_write = !first, .remote_read = first, .remote_atomic = !first}});
+        must(client.endpoint->connect(parameters_for(near, far.address("attributes"))));
+        const auto request = next_request(*listener);
+        CHECK(request->remote_attributes() == client.endpoint->attributes());
+        accept(server, *request);
+        CHECK(client.event().remote == server.endpoint->attributes());
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: private data may be as long as the device says") {
     const auto limit = near.device->attributes().max_private_data_bytes;
     const PrivateData data = private_data_of(std::string(limit, 'x'));

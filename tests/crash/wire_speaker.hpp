@@ -8,7 +8,9 @@
 
 #include "backends/loopback/handshake.hpp"
 #include "backends/loopback/layout.hpp"
+#include "backends/loopback/mapping.hpp"
 #include "core/address.hpp"
+#include "core/base/unique_fd.hpp"
 
 namespace viaduct::testing {
 
@@ -22,7 +24,7 @@ struct Slot {
 
 /// One connection of a speaker.
 struct Talk {
-    loopback::UniqueFd socket;
+    UniqueFd socket;
     loopback::Handshake heard;  ///< from the other side
     loopback::Mapping memory;   ///< of the segment
 
@@ -61,14 +63,14 @@ public:
 
 private:
     std::unique_ptr<std::uint64_t> word_;  // what peers look for in this process
-    loopback::UniqueFd board_;
-    loopback::UniqueFd event_;
-    loopback::UniqueFd table_;
+    UniqueFd board_;
+    UniqueFd event_;
+    UniqueFd table_;
     loopback::Mapping regions_;
-    loopback::UniqueFd listening_;
+    UniqueFd listening_;
 };
 
 /// A memfd of that size, which cannot shrink where it is sealed, with a number in its first word.
-loopback::UniqueFd make_memfd(const char* name, std::size_t size, bool sealed, std::uint64_t number = 0);
+UniqueFd make_memfd(const char* name, std::size_t size, bool sealed, std::uint64_t number = 0);
 
 }  // namespace viaduct::testing

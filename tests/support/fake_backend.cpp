@@ -2,9 +2,6 @@
 // The fake backend's provider, devices and memory.
 #include "tests/support/fake_backend.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -23,7 +20,7 @@ Result<std::uint32_t> FakeProvider::device_count() const noexcept { return std::
 
 Result<std::unique_ptr<backend::Device>> FakeProvider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
     if (index >= fake::World::device_count) return Status(Code::InvalidParameter, "no such fake device");
-    return std::unique_ptr<backend::Device>(std::make_unique<fake::Device>(world_, index, observer));
+    return std::unique_ptr<backend::Device>(std::make_unique<fake::Device>(world_, index, capabilities, observer));
 }
 
 Result<std::uint32_t> FakeProvider::find(std::string_view device) noexcept {
@@ -48,8 +45,9 @@ std::size_t FakeProvider::live_objects() const noexcept { return world_->live_ob
 namespace fake {
 namespace {
 
-DeviceAttributes attributes_of(std::uint32_t index) {
+DeviceAttributes attributes_of(std::uint32_t index, const Capabilities& capabilities) {
     DeviceAttributes attributes;
+    attributes.capabilities = capabilities;
     attributes.name = "fake" + std::to_string(index);
     attributes.host = World::host(index);
     for (std::uint32_t i = 0; i < World::device_count; ++i) attributes.local_hosts.push_back(World::host(i));
@@ -82,8 +80,9 @@ bool World::knows(const Bytes<Address::max_host>& host) noexcept {
     return false;
 }
 
-Device::Device(std::shared_ptr<World> world, std::uint32_t index, DeviceObserver& observer)
-    : CountedObject(std::move(world)), attributes_(attributes_of(index)), observer_(observer) {}
+Device::Device(std::shared_ptr<World> world, std::uint32_t index, const Capabilities& capabilities,
+               DeviceObserver& observer)
+    : CountedObject(std::move(world)), attributes_(attributes_of(index, capabilities)), observer_(observer) {}
 
 Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
     return std::unique_ptr<backend::ProtectionDomain>(std::make_unique<Domain>(shared_world()));
@@ -92,9 +91,6 @@ Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_dom
 Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
                                                                        void* address, std::uint64_t length,
                                                                        Access access) noexcept {
-    const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    if (length == 0 || begin + length < begin) return Status(Code::InvalidParameter, "range of the region");
-    if (length > attributes_.max_region_bytes) return Status(Code::NoResources, "region too large");
     const Mapping mapping = find_mapping(address, length);
     if (!mapping.complete) return Status(Code::InvalidParameter, "memory that is not mapped");
     return std::unique_ptr<backend::MemoryRegion>(
@@ -112,34 +108,16 @@ Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
 
 Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
     const backend::CompletionQueueInit& init) noexcept {
-    if (init.capacity == 0 || init.capacity > attributes_.max_completions)
-        return Status(Code::InvalidParameter, "capacity of the completion queue");
     return std::unique_ptr<backend::CompletionQueue>(std::make_unique<CompletionQueue>(shared_world(), *this, init));
-}
-
-Status Device::check(const EndpointAttributes& attributes) const noexcept {
-    if (attributes.reliability > Reliability::ReliableReception) return {Code::InvalidReliability, "reliability level"};
-    if (attributes.max_transfer_bytes > attributes_.max_transfer_bytes)
-        return {Code::InvalidTransferSize, "maximum transfer size"};
-    if (attributes.qos != 0) return {Code::InvalidQos, "quality of service"};
-    if ((attributes.access.remote_read || attributes.access.remote_atomic) &&
-        attributes.reliability == Reliability::Unreliable)
-        return {Code::InvalidRdmaRead, "RDMA that is answered on an unreliable endpoint"};
-    return {};
 }
 
 Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
     const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept {
-    if (depth == 0 || depth > attributes_.max_queue_depth)
-        return Status(Code::InvalidParameter, "depth of the shared receive queue");
     return std::unique_ptr<backend::SharedReceiveQueue>(
         std::make_unique<SharedReceiveQueue>(shared_world(), *this, domain, depth, context));
 }
 
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
-    if (const Status status = check(init.attributes); !status.ok()) return status;
-    for (const std::uint32_t depth : {init.send_depth, init.receive_depth})
-        if (depth > attributes_.max_queue_depth) return Status(Code::InvalidParameter, "depth of a work queue");
     return std::unique_ptr<backend::Endpoint>(std::make_unique<Endpoint>(shared_world(), *this, init));
 }
 
@@ -190,22 +168,6 @@ Window::~Window() {
     const std::lock_guard lock(world().mutex);
     world().views.erase(state_->in_force);
     state_->gone = true;
-}
-
-Signal::Signal() noexcept : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-Signal::~Signal() {
-    if (fd_ >= 0) close(fd_);
-}
-
-void Signal::raise() noexcept {
-    // Fails only where the counter would overflow: it is readable then as well.
-    if (eventfd_write(fd_, 1) != 0) return;
-}
-
-void Signal::clear() noexcept {
-    eventfd_t count = 0;
-    if (eventfd_read(fd_, &count) != 0) return;  // it was clear already
 }
 
 }  // namespace fake

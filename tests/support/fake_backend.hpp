@@ -26,6 +26,9 @@ public:
     Result<std::uint32_t> find(std::string_view device) noexcept override;
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;
 
+    /// Of the devices opened from now on: those that they lack, they have all the same, and do not offer.
+    Capabilities capabilities;
+
     /// Ends the connection attempts whose time is up.
     void check_deadlines() noexcept;
 

@@ -63,7 +63,6 @@ Endpoint::Endpoint(std::shared_ptr<World> world, Device& device, const backend::
       observer_(init.observer) {}
 
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
-    if (const Status status = device_.check(attributes); !status.ok()) return status;
     const std::lock_guard lock(world().mutex);
     if (state_ == State::Connecting || state_ == State::Connected) return {Code::InvalidState, "endpoint is connected"};
     attributes_ = attributes;
@@ -193,9 +192,14 @@ Listener::~Listener() {
             attempt->client->end_attempt({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
 }
 
+int Listener::fd() const noexcept {
+    const std::lock_guard lock(world().mutex);
+    return readable_.fd();
+}
+
 void Listener::add(std::shared_ptr<Attempt> attempt) {
     attempts_.push_back(std::move(attempt));
-    signal_.raise();
+    readable_.set(true);
 }
 
 Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept {
@@ -206,7 +210,7 @@ Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noe
         if (attempts_.front()->client != nullptr) attempt = attempts_.front();
         attempts_.pop_front();
     }
-    if (attempts_.empty()) signal_.clear();
+    readable_.set(!attempts_.empty());
     if (attempt == nullptr) return Status(Code::WouldBlock, "no request waits");
     return std::unique_ptr<backend::ConnectionRequest>(
         std::make_unique<Request>(shared_world(), local_, std::move(attempt)));

@@ -74,7 +74,6 @@ Status CompletionQueue::arm(Arm what) noexcept {
 }
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
-    if (capacity == 0 || capacity > device_.attributes().max_completions) return {Code::InvalidParameter, "capacity"};
     const std::lock_guard lock(world().mutex);
     if (entries_.size() > capacity) return {Code::Busy, "completions wait"};
     capacity_ = capacity;
@@ -120,7 +119,6 @@ Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(world().mutex);
-    if (limit > depth_) return {Code::InvalidParameter, "limit of the shared receive queue"};
     limit_ = limit;
     look_at_limit();
     return {};
@@ -128,8 +126,7 @@ Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
 
 Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     const std::lock_guard lock(world().mutex);
-    if (depth == 0 || depth > device_.attributes().max_queue_depth || depth < limit_)
-        return {Code::InvalidParameter, "depth of the shared receive queue"};
+    if (depth < limit_) return {Code::InvalidParameter, "depth below the armed limit"};
     if (receives_.size() > depth) return {Code::Busy, "receives wait"};
     depth_ = depth;
     return {};

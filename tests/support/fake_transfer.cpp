@@ -7,20 +7,15 @@
 #include <atomic>
 #include <cstring>
 
+#include "backends/support/pieces.hpp"
 #include "tests/support/fake_endpoint.hpp"
 
 namespace viaduct::testing::fake {
 namespace {
 
-std::uint64_t total(std::span<const Sge> pieces) noexcept {
-    std::uint64_t bytes = 0;
-    for (const Sge& piece : pieces) bytes += piece.length;
-    return bytes;
-}
-
 std::vector<std::byte> gather(std::span<const Sge> pieces) {
     std::vector<std::byte> data;
-    data.reserve(total(pieces));
+    data.reserve(support::total_length(pieces));
     for (const Sge& piece : pieces) {
         const auto* from = static_cast<const std::byte*>(piece.address);
         data.insert(data.end(), from, from + piece.length);
@@ -49,7 +44,7 @@ bool persist(const RemoteAddress& remote, std::uint64_t count) noexcept {
 }  // namespace
 
 PostedReceive::PostedReceive(const ReceiveRequest& request)
-    : request(request), pieces(request.sges.begin(), request.sges.end()), bytes(total(pieces)) {}
+    : request(request), pieces(request.sges.begin(), request.sges.end()), bytes(support::total_length(pieces)) {}
 
 void World::run_waiting() noexcept {
     const auto endpoints = waiting;  // run_sends() changes the original
@@ -61,7 +56,8 @@ Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& p
     posted = 0;
     for (const SendRequest& request : requests) {
         if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
-        const Status status = enqueue({request, {request.sges.begin(), request.sges.end()}, total(request.sges)});
+        const Status status =
+            enqueue({request, {request.sges.begin(), request.sges.end()}, support::total_length(request.sges)});
         if (!status.ok()) return status;
         ++posted;
     }

@@ -95,7 +95,8 @@ private:
 
 class Device final : public backend::Device, private CountedObject {
 public:
-    Device(std::shared_ptr<World> world, std::uint32_t index, DeviceObserver& observer);
+    Device(std::shared_ptr<World> world, std::uint32_t index, const Capabilities& capabilities,
+           DeviceObserver& observer);
 
     const DeviceAttributes& attributes() const noexcept override { return attributes_; }
     Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override;
@@ -112,7 +113,6 @@ public:
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
     Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
 
-    Status check(const EndpointAttributes& attributes) const noexcept;
     void report(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
 private:
@@ -172,22 +172,6 @@ public:
 
 private:
     std::shared_ptr<WindowState> state_;
-};
-
-/// An eventfd that is readable or not.
-class Signal {
-public:
-    Signal() noexcept;
-    ~Signal();
-    Signal(const Signal&) = delete;
-    Signal& operator=(const Signal&) = delete;
-
-    int fd() const noexcept { return fd_; }
-    void raise() noexcept;
-    void clear() noexcept;
-
-private:
-    int fd_;
 };
 
 /// The events of its queues, one of each at most.
@@ -294,7 +278,7 @@ public:
     Listener(std::shared_ptr<World> world, const Address& local) noexcept;
     ~Listener() override;
 
-    int fd() const noexcept override { return signal_.fd(); }
+    int fd() const noexcept override;
     Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
 
     // With the mutex held.
@@ -303,7 +287,7 @@ public:
 
 private:
     Address local_;
-    Signal signal_;
+    mutable ReadableFlag readable_;
     std::deque<std::shared_ptr<Attempt>> attempts_;
 };
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <catch2/catch.hpp>
+#include <new>
+#include <vector>
 
-#include "backends/verbs/fifo.hpp"
+#include "backends/support/fifo.hpp"
 
-using viaduct::verbs::Fifo;
+using viaduct::support::Fifo;
 
 TEST_CASE("fifo: has room only for what was asked for") {
     Fifo<int> fifo;
@@ -20,6 +22,7 @@ TEST_CASE("fifo: has room only for what was asked for") {
     fifo.pop();
     CHECK(fifo.empty());
     CHECK(fifo.room() == room);
+    CHECK(Fifo<int>(5).room() >= 5);
 }
 
 TEST_CASE("fifo: keeps the order where it goes round and where it grows") {
@@ -27,17 +30,54 @@ TEST_CASE("fifo: keeps the order where it goes round and where it grows") {
     int next = 0;
     int expected = 0;
     for (int round = 0; round < 50; ++round) {
-        REQUIRE(fifo.reserve(7));
+        REQUIRE(fifo.reserve(fifo.size() + 7));
         for (int i = 0; i < 7; ++i) fifo.push(next++);
         for (int i = 0; i < 5; ++i) {
             REQUIRE(fifo.front() == expected++);
             fifo.pop();
         }
     }
-    CHECK(fifo.size() == 100);
-    fifo.for_each([&](int& item) {
-        CHECK(item == expected++);
-        item = -1;
-    });
+    REQUIRE(fifo.size() == 100);
+    for (std::size_t i = 0; i < fifo.size(); ++i) {
+        CHECK(fifo[i] == expected++);
+        fifo[i] = -1;
+    }
     CHECK(fifo.front() == -1);
+}
+
+TEST_CASE("fifo: elements are moved where it grows, and reused where they were") {
+    Fifo<std::vector<int>> fifo(1);
+    const std::size_t room = fifo.room();
+    for (std::size_t i = 0; i < room; ++i) {
+        fifo.vacant().assign(100, static_cast<int>(i));
+        fifo.commit();
+    }
+    const int* const first = fifo.front().data();
+    REQUIRE(fifo.reserve(room + 1));
+    CHECK(fifo.front().data() == first);  // not copied
+    CHECK(fifo.front() == std::vector<int>(100, 0));
+    const std::size_t places = fifo.size() + fifo.room();
+    for (std::size_t i = 0; i < places; ++i) {  // once around
+        fifo.push({});
+        fifo.pop();
+    }
+    fifo.vacant().assign(50, 1);
+    const int* const kept = fifo.vacant().data();
+    fifo.commit();
+    while (!fifo.empty()) fifo.pop();
+    for (std::size_t i = 1; i < places; ++i) {
+        fifo.vacant();
+        fifo.commit();
+        fifo.pop();
+    }
+    CHECK(fifo.vacant().data() == kept);
+}
+
+TEST_CASE("fifo: where there is no memory nothing changes") {
+    Fifo<int> fifo(1);
+    fifo.push(7);
+    CHECK_FALSE(fifo.reserve(std::size_t{1} << 60));
+    CHECK(fifo.size() == 1);
+    CHECK(fifo.front() == 7);
+    CHECK_THROWS_AS(Fifo<int>(std::size_t{1} << 60), std::bad_alloc);
 }

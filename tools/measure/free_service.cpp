@@ -24,6 +24,6 @@ FreeService::FreeService() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXE
 
 FreeService::~FreeService() { ::close(socket_); }
 
-Service FreeService::service() const noexcept { return numbered_service(number_); }
+Service FreeService::service() const noexcept { return service_of(number_); }
 
 }  // namespace viaduct::measure

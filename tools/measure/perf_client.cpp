@@ -49,7 +49,7 @@ public:
         if (reply.landing.bytes < parameters.max_size) throw Error("the server's memory is smaller than a message");
         remote_ = {.address = reply.landing.address, .key = reply.landing.key};
         if (parameters.test != Test::Connect) return;
-        server_.service = numbered_service(static_cast<std::uint16_t>(reply.service));
+        server_.service = service_of(static_cast<std::uint16_t>(reply.service));
         ring_.emplace(api, parameters.open);
     }
 

@@ -86,7 +86,7 @@ const char* reason_of(ibv_wc_status status) {
 }
 
 /// The port that is a service.
-std::string port_of(const Service& service) {
+std::string port_text(const Service& service) {
     const auto bytes = service.span();
     if (bytes.size() != sizeof(std::uint16_t)) throw Error("librpma services must be numbers from 0 to 65535");
     return std::to_string(bytes[0] << 8 | bytes[1]);
@@ -119,7 +119,7 @@ class RpmaListener final : public Listener {
 public:
     RpmaListener(const RpmaApi& api, const Service& service) {
         const std::string host = text_of(api.device().host);
-        const std::string port = port_of(service);
+        const std::string port = port_text(service);
         endpoint_ = make<RpmaEndpoint>("rpma_ep_listen", [&](rpma_ep** endpoint) {
             return rpma_ep_listen(api.peer(), host.c_str(), port.c_str(), endpoint);
         });
@@ -184,7 +184,7 @@ RpmaLink::RpmaLink(RpmaApi& api, const LinkOptions& options)
 void RpmaLink::connect(const Address& remote, Timeout timeout) {
     const auto deadline = Deadline::after(timeout);
     const std::string host = text_of(remote.host);
-    const std::string port = port_of(remote.service);
+    const std::string port = port_text(remote.service);
     const auto timeout_ms = std::clamp<Timeout::rep>(timeout.count(), 1, std::numeric_limits<int>::max());
     check_rpma("rpma_conn_cfg_set_timeout",
                rpma_conn_cfg_set_timeout(configuration_.get(), static_cast<int>(timeout_ms)));

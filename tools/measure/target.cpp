@@ -83,16 +83,11 @@ Service parse_service(std::string_view text) {
         std::uint16_t number = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
         if (error != std::errc()) throw Error("service number " + in_quotes(text) + " is above 65535");
-        return numbered_service(number);
+        return service_of(number);
     }
     if (text.size() > Address::max_service)
         throw Error("the service is longer than " + std::to_string(Address::max_service) + " bytes");
     return Service({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-}
-
-Service numbered_service(std::uint16_t number) noexcept {
-    const std::uint8_t bytes[] = {static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number)};
-    return Service(bytes);
 }
 
 Target parse_target(std::string_view text) {

@@ -17,9 +17,6 @@ inline constexpr std::string_view default_service = "7471";
 /// text stands for its bytes. Throws Error where the text is empty, too long, or a number out of range.
 Service parse_service(std::string_view text);
 
-/// The two-byte big-endian form of a number.
-Service numbered_service(std::uint16_t number) noexcept;
-
 struct Target {
     std::string host;
     std::string service;

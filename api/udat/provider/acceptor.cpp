@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/acceptor.hpp"
 
-#include <unistd.h>
-
 #include "api/udat/provider/service_point.hpp"
 #include "api/udat/provider/watch.hpp"
 #include "core/base/thread.hpp"
@@ -19,13 +17,12 @@ Acceptor::~Acceptor() {
         stop_.set(true);
         end_thread(thread_);
     }
-    if (epoll_ >= 0) ::close(epoll_);
 }
 
 void Acceptor::start() {
-    if (epoll_ < 0) epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-    if (epoll_ < 0 || stop_.fd() < 0) throw std::system_error(errno, std::generic_category());
-    watch(epoll_, stop_.fd());
+    if (!epoll_) epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_ || stop_.fd() < 0) throw std::system_error(errno, std::generic_category());
+    watch(epoll_.get(), stop_.fd());
     thread_ = start_thread([this] { run(); });
 }
 
@@ -34,7 +31,7 @@ void Acceptor::add(ServicePoint& point) {
     if (!thread_.joinable()) start();
     points_.emplace(point.fd(), &point);
     try {
-        watch(epoll_, point.fd());
+        watch(epoll_.get(), point.fd());
     } catch (...) {
         points_.erase(point.fd());
         throw;
@@ -43,13 +40,13 @@ void Acceptor::add(ServicePoint& point) {
 
 void Acceptor::remove(ServicePoint& point) noexcept {
     const std::lock_guard lock(lock_);
-    if (points_.erase(point.fd()) != 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, point.fd(), nullptr);
+    if (points_.erase(point.fd()) != 0) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, point.fd(), nullptr);
 }
 
 void Acceptor::run() noexcept {
     while (true) {
         epoll_event event{};
-        if (::epoll_wait(epoll_, &event, 1, -1) != 1) continue;
+        if (::epoll_wait(epoll_.get(), &event, 1, -1) != 1) continue;
         if (event.data.fd == stop_.fd()) return;
         bool taken = true;
         {

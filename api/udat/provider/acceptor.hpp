@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/base/event_channel.hpp"
+#include "core/base/unique_fd.hpp"
 
 namespace viaduct::dat {
 
@@ -41,7 +42,7 @@ private:
     void run() noexcept;
     void start();
 
-    int epoll_ = -1;
+    UniqueFd epoll_;
     ReadableFlag stop_;
     std::thread thread_;
 

@@ -12,6 +12,7 @@
 #include "api/udat/provider/translate.hpp"
 #include "api/udat/provider/watch.hpp"
 #include "core/base/thread.hpp"
+#include "core/base/unique_fd.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -57,24 +58,19 @@ Cno::~Cno() {
 int Cno::make_fd(Waiters& waiters) {
     const std::lock_guard members(members_lock_);
     if (waiters.epoll >= 0) return waiters.epoll;
-    const int made = ::epoll_create1(EPOLL_CLOEXEC);
-    if (made < 0) throw std::system_error(errno, std::generic_category());
-    try {
-        int flag = -1;
-        {
-            const std::lock_guard lock(lock_);
-            flag = waiters.flag.fd();
-        }
-        if (flag < 0) throw std::system_error(errno, std::generic_category());
-        watch(made, flag);
-        for (const Evd* evd : members_)
-            if (!watch_completions(made, EPOLL_CTL_ADD, *evd)) throw std::system_error(errno, std::generic_category());
-    } catch (...) {
-        ::close(made);
-        throw;
+    UniqueFd made(::epoll_create1(EPOLL_CLOEXEC));
+    if (!made) throw std::system_error(errno, std::generic_category());
+    int flag = -1;
+    {
+        const std::lock_guard lock(lock_);
+        flag = waiters.flag.fd();
     }
-    waiters.epoll = made;
-    return made;
+    if (flag < 0) throw std::system_error(errno, std::generic_category());
+    watch(made.get(), flag);
+    for (const Evd* evd : members_)
+        if (!watch_completions(made.get(), EPOLL_CTL_ADD, *evd))
+            throw std::system_error(errno, std::generic_category());
+    return waiters.epoll = made.release();
 }
 
 int Cno::fd() noexcept try {

@@ -95,7 +95,7 @@ Status Ep::ask(const Request& request) {
     Status status;
     for (int i = 0; i < attempts; ++i) {
         const std::uint16_t port = Ia::next_port();
-        begin(port, request, to_sockaddr(request.host, request.port));
+        begin(port, request, SocketAddress(request.host, request.port).storage);
         status = endpoint_->connect({.local = {.host = ia().device()->attributes().host, .service = service_of(port)},
                                      .remote = {.host = request.host, .service = service_of(request.port)},
                                      .private_data = request.private_data,
@@ -176,13 +176,13 @@ namespace {
 
 /// Where a connection is to go, by a socket address.
 DAT_RETURN find_host(const sockaddr* address, HostAddress& host) noexcept {
-    const auto found = host_of(address);
-    if (!found) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
-    const std::uint8_t first = found->span().front();
-    const bool is_ipv4 = found->size() == 4;
+    const HostAddress found = host_of(address);
+    if (found.empty()) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+    const std::uint8_t first = found.span().front();
+    const bool is_ipv4 = found.size() == 4;
     const bool multicast = is_ipv4 ? first >= 224 : first == 0xFF;
     if (multicast) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
-    host = *found;
+    host = found;
     return success;
 }
 

@@ -13,7 +13,7 @@ Cr::Cr(Ia& ia, const backend::ConnectionRequest& request, std::uint16_t local_po
     : Object(ia, ia.provider(), handle_type),
       remote_port_(port_of(request.remote_address().service)),
       local_port_(local_port) {
-    remote_ = to_sockaddr(request.remote_address().host, static_cast<std::uint16_t>(remote_port_));
+    remote_ = SocketAddress(request.remote_address().host, static_cast<std::uint16_t>(remote_port_)).storage;
     const auto bytes = request.private_data().span();
     private_data_.assign(bytes.begin(), bytes.end());
 }

@@ -68,7 +68,7 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
     if (opened.status().code() == Code::NoResources) return to_return(opened.status(), DAT_RESOURCE_DEVICE);
     if (!opened.ok()) return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
     created->device_ = std::move(*opened);
-    created->address_ = to_sockaddr(created->device_->attributes().host, 0);
+    created->address_ = SocketAddress(created->device_->attributes().host, 0).storage;
     created->name_attributes();
     if (wanted == AsyncEvd::Made) {
         std::unique_ptr<Evd> evd;

@@ -131,7 +131,7 @@ void Rsp::on_reported() noexcept { (void)claim<Rsp>(handle()); }
 Csp::Csp(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd)
     : ServicePoint(ia, handle_type, port, evd),
       comm_(comm),
-      address_(to_sockaddr(ia.device()->attributes().host, port)) {}
+      address_(SocketAddress(ia.device()->attributes().host, port).storage) {}
 
 DAT_RETURN Csp::create(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd, DAT_HANDLE& handle) {
     std::unique_ptr<Csp> created(new Csp(ia, comm, port, evd));
@@ -253,10 +253,10 @@ DAT_RETURN calls::csp_create(DAT_IA_HANDLE ia, DAT_COMM* comm, DAT_IA_ADDRESS_PT
         if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
         if (csp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
         if (!is_supported(*comm) || comm->domain != address->sa_family) return error(DAT_COMM_NOT_SUPPORTED);
-        const auto host = host_of(address);
-        if (!host) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
-        const bool any = std::ranges::all_of(host->span(), [](std::uint8_t byte) { return byte == 0; });
-        if (!any && !(*host == owner->device()->attributes().host))
+        const HostAddress host = host_of(address);
+        if (host.empty()) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+        const bool any = std::ranges::all_of(host.span(), [](std::uint8_t byte) { return byte == 0; });
+        if (!any && !(host == owner->device()->attributes().host))
             return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
         return Csp::create(*owner, *comm, port_of(address), *dispatcher, *csp);
     });

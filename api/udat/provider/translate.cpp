@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/translate.hpp"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <limits>
 
 namespace viaduct::dat {
@@ -182,50 +179,6 @@ bool is_supported(const DAT_COMM& comm) noexcept {
 
 std::uint16_t port_of(DAT_CONN_QUAL qual) noexcept {
     return static_cast<std::uint16_t>(qual <= 0xFFFF ? qual : qual % ports_above + first_port_above);
-}
-
-Bytes<Address::max_service> service_of(std::uint16_t port) noexcept {
-    const std::array<std::uint8_t, 2> bytes{static_cast<std::uint8_t>(port >> 8),
-                                            static_cast<std::uint8_t>(port & 0xFF)};
-    return Bytes<Address::max_service>(bytes);
-}
-
-std::uint16_t port_of(const Bytes<Address::max_service>& service) noexcept {
-    const auto bytes = service.span();
-    return bytes.size() == 2 ? static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]) : std::uint16_t{0};
-}
-
-std::optional<HostAddress> host_of(const sockaddr* address) noexcept {
-    const auto bytes = [](const auto& host) {
-        return HostAddress({reinterpret_cast<const std::uint8_t*>(&host), sizeof(host)});
-    };
-    switch (address->sa_family) {
-        case AF_INET: return bytes(reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
-        case AF_INET6: return bytes(reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
-        default: return std::nullopt;
-    }
-}
-
-std::uint16_t port_of(const sockaddr* address) noexcept {
-    return ntohs(address->sa_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(address)->sin6_port
-                                                : reinterpret_cast<const sockaddr_in*>(address)->sin_port);
-}
-
-sockaddr_storage to_sockaddr(const HostAddress& host, std::uint16_t port) noexcept {
-    sockaddr_storage storage{};
-    const auto bytes = host.span();
-    if (bytes.size() == sizeof(in_addr)) {
-        auto& address = reinterpret_cast<sockaddr_in&>(storage);
-        address.sin_family = AF_INET;
-        address.sin_port = htons(port);
-        std::memcpy(&address.sin_addr, bytes.data(), bytes.size());
-    } else if (bytes.size() == sizeof(in6_addr)) {
-        auto& address = reinterpret_cast<sockaddr_in6&>(storage);
-        address.sin6_family = AF_INET6;
-        address.sin6_port = htons(port);
-        std::memcpy(&address.sin6_addr, bytes.data(), bytes.size());
-    }
-    return storage;
 }
 
 }  // namespace viaduct::dat

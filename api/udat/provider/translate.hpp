@@ -2,12 +2,9 @@
 // Between the words of DAT and those of the core.
 #pragma once
 
-#include <sys/socket.h>
-
-#include <optional>
-
 #include "api/udat/provider/binds.hpp"
 #include "core/address.hpp"
+#include "core/base/socket_address.hpp"
 #include "core/deadline.hpp"
 #include "core/events.hpp"
 #include "core/state_machine.hpp"
@@ -42,16 +39,6 @@ bool is_supported(const DAT_COMM& comm) noexcept;
 /// The service that a connection qualifier stands for: a port, as the connection manager of RDMA devices has them.
 /// Qualifiers beyond 16 bits share the ports above those that are assigned.
 std::uint16_t port_of(DAT_CONN_QUAL qual) noexcept;
-Bytes<Address::max_service> service_of(std::uint16_t port) noexcept;
-
-/// 0 where the service is not a port.
-std::uint16_t port_of(const Bytes<Address::max_service>& service) noexcept;
-
-/// The host of an IPv4 or IPv6 address; nothing where it is neither.
-std::optional<HostAddress> host_of(const sockaddr* address) noexcept;
-std::uint16_t port_of(const sockaddr* address) noexcept;
-
-/// An IPv4 or IPv6 address. All zero where the host is neither.
-sockaddr_storage to_sockaddr(const HostAddress& host, std::uint16_t port) noexcept;
+using viaduct::port_of;  // of services and socket addresses
 
 }  // namespace viaduct::dat

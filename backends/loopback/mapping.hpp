@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Owners of file descriptors and memory mappings.
+// The owner of a memory mapping.
 #pragma once
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -12,27 +11,6 @@
 #include "core/status.hpp"
 
 namespace viaduct::loopback {
-
-class UniqueFd {
-public:
-    UniqueFd() noexcept = default;
-    explicit UniqueFd(int fd) noexcept : fd_(fd) {}
-    UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    UniqueFd& operator=(UniqueFd&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~UniqueFd() { reset(); }
-
-    int get() const noexcept { return fd_; }
-    explicit operator bool() const noexcept { return fd_ >= 0; }
-    void reset() noexcept {
-        if (fd_ >= 0) close(std::exchange(fd_, -1));
-    }
-
-private:
-    int fd_ = -1;
-};
 
 /// A MAP_SHARED view of a file.
 class Mapping {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A first-in first-out queue whose memory can be asked for ahead of time, by those who can still say no.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace viaduct::support {
+
+/// Grows in powers of two and never shrinks. Elements that leave stay where they are, with what they own, for reuse.
+template <class T>
+class Fifo {
+public:
+    Fifo() noexcept = default;
+    /// With room for `size` elements. Throws std::bad_alloc.
+    explicit Fifo(std::size_t size) {
+        if (!reserve(size)) throw std::bad_alloc();
+    }
+
+    std::size_t size() const noexcept { return end_ - begin_; }
+    bool empty() const noexcept { return begin_ == end_; }
+
+    /// How many more can be pushed.
+    std::size_t room() const noexcept { return capacity_ - size(); }
+
+    /// Makes room for `size` elements in all. False: there is no memory, and nothing has changed.
+    bool reserve(std::size_t size) noexcept {
+        if (size <= capacity_) [[likely]]
+            return true;
+        return grow(size);
+    }
+
+    /// The place of the next element, which holds what an element left there; commit() appends it. There is room.
+    T& vacant() noexcept { return at(end_); }
+    void commit() noexcept { ++end_; }
+    void push(const T& item) noexcept(std::is_nothrow_copy_assignable_v<T>) {
+        vacant() = item;
+        commit();
+    }
+
+    /// Counts from the front.
+    T& operator[](std::size_t index) noexcept { return at(begin_ + index); }
+    T& front() noexcept { return at(begin_); }
+    void pop() noexcept { ++begin_; }
+
+private:
+    static constexpr std::size_t smallest = 16;
+
+    [[gnu::noinline]] bool grow(std::size_t size) noexcept {
+        static_assert(std::is_nothrow_default_constructible_v<T> && std::is_nothrow_move_assignable_v<T>);
+        const std::size_t capacity = std::bit_ceil(std::max(size, smallest));
+        std::unique_ptr<T[]> items(new (std::nothrow) T[capacity]());
+        if (items == nullptr) return false;
+        for (std::size_t i = begin_; i != end_; ++i) items[i & (capacity - 1)] = std::move(at(i));
+        items_ = std::move(items);
+        capacity_ = capacity;
+        return true;
+    }
+
+    T& at(std::size_t position) noexcept { return items_[position & (capacity_ - 1)]; }
+
+    std::unique_ptr<T[]> items_;
+    std::size_t capacity_ = 0;  // a power of two, or 0
+    std::size_t begin_ = 0;     // positions count on for ever
+    std::size_t end_ = 0;
+};
+
+}  // namespace viaduct::support

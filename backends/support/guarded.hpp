@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the exceptions of a backend end.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "core/status.hpp"
+
+namespace viaduct::support {
+
+/// Calls `call`, which returns a Status or a Result, with the failures of memory, descriptors and threads as a status.
+template <class Call>
+std::invoke_result_t<Call> guarded(Call call) noexcept {
+    try {
+        return call();
+    } catch (const std::bad_alloc&) {
+        return Status(Code::NoResources, "out of memory");
+    } catch (const std::system_error& error) {
+        return Status::from_errno(error.code().value(), "devices of the system, or a thread");
+    }
+}
+
+/// Makes an object for the core, likewise; `make` returns a Result that owns an object of a class of the backend.
+template <class Interface, class Make>
+Result<std::unique_ptr<Interface>> make_as(Make make) noexcept {
+    return guarded([&make]() -> Result<std::unique_ptr<Interface>> {
+        auto made = make();
+        if (!made.ok()) return made.status();
+        return std::unique_ptr<Interface>(std::move(*made));
+    });
+}
+
+}  // namespace viaduct::support

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Services of any bytes where the system knows ports: docs/verbs-wire.md.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <tuple>
+
+#include "core/address.hpp"
+
+namespace viaduct::support {
+
+/// Tells byte strings apart: 64-bit FNV-1a. One hash may go on where another ended.
+constexpr std::uint64_t fingerprint(std::span<const std::uint8_t> bytes,
+                                    std::uint64_t hash = 0xcbf29ce484222325u) noexcept {
+    for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3u;
+    return hash;
+}
+inline std::uint64_t fingerprint(const Service& service) noexcept { return fingerprint(service.span()); }
+
+/// A port between 16384 and 32767, below those that the system hands out.
+constexpr std::uint16_t hashed_port(std::uint64_t hash) noexcept {
+    return static_cast<std::uint16_t>(0x4000 | ((hash ^ hash >> 29) & 0x3FFF));
+}
+
+/// The port where a service is found: its own, or a hashed one where it is not the two bytes of a port. Services that
+/// share a port differ in their fingerprints.
+inline std::uint16_t port_for(const Service& service) noexcept {
+    const std::uint16_t port = port_of(service);
+    return port != 0 ? port : hashed_port(fingerprint(service));
+}
+
+inline bool is_lower(const HostAddress& one, const HostAddress& other) noexcept {
+    return std::ranges::lexicographical_compare(one.span(), other.span());
+}
+
+/// Where two hosts meet that ask for each other: the same for both, and that of no listener unless hashes collide.
+inline std::uint16_t peer_to_peer_port(const HostAddress& one, const HostAddress& other,
+                                       const Service& service) noexcept {
+    const auto& [lower, higher] = is_lower(one, other) ? std::tie(one, other) : std::tie(other, one);
+    return hashed_port(fingerprint(service.span(), fingerprint(higher.span(), fingerprint(lower.span()))));
+}
+
+}  // namespace viaduct::support

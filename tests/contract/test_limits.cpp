@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the core refuses for every backend alike (core/limits.hpp), and that nothing is left of it. Limits of completion
+// queues, depths, memory and windows are in test_queues.cpp, test_work_queues.cpp, test_shared_receives.cpp,
+// test_shared_receive_limits.cpp, test_memory.cpp and test_windows.cpp.
+#include <catch2/catch.hpp>
+#include <utility>
+#include <vector>
+
+#include "tests/contract/backends.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+
+namespace {
+
+/// Attributes that the device lacks, with the code that says so.
+std::vector<std::pair<EndpointAttributes, Code>> unsupported_attributes(const DeviceAttributes& device) {
+    std::vector<std::pair<EndpointAttributes, Code>> wrong{
+        {{.reliability = static_cast<Reliability>(3)}, Code::InvalidReliability},
+        {{.reliability = static_cast<Reliability>(255)}, Code::InvalidReliability},
+        {{.max_transfer_bytes = device.max_transfer_bytes + 1}, Code::InvalidTransferSize},
+        {{.qos = 1}, Code::InvalidQos}};
+    const bool unreliable = device.capabilities.unreliable;
+    const Code code = unreliable ? Code::InvalidRdmaRead : Code::InvalidReliability;
+    wrong.push_back({{.reliability = Reliability::Unreliable, .access = {.remote_read = true}}, code});
+    wrong.push_back({{.reliability = Reliability::Unreliable, .access = {.remote_atomic = true}}, code});
+    if (!unreliable) wrong.push_back({{.reliability = Reliability::Unreliable}, code});
+    return wrong;
+}
+
+HostAddress other_host(const HostAddress& host) {
+    std::vector<std::uint8_t> bytes(host.span().begin(), host.span().end());
+    bytes.back() ^= 0x80;
+    return HostAddress(bytes);
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackend, "limits: endpoints with attributes that the device lacks are not made") {
+    const auto queue = near.make_queue();
+    for (const auto& [attributes, code] : unsupported_attributes(near.device->attributes())) {
+        CAPTURE(to_string(code));
+        const auto endpoint = Endpoint::create(
+            {.attributes = attributes, .domain = near.domain, .send_queue = queue, .receive_queue = queue});
+        CHECK(endpoint.status().code() == code);
+        CHECK_FALSE(queue->in_use());
+        CHECK_FALSE(near.domain->in_use());
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "limits: an endpoint that is to get attributes the device lacks keeps its own") {
+    Port client(near);
+    Port server(far);
+    const EndpointAttributes before = client.endpoint->attributes();
+    for (const auto& [attributes, code] : unsupported_attributes(near.device->attributes())) {
+        CAPTURE(to_string(code));
+        CHECK(client.endpoint->modify(attributes, near.domain).code() == code);
+        CHECK(client.endpoint->attributes() == before);
+    }
+    join(client, server);
+}
+
+TEST_CASE_METHOD(EveryBackend, "limits: requests of more pieces than the device takes are not prepared for") {
+    const auto queue = near.make_queue();
+    const auto limit = near.device->attributes().max_sges;
+    const auto code = [&](std::uint32_t pieces) {
+        return Endpoint::create({.attributes = {},
+                                 .domain = near.domain,
+                                 .send_queue = queue,
+                                 .receive_queue = queue,
+                                 .max_sges = pieces})
+            .status()
+            .code();
+    };
+    CHECK(code(limit) == Code::Ok);
+    CHECK(code(limit + 1) == Code::InvalidParameter);
+    CHECK_FALSE(queue->in_use());
+}
+
+TEST_CASE_METHOD(EveryBackend, "limits: nobody listens at an address that is not the device's") {
+    Address local = near.exact_address("limits");
+    const HostAddress own = local.host;
+    for (const HostAddress& host : {other_host(own), HostAddress()}) {
+        local.host = host;
+        CHECK(near.device->listen(local).status().code() == Code::InvalidParameter);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "limits: nobody connects from an address that is not the device's") {
+    const auto listener = far.listen("limits");
+    Port client(near);
+    Port server(far);
+    auto parameters = parameters_for(near, far.address("limits"));
+    const HostAddress own = parameters.local.host;
+    for (const HostAddress& host : {other_host(own), HostAddress()}) {
+        parameters.local.host = host;
+        CHECK(client.endpoint->connect(parameters).code() == Code::InvalidParameter);
+        CHECK(client.endpoint->state() == EndpointState::Unconnected);
+    }
+    CHECK(client.quiet());
+    parameters.local.host = own;
+    must(client.endpoint->connect(parameters));
+    accept_on(server, *listener);
+    CHECK(client.event().kind == ConnectionEventKind::Established);
+}
+
+TEST_CASE_METHOD(EveryBackend, "limits: devices without shared receive queues, or that cannot enlarge them, say so") {
+    const Capabilities& able = near.able();
+    const auto receives = SharedReceiveQueue::create(near.domain, 4);
+    CHECK(receives.status().code() == (able.shared_receive_queues ? Code::Ok : Code::Unsupported));
+    if (!receives.ok()) return;
+    const Code enlarged = receives.value()->resize(5).code();
+    CHECK(enlarged == (able.resizes_shared_receives ? Code::Ok : Code::Unsupported));
+    must(receives.value()->resize(4));
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <catch2/catch.hpp>
+
+#include "backends/support/attribute_codec.hpp"
+
+using namespace viaduct;
+using namespace viaduct::support;
+
+TEST_CASE("attribute codec: what is told comes back") {
+    for (const auto reliability :
+         {Reliability::Unreliable, Reliability::ReliableDelivery, Reliability::ReliableReception})
+        for (unsigned bits = 0; bits < 32; ++bits) {
+            CAPTURE(static_cast<int>(reliability), bits);
+            const EndpointAttributes told{
+                .reliability = reliability,
+                .receiver_not_ready = (bits & 1) != 0 ? ReceiverNotReady::Break : ReceiverNotReady::Wait,
+                .refused_write = (bits & 2) != 0 ? RefusedWrite::Silent : RefusedWrite::Reported,
+                .max_transfer_bytes = bits * 0x1234567,
+                .access = {.remote_write = (bits & 4) != 0,
+                           .remote_read = (bits & 8) != 0,
+                           .remote_atomic = (bits & 16) != 0}};
+            CHECK(decode(encode(told)) == told);
+        }
+}
+
+TEST_CASE("attribute codec: the bits are those of the wire") {
+    CHECK(encode({.reliability = Reliability::Unreliable}).flags == 0);
+    CHECK(encode({.reliability = Reliability::ReliableDelivery}).flags == 1);
+    CHECK(encode({.reliability = Reliability::ReliableReception,
+                  .receiver_not_ready = ReceiverNotReady::Break,
+                  .access = {.remote_read = true}})
+              .flags == (2 | 4 | 32));
+    CHECK(encode({.reliability = Reliability::Unreliable,
+                  .refused_write = RefusedWrite::Silent,
+                  .access = {.remote_write = true, .remote_atomic = true}})
+              .flags == (8 | 16 | 64));
+}
+
+TEST_CASE("attribute codec: no peer has a reliability level that there is not") {
+    CHECK_FALSE(decode({.flags = 3, .max_transfer_bytes = 0}).has_value());
+    CHECK_FALSE(decode({.flags = 255, .max_transfer_bytes = 0}).has_value());
+    CHECK(decode({.flags = 128 | 1, .max_transfer_bytes = 7}) ==
+          EndpointAttributes{.reliability = Reliability::ReliableDelivery, .max_transfer_bytes = 7});
+}
