@@ -16,16 +16,15 @@ Result<ShareableMemory> ShareableMemory::allocate(std::size_t size) noexcept {
     if (!fd) return Status::from_errno(errno, "memfd_create");
     if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
         return Status::from_errno(errno == EFBIG || errno == EINVAL ? ENOMEM : errno, "ftruncate");
-    fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);  // peers map it: it must not shrink under them
+    fcntl(fd.get(), F_ADD_SEALS,
+          F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);  // peers map it: it must not shrink under them
     void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
     if (data == MAP_FAILED) return Status::from_errno(errno, "mmap of shareable memory");
     return ShareableMemory(data, size, std::move(fd));
 }
 
 ShareableMemory::ShareableMemory(ShareableMemory&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      fd_(std::move(other.fd_)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), fd_(std::move(other.fd_)) {}
 
 ShareableMemory& ShareableMemory::operator=(ShareableMemory&& other) noexcept {
     std::swap(data_, other.data_);

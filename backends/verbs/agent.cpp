@@ -25,16 +25,16 @@ bool carries_private_data(rdma_cm_event_type type) noexcept {
 }
 
 /// Whatever the event says, it is acknowledged here, once: destroying an id waits for that.
-ManagerEvent copy(rdma_cm_event* event) {
+CmEvent copy(rdma_cm_event* event) {
     const std::unique_ptr<rdma_cm_event, Destroyer<rdma_ack_cm_event>> owner(event);
     const bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
     const rdma_cm_id* whose = request ? event->listen_id : event->id;
-    ManagerEvent copied{.type = event->event,
-                        .status = event->status,
-                        .link = reinterpret_cast<std::uintptr_t>(whose->context),
-                        .id = IdOwner(request ? event->id : nullptr),
-                        .parameters = event->param.conn,
-                        .private_data = {}};
+    CmEvent copied{.type = event->event,
+                   .status = event->status,
+                   .link = reinterpret_cast<std::uintptr_t>(whose->context),
+                   .id = IdOwner(request ? event->id : nullptr),
+                   .parameters = event->param.conn,
+                   .private_data = {}};
     if (carries_private_data(event->event) && event->param.conn.private_data != nullptr) {
         const auto* bytes = static_cast<const std::uint8_t*>(event->param.conn.private_data);
         copied.private_data.assign(bytes, bytes + event->param.conn.private_data_len);
@@ -102,7 +102,7 @@ void Agent::run() noexcept {
         ::poll(sources.data(), sources.size(), timeout_ms());
         eventfd_t count = 0;
         if (eventfd_read(wake_.get(), &count) != 0 && errno != EAGAIN) return;
-        while (take_manager_event()) {
+        while (take_cm_event()) {
         }
         while (take_async_event()) {
         }
@@ -116,10 +116,10 @@ int Agent::timeout_ms() noexcept {
     return deadlines_.timeout_ms();
 }
 
-bool Agent::take_manager_event() noexcept try {
+bool Agent::take_cm_event() noexcept try {
     rdma_cm_event* event = nullptr;
     if (rdma_get_cm_event(channel_.get(), &event) != 0) return false;
-    ManagerEvent copied = copy(event);
+    CmEvent copied = copy(event);
     const std::lock_guard lock(control_);
     deliver(copied);
     return true;
@@ -128,7 +128,7 @@ bool Agent::take_manager_event() noexcept try {
     return true;
 }
 
-void Agent::deliver(ManagerEvent& event) noexcept {
+void Agent::deliver(CmEvent& event) noexcept {
     log(LogLevel::Debug, "verbs: %s, status %d", rdma_event_str(event.type), event.status);
     if (Link* link = find(event.link)) link->owner_->on_event(event);
 }

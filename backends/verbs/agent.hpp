@@ -24,7 +24,7 @@ class Agent;
 class Link;
 
 /// An event of the connection manager, copied so that it can be acknowledged before anybody acts on it.
-struct ManagerEvent {
+struct CmEvent {
     rdma_cm_event_type type;
     int status;
     std::uint64_t link;  ///< which one it is for; of a request, the listening one
@@ -36,7 +36,7 @@ struct ManagerEvent {
 /// What a link tells its owner, on the agent's thread and with the control lock held. The owner may destroy the link.
 class LinkOwner {
 public:
-    virtual void on_event(ManagerEvent& event) noexcept = 0;
+    virtual void on_event(CmEvent& event) noexcept = 0;
     virtual void on_deadline() noexcept = 0;
     virtual void on_error() noexcept = 0;  ///< see Link::report_error()
 
@@ -107,7 +107,7 @@ private:
     public:
         void add(std::unique_ptr<Link> link);
         void clear() noexcept { links_.clear(); }
-        void on_event(ManagerEvent& event) noexcept override { links_.erase(event.link); }
+        void on_event(CmEvent& event) noexcept override { links_.erase(event.link); }
         void on_deadline() noexcept override {}
         void on_error() noexcept override {}
 
@@ -119,9 +119,9 @@ private:
     void run() noexcept;
     int timeout_ms() noexcept;
     void wake() noexcept;
-    bool take_manager_event() noexcept;
+    bool take_cm_event() noexcept;
     bool take_async_event() noexcept;
-    void deliver(ManagerEvent& event) noexcept;
+    void deliver(CmEvent& event) noexcept;
     void handle_errors() noexcept;
     void handle_deadlines() noexcept;
     Link* find(std::uint64_t number) noexcept;

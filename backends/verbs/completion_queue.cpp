@@ -30,7 +30,7 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
     const auto size = static_cast<int>(std::min(init.capacity, first_size));
     queue->hardware_.reset(ibv_create_cq(device.nic().context(), size, queue.get(), channel, 0));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_cq");
-    if (!queue->kept_.reserve(static_cast<std::size_t>(size))) return Status(Code::NoResources, "out of memory");
+    if (!queue->buffered_.reserve(static_cast<std::size_t>(size))) return Status(Code::NoResources, "out of memory");
     queue->count_places();
     if (queue->channel_ != nullptr) queue->channel_->attach();
     return queue;
@@ -47,7 +47,7 @@ bool CompletionQueue::ready() noexcept {
     const std::lock_guard lock(mutex_);
     drain();
     notify();
-    return !kept_.empty();
+    return !buffered_.empty();
 }
 
 Status CompletionQueue::arm(Arm what) noexcept {
@@ -67,7 +67,7 @@ Status CompletionQueue::arm(Arm what) noexcept {
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     const std::lock_guard lock(mutex_);
     drain();
-    if (kept_.size() > capacity) return {Code::Busy, "completions wait"};
+    if (buffered_.size() > capacity) return {Code::Busy, "completions wait"};
     capacity_ = capacity;
     return {};
 }
@@ -93,7 +93,7 @@ Status CompletionQueue::grow(std::uint32_t places) noexcept {
     Status status;
     if (wanted > size && (wanted > limit || ibv_resize_cq(hardware_.get(), next_size) != 0))
         status = {Code::QueueFull, "the completion queue of the device is full"};
-    else if (!kept_.reserve(kept_.size() + wanted))
+    else if (!buffered_.reserve(buffered_.size() + wanted))
         status = {Code::NoResources, "out of memory"};
     count_places();
     if (!status.ok()) release(places);
@@ -102,17 +102,17 @@ Status CompletionQueue::grow(std::uint32_t places) noexcept {
 
 void CompletionQueue::count_places() noexcept {
     const auto size = static_cast<std::size_t>(hardware_->cqe);
-    places_.store(static_cast<std::uint32_t>(std::min(size, kept_.room())), std::memory_order_relaxed);
+    places_.store(static_cast<std::uint32_t>(std::min(size, buffered_.room())), std::memory_order_relaxed);
 }
 
-std::size_t CompletionQueue::take_kept(std::span<Completion> out) noexcept {
+std::size_t CompletionQueue::take_buffered(std::span<Completion> out) noexcept {
     std::size_t taken = 0;
-    while (taken < out.size() && !kept_.empty()) {
-        const Entry& entry = kept_.front();
+    while (taken < out.size() && !buffered_.empty()) {
+        const Entry& entry = buffered_.front();
         out[taken++] = entry.completion;
         if (entry.queue != nullptr) entry.queue->taken();
         if (entry.completion.code != CompletionCode::Success) --failures_;
-        kept_.pop();
+        buffered_.pop();
     }
     count_places();
     return taken;
@@ -150,7 +150,7 @@ std::size_t CompletionQueue::take_kept(std::span<Completion> out) noexcept {
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     const std::lock_guard lock(mutex_);
-    std::size_t taken = kept_.empty() ? 0 : take_kept(out);
+    std::size_t taken = buffered_.empty() ? 0 : take_buffered(out);
     if (taken < out.size()) taken += fetch(out.subspan(taken));
     if (out.empty() || armed_.load(std::memory_order_relaxed) != Armed::No) {
         drain();
@@ -162,26 +162,26 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 /// Stops where there is no memory: the rest stays in its places.
 void CompletionQueue::drain() noexcept {
     std::array<ibv_wc, batch> results;
-    while (kept_.reserve(kept_.size() + 1)) {
-        const auto room = static_cast<int>(std::min(batch, kept_.room()));
+    while (buffered_.reserve(buffered_.size() + 1)) {
+        const auto room = static_cast<int>(std::min(batch, buffered_.room()));
         const int count = ibv_poll_cq(hardware_.get(), room, results.data());
         for (int i = 0; i < count; ++i)
             if (Entry entry; interpret(results[static_cast<std::size_t>(i)], entry.completion, entry.queue))
-                keep(entry);
+                buffer(entry);
         if (count < room) break;
     }
 }
 
 /// There is room.
-void CompletionQueue::keep(const Entry& entry) noexcept {
-    kept_.push(entry);
+void CompletionQueue::buffer(const Entry& entry) noexcept {
+    buffered_.push(entry);
     if (entry.completion.code != CompletionCode::Success) ++failures_;
     count_places();
 }
 
 void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexcept {
     const std::size_t under_way = reserved_.load(std::memory_order_relaxed);
-    if (kept_.size() >= capacity_ || !kept_.reserve(kept_.size() + under_way + 1)) {
+    if (buffered_.size() >= capacity_ || !buffered_.reserve(buffered_.size() + under_way + 1)) {
         queue.taken();
         device_.report({.kind = AsyncEventKind::CompletionQueueOverrun,
                         .endpoint_context = completion.endpoint_context,
@@ -189,14 +189,14 @@ void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexce
                         .operation = completion.operation});
         return;
     }
-    keep({completion, &queue});
+    buffer({completion, &queue});
     notify();
 }
 
 /// Leaves the event of an armed queue that has completions. The hardware stays armed: what it says then is dropped.
 /// Which messages were solicited only the hardware knows, and of those it tells in any case.
 void CompletionQueue::notify() noexcept {
-    const std::size_t waking = armed_.load(std::memory_order_relaxed) == Armed::Any ? kept_.size() : failures_;
+    const std::size_t waking = armed_.load(std::memory_order_relaxed) == Armed::Any ? buffered_.size() : failures_;
     if (waking != 0 && disarm()) channel_->leave(*this);
 }
 
@@ -233,8 +233,8 @@ void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& sha
 
 void CompletionQueue::forget(const WorkQueue& queue) noexcept {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < kept_.size(); ++i)
-        if (kept_[i].queue == &queue) kept_[i].queue = nullptr;
+    for (std::size_t i = 0; i < buffered_.size(); ++i)
+        if (buffered_[i].queue == &queue) buffered_[i].queue = nullptr;
 }
 
 }  // namespace viaduct::verbs

@@ -84,10 +84,10 @@ private:
     CompletionQueue(Device& device, const backend::CompletionQueueInit& init);
     [[gnu::cold, gnu::noinline]] Status grow(std::uint32_t places) noexcept;
     [[gnu::noinline]] void drain() noexcept;
-    void keep(const Entry& entry) noexcept;
+    void buffer(const Entry& entry) noexcept;
     void count_places() noexcept;
     void notify() noexcept;
-    [[gnu::noinline]] std::size_t take_kept(std::span<Completion> out) noexcept;
+    [[gnu::noinline]] std::size_t take_buffered(std::span<Completion> out) noexcept;
     std::size_t fetch(std::span<Completion> out) noexcept;
     bool interpret(const ibv_wc& result, Completion& completion, WorkQueue*& queue) noexcept;
 
@@ -100,7 +100,7 @@ private:
     SpinLock mutex_;                          // guards what follows
     CompletionQueueOwner hardware_;
     std::uint32_t capacity_;
-    support::Fifo<Entry> kept_;
+    support::Fifo<Entry> buffered_;
     std::size_t failures_ = 0;  // of those
     std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_;
     std::unordered_map<const SharedReceiveQueue*, Share> shares_;

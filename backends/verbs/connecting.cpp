@@ -183,7 +183,7 @@ void Endpoint::repeat_request() noexcept {
         end_attempt({.kind = Kind::Unreachable});
 }
 
-void Endpoint::on_repetition(const ManagerEvent& event) noexcept {
+void Endpoint::on_repetition(const CmEvent& event) noexcept {
     if (state_ != State::Connecting || !repetition_) return;
     const bool goes_on = event.type == RDMA_CM_EVENT_ADDR_RESOLVED
                              ? rdma_resolve_route(link_->id(), resolution_ms) == 0
@@ -191,7 +191,7 @@ void Endpoint::on_repetition(const ManagerEvent& event) noexcept {
     if (!goes_on) end_attempt({.kind = Kind::Unreachable});
 }
 
-Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const ManagerEvent& request,
+Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const CmEvent& request,
                         const Handshake& handshake, const PrivateData& private_data) {
     if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
     const Handshake mine{.kind = Handshake::Kind::Accept,
@@ -220,7 +220,7 @@ Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& requ
         return {Code::TimedOut, "the peer has given up"};
     }
     state_ = State::Accepting;
-    Status status = go_live(request, terms.initiator_depth);
+    Status status = activate(request, terms.initiator_depth);
     if (status.ok() && rdma_accept(link_->id(), &terms) != 0) status = {Code::TimedOut, "rdma_accept", errno};
     if (!status.ok()) end_attempt_of_passive();
     return status;
@@ -262,7 +262,7 @@ void Endpoint::resume_peer_to_peer(bool nobody) noexcept {
     peer_connector_->on_refusal(nobody);
 }
 
-void Endpoint::accept_peer(ManagerEvent& request, const Handshake& handshake) noexcept try {
+void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcept try {
     const backend::ConnectParameters mine = peer_connector_->parameters();
     const Status agreement = compatible(attributes_, handshake.attributes);
     if (!agreement.ok()) {
@@ -297,10 +297,11 @@ void Endpoint::confirm() noexcept {
     confirmed_epoch_ = epoch_;
     confirmed_.notify_all();
     link_->set_deadline(Deadline::never());
-    tell(std::exchange(peer_established_, std::nullopt).value_or(ConnectionEvent{.kind = Kind::Established}));
+    notify_observer(
+        std::exchange(peer_established_, std::nullopt).value_or(ConnectionEvent{.kind = Kind::Established}));
 }
 
-void Endpoint::on_event(ManagerEvent& event) noexcept {
+void Endpoint::on_event(CmEvent& event) noexcept {
     switch (event.type) {
         case RDMA_CM_EVENT_CONNECT_RESPONSE:
             if (state_ == State::Connecting) on_response(event);
@@ -339,32 +340,32 @@ void Endpoint::on_event(ManagerEvent& event) noexcept {
     }
 }
 
-void Endpoint::on_response(const ManagerEvent& event) noexcept try {
+void Endpoint::on_response(const CmEvent& event) noexcept try {
     const Handshake handshake = decode(event.private_data);
     const std::uint8_t reads = std::min(at_most(nic().limits().max_qp_init_rd_atom, RDMA_MAX_INIT_DEPTH),
                                         event.parameters.responder_resources);
     Status status = queue_pair_->initialize(link_->id(), attributes_.access);
-    if (status.ok()) status = go_live(event.parameters, reads);
+    if (status.ok()) status = activate(event.parameters, reads);
     if (status.ok() && rdma_establish(link_->id()) != 0) status = Status::from_errno(errno, "rdma_establish");
     if (!status.ok()) {
         // The receives are the hardware's by now and cannot be had back.
         state_ = State::Connected;
         end_connection(State::Idle);
-        tell({.kind = Kind::Unreachable});
+        notify_observer({.kind = Kind::Unreachable});
         return;
     }
     link_->set_deadline(Deadline::never());
     state_ = State::Connected;
     if (std::exchange(peer_connector_, nullptr) != nullptr) asked_for_.service = handshake.local_service;
-    tell({.kind = Kind::Established,
-          .remote = handshake.attributes,
-          .remote_address = asked_for_,
-          .private_data = handshake.private_data});
+    notify_observer({.kind = Kind::Established,
+                     .remote = handshake.attributes,
+                     .remote_address = asked_for_,
+                     .private_data = handshake.private_data});
 } catch (const std::bad_alloc&) {
     end_attempt({.kind = Kind::Unreachable});
 }
 
-void Endpoint::on_refusal(const ManagerEvent& event) noexcept {
+void Endpoint::on_refusal(const CmEvent& event) noexcept {
     const Handshake handshake = decode_refusal(event.private_data);
     const bool no_port = event.type == RDMA_CM_EVENT_REJECTED && event.status == no_such_service;
     const bool answered = event.type == RDMA_CM_EVENT_REJECTED && event.status == consumer_refused;
@@ -391,7 +392,7 @@ void Endpoint::on_deadline() noexcept {
     else if (state_ == State::Connecting)
         end_attempt({.kind = Kind::TimedOut});
     if (state_ == State::Accepting) confirm();  // as in accept(): the connection is good without
-    if (drain_) drain_on();
+    if (drain_) check_drain();
 }
 
 void Endpoint::on_error() noexcept { lose(Kind::Lost); }
@@ -417,21 +418,21 @@ void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
     peer_connector_.reset();
     repetition_.reset();
     state_ = State::Idle;
-    tell(event);
+    notify_observer(event);
 }
 
 /// The peer went before the connection stood: the one who accepts is told, or has been met and gets an event.
 void Endpoint::end_attempt_of_passive() noexcept {
     const bool asked_by_peer = peer_established_.has_value();
     end_connection(State::Idle);
-    if (asked_by_peer) tell({.kind = Kind::TimedOut});
+    if (asked_by_peer) notify_observer({.kind = Kind::TimedOut});
 }
 
 void Endpoint::lose(ConnectionEventKind kind, Code reason) noexcept {
     if (!is_established()) return;
     if (state_ == State::Accepting) confirm();  // it was connected for a moment
     end_connection(State::Broken);
-    tell({.kind = kind, .reason = reason});
+    notify_observer({.kind = kind, .reason = reason});
 }
 
 }  // namespace viaduct::verbs

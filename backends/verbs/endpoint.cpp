@@ -6,7 +6,6 @@
 #include <chrono>
 #include <new>
 
-#include "backends/support/guarded.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
@@ -118,7 +117,7 @@ void Endpoint::drop_queue_pair() noexcept {
 }
 
 /// The queue pair is initialized and the peer's terms are known: the hardware gets the receives, then the connection.
-Status Endpoint::go_live(const rdma_conn_param& peer, std::uint8_t reads_requested) {
+Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_requested) {
     // A shared queue gets its receives in its own time, so whoever sends to one waits.
     const bool waits = attributes_.receiver_not_ready == ReceiverNotReady::Wait || peer.srq != 0;
     const auto limit = [](int supported, std::uint8_t wanted) {
@@ -133,11 +132,11 @@ Status Endpoint::go_live(const rdma_conn_param& peer, std::uint8_t reads_request
                                   .domain = domain_,
                                   .invalidated = nic().invalidated_flags()};
     const std::scoped_lock lock(send_.mutex(), receive_.mutex());
-    receive_.go_live(queue_pair_->get(), translation, link_.get());
-    Status status = receive_.post_kept();
+    receive_.activate(queue_pair_->get(), translation, link_.get());
+    Status status = receive_.post_buffered();
     if (status.ok()) status = queue_pair_->make_ready(link_->id(), terms);
     send_.set_inline_bytes(queue_pair_->inline_bytes());
-    if (status.ok()) send_.go_live(queue_pair_->get(), translation, link_.get());
+    if (status.ok()) send_.activate(queue_pair_->get(), translation, link_.get());
     return status;
 }
 
@@ -150,19 +149,19 @@ void Endpoint::drain() noexcept {
     const std::lock_guard lock(nic().control());
     if (!is_established() || drain_) return;
     drain_ = Drain{.end = send_.close()};
-    look_again();
+    schedule_drain_check();
 }
 
 /// Nothing tells when the hardware is done with a queue: the agent's thread looks, less and less often.
-void Endpoint::drain_on() noexcept {
+void Endpoint::check_drain() noexcept {
     if (!drain_->end) drain_->end = send_.close();
     if (drain_->end && send_.is_retired(*drain_->end))
         return lose(queue_pair_->has_stopped() ? ConnectionEventKind::Lost : ConnectionEventKind::Disconnected);
     drain_->pause = std::clamp<Deadline::Clock::duration>(2 * drain_->pause, 1ms, 64ms);
-    look_again();
+    schedule_drain_check();
 }
 
-void Endpoint::look_again() noexcept try {
+void Endpoint::schedule_drain_check() noexcept try {
     link_->set_deadline(Deadline::after(drain_->pause));
 } catch (const std::bad_alloc&) {
     lose(ConnectionEventKind::Lost);
@@ -192,7 +191,7 @@ void Endpoint::end_connection(State next) noexcept {
         }
         send_.flush();
         receive_.flush();
-        receive_.flush_kept();
+        receive_.flush_buffered();
         send_.set_mode(mode);
         receive_.set_mode(mode);
     }
@@ -211,7 +210,7 @@ void Endpoint::end_connection(State next) noexcept {
         }
 }
 
-void Endpoint::tell(const ConnectionEvent& event) noexcept {
+void Endpoint::notify_observer(const ConnectionEvent& event) noexcept {
     if (observer_ != nullptr) observer_->on_connection_event(event);
 }
 

@@ -38,7 +38,7 @@ public:
 
     /// Answers a request with this endpoint, and waits a moment for the peer to confirm. `link` is moved from only
     /// where the endpoint is idle. Takes the control lock through `lock`.
-    Status accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const ManagerEvent& request,
+    Status accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const CmEvent& request,
                   const Handshake& handshake, const PrivateData& private_data);
 
     // With the control lock held.
@@ -49,7 +49,7 @@ public:
     void request_peer(std::unique_ptr<Link>& link) noexcept;
     void probe(Link& link) noexcept;
     /// The peer has come; ends the connector, and an event will tell what comes of it.
-    void accept_peer(ManagerEvent& request, const Handshake& handshake) noexcept;
+    void accept_peer(CmEvent& request, const Handshake& handshake) noexcept;
 
     /// The endpoint is idle again, with its receives.
     void end_attempt(const ConnectionEvent& event) noexcept;
@@ -85,24 +85,24 @@ private:
     void repeat_request() noexcept;
     Status start_peer_to_peer(const backend::ConnectParameters& parameters);
     Status answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake);
-    Status go_live(const rdma_conn_param& peer, std::uint8_t reads_requested);
+    Status activate(const rdma_conn_param& peer, std::uint8_t reads_requested);
     rdma_conn_param parameters_for(const EncodedHandshake& handshake) const noexcept;
     rdma_conn_param answer_to(const rdma_conn_param& request, const EncodedHandshake& handshake) const noexcept;
 
-    void on_event(ManagerEvent& event) noexcept override;
+    void on_event(CmEvent& event) noexcept override;
     void on_deadline() noexcept override;
     void on_error() noexcept override;
-    void on_response(const ManagerEvent& event) noexcept;
-    void on_refusal(const ManagerEvent& event) noexcept;
-    void on_repetition(const ManagerEvent& event) noexcept;
+    void on_response(const CmEvent& event) noexcept;
+    void on_refusal(const CmEvent& event) noexcept;
+    void on_repetition(const CmEvent& event) noexcept;
     void resume_peer_to_peer(bool nobody) noexcept;
     void confirm() noexcept;
-    void drain_on() noexcept;
-    void look_again() noexcept;
+    void check_drain() noexcept;
+    void schedule_drain_check() noexcept;
     void end_attempt_of_passive() noexcept;
     void lose(ConnectionEventKind kind, Code reason = Code::Ok) noexcept;
     void end_connection(State next) noexcept;
-    void tell(const ConnectionEvent& event) noexcept;
+    void notify_observer(const ConnectionEvent& event) noexcept;
 
     Device& device_;
     const std::uint64_t context_;

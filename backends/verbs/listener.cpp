@@ -22,7 +22,7 @@ void refuse(rdma_cm_id* id, const Handshake& handshake) noexcept {
     if (const auto answer = EncodedHandshake::encode(handshake)) (void)rdma_reject(id, answer->data(), answer->size());
 }
 
-Request::Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Handshake& handshake)
+Request::Request(std::shared_ptr<Nic> nic, CmEvent event, const Handshake& handshake)
     : nic_(std::move(nic)), event_(std::move(event)), handshake_(handshake) {
     const sockaddr* peer = rdma_get_peer_addr(event_.id.get());
     remote_address_.host = host_of(peer);
@@ -36,7 +36,7 @@ Request::~Request() {
 }
 
 /// Whatever comes before an answer: the peer has given up, or the device is gone.
-void Request::on_event(ManagerEvent&) noexcept { link_.reset(); }
+void Request::on_event(CmEvent&) noexcept { link_.reset(); }
 
 Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
     return support::guarded([&]() -> Status {
@@ -114,7 +114,7 @@ PeerConnector* ListeningPort::find_connector(const HostAddress& host, const Hand
     return found == peer_connectors_.end() ? nullptr : *found;
 }
 
-void ListeningPort::on_event(ManagerEvent& event) noexcept try {
+void ListeningPort::on_event(CmEvent& event) noexcept try {
     if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) return on_removal();
     if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
     const Handshake handshake = decode(event.private_data);
@@ -134,7 +134,7 @@ void ListeningPort::on_removal() noexcept {
     for (PeerConnector* connector : peer_connectors_) connector->lose_port();
 }
 
-void ListeningPort::on_request(ManagerEvent& event, const Handshake& handshake) {
+void ListeningPort::on_request(CmEvent& event, const Handshake& handshake) {
     Listener* listener = next_listener(handshake.framed ? handshake.service : bare_service());
     if (listener == nullptr) {
         refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = handshake.framed});
@@ -144,14 +144,14 @@ void ListeningPort::on_request(ManagerEvent& event, const Handshake& handshake) 
 }
 
 /// The end of a connector may be that of the port.
-void ListeningPort::on_peer(ManagerEvent& event, const Handshake& handshake) noexcept {
+void ListeningPort::on_peer(CmEvent& event, const Handshake& handshake) noexcept {
     if (PeerConnector* connector = find_connector(host_of(rdma_get_peer_addr(event.id.get())), handshake))
         connector->on_peer_request(event, handshake);
     else
         refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = true});
 }
 
-void ListeningPort::on_probe(ManagerEvent& event, const Handshake& handshake) noexcept {
+void ListeningPort::on_probe(CmEvent& event, const Handshake& handshake) noexcept {
     const HostAddress host = host_of(rdma_get_peer_addr(event.id.get()));
     for (PeerConnector* connector : peer_connectors_)
         if (connector->expects(host, handshake)) connector->on_probe();

@@ -20,7 +20,7 @@ class PeerConnector;
 class Request final : public backend::ConnectionRequest, private LinkOwner {
 public:
     /// With the control lock held. Throws std::bad_alloc.
-    Request(std::shared_ptr<Nic> nic, ManagerEvent event, const Handshake& handshake);
+    Request(std::shared_ptr<Nic> nic, CmEvent event, const Handshake& handshake);
     ~Request() override;
 
     const Address& remote_address() const noexcept override { return remote_address_; }
@@ -36,12 +36,12 @@ public:
     Status refuse(Handshake::Kind kind, const PrivateData& private_data) noexcept;
 
 private:
-    void on_event(ManagerEvent& event) noexcept override;
+    void on_event(CmEvent& event) noexcept override;
     void on_deadline() noexcept override {}
     void on_error() noexcept override {}
 
     std::shared_ptr<Nic> nic_;
-    ManagerEvent event_;
+    CmEvent event_;
     const Handshake handshake_;
     Address remote_address_;
     std::unique_ptr<Link> link_;  // null once answered, or given up by the peer
@@ -68,15 +68,15 @@ public:
 private:
     static Result<std::unique_ptr<ListeningPort>> open(Nic& nic, std::uint16_t port);
     ListeningPort(Nic& nic, std::uint16_t port) noexcept : nic_(nic), port_(port) {}
-    void on_event(ManagerEvent& event) noexcept override;
+    void on_event(CmEvent& event) noexcept override;
     void on_deadline() noexcept override {}
     void on_error() noexcept override {}
     std::uint64_t bare_service() const noexcept;
     Listener* next_listener(std::uint64_t service) noexcept;
     void on_removal() noexcept;
-    void on_request(ManagerEvent& event, const Handshake& handshake);
-    void on_peer(ManagerEvent& event, const Handshake& handshake) noexcept;
-    void on_probe(ManagerEvent& event, const Handshake& handshake) noexcept;
+    void on_request(CmEvent& event, const Handshake& handshake);
+    void on_peer(CmEvent& event, const Handshake& handshake) noexcept;
+    void on_probe(CmEvent& event, const Handshake& handshake) noexcept;
 
     Nic& nic_;
     const std::uint16_t port_;

@@ -80,7 +80,7 @@ bool PeerConnector::expects(const HostAddress& host, const Handshake& handshake)
            support::fingerprint(parameters_.remote.service) == handshake.service;
 }
 
-void PeerConnector::on_peer_request(ManagerEvent& event, const Handshake& handshake) noexcept {
+void PeerConnector::on_peer_request(CmEvent& event, const Handshake& handshake) noexcept {
     endpoint_.accept_peer(event, handshake);
 }
 
@@ -127,7 +127,7 @@ void PeerConnector::request_peer() {
     requesting_ = rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) == 0;
 }
 
-void PeerConnector::on_event(ManagerEvent& event) noexcept {
+void PeerConnector::on_event(CmEvent& event) noexcept {
     switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
             if (rdma_resolve_route(link_->id(), resolution_ms) != 0) on_refusal(false);

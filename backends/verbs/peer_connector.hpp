@@ -34,7 +34,7 @@ public:
     bool expects(const HostAddress& host, const Handshake& handshake) const noexcept;
 
     /// The peer has asked. Ends this connector.
-    void on_peer_request(ManagerEvent& event, const Handshake& handshake) noexcept;
+    void on_peer_request(CmEvent& event, const Handshake& handshake) noexcept;
     void on_probe() noexcept;
 
     /// The device is gone, and the port with it. Ends this connector.
@@ -47,7 +47,7 @@ private:
     enum class Role : std::uint8_t { Passive, Active };
 
     PeerConnector(Nic& nic, Endpoint& endpoint, const backend::ConnectParameters& parameters);
-    void on_event(ManagerEvent& event) noexcept override;
+    void on_event(CmEvent& event) noexcept override;
     void on_deadline() noexcept override;
     void on_error() noexcept override {}
     bool on_one_host() const noexcept;

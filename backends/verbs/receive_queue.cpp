@@ -13,8 +13,8 @@ namespace viaduct::verbs {
 ReceiveQueue::ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init)
     : WorkQueue(QueueKind::Receive, completions, init), device_(device) {}
 
-Status ReceiveQueue::keep(const ReceiveRequest& request) noexcept try {
-    kept_.push_back({request.context, request.fault, {request.sges.begin(), request.sges.end()}});
+Status ReceiveQueue::buffer(const ReceiveRequest& request) noexcept try {
+    buffered_.push_back({request.context, request.fault, {request.sges.begin(), request.sges.end()}});
     count();
     return {};
 } catch (const std::bad_alloc&) {
@@ -54,7 +54,7 @@ Status ReceiveQueue::keep(const ReceiveRequest& request) noexcept try {
     if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "receive queue"};
     if (mode_ == Mode::Live) return post_to_hardware(request);
-    if (mode_ == Mode::Idle) return keep(request);
+    if (mode_ == Mode::Idle) return buffer(request);
     flush_at_once(request.context, CompletedOperation::Receive);
     return {};
 }
@@ -69,20 +69,21 @@ Status ReceiveQueue::keep(const ReceiveRequest& request) noexcept try {
     return {};
 }
 
-Status ReceiveQueue::post_kept() noexcept {
-    while (!kept_.empty()) {
-        const Kept& kept = kept_.front();
+Status ReceiveQueue::post_buffered() noexcept {
+    while (!buffered_.empty()) {
+        const BufferedReceive& kept = buffered_.front();
         const Status status = post_to_hardware({.context = kept.context, .fault = kept.fault, .sges = kept.sges});
         if (!status.ok()) return status;
         uncount();
-        kept_.pop_front();
+        buffered_.pop_front();
     }
     return {};
 }
 
-void ReceiveQueue::flush_kept() noexcept {
-    for (const Kept& kept : kept_) complete_now(kept.context, CompletedOperation::Receive, CompletionCode::Flushed);
-    kept_.clear();
+void ReceiveQueue::flush_buffered() noexcept {
+    for (const BufferedReceive& kept : buffered_)
+        complete_now(kept.context, CompletedOperation::Receive, CompletionCode::Flushed);
+    buffered_.clear();
 }
 
 }  // namespace viaduct::verbs

@@ -21,11 +21,11 @@ public:
 
     // With mutex() held.
     /// Gives the receives that were kept to the hardware.
-    Status post_kept() noexcept;
-    void flush_kept() noexcept;
+    Status post_buffered() noexcept;
+    void flush_buffered() noexcept;
 
 private:
-    struct Kept {
+    struct BufferedReceive {
         std::uint64_t context;
         CompletionCode fault;
         std::vector<Sge> sges;
@@ -33,10 +33,10 @@ private:
 
     Status post(const ReceiveRequest& request) noexcept;
     Status post_to_hardware(const ReceiveRequest& request) noexcept;
-    Status keep(const ReceiveRequest& request) noexcept;
+    Status buffer(const ReceiveRequest& request) noexcept;
 
     Device& device_;
-    std::deque<Kept> kept_;
+    std::deque<BufferedReceive> buffered_;
 };
 
 }  // namespace viaduct::verbs

@@ -61,7 +61,8 @@ void SendQueue::set_rules(const EndpointAttributes& attributes, const Protection
     domain_ = &domain;
 }
 
-/// Every so often the hardware must tell of requests that ask for no completion, or their places never come free.
+/// Every so often the hardware must tell of requests that ask for no completion, or their places never come
+/// free.
 bool SendQueue::wants_signal(const SendRequest& request) noexcept {
     return request.signaled || unsignaled_ + 1 >= signal_interval_;
 }
@@ -279,7 +280,7 @@ Status SendQueue::bind_in_hardware(MemoryWindow& window, const backend::BindRequ
     const Status status =
         hand_over(true, [&] { return device_.nic().windows().bind(number.value(), queue_pair_, bind, key); });
     if (status.ok())
-        window.adopt(number.value(), key);
+        window.replace(number.value(), key);
     else
         window.discard(number.value());
     return status;

@@ -56,13 +56,13 @@ std::uint32_t SharedReceiveQueue::known_outstanding() const noexcept {
 }
 
 /// Receives whose messages came are known to be taken once somebody looks at their completions.
-void SharedReceiveQueue::look_at_completions() const noexcept {
+void SharedReceiveQueue::poll_completions() const noexcept {
     for (const auto& [queue, endpoints] : completions_) queue->progress();
 }
 
 bool SharedReceiveQueue::make_room() noexcept {
     if (known_outstanding() < depth_) return true;
-    look_at_completions();
+    poll_completions();
     return known_outstanding() < depth_;
 }
 
@@ -129,7 +129,7 @@ Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
         return status;
     }
     // Some devices look only when the next receive is taken.
-    look_at_completions();
+    poll_completions();
     if (known_outstanding() < limit) on_limit();
     return {};
 }
@@ -142,8 +142,9 @@ void SharedReceiveQueue::on_limit() noexcept {
 Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     return support::guarded([&]() -> Status {
         const std::lock_guard lock(mutex_);
-        if (limit_armed_ && depth < limit_) return {Code::InvalidParameter, "the new depth is less than the armed limit"};
-        look_at_completions();
+        if (limit_armed_ && depth < limit_)
+            return {Code::InvalidParameter, "the new depth is less than the armed limit"};
+        poll_completions();
         if (known_outstanding() > depth) return {Code::Busy, "receives wait"};
         if (depth > depth_) {
             const std::lock_guard free_lock(free_mutex_);
@@ -158,7 +159,7 @@ Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
 
 std::uint32_t SharedReceiveQueue::outstanding() const noexcept {
     const std::lock_guard lock(mutex_);
-    look_at_completions();
+    poll_completions();
     return known_outstanding();
 }
 

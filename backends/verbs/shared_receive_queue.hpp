@@ -49,7 +49,7 @@ private:
     bool make_room() noexcept;
     Slot& take_slot();
     std::uint32_t known_outstanding() const noexcept;
-    void look_at_completions() const noexcept;
+    void poll_completions() const noexcept;
     Status change(ibv_srq_attr attributes, ibv_srq_attr_mask what) noexcept;
 
     Device& device_;

@@ -58,14 +58,14 @@ void WindowTable::finish(Number number, bool success) noexcept {
     if (found == windows_.end()) return;
     Window& window = found->second;
     if (!success) window.bindable = false;
-    if (--window.pending == 0 && window.given_up) windows_.erase(found);
+    if (--window.pending == 0 && window.release_requested) windows_.erase(found);
 }
 
-void WindowTable::give_up(Number number) noexcept {
+void WindowTable::release_when_done(Number number) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = windows_.find(number);
     if (found == windows_.end()) return;
-    found->second.given_up = true;
+    found->second.release_requested = true;
     if (found->second.pending == 0) windows_.erase(found);
 }
 
@@ -100,8 +100,8 @@ Result<WindowTable::Number> MemoryWindow::prepare(const ibv_qp& queue_pair) {
     return nic_->windows().add(domain_.get(), type_);
 }
 
-void MemoryWindow::adopt(WindowTable::Number number, std::uint32_t key) noexcept {
-    if (number != number_) nic_->windows().give_up(std::exchange(number_, number));
+void MemoryWindow::replace(WindowTable::Number number, std::uint32_t key) noexcept {
+    if (number != number_) nic_->windows().release_when_done(std::exchange(number_, number));
     key_ = key;
 }
 

@@ -35,7 +35,7 @@ public:
     void finish(Number number, bool success) noexcept;
 
     /// Ends a window: at once or, where a bind is under way, when that ends.
-    void give_up(Number number) noexcept;
+    void release_when_done(Number number) noexcept;
     void remove(Number number) noexcept;
 
     /// Ends the windows that belong to a queue pair: while there are any it cannot be destroyed.
@@ -47,7 +47,7 @@ private:
         std::uint32_t queue_pair = 0;  // that the last bind went to
         std::uint32_t pending = 0;     // binds under way
         bool bindable = true;
-        bool given_up = false;
+        bool release_requested = false;
     };
 
     mutable std::mutex mutex_;  // guards what follows
@@ -70,11 +70,11 @@ public:
     Result<WindowTable::Number> prepare(const ibv_qp& queue_pair);
 
     /// The bind of that one is posted, or it is not.
-    void adopt(WindowTable::Number number, std::uint32_t key) noexcept;
+    void replace(WindowTable::Number number, std::uint32_t key) noexcept;
     void discard(WindowTable::Number number) noexcept;
 
     /// Shows nothing any more.
-    void close() noexcept { adopt(0, key_); }
+    void close() noexcept { replace(0, key_); }
 
 private:
     MemoryWindow(std::shared_ptr<Nic> nic, const ProtectionDomain& domain, ibv_mw_type type) noexcept

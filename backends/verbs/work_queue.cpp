@@ -55,7 +55,7 @@ WorkQueue::WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQue
 
 WorkQueue::~WorkQueue() { completions_.forget(*this); }
 
-void WorkQueue::go_live(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept {
+void WorkQueue::activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept {
     const std::lock_guard lock(completions_.mutex());
     queue_pair_ = queue_pair;
     translation_ = translation;

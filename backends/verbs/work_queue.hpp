@@ -76,7 +76,7 @@ public:
     // With mutex() held.
     Mode mode() const noexcept { return mode_; }
     void set_mode(Mode mode) noexcept { mode_ = mode; }
-    void go_live(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept;
+    void activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept;
 
     // With the lock of the completion queue held.
     /// What the hardware says of a request. False: the consumer is not to know.

@@ -66,8 +66,10 @@ int main() {
         "-->\n\n"
         "All endpoints use one state table, in `core/state_machine.hpp`. Its states are those of DAT 2.0, which has\n"
         "more states than the other APIs. Front-ends compute the states of their API from it. Only DAT stores a\n"
-        "second state, for an endpoint that belongs to a service point (Reserved, TentativePending): the core may have\n"
-        "no endpoint yet, because the consumer configures it after the request has arrived. It follows the same table.\n"
+        "second state, for an endpoint that belongs to a service point (Reserved, TentativePending): the core may "
+        "have\n"
+        "no endpoint yet, because the consumer configures it after the request has arrived. It follows the same "
+        "table.\n"
         "Backends store the progress of their own protocols, such as address resolution, and report only events.\n\n"
         "A test runs programs of each API and of the core, and checks that they reach every row and no others.\n\n"
         "## Diagram\n\n");

@@ -75,9 +75,8 @@ TEST_CASE("state machine: nothing but a reset leaves Disconnected") {
 }
 
 TEST_CASE("state machine: a broken connection is noticed in every state that has or wants one") {
-    for (const EndpointState state :
-         {EndpointState::PassivePending, EndpointState::ActivePending, EndpointState::Connected,
-          EndpointState::DisconnectPending})
+    for (const EndpointState state : {EndpointState::PassivePending, EndpointState::ActivePending,
+                                      EndpointState::Connected, EndpointState::DisconnectPending})
         CHECK(next_state(state, EndpointTrigger::Broken) == EndpointState::Disconnected);
 }
 
