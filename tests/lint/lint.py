@@ -24,8 +24,10 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # of git: what differs 
 # to and fro.
 NOT_MISSPELLED = "nd,fo,inout,inflight,iif,adapte,fro"
 # Debian 12 has no ruff: pyflakes and pycodestyle find the same. pyflakes cannot be told what to leave out: mypy, in the
-# suite python, knows what a star imports, and pytest calls fixtures that a test file imports.
+# suite python, knows what a star imports, an __init__.py imports what its package shows, and pytest calls fixtures that
+# a test file imports.
 PYFLAKES_ERRS = re.compile(r"unable to detect undefined names|or defined from star imports"
+                           r"|__init__\.py:.* imported but unused"
                            r"|'\w+_pair\.\w+' imported but unused|redefinition of unused '(ia|nic|pair)'")
 
 

@@ -20,12 +20,14 @@ TEST_CASE("unique fd: is closed once, by its last owner") {
     REQUIRE(number >= 0);
     {
         UniqueFd first(number);
+        const UniqueFd& moved_first = first;
         UniqueFd second(std::move(first));
-        CHECK_FALSE(first);
+        const UniqueFd& moved_second = second;
+        CHECK_FALSE(moved_first);
         CHECK(second.get() == number);
         first = std::move(second);
         CHECK(first.get() == number);
-        CHECK_FALSE(second);
+        CHECK_FALSE(moved_second);
         CHECK(is_open(number));
     }
     CHECK_FALSE(is_open(number));

@@ -79,12 +79,12 @@ static void lost_receive(Options options, Loss loss) {
     CHECK_EQ(state_of(pair.client), VIP_STATE_IDLE);
 }
 
-#define EACH_LOSS(name, options)                                                \
-    TEST(deregistered_##name) { lost_receive((Options)options, DEREGISTERED); } \
-    TEST(unmapped_##name) { lost_receive((Options)options, UNMAPPED); }
-EACH_LOSS(receive_unreliable, {.level = VIP_SERVICE_UNRELIABLE})
-EACH_LOSS(receive_reliable_delivery, {.level = VIP_SERVICE_RELIABLE_DELIVERY})
-EACH_LOSS(receive_reliable_reception, {.level = VIP_SERVICE_RELIABLE_RECEPTION})
+#define EACH_LOSS(name, reliability)                                                             \
+    TEST(deregistered_##name) { lost_receive((Options){.level = (reliability)}, DEREGISTERED); } \
+    TEST(unmapped_##name) { lost_receive((Options){.level = (reliability)}, UNMAPPED); }
+EACH_LOSS(receive_unreliable, VIP_SERVICE_UNRELIABLE)
+EACH_LOSS(receive_reliable_delivery, VIP_SERVICE_RELIABLE_DELIVERY)
+EACH_LOSS(receive_reliable_reception, VIP_SERVICE_RELIABLE_RECEPTION)
 
 /* With a completion queue there is no entry for it either. */
 static void lost_receive_on_a_cq(Loss loss) {

@@ -8,8 +8,8 @@ import typing
 
 from viaduct import _dat
 from viaduct.dat.constants import (CompletionFlags, EpCreatorForPsp, EpState, EvdFlags, EvdState, Extension, HaLb,
-                                    IovOwnership, MemPrivFlags, MemType, ProxyType, PspFlags, PzSupport, Qos, RmrScope,
-                                    ServiceType, SrqState, VaType)
+                                   IovOwnership, MemPrivFlags, MemType, ProxyType, PspFlags, PzSupport, Qos, RmrScope,
+                                   ServiceType, SrqState, VaType)
 
 __all__ = ["Address", "Comm", "CnoParam", "CrParam", "CspParam", "EpAttr", "EpParam", "EvdParam", "IaAttr",
            "LmrParam", "LmrTriplet", "ProviderAttr", "ProviderInfo", "PspParam", "PzParam", "RmrParam", "RmrTriplet",

@@ -32,8 +32,8 @@ Calls that fail raise Error, whose `code` is an ErrorCode. Every call may raise 
 object is closed), NOMEM and PROVIDER (the device refused; the log says why, see log_set_function()). Several threads
 may use one object at once.
 
-delete(), dereg() and shutdown() are the calls of C: they raise their errors, also INVAL if the object is closed. close()
-closes what was made from the object first, and does nothing if it is closed.
+delete(), dereg() and shutdown() are the calls of C: they raise their errors, also INVAL if the object is closed.
+close() closes what was made from the object first, and does nothing if it is closed.
 """
 from viaduct.memory import Buffer as Buffer
 from viaduct.memory import alloc

@@ -110,6 +110,7 @@ class WcStatus(enum.IntEnum):
         """The status in words."""
         return _STATUS_TEXTS.get(self, "a failure that librpma's operations do not have")
 
+
 _STATUS_TEXTS = {
     WcStatus.SUCCESS: "done",
     WcStatus.LOC_LEN_ERR: "lengths disagree, or the receive is too small",

@@ -37,6 +37,7 @@ def place_of(piece: Piece | None) -> tuple[int, int, int]:
     """Returns handle, offset and length, as the calls of C take them."""
     return (0, 0, 0) if piece is None else (piece.region._handle, piece.offset, piece.nbytes)
 
+
 _USAGES_THAT_WRITE = MrUsage.READ_DST | MrUsage.WRITE_DST | MrUsage.RECV
 _USAGES_THAT_READ = MrUsage.READ_SRC | MrUsage.WRITE_SRC | MrUsage.SEND
 _ALL_USAGES = _USAGES_THAT_WRITE | _USAGES_THAT_READ | MrUsage.FLUSH_TYPE_VISIBILITY | MrUsage.FLUSH_TYPE_PERSISTENT
