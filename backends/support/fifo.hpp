@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -53,6 +54,7 @@ private:
 
     [[gnu::noinline]] bool grow(std::size_t size) noexcept {
         static_assert(std::is_nothrow_default_constructible_v<T> && std::is_nothrow_move_assignable_v<T>);
+        if (size > std::numeric_limits<std::size_t>::max() / 4 / sizeof(T)) return false;
         const std::size_t capacity = std::bit_ceil(std::max(size, smallest));
         std::unique_ptr<T[]> items(new (std::nothrow) T[capacity]());
         if (items == nullptr) return false;

@@ -168,7 +168,9 @@ static void undo_connected(void) { CHECK_OK(rpma_conn_delete(&pair.server->conn)
 TEST(conn_req_connect__incoming) {
     open_both();
     listen_at(pair.server);
-    allocates((Sweep){.prepare = prepare_taken, .call = connect_incoming, .undo = undo_connected});
+    /* A device may have all that it needs. */
+    (on_loopback() ? allocates
+                   : may_allocate)((Sweep){.prepare = prepare_taken, .call = connect_incoming, .undo = undo_connected});
 }
 
 static int reject(void) { return rpma_conn_req_delete(&pair.server->req); }
