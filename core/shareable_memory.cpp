@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/base/unique_fd.hpp"
+
 namespace viaduct {
 
 Result<ShareableMemory> ShareableMemory::allocate(std::size_t size) noexcept {
@@ -20,11 +22,13 @@ Result<ShareableMemory> ShareableMemory::allocate(std::size_t size) noexcept {
           F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);  // peers map it: it must not shrink under them
     void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
     if (data == MAP_FAILED) return Status::from_errno(errno, "mmap of shareable memory");
-    return ShareableMemory(data, size, std::move(fd));
+    return ShareableMemory(data, size, fd.release());
 }
 
 ShareableMemory::ShareableMemory(ShareableMemory&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), fd_(std::move(other.fd_)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      fd_(std::exchange(other.fd_, -1)) {}
 
 ShareableMemory& ShareableMemory::operator=(ShareableMemory&& other) noexcept {
     std::swap(data_, other.data_);
@@ -34,7 +38,9 @@ ShareableMemory& ShareableMemory::operator=(ShareableMemory&& other) noexcept {
 }
 
 ShareableMemory::~ShareableMemory() {
-    if (data_ != nullptr) munmap(data_, size_);
+    if (data_ == nullptr) return;
+    munmap(data_, size_);
+    close(fd_);
 }
 
 }  // namespace viaduct

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <span>
 
-#include "core/base/unique_fd.hpp"
 #include "core/export.hpp"
 #include "core/status.hpp"
 
@@ -30,12 +29,11 @@ public:
     std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(data_), size_}; }
 
 private:
-    ShareableMemory(void* data, std::size_t size, UniqueFd fd) noexcept
-        : data_(data), size_(size), fd_(std::move(fd)) {}
+    ShareableMemory(void* data, std::size_t size, int fd) noexcept : data_(data), size_(size), fd_(fd) {}
 
     void* data_ = nullptr;
     std::size_t size_ = 0;
-    UniqueFd fd_;  // kept open: how a device that registers the memory finds the file behind it
+    int fd_ = -1;  // kept open: how a device that registers the memory finds the file behind it
 };
 
 }  // namespace viaduct
