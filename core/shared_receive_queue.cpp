@@ -17,7 +17,7 @@ Result<std::shared_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(std::shar
                                                                        std::uint32_t depth, std::uint64_t context) {
     const DeviceAttributes& device = domain->device()->attributes();
     if (!device.capabilities.shared_receive_queues)
-        return Status(Code::Unsupported, "the device has no shared receive queues");
+        return Status(Code::Unsupported, "the device does not support shared receive queues");
     if (const Status status = check_shared_depth(depth, device); !status.ok()) return status;
     auto queue = domain->device()->backend().create_shared_receive_queue(domain->backend(), depth, context);
     if (!queue.ok()) return queue.status();
@@ -26,7 +26,7 @@ Result<std::shared_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(std::shar
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(mutex_);
-    if (limit > depth_) return {Code::InvalidParameter, "limit of a shared receive queue"};
+    if (limit > depth_) return {Code::InvalidParameter, "invalid limit of a shared receive queue"};
     return queue_->arm_limit(limit);
 }
 
@@ -35,7 +35,7 @@ Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     if (const Status status = check_shared_depth(depth, device); !status.ok()) return status;
     const std::lock_guard lock(mutex_);
     if (depth > depth_ && !device.capabilities.resizes_shared_receives)
-        return {Code::Unsupported, "a larger shared receive queue"};
+        return {Code::Unsupported, "the device cannot enlarge a shared receive queue"};
     const Status status = queue_->resize(depth);
     if (status.ok()) depth_ = depth;
     return status;

@@ -20,7 +20,7 @@ std::invoke_result_t<Call> guarded(Call call) noexcept {
     } catch (const std::bad_alloc&) {
         return Status(Code::NoResources, "out of memory");
     } catch (const std::system_error& error) {
-        return Status::from_errno(error.code().value(), "devices of the system, or a thread");
+        return Status::from_errno(error.code().value(), "cannot use a system device or start a thread");
     }
 }
 
