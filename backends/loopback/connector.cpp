@@ -9,9 +9,9 @@
 namespace viaduct::loopback {
 namespace {
 
-/// How often a meeting may lose the race for its name at a stretch before it takes a breath.
-constexpr int rendezvous_tries = 64;
-constexpr std::chrono::milliseconds rendezvous_pause{1};
+/// How often a connector may lose the race for its peer name in a row before it pauses.
+constexpr int peer_tries = 64;
+constexpr std::chrono::milliseconds peer_pause{1};
 
 /// How long after the deadline the message may take that a listener sends right after it has accepted or refused.
 constexpr std::chrono::milliseconds answer_grace{100};
@@ -43,7 +43,7 @@ Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const ba
 Status Connector::attempt() {
     socket_.reset();
     pending_.reset();
-    if (peer_to_peer()) return rendezvous();
+    if (peer_to_peer()) return connect_peer();
     const Status status = ask_listener();
     asks_again_ = status.code() == Code::NoListener && !grace_.passed();
     if (!asks_again_) return status;
@@ -63,9 +63,9 @@ Status Connector::ask_listener() {
 }
 
 /// Both peers try to bind one name. The first gets it and waits; the other finds it taken and connects.
-Status Connector::rendezvous() {
+Status Connector::connect_peer() {
     const std::string name = peer_name(parameters_.local.host, parameters_.remote.host, parameters_.remote.service);
-    for (int tries = 0; tries < rendezvous_tries; ++tries) {
+    for (int tries = 0; tries < peer_tries; ++tries) {
         auto listening = listen_on(name);
         if (listening.ok()) {
             auto pending = PendingConnections::create(std::move(*listening));
@@ -78,7 +78,7 @@ Status Connector::rendezvous() {
         if (socket.ok()) return send_request(std::move(*socket));
         if (socket.status().code() != Code::NoListener) return socket.status();
     }
-    device_.agent().call_at(Deadline::after(rendezvous_pause), shared_from_this());
+    device_.agent().call_at(Deadline::after(peer_pause), shared_from_this());
     return {};
 }
 

@@ -31,7 +31,7 @@ private:
 
     Status attempt();
     Status ask_listener();
-    Status rendezvous();
+    Status connect_peer();
     Status send_request(UniqueFd socket);
     void read_answer();
     void answer_hung_up();
