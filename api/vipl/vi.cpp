@@ -226,7 +226,7 @@ bool Vi::is_lost(const Completion& completion) noexcept {
 bool Vi::on_completion(const Completion& completion) noexcept {
     if (RevokedMemory::any() || completion.code == CompletionCode::Flushed) [[unlikely]] {
         Vi* vi = resolve<Vi>(completion.endpoint_context);
-        if (vi == nullptr || vi->is_lost(completion)) return false;
+        return vi != nullptr && vi->deliver(completion);
     }
     write_back(completion);
     return true;

@@ -44,12 +44,7 @@ public:
 
     /// The descriptor of a completion that was polled, with its outcome; null where it is lost, see is_lost().
     VIP_DESCRIPTOR* complete(const Completion& completion) noexcept {
-        if (!completion.observed) {
-            if (RevokedMemory::any() && is_lost(completion)) [[unlikely]]
-                return nullptr;
-            write_back(completion);
-        }
-        return descriptor_of(completion);
+        return completion.observed || deliver(completion) ? descriptor_of(completion) : nullptr;
     }
 
     /// The observer of the completion queues: programs may look at the status of a descriptor instead of making a call.
@@ -71,6 +66,14 @@ private:
                       QueueKind queue) noexcept;
     VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
     void break_off() noexcept;
+
+    /// Writes the outcome into the descriptor; false where it is lost.
+    bool deliver(const Completion& completion) noexcept {
+        if (RevokedMemory::any() && is_lost(completion)) [[unlikely]]
+            return false;
+        write_back(completion);
+        return true;
+    }
     bool is_lost(const Completion& completion) noexcept;
     void report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
                 VIP_ULONG operation) noexcept;
