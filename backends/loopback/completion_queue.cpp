@@ -103,35 +103,25 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
 }
 
 void CompletionQueue::enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {
-    Item* const item = append(from, completion.endpoint_context, completion.operation);
-    if (item == nullptr) return;
-    write(completion, *item);
-    item->from = &from;
-    item->observed = observer_ != nullptr && observer_(completion);
-    item->solicited = solicited || completion.code != CompletionCode::Success;
-    if (item->solicited) ++solicited_;
+    if (items_.size() >= capacity_ || !items_.reserve(items_.size() + 1)) [[unlikely]]
+        return lose(from, completion);
+    Item& item = items_.vacant();
+    items_.commit();
+    write(completion, item);
+    item.from = &from;
+    item.observed = observer_ != nullptr && observer_(completion);
+    item.solicited = solicited || completion.code != CompletionCode::Success;
+    if (item.solicited) ++solicited_;
     signal_items();
 }
 
-/// Null where there is no room.
-CompletionQueue::Item* CompletionQueue::append(WorkQueue& from, std::uint64_t endpoint_context,
-                                               CompletedOperation operation) noexcept {
-    if (items_.size() < capacity_ && items_.reserve(items_.size() + 1)) [[likely]] {
-        Item* item = &items_.vacant();
-        items_.commit();
-        return item;
-    }
-    lose(from, endpoint_context, operation);
-    return nullptr;
-}
-
-void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept {
+void CompletionQueue::lose(WorkQueue& from, const Completion& completion) noexcept {
     from.count(-1);
     if (items_.size() < capacity_) return log(LogLevel::Error, "out of memory: a completion is lost");
     device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
-                   .endpoint_context = endpoint_context,
+                   .endpoint_context = completion.endpoint_context,
                    .completion_queue_context = context_,
-                   .operation = operation});
+                   .operation = completion.operation});
 }
 
 void CompletionQueue::disarm() noexcept {

@@ -129,9 +129,7 @@ private:
         to.observed = from.observed;
     }
     void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept;
-    Item* append(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept;
-    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, std::uint64_t endpoint_context,
-                                           CompletedOperation operation) noexcept;
+    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, const Completion& completion) noexcept;
     std::size_t poll_each(std::span<Completion> out) noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
     void progress() noexcept;
