@@ -26,24 +26,24 @@ bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
 
 }  // namespace
 
-/// A thread of an waiters, while it waits.
+/// Counts a thread among the waiters while it waits.
 class Cno::WaitScope {
 public:
-    WaitScope(Cno& cno, Waiters& waiters) noexcept : cno_(cno), audience_(waiters) {
+    WaitScope(Cno& cno, Waiters& waiters) noexcept : cno_(cno), waiters_(waiters) {
         const std::lock_guard lock(cno_.lock_);
-        ++audience_.present;
+        ++waiters_.present;
     }
     ~WaitScope() {
         const std::lock_guard lock(cno_.lock_);
-        audience_.to_release = std::min(audience_.to_release, --audience_.present);
-        audience_.update_flag();
+        waiters_.to_release = std::min(waiters_.to_release, --waiters_.present);
+        waiters_.update_flag();
     }
     WaitScope(const WaitScope&) = delete;
     WaitScope& operator=(const WaitScope&) = delete;
 
 private:
     Cno& cno_;
-    Waiters& audience_;
+    Waiters& waiters_;
 };
 
 Cno::Cno(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
@@ -163,7 +163,7 @@ bool Cno::awaited() const noexcept {
 DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept { return await(consumers_, deadline, evd); }
 
 DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
-    const WaitScope presence(*this, waiters);
+    const WaitScope scope(*this, waiters);
     evd = DAT_HANDLE_NULL;
     while (!closing_) {
         if (take(waiters, evd)) return success;
