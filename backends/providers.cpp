@@ -2,7 +2,7 @@
 // The list of backends in this build: the one place that names them.
 #include "backends/loopback/provider.hpp"
 #include "backends/verbs/provider.hpp"
-#include "core/device.hpp"
+#include "core/provider.hpp"
 
 namespace viaduct {
 namespace {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/base/event_channel.hpp"
+#include "core/base/internals.hpp"
 #include "core/base/settings.hpp"
 #include "core/limits.hpp"
 
@@ -15,7 +16,7 @@ Channel::Channel(std::shared_ptr<Device> device, std::unique_ptr<backend::Channe
 Channel::~Channel() = default;
 
 Result<std::shared_ptr<Channel>> Channel::create(std::shared_ptr<Device> device) {
-    auto channel = device->backend().create_channel();
+    auto channel = Internals::backend(*device).create_channel();
     if (!channel.ok()) return channel.status();
     return std::shared_ptr<Channel>(new Channel(std::move(device), std::move(*channel)));
 }
@@ -38,8 +39,8 @@ Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr
         if (!own.ok()) return own.status();
         channel = std::move(*own);
     }
-    auto queue = device->backend().create_completion_queue(
-        {.capacity = capacity, .context = context, .channel = &channel->backend(), .observer = observer});
+    auto queue = Internals::backend(*device).create_completion_queue(
+        {.capacity = capacity, .context = context, .channel = &Internals::backend(*channel), .observer = observer});
     if (!queue.ok()) return queue.status();
     return std::shared_ptr<CompletionQueue>(
         new CompletionQueue(std::move(device), std::move(channel), std::move(*queue)));

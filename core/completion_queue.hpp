@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where finished work is found, by polling or by waiting.
+// Completion queues, and the channels through which they wake threads.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 
@@ -9,81 +10,95 @@
 
 namespace viaduct {
 
-/// Where armed completion queues leave events; kept alive by them.
+/// Wakes threads that wait for completions: an armed completion queue that gets a completion puts an event here.
 class VIADUCT_EXPORT Channel {
 public:
     static Result<std::shared_ptr<Channel>> create(std::shared_ptr<Device> device);
     ~Channel();
 
-    /// See backend::Channel.
+    /// For poll(2) and epoll(7): readable while events wait. Owned by the channel. Programs may change O_NONBLOCK.
+    /// -1: the descriptor could not be created.
     int fd() const noexcept { return channel_->fd(); }
+
+    /// Takes the oldest event: the context of its completion queue. Never blocks. WouldBlock: there is none.
     Result<std::uint64_t> take_event() noexcept { return channel_->take_event(); }
 
-    /// Sleeps until an event waits. False: the deadline has passed first, or a signal came.
+    /// Waits until there is an event. False: the deadline passed, or a signal was delivered.
     bool sleep(const Deadline& deadline) noexcept;
-    backend::Channel& backend() noexcept { return *channel_; }
 
 private:
+    friend struct Internals;
+
     Channel(std::shared_ptr<Device> device, std::unique_ptr<backend::Channel> channel) noexcept;
+    backend::Channel& backend() noexcept { return *channel_; }
 
     std::shared_ptr<Device> device_;
     std::unique_ptr<backend::Channel> channel_;
 };
 
-/// Kept alive by the endpoints that use it.
+/// Holds the completions of one or more endpoints. Polling also drives the progress of their work.
 class VIADUCT_EXPORT CompletionQueue {
 public:
-    /// `context` comes back in overrun events and in those of the channel. Without a channel the queue gets one of its
-    /// own. InvalidParameter: capacity 0 or above the limit of the device.
+    /// `context` is returned in overrun events and in the events of the channel. Without a channel, the queue creates
+    /// one of its own. InvalidParameter: capacity 0 or above the maximum of the device.
     static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device, std::uint32_t capacity,
                                                            std::uint64_t context,
                                                            std::shared_ptr<Channel> channel = nullptr,
                                                            CompletionObserver observer = nullptr);
     ~CompletionQueue();
 
-    /// Takes up to out.size() completions; never blocks.
+    /// Takes up to out.size() completions, in order. Never blocks.
     std::size_t poll(std::span<Completion> out) noexcept { return queue_->poll(out); }
 
-    /// Waits until at least one completion was taken or the deadline has passed (0): spins a little, then sleeps.
-    /// Several threads may wait at once.
+    /// Waits until there is at least one completion, and takes up to out.size(); returns 0 if the deadline passes.
+    /// Polls for a short time (see spin_time()), then sleeps. Several threads may wait at the same time.
     std::size_t wait(std::span<Completion> out, const Deadline& deadline) noexcept;
 
-    /// ready() and arm() are those of backend::CompletionQueue. sleep() sleeps until the queue may have a completion or
-    /// the deadline has passed; takes nothing. For callers that keep completions of their own: arm, look again, sleep.
+    /// Whether there is a completion. Drives progress, but takes nothing.
     bool ready() noexcept { return queue_->ready(); }
+
+    /// Requests one event on the channel for the next completion. Completions that are already in the queue cause none,
+    /// but a poll() or ready() that finds more than it takes does. Therefore arm the queue, check it again, and only
+    /// then sleep. With Arm::Solicited, only receives of solicited messages and failures cause the event; a queue that
+    /// is armed for Any stays so.
     Status arm(Arm what = Arm::Any) noexcept { return queue_->arm(what); }
+
+    /// Waits until the queue may have a completion or the deadline has passed; takes nothing. Always returns true: a
+    /// signal does not end a wait.
     bool sleep(const Deadline& deadline) noexcept {
         channel_->sleep(deadline);
-        return true;  // a signal ends no wait
+        return true;
     }
 
-    /// Busy: more completions wait than would fit. InvalidParameter: as create().
+    /// Changes the capacity. Busy: the queue holds more completions. InvalidParameter: as create().
     Status resize(std::uint32_t capacity) noexcept;
 
     Channel& channel() noexcept { return *channel_; }
     int fd() const noexcept { return channel_->fd(); }
+
+    /// Whether the queue has endpoints.
     bool in_use() const noexcept { return users.in_use(); }
-    UseCount users;  ///< kept by the core's endpoints
-    backend::CompletionQueue& backend() noexcept { return *queue_; }
+    UseCount users;  ///< maintained by the core
 
 private:
+    friend struct Internals;
+
     CompletionQueue(std::shared_ptr<Device> device, std::shared_ptr<Channel> channel,
                     std::unique_ptr<backend::CompletionQueue> queue) noexcept;
+    backend::CompletionQueue& backend() noexcept { return *queue_; }
 
     std::shared_ptr<Device> device_;
     std::shared_ptr<Channel> channel_;
     std::unique_ptr<backend::CompletionQueue> queue_;
 };
 
-/// Calls `look` until it returns true or the deadline has passed: a short spin, then arm, look again, sleep. The one
-/// place where the library waits for completions. Returns what the last look said. The source is a completion queue or
-/// something like it: `Status arm()` and `bool sleep(const Deadline&)`, whose false ends the wait.
-template <class Source, class Look>
-bool wait_until(Source& source, const Deadline& deadline, Look look);
-
-/// How long waits spin before they sleep: VIADUCT_SPIN_US, by default 50 microseconds (0 on a single core).
+/// How long waits poll before they sleep: VIADUCT_SPIN_US, by default 50 microseconds, or 0 on a single CPU.
 VIADUCT_EXPORT std::chrono::nanoseconds spin_time() noexcept;
 
+/// Calls `look` until it returns true or the deadline has passed: polls for spin_time(), then arms the source, looks
+/// again and sleeps. Every wait for completions in the library is this function. Returns what the last `look` returned.
+/// A source has the functions `Status arm()` and `bool sleep(const Deadline&)`; if sleep() returns false, the wait
+/// ends.
 template <class Source, class Look>
 bool wait_until(Source& source, const Deadline& deadline, Look look) {
     if (look()) return true;

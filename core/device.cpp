@@ -3,7 +3,9 @@
 
 #include <cstdlib>
 
+#include "core/base/internals.hpp"
 #include "core/limits.hpp"
+#include "core/provider.hpp"
 
 namespace viaduct {
 namespace {
@@ -16,7 +18,7 @@ std::string_view setting(const char* name) noexcept {
 
 }  // namespace
 
-Result<backend::Provider*> provider_in_force() noexcept {
+Result<backend::Provider*> selected_provider() noexcept {
     const std::string_view backend = setting("VIADUCT_BACKEND");
     const std::string_view device = setting("VIADUCT_DEVICE");
     const bool by_device = backend.empty() && !device.empty();
@@ -30,14 +32,26 @@ Device::Device(std::unique_ptr<backend::Device> device) noexcept : device_(std::
 
 Device::~Device() = default;
 
-Result<std::shared_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
-    const auto provider = provider_in_force();
+Result<std::shared_ptr<Device>> Device::open(std::uint32_t number, DeviceObserver& observer) {
+    const auto provider = selected_provider();
     if (!provider.ok()) return provider.status();
-    return open(*provider.value(), index, observer);
+    return open_device(*provider.value(), number, observer);
+}
+
+Result<std::uint32_t> Device::count() {
+    const auto provider = selected_provider();
+    if (!provider.ok()) return provider.status();
+    return provider.value()->device_count();
+}
+
+Result<std::string_view> Device::backend_name() {
+    const auto provider = selected_provider();
+    if (!provider.ok()) return provider.status();
+    return provider.value()->name();
 }
 
 Result<std::uint32_t> Device::find(std::string_view name) {
-    const auto provider = provider_in_force();
+    const auto provider = selected_provider();
     if (!provider.ok()) return provider.status();
     return provider.value()->find(name);
 }
@@ -49,19 +63,19 @@ Result<std::uint32_t> Device::default_number() {
 }
 
 Result<std::uint32_t> Device::route_to(const HostAddress& host) {
-    const auto provider = provider_in_force();
+    const auto provider = selected_provider();
     if (!provider.ok()) return provider.status();
     return provider.value()->route_to(host);
 }
 
-Result<std::shared_ptr<Device>> Device::open(backend::Provider& provider, std::uint32_t index,
-                                             DeviceObserver& observer) {
+Result<std::shared_ptr<Device>> open_device(backend::Provider& provider, std::uint32_t index,
+                                            DeviceObserver& observer) {
     auto device = provider.open(index, observer);
     if (!device.ok()) return device.status();
     return std::shared_ptr<Device>(new Device(std::move(*device)));
 }
 
-Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) {
+Result<std::unique_ptr<Listener>> Device::listen(const Address& local, Sharing sharing) {
     if (const Status status = check_local_host(local.host, attributes()); !status.ok()) return status;
     return device_->listen(local, sharing);
 }
@@ -73,7 +87,7 @@ ProtectionDomain::ProtectionDomain(std::shared_ptr<Device> device,
 ProtectionDomain::~ProtectionDomain() = default;
 
 Result<std::shared_ptr<ProtectionDomain>> ProtectionDomain::create(std::shared_ptr<Device> device) {
-    auto domain = device->backend().create_protection_domain();
+    auto domain = Internals::backend(*device).create_protection_domain();
     if (!domain.ok()) return domain.status();
     return std::shared_ptr<ProtectionDomain>(new ProtectionDomain(std::move(device), std::move(*domain)));
 }
@@ -89,14 +103,15 @@ MemoryRegion::~MemoryRegion() { domain_->users.remove(); }
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<ProtectionDomain> domain, void* address,
                                                            std::uint64_t length, Access access) {
     if (const Status status = check_range(address, length); !status.ok()) return status;
-    auto region = domain->device()->backend().register_memory(domain->backend(), address, length, access);
+    auto region =
+        Internals::backend(*domain->device()).register_memory(Internals::backend(*domain), address, length, access);
     if (!region.ok()) return region.status();
     return std::unique_ptr<MemoryRegion>(
         new MemoryRegion(std::move(domain), std::move(*region), address, length, access));
 }
 
 Status MemoryRegion::modify(std::shared_ptr<ProtectionDomain> domain, Access access) {
-    if (const Status status = region_->modify(domain->backend(), access); !status.ok()) return status;
+    if (const Status status = region_->modify(Internals::backend(*domain), access); !status.ok()) return status;
     domain->users.add();
     domain_->users.remove();
     domain_ = std::move(domain);
@@ -119,7 +134,7 @@ Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(std::shared_ptr<Prote
                                                            WindowScope scope) {
     const Capabilities& able = domain->device()->attributes().capabilities;
     if (const Status status = check_window(scope, able); !status.ok()) return status;
-    auto window = domain->device()->backend().create_memory_window(domain->backend(), scope);
+    auto window = Internals::backend(*domain->device()).create_memory_window(Internals::backend(*domain), scope);
     if (!window.ok()) return window.status();
     return std::unique_ptr<MemoryWindow>(new MemoryWindow(std::move(domain), std::move(*window), scope));
 }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An open network interface and the scopes of memory on it.
+// Devices, protection domains, memory regions and memory windows.
+//
+// In all headers of the core: functions may be called from any thread unless their comment says otherwise; destructors
+// and move operations need exclusive access. Objects keep alive what they were created from. Besides the codes named at
+// a function, any function may fail with NoResources or SystemError.
 #pragma once
 
 #include <atomic>
@@ -7,13 +11,14 @@
 #include <string_view>
 
 #include "core/backend.hpp"
+#include "core/connection.hpp"
 #include "core/export.hpp"
 
 namespace viaduct {
 
 class Device;
 
-/// Counts the objects that use a parent, so that the parent can tell whether it is busy.
+/// Counts the users of an object.
 class UseCount {
 public:
     void add() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
@@ -24,29 +29,33 @@ private:
     std::atomic<std::uint32_t> users_{0};
 };
 
-/// Endpoints use memory regions of their own protection domain only. Kept alive by its regions, windows and endpoints.
+/// A protection domain: endpoints can only use the memory regions of their own domain.
 class VIADUCT_EXPORT ProtectionDomain {
 public:
     static Result<std::shared_ptr<ProtectionDomain>> create(std::shared_ptr<Device> device);
     ~ProtectionDomain();
 
     const std::shared_ptr<Device>& device() const noexcept { return device_; }
-    const backend::ProtectionDomain& backend() const noexcept { return *domain_; }
 
-    /// Whether a region, a window or an endpoint uses the domain.
+    /// Whether the domain has regions, windows or endpoints.
     bool in_use() const noexcept { return users.in_use(); }
-    UseCount users;  ///< kept by the core's regions, windows and endpoints
+    UseCount users;  ///< maintained by the core
 
 private:
+    friend struct Internals;
+
     ProtectionDomain(std::shared_ptr<Device> device, std::unique_ptr<backend::ProtectionDomain> domain) noexcept;
+    const backend::ProtectionDomain& backend() const noexcept { return *domain_; }
 
     std::shared_ptr<Device> device_;
     std::unique_ptr<backend::ProtectionDomain> domain_;
 };
 
-/// Registered memory. The memory itself stays the caller's and must stay mapped until the region is gone.
+/// Registered memory. The memory itself remains the caller's and must stay mapped as long as the region exists.
+/// Work that uses a region after it was destroyed fails with a protection error.
 class VIADUCT_EXPORT MemoryRegion {
 public:
+    /// Registers `length` bytes. Memory that is mapped read-only can be registered and is never written to.
     /// InvalidParameter: length 0, an overflowing range, or memory that is not mapped.
     static Result<std::unique_ptr<MemoryRegion>> create(std::shared_ptr<ProtectionDomain> domain, void* address,
                                                         std::uint64_t length, Access access);
@@ -56,12 +65,14 @@ public:
     std::uint64_t length() const noexcept { return length_; }
     Access access() const noexcept { return access_; }
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
-    std::uint32_t key() const noexcept { return region_->key(); }
-    const backend::MemoryRegion& backend() const noexcept { return *region_; }
 
-    /// Changes both or, on failure, nothing. Not to be called by two threads at once.
+    /// Identifies the region in the requests of this process (Sge::key) and of peers (RemoteAddress::key). Never 0.
+    std::uint32_t key() const noexcept { return region_->key(); }
+
+    /// Changes domain and access or, on failure, nothing. Must not be called by two threads at the same time.
     Status modify(std::shared_ptr<ProtectionDomain> domain, Access access);
 
+    /// Whether the region contains the whole range.
     bool covers(const void* address, std::uint64_t length) const noexcept {
         const auto begin = reinterpret_cast<std::uintptr_t>(address_);
         const auto at = reinterpret_cast<std::uintptr_t>(address);
@@ -69,8 +80,11 @@ public:
     }
 
 private:
+    friend struct Internals;
+
     MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::MemoryRegion> region, void* address,
                  std::uint64_t length, Access access) noexcept;
+    const backend::MemoryRegion& backend() const noexcept { return *region_; }
 
     std::shared_ptr<ProtectionDomain> domain_;
     std::unique_ptr<backend::MemoryRegion> region_;
@@ -79,8 +93,9 @@ private:
     Access access_;
 };
 
-/// A part of a region with a key of its own for peers; Endpoint::bind() tells it which. Who binds it sees to it that
-/// the region outlives that.
+/// Gives peers access to a part of a region, by a key of its own and with access rights of its own. A new window gives
+/// access to nothing; Endpoint::bind() changes that. The caller ensures that the region exists as long as the window is
+/// bound to it. Destroying the window invalidates its key.
 class VIADUCT_EXPORT MemoryWindow {
 public:
     /// Unsupported: the device has no windows of this scope.
@@ -91,63 +106,63 @@ public:
     WindowScope scope() const noexcept { return scope_; }
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
 
-    /// See backend::MemoryWindow.
+    /// The key of the last Endpoint::bind(), valid once the bind completes. Never 0, and different from the keys of the
+    /// last hundred binds.
     std::uint32_t key() const noexcept { return window_->key(); }
-    backend::MemoryWindow& backend() noexcept { return *window_; }
 
 private:
+    friend struct Internals;
+
     MemoryWindow(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::MemoryWindow> window,
                  WindowScope scope) noexcept;
+    backend::MemoryWindow& backend() noexcept { return *window_; }
 
     std::shared_ptr<ProtectionDomain> domain_;
     std::unique_ptr<backend::MemoryWindow> window_;
     WindowScope scope_;
 };
 
-/// An open device. Its children keep it alive.
+/// An open network interface. Devices are numbered from 0 within the backend that the environment selects: the one
+/// that VIADUCT_BACKEND names, otherwise the one that has the device VIADUCT_DEVICE, otherwise the first one that has a
+/// device. If the variables name something that does not exist, the static functions fail with InvalidParameter.
 class VIADUCT_EXPORT Device {
 public:
-    /// Opens device number `index` of the backend in force: VIADUCT_BACKEND, else that of VIADUCT_DEVICE, else the
-    /// first one that has a device. InvalidParameter: no such device or backend. The observer outlives the device.
-    static Result<std::shared_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer);
+    /// Opens a device. The observer must outlive it. InvalidParameter: no such device.
+    static Result<std::shared_ptr<Device>> open(std::uint32_t number, DeviceObserver& observer);
 
-    /// Opens a device of a given provider (tests, tools).
-    static Result<std::shared_ptr<Device>> open(backend::Provider& provider, std::uint32_t index,
-                                                DeviceObserver& observer);
+    /// The number of devices; 0 if the machine has none.
+    static Result<std::uint32_t> count();
 
-    /// The number of the device with a name, with the backend in force. InvalidParameter: none has it.
+    /// The name of the selected backend: "loopback" or "verbs".
+    static Result<std::string_view> backend_name();
+
+    /// The number of the device with this name. InvalidParameter: no such device.
     static Result<std::uint32_t> find(std::string_view name);
 
-    /// The number of the device to use where nobody chooses: 0, or that of VIADUCT_DEVICE. InvalidParameter: as find().
+    /// The number of the device to use by default: that of VIADUCT_DEVICE, or 0. InvalidParameter: as find().
     static Result<std::uint32_t> default_number();
 
-    /// The number of the device by which a host is reached, with the backend in force. Unreachable: there is no way.
+    /// The number of the device through which a host is reached. Unreachable: there is none.
     static Result<std::uint32_t> route_to(const HostAddress& host);
 
     ~Device();
 
     const DeviceAttributes& attributes() const noexcept { return device_->attributes(); }
-    backend::Device& backend() noexcept { return *device_; }
 
-    /// Starts to receive requests for a service; see backend::Device::listen. InvalidParameter: the host is not that of
-    /// the device.
-    Result<std::unique_ptr<backend::Listener>> listen(const Address& local,
-                                                      backend::Sharing sharing = backend::Sharing::Shared);
+    /// Starts to receive connection requests for a service. InvalidParameter: the host is not that of the device.
+    /// Busy: `sharing` is Exclusive and the service has a listener, or it is Shared and another process has a listener
+    /// with which this device cannot share the service (see Capabilities::shares_services).
+    Result<std::unique_ptr<Listener>> listen(const Address& local, Sharing sharing = Sharing::Shared);
 
 private:
+    friend struct Internals;
+    friend VIADUCT_EXPORT Result<std::shared_ptr<Device>> open_device(backend::Provider&, std::uint32_t,
+                                                                      DeviceObserver&);
+
     explicit Device(std::unique_ptr<backend::Device> device) noexcept;
+    backend::Device& backend() noexcept { return *device_; }
 
     std::unique_ptr<backend::Device> device_;
 };
-
-/// The provider named "loopback" or "verbs"; with an empty name, the first that has a device. InvalidParameter: there
-/// is none. NoResources: memory or descriptors lacked to find out.
-VIADUCT_EXPORT Result<backend::Provider*> find_provider(std::string_view name) noexcept;
-
-/// The provider in force. InvalidParameter: the settings name none. NoResources as above.
-VIADUCT_EXPORT Result<backend::Provider*> provider_in_force() noexcept;
-
-/// The provider that has a device with this name. Fails as find_provider() does.
-VIADUCT_EXPORT Result<backend::Provider*> find_provider_of(std::string_view device) noexcept;
 
 }  // namespace viaduct

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/endpoint.hpp"
 
+#include "core/base/internals.hpp"
 #include "core/base/settings.hpp"
 #include "core/limits.hpp"
 
@@ -41,10 +42,10 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config)
     };
     const backend::EndpointInit init{
         .attributes = config.attributes,
-        .domain = &config.domain->backend(),
-        .send_queue = &config.send_queue->backend(),
-        .receive_queue = &config.receive_queue->backend(),
-        .shared_receives = config.shared_receives == nullptr ? nullptr : &config.shared_receives->backend(),
+        .domain = &Internals::backend(*config.domain),
+        .send_queue = &Internals::backend(*config.send_queue),
+        .receive_queue = &Internals::backend(*config.receive_queue),
+        .shared_receives = config.shared_receives == nullptr ? nullptr : &Internals::backend(*config.shared_receives),
         .send_depth = depth(config.send_depth),
         .receive_depth = depth(config.receive_depth),
         .max_sges = config.max_sges == 0 ? device.max_sges : config.max_sges,
@@ -52,7 +53,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config)
         .observer = endpoint.get(),
     };
     if (const Status status = check_endpoint(init, device); !status.ok()) return status;
-    auto created = config.domain->device()->backend().create_endpoint(init);
+    auto created = Internals::backend(*config.domain->device()).create_endpoint(init);
     if (!created.ok()) return created.status();
     endpoint->endpoint_ = std::move(*created);
     return endpoint;
@@ -86,12 +87,23 @@ Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<Pr
     if (state() != EndpointState::Unconnected)
         return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
     if (const Status status = check_attributes(attributes, device_); !status.ok()) return status;
-    if (const Status status = endpoint_->modify(attributes, domain->backend()); !status.ok()) return status;
+    if (const Status status = endpoint_->modify(attributes, Internals::backend(*domain)); !status.ok()) return status;
     domain->users.add();
     domain_->users.remove();
     domain_ = std::move(domain);
     attributes_ = attributes;
     return {};
+}
+
+Status Endpoint::bind(MemoryWindow& window, const BindRequest& request) noexcept {
+    return endpoint_->bind(Internals::backend(window),
+                           {.context = request.context,
+                            .region = request.region == nullptr ? nullptr : &Internals::backend(*request.region),
+                            .address = request.address,
+                            .length = request.length,
+                            .access = request.access,
+                            .fence = request.fence,
+                            .signaled = request.signaled});
 }
 
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
@@ -108,9 +120,9 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     }
 }
 
-Status Endpoint::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
+Status Endpoint::accept(ConnectionRequest& request, const PrivateData& private_data) noexcept {
     if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, "the endpoint is not idle"};
-    const Status status = request.accept(*endpoint_, private_data);
+    const Status status = Internals::accept(request, *endpoint_, private_data);
     switch (status.code()) {
         case Code::Ok: break;
         case Code::InvalidState:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An endpoint: two work queues, a state, and at times a connection.
+// An endpoint: a send queue, a receive queue, a state and, while it is connected, a connection.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <memory>
 #include <span>
 
@@ -13,14 +13,11 @@
 
 namespace viaduct {
 
-using backend::BindRequest;
-using backend::ConnectParameters;
-
-/// As deep as the device suggests.
+/// A queue depth: the default of the device.
 inline constexpr std::uint32_t default_depth = ~std::uint32_t{0};
 
-/// How long requests are repeated while nobody listens, for APIs whose programs connect a moment before their servers
-/// listen: VIADUCT_GRACE_MS.
+/// How long the front-ends of APIs without such a parameter repeat a connection request while the service has no
+/// listener: VIADUCT_GRACE_MS, by default 50 ms.
 VIADUCT_EXPORT std::chrono::milliseconds listener_grace() noexcept;
 
 struct EndpointConfig {
@@ -29,30 +26,53 @@ struct EndpointConfig {
     std::shared_ptr<CompletionQueue> send_queue;
     std::shared_ptr<CompletionQueue> receive_queue;         ///< may be the same as send_queue
     std::shared_ptr<SharedReceiveQueue> shared_receives{};  ///< where receives are taken from; null: the endpoint's own
-    std::uint32_t send_depth = default_depth;               ///< requests outstanding at once; 0: takes none
+    std::uint32_t send_depth = default_depth;               ///< maximum number of outstanding requests; may be 0
     std::uint32_t receive_depth = default_depth;
-    std::uint32_t max_sges = 0;            ///< pieces that one request may have; 0: as many as the device takes
-    std::uint64_t context = 0;             ///< comes back in completions and events
-    EndpointObserver* observer = nullptr;  ///< outlives the endpoint; called after the state has changed
+    std::uint32_t max_sges = 0;            ///< maximum number of pieces of a request; 0: the maximum of the device
+    std::uint64_t context = 0;             ///< returned in completions and events
+    EndpointObserver* observer = nullptr;  ///< must outlive the endpoint; called after the state has changed
 
-    /// The state that follows an attempt to connect that came to nothing: Unconnected, from which the endpoint may try
-    /// again with the receives that it has; or Disconnected, until it is reset. A reliable endpoint whose peer turned
-    /// out to be unreachable is always Disconnected.
+    /// The state after a failed attempt to connect: Unconnected, in which the endpoint can try again and keeps its
+    /// posted receives, or Disconnected, until disconnect() is called. A reliable endpoint whose peer was unreachable
+    /// is always Disconnected.
     EndpointState after_refusal = EndpointState::Unconnected;
+};
+
+/// The memory that a window gives access to. Of the access rights of the region, only `local_write` matters: a window
+/// that peers may write to needs it.
+struct BindRequest {
+    std::uint64_t context = 0;             ///< returned in the completion
+    const MemoryRegion* region = nullptr;  ///< of the domain of the window and of the endpoint
+    void* address = nullptr;
+    std::uint64_t length = 0;  ///< 0: unbind the window; region, address and access are ignored
+    Access access{};           ///< what peers may do
+    bool fence = false;        ///< as in SendRequest
+    bool signaled = true;      ///< as in SendRequest
 };
 
 class VIADUCT_EXPORT Endpoint final : private EndpointObserver {
 public:
+    /// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: the device does not support the attribute.
+    /// InvalidParameter: a depth or the number of pieces is above the maximum of the device.
     static Result<std::unique_ptr<Endpoint>> create(const EndpointConfig& config);
 
-    /// Ends a connection that is left; the peer sees it Disconnected.
+    /// Ends the connection, if there is one; the peer gets Disconnected.
     ~Endpoint();
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
     EndpointState state() const noexcept { return state_.state(); }
+    const EndpointAttributes& attributes() const noexcept { return attributes_; }
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
 
-    /// See backend::Endpoint for the meaning and the errors of the calls that follow.
+    /// Changes attributes and domain. InvalidState: not Unconnected. Attributes: as create().
+    Status modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept;
+
+    // ---- Work requests ----
+
+    /// Posts requests in order and stops at the first one that cannot be posted; `posted` is the number of those before
+    /// it. If the endpoint is not connected, they complete as Flushed. QueueFull: the queue has no room.
+    /// InvalidParameter: more pieces than the endpoint or the device supports.
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
         return endpoint_->post_send(requests, posted);
     }
@@ -60,9 +80,10 @@ public:
         std::size_t posted = 0;
         return endpoint_->post_send({&request, 1}, posted);
     }
-    Status bind(MemoryWindow& window, const BindRequest& request) noexcept {
-        return endpoint_->bind(window.backend(), request);
-    }
+
+    /// Posts requests to the receive queue; errors as post_send(). Receives can be posted before the endpoint is
+    /// connected. After a connection has broken, they complete as Flushed until disconnect() is called. InvalidState:
+    /// the endpoint takes its receives from a shared queue.
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
         return endpoint_->post_receive(requests, posted);
     }
@@ -70,28 +91,46 @@ public:
         std::size_t posted = 0;
         return endpoint_->post_receive({&request, 1}, posted);
     }
+
+    /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
+    /// order of the send queue, so requests posted after it may already refer to the new key. If the region or a domain
+    /// does not match, it completes with LocalProtection, which breaks a reliable connection. After a failure, the
+    /// window gives access to nothing, or to the same memory as before. A window must not be bound by two threads at
+    /// the same time. QueueFull: the send queue has no room.
+    Status bind(MemoryWindow& window, const BindRequest& request) noexcept;
+
+    /// The number of posted requests whose completions have not been polled.
     std::uint32_t outstanding(QueueKind queue) const noexcept { return endpoint_->outstanding(queue); }
 
-    Status modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept;
+    // ---- Connections ----
 
-    /// Begins to connect. Ok: exactly one event tells how the attempt ends, perhaps before the call returns; what the
-    /// backend finds out at once (NoListener, Unreachable) comes as the same event as what it learns later.
+    /// Starts to connect. If it returns Ok, exactly one event reports the outcome, possibly before the call returns:
+    /// Established, Rejected (reason NoListener if the service has no listener), TimedOut, Conflict or Unreachable.
+    /// InvalidState: not Unconnected. InvalidParameter: the local host is not that of the device, or address and
+    /// private data together are too long for the request. Busy: with the framing Bare, the local service is a port of
+    /// the host, and it is in use.
     Status connect(const ConnectParameters& parameters) noexcept;
-    Status accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept;
-    void disconnect() noexcept;
-    void fail() noexcept;
 
-    /// Ends a connection, or the attempt to make one, in any state, and leaves the endpoint Disconnected: the peer sees
-    /// its connection Disconnected, and what was posted and is posted until disconnect() completes as Flushed. No event
-    /// follows.
+    /// Accepts a request. The observer gets Established before the call returns. InvalidState: not Unconnected; the
+    /// request can still be accepted. TimedOut: the peer has given up.
+    Status accept(ConnectionRequest& request, const PrivateData& private_data) noexcept;
+
+    /// Ends the connection or the attempt to connect, completes all posted requests as Flushed, and leaves the endpoint
+    /// Unconnected. The peer gets Disconnected. No event of the old connection follows.
+    void disconnect() noexcept;
+
+    /// As disconnect(), but leaves the endpoint Disconnected: requests that are posted complete as Flushed until
+    /// disconnect() is called.
     void terminate() noexcept;
 
-    /// Disconnects once everything that was posted to the send queue is completed; does not wait for it. The observer
-    /// gets Disconnected, or Lost where the connection breaks before. InvalidState: not connected.
-    Status drain_and_disconnect() noexcept;
+    /// As terminate(), but the peer gets Lost. For errors that a front-end detects.
+    void fail() noexcept;
 
-    const EndpointAttributes& attributes() const noexcept { return attributes_; }
-    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+    /// Ends the connection when the requests in the send queue have completed; does not wait for them. The observer
+    /// then gets Disconnected, possibly during the call, and the peer gets Disconnected. If the connection breaks
+    /// first, both get Lost. Requests that are posted in the meantime complete as Flushed, after the others.
+    /// InvalidState: not connected.
+    Status drain_and_disconnect() noexcept;
 
 private:
     explicit Endpoint(const EndpointConfig& config) noexcept;

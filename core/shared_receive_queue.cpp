@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/shared_receive_queue.hpp"
 
+#include "core/base/internals.hpp"
 #include "core/limits.hpp"
 
 namespace viaduct {
@@ -19,7 +20,8 @@ Result<std::shared_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(std::shar
     if (!device.capabilities.shared_receive_queues)
         return Status(Code::Unsupported, "the device does not support shared receive queues");
     if (const Status status = check_shared_depth(depth, device); !status.ok()) return status;
-    auto queue = domain->device()->backend().create_shared_receive_queue(domain->backend(), depth, context);
+    auto queue =
+        Internals::backend(*domain->device()).create_shared_receive_queue(Internals::backend(*domain), depth, context);
     if (!queue.ok()) return queue.status();
     return std::shared_ptr<SharedReceiveQueue>(new SharedReceiveQueue(std::move(domain), std::move(*queue), depth));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives that many endpoints share.
+// Receive queues that several endpoints share.
 #pragma once
 
 #include <memory>
@@ -10,37 +10,48 @@
 
 namespace viaduct {
 
-/// Belongs to the protection domain of its endpoints, which keep it alive. Thread-safe.
+/// Receives for the messages of several endpoints of one protection domain: a message takes the oldest receive.
+/// Receives that different endpoints have taken may complete in any order.
 class VIADUCT_EXPORT SharedReceiveQueue {
 public:
-    /// `depth`: receives that wait at once; `context` comes back in events. InvalidParameter: 0 or above the limit of
-    /// the device. Unsupported: the device has none.
+    /// `depth` is the maximum number of receives that wait; `context` is returned in events. InvalidParameter: depth 0
+    /// or above the maximum of the device. Unsupported: the device does not support shared receive queues.
     static Result<std::shared_ptr<SharedReceiveQueue>> create(std::shared_ptr<ProtectionDomain> domain,
                                                               std::uint32_t depth, std::uint64_t context = 0);
     ~SharedReceiveQueue();
 
-    /// QueueFull: `depth` receives wait. InvalidParameter: more pieces than the device allows.
+    /// QueueFull: `depth` receives wait. InvalidParameter: more pieces than the device supports.
     Status post_receive(const ReceiveRequest& request) noexcept {
         std::size_t posted = 0;
         return queue_->post_receive({&request, 1}, posted);
     }
 
-    /// See backend::SharedReceiveQueue.
+    /// Requests one SharedReceiveQueueLimit event for when fewer than `limit` receives wait, which may be now. Replaces
+    /// an earlier limit; 0 removes it. InvalidParameter: above the depth.
     Status arm_limit(std::uint32_t limit) noexcept;
+
+    /// Changes the depth. Busy: more receives wait. InvalidParameter: as create(), or below the limit that is armed.
+    /// Unsupported: larger than before, and the device cannot enlarge shared receive queues.
     Status resize(std::uint32_t depth) noexcept;
+
+    /// The number of receives that wait for a message. Some devices also count those that have been taken and not yet
+    /// polled.
     std::uint32_t outstanding() const noexcept { return queue_->outstanding(); }
 
+    /// Whether the queue has endpoints.
     bool in_use() const noexcept { return users.in_use(); }
-    UseCount users;  ///< kept by the core's endpoints
-    backend::SharedReceiveQueue& backend() noexcept { return *queue_; }
+    UseCount users;  ///< maintained by the core
 
 private:
+    friend struct Internals;
+
     SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::SharedReceiveQueue> queue,
                        std::uint32_t depth) noexcept;
+    backend::SharedReceiveQueue& backend() noexcept { return *queue_; }
 
     std::shared_ptr<ProtectionDomain> domain_;
     std::unique_ptr<backend::SharedReceiveQueue> queue_;
-    std::mutex mutex_;  // held by arm_limit() and resize(); guards what follows
+    std::mutex mutex_;  // held by arm_limit() and resize(); guards depth_
     std::uint32_t depth_;
 };
 

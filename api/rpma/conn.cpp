@@ -102,13 +102,13 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
         .private_data = private_data,
         .deadline =
             timeout_ms_ < 0 ? Deadline::after(patience) : Deadline::after(std::chrono::milliseconds(timeout_ms_)),
-        .framing = backend::Framing::Bare,
+        .framing = Framing::Bare,
         .grace = listener_grace(),
     });
     return status.ok() ? 0 : failed(status);
 }
 
-int Conn::accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept {
+int Conn::accept(ConnectionRequest& request, const PrivateData& private_data) noexcept {
     const Status status = endpoint_->accept(request, private_data);
     if (status.ok()) return 0;
     if (status.code() != Code::TimedOut) return failed(status);

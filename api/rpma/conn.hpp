@@ -32,7 +32,7 @@ public:
 
     /// Begins to connect; an event tells the outcome, unless it is an error.
     int connect(const Address& remote, const PrivateData& private_data) noexcept;
-    int accept(backend::ConnectionRequest& request, const PrivateData& private_data) noexcept;
+    int accept(ConnectionRequest& request, const PrivateData& private_data) noexcept;
     int disconnect() noexcept;
 
     int next_event(rpma_conn_event& event) noexcept;

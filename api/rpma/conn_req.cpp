@@ -7,7 +7,7 @@
 
 namespace viaduct::rpma {
 
-ConnReq::ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<backend::ConnectionRequest>&& incoming)
+ConnReq::ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<ConnectionRequest>&& incoming)
     : conn_(std::move(conn)), registration_(this) {
     conn_->set_private_data(incoming->private_data());
     incoming_ = std::move(incoming);  // nothing can fail any more

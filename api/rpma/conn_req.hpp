@@ -15,7 +15,7 @@ public:
     ConnReq(std::unique_ptr<Conn> conn, const Address& remote)
         : remote_(remote), conn_(std::move(conn)), registration_(this) {}
     /// Takes the request last: where this throws it is still the caller's.
-    ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<backend::ConnectionRequest>&& incoming);
+    ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<ConnectionRequest>&& incoming);
 
     /// Refuses an incoming request that nobody answered.
     ~ConnReq() { (void)refuse(); }
@@ -31,8 +31,8 @@ public:
     Status refuse() noexcept;
 
 private:
-    const Address remote_;                                  // of an outgoing request
-    std::unique_ptr<backend::ConnectionRequest> incoming_;  // null for an outgoing request
+    const Address remote_;                         // of an outgoing request
+    std::unique_ptr<ConnectionRequest> incoming_;  // null for an outgoing request
     std::unique_ptr<Conn> conn_;
     Registration<ConnReq> registration_;
 };

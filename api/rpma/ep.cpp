@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds knock_timeout(100);
 
 }  // namespace
 
-Result<std::unique_ptr<backend::ConnectionRequest>> Ep::next_request() noexcept {
+Result<std::unique_ptr<ConnectionRequest>> Ep::next_request() noexcept {
     while (true) {
         // The descriptor says that there may be a request; programs rely on there being one.
         const bool knocked = await_readable(fd(), Deadline::now());
@@ -41,7 +41,7 @@ int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
         return failed({Code::InvalidParameter, "the address does not belong to the peer's device"});
     const auto service = find_service(port);
     if (!service.ok()) return failed(service.status());
-    auto listener = device.listen({.host = local.value(), .service = service.value()}, backend::Sharing::Exclusive);
+    auto listener = device.listen({.host = local.value(), .service = service.value()}, Sharing::Exclusive);
     if (!listener.ok()) return failed(listener.status());
     hand_over(std::make_unique<Ep>(peer.domain(), std::move(*listener)), ep);
     log(RPMA_LOG_LEVEL_NOTICE, "listening on %s:%s\n", host, port);
@@ -49,7 +49,7 @@ int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
 }
 
 /// A request that cannot be looked at is refused, so that who made it hears of it at once.
-int look_at(std::unique_ptr<backend::ConnectionRequest> request, const Ep& ep, const ConnSettings& settings,
+int look_at(std::unique_ptr<ConnectionRequest> request, const Ep& ep, const ConnSettings& settings,
             rpma_conn_req** req) try {
     std::unique_ptr<Conn> conn;
     const Reliability reliability = request->remote_attributes().reliability;

@@ -11,7 +11,7 @@ namespace viaduct::rpma {
 
 class Ep {
 public:
-    Ep(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::Listener> listener)
+    Ep(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<Listener> listener)
         : domain_(std::move(domain)), listener_(std::move(listener)), registration_(this) {
         domain_->users.add();
     }
@@ -22,11 +22,11 @@ public:
     int fd() const noexcept { return listener_->fd(); }
 
     /// Takes the next request, or waits for one. WouldBlock: the program wants no waiting, or a signal came.
-    Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept;
+    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept;
 
 private:
     const std::shared_ptr<ProtectionDomain> domain_;
-    const std::unique_ptr<backend::Listener> listener_;
+    const std::unique_ptr<Listener> listener_;
     Registration<Ep> registration_;
 };
 

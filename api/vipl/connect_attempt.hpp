@@ -14,7 +14,7 @@ namespace viaduct::vipl {
 /// next request begins.
 class ConnectAttempt {
 public:
-    using Model = backend::ConnectParameters::Model;
+    using Model = ConnectParameters::Model;
 
     /// False: a request is under way.
     bool begin(Model model) noexcept {

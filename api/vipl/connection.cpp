@@ -21,8 +21,7 @@ bool read_local_address(const Nic& nic, const VIP_NET_ADDRESS& from, Address& to
 
 /// Waits for a request for the service. It is announced only while a call waits: clients are to learn at once that
 /// nobody does (guide, section 6.7). WouldBlock: the wait was interrupted.
-Result<std::unique_ptr<backend::ConnectionRequest>> wait_for_request(Nic& nic, const Address& local,
-                                                                     const Deadline& deadline) {
+Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Address& local, const Deadline& deadline) {
     auto listener = nic.device()->listen(local);
     if (!listener.ok()) return listener.status();
     while (true) {
@@ -35,7 +34,7 @@ Result<std::unique_ptr<backend::ConnectionRequest>> wait_for_request(Nic& nic, c
 }
 
 /// Gives a request a handle. Where there is no memory for that, who asked learns it at once.
-Connection& keep(Nic& nic, std::unique_ptr<backend::ConnectionRequest> request) try {
+Connection& keep(Nic& nic, std::unique_ptr<ConnectionRequest> request) try {
     auto& connection = nic.connections.add(std::make_unique<Connection>(nic));
     connection.keep(std::move(request));
     return connection;

@@ -14,15 +14,15 @@ class Connection {
 public:
     explicit Connection(Nic& nic) : nic_(nic), registration_(this) {}
 
-    void keep(std::unique_ptr<backend::ConnectionRequest> request) noexcept { request_ = std::move(request); }
+    void keep(std::unique_ptr<ConnectionRequest> request) noexcept { request_ = std::move(request); }
 
     Nic& nic() const noexcept { return nic_; }
-    backend::ConnectionRequest& request() noexcept { return *request_; }
+    ConnectionRequest& request() noexcept { return *request_; }
     VIP_CONN_HANDLE handle() const noexcept { return registration_.handle(); }
 
 private:
     Nic& nic_;
-    std::unique_ptr<backend::ConnectionRequest> request_;
+    std::unique_ptr<ConnectionRequest> request_;
     Registration<Connection> registration_;
 };
 

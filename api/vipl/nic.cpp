@@ -189,8 +189,7 @@ void log_devices(const char* wanted) {
     struct : DeviceObserver {
         void on_async_event(const AsyncEvent&) noexcept override {}
     } observer;
-    const auto provider = provider_in_force();
-    const auto count = provider.ok() ? provider.value()->device_count() : provider.status();
+    const auto count = Device::count();
     std::string there;
     for (std::uint32_t number = 0; count.ok() && number < count.value(); ++number) {
         const auto device = Device::open(number, observer);

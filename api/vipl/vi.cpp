@@ -170,7 +170,7 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
     return to_return(status);
 }
 
-VIP_RETURN Vi::accept(backend::ConnectionRequest& request) noexcept {
+VIP_RETURN Vi::accept(ConnectionRequest& request) noexcept {
     {
         const std::lock_guard lock(attributes_mutex_);
         const Status status = compatible(endpoint_->attributes(), request.remote_attributes());

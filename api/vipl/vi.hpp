@@ -38,7 +38,7 @@ public:
 
     /// Begins a request for a connection; `attempt` tells the outcome.
     VIP_RETURN connect(const ConnectParameters& parameters) noexcept;
-    VIP_RETURN accept(backend::ConnectionRequest& request) noexcept;
+    VIP_RETURN accept(ConnectionRequest& request) noexcept;
     void disconnect() noexcept;
     ConnectAttempt attempt;
 

@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds first_pause{1};
 
 }  // namespace
 
-Connector::Connector(Endpoint& endpoint, const backend::ConnectParameters& parameters) noexcept
+Connector::Connector(Endpoint& endpoint, const ConnectParameters& parameters) noexcept
     : device_(endpoint.device()),
       owner_(endpoint.ref()),
       parameters_(parameters),
@@ -30,7 +30,7 @@ Connector::Connector(Endpoint& endpoint, const backend::ConnectParameters& param
 
 Connector::~Connector() { stop(); }
 
-Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const backend::ConnectParameters& parameters) {
+Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const ConnectParameters& parameters) {
     std::shared_ptr<Connector> connector(new Connector(endpoint, parameters));
     if (const Status status = connector->attempt(); !status.ok()) {
         endpoint.withdraw_credits();

@@ -17,14 +17,14 @@ namespace viaduct::loopback {
 class Connector final : public AgentClient, public std::enable_shared_from_this<Connector> {
 public:
     /// NoListener: nobody listens (client/server).
-    static Result<std::shared_ptr<Connector>> start(Endpoint& endpoint, const backend::ConnectParameters& parameters);
+    static Result<std::shared_ptr<Connector>> start(Endpoint& endpoint, const ConnectParameters& parameters);
     ~Connector() override;
 
     /// The endpoint gives up. No event follows.
     void abandon() noexcept;
 
 private:
-    Connector(Endpoint& endpoint, const backend::ConnectParameters& parameters) noexcept;
+    Connector(Endpoint& endpoint, const ConnectParameters& parameters) noexcept;
 
     void on_readable(int fd) noexcept override;
     void on_deadline() noexcept override;
@@ -41,12 +41,12 @@ private:
     void fail(const Status& status) noexcept;
     void finish(const ConnectionEvent& event) noexcept;
     void stop() noexcept;
-    bool peer_to_peer() const noexcept { return parameters_.model == backend::ConnectParameters::Model::PeerToPeer; }
+    bool peer_to_peer() const noexcept { return parameters_.model == ConnectParameters::Model::PeerToPeer; }
     Endpoint* endpoint() const noexcept { return stopped_ ? nullptr : owner_->endpoint; }
 
     Device& device_;
     const std::shared_ptr<EndpointRef> owner_;
-    const backend::ConnectParameters parameters_;
+    const ConnectParameters parameters_;
     const Deadline grace_;  // of asking where nobody listens
     std::chrono::milliseconds pause_;
     bool asks_again_ = false;  // after the pause, or when the grace is over

@@ -202,8 +202,8 @@ Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend
     });
 }
 
-Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept {
-    return support::make_as<backend::Listener>([&] { return Listener::create(*this, local, sharing); });
+Result<std::unique_ptr<viaduct::Listener>> Device::listen(const Address& local, Sharing sharing) noexcept {
+    return support::make_as<viaduct::Listener>([&] { return Listener::create(*this, local, sharing); });
 }
 
 Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t process,

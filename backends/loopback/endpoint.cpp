@@ -161,7 +161,7 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
     return {};
 }
 
-Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept {
+Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     return support::guarded([&]() -> Status {
         const std::lock_guard lock(ref_->mutex);
         if (!is_idle()) return {Code::InvalidState, "the endpoint is not idle"};

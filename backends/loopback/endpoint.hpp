@@ -22,7 +22,7 @@ public:
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
-    Status connect(const backend::ConnectParameters& parameters) noexcept override;
+    Status connect(const ConnectParameters& parameters) noexcept override;
     void disconnect() noexcept override;
     void drain() noexcept override;
     void fail() noexcept override;

@@ -106,7 +106,7 @@ Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
     return refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
 }
 
-Status ConnectionRequest::turn_away() noexcept { return refuse(make_handshake(MessageType::TurnedAway, {}, {}, {})); }
+Status ConnectionRequest::refuse() noexcept { return refuse(make_handshake(MessageType::TurnedAway, {}, {}, {})); }
 
 void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
     (void)refuse(make_handshake(MessageType::Conflict, {}, own, {}));  // unanswered, it meets somebody else
@@ -189,23 +189,22 @@ Result<UniqueFd> only_place(const Address& local) {
 
 }  // namespace
 
-Result<std::unique_ptr<backend::Listener>> Listener::create(Device& device, const Address& local,
-                                                            backend::Sharing sharing) {
-    auto socket = sharing == backend::Sharing::Exclusive ? only_place(local) : first_free_place(local);
+Result<std::unique_ptr<viaduct::Listener>> Listener::create(Device& device, const Address& local, Sharing sharing) {
+    auto socket = sharing == Sharing::Exclusive ? only_place(local) : first_free_place(local);
     if (!socket.ok()) return socket.status();
     auto pending = PendingConnections::create(std::move(*socket));
     if (!pending.ok()) return pending.status();
-    return std::unique_ptr<backend::Listener>(new Listener(device, std::move(*pending)));
+    return std::unique_ptr<viaduct::Listener>(new Listener(device, std::move(*pending)));
 }
 
-Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept {
-    return support::guarded([&]() -> Result<std::unique_ptr<backend::ConnectionRequest>> {
+Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
+    return support::guarded([&]() -> Result<std::unique_ptr<viaduct::ConnectionRequest>> {
         const std::lock_guard lock(mutex_);
         while (true) {
             auto peer = pending_.next();
             if (!peer.ok()) return peer.status();
             auto request = ConnectionRequest::take(device_, std::move(peer->first), std::move(peer->second));
-            if (request.ok()) return std::unique_ptr<backend::ConnectionRequest>(std::move(*request));
+            if (request.ok()) return std::unique_ptr<viaduct::ConnectionRequest>(std::move(*request));
             if (request.status().code() == Code::NoResources) return request.status();
         }
     });

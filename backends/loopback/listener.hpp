@@ -13,7 +13,7 @@
 namespace viaduct::loopback {
 
 /// A request, from the moment that its message was read.
-class ConnectionRequest final : public backend::ConnectionRequest {
+class ConnectionRequest final : public viaduct::ConnectionRequest {
 public:
     /// InvalidParameter: the segment is not sound. TimedOut: the requester has given up already.
     static Result<std::unique_ptr<ConnectionRequest>> take(Device& device, UniqueFd socket, Handshake handshake);
@@ -24,7 +24,7 @@ public:
     const PrivateData& private_data() const noexcept override { return handshake_.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
-    Status turn_away() noexcept override;
+    Status refuse() noexcept override;
     void redirect(const Bytes<Address::max_service>& service) noexcept override { answered_by_ = service; }
 
     const Bytes<Address::max_host>& remote_host_asked_for() const noexcept { return handshake_.remote_host; }
@@ -70,13 +70,12 @@ private:
     std::unordered_map<int, UniqueFd> accepted_;
 };
 
-class Listener final : public backend::Listener {
+class Listener final : public viaduct::Listener {
 public:
-    static Result<std::unique_ptr<backend::Listener>> create(Device& device, const Address& local,
-                                                             backend::Sharing sharing);
+    static Result<std::unique_ptr<viaduct::Listener>> create(Device& device, const Address& local, Sharing sharing);
 
     int fd() const noexcept override { return pending_.fd(); }
-    Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
+    Result<std::unique_ptr<viaduct::ConnectionRequest>> next_request() noexcept override;
 
 private:
     Listener(Device& device, PendingConnections pending) noexcept : device_(device), pending_(std::move(pending)) {}

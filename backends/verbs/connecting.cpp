@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Kind = ConnectionEventKind;
-using Model = backend::ConnectParameters::Model;
+using Model = ConnectParameters::Model;
 
 /// How long an accepting side waits for the peer's confirmation. Without it the connection is good as well, but what
 /// is sent before the peer is ready has to be sent again, after a pause that is far longer than this wait ever is.
@@ -36,9 +36,9 @@ constexpr std::uint32_t management_queue_pair = 1;
 constexpr Status too_long{Code::InvalidParameter, "service and private data are too long for a request"};
 
 std::optional<EncodedHandshake> handshake_of(Handshake::Kind kind, const EndpointAttributes& attributes,
-                                             const backend::ConnectParameters& parameters) noexcept {
+                                             const ConnectParameters& parameters) noexcept {
     return EncodedHandshake::encode({.kind = kind,
-                                     .framed = parameters.framing == backend::Framing::Full,
+                                     .framed = parameters.framing == Framing::Full,
                                      .attributes = attributes,
                                      .service = support::fingerprint(parameters.remote.service),
                                      .local_service = parameters.local.service,
@@ -46,8 +46,8 @@ std::optional<EncodedHandshake> handshake_of(Handshake::Kind kind, const Endpoin
 }
 
 /// The port from which a bare request comes; 0: any.
-std::uint16_t local_port(const backend::ConnectParameters& parameters) noexcept {
-    const bool named = parameters.framing == backend::Framing::Bare && parameters.local.service.size() == 2;
+std::uint16_t local_port(const ConnectParameters& parameters) noexcept {
+    const bool named = parameters.framing == Framing::Bare && parameters.local.service.size() == 2;
     return named ? support::port_for(parameters.local.service) : std::uint16_t{0};
 }
 
@@ -94,7 +94,7 @@ rdma_conn_param Endpoint::answer_to(const rdma_conn_param& request, const Encode
     return parameters;
 }
 
-Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept {
+Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     return support::guarded([&]() -> Status {
         std::uint64_t epoch = 0;
         {
@@ -114,7 +114,7 @@ Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept 
 }
 
 /// Waits for the way to be found, so that an unknown host is told at once. No lock is held.
-Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) const noexcept {
+Result<IdOwner> Endpoint::resolve(const ConnectParameters& parameters) const noexcept {
     SocketAddress from(nic().host(), local_port(parameters));
     SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
@@ -131,7 +131,7 @@ Result<IdOwner> Endpoint::resolve(const backend::ConnectParameters& parameters) 
     return id;
 }
 
-Status Endpoint::request(const backend::ConnectParameters& parameters, IdOwner id) {
+Status Endpoint::request(const ConnectParameters& parameters, IdOwner id) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
     auto link =
@@ -142,14 +142,14 @@ Status Endpoint::request(const backend::ConnectParameters& parameters, IdOwner i
         return status;
     }
     asked_for_ = parameters.remote;
-    framed_ = parameters.framing == backend::Framing::Full;
+    framed_ = parameters.framing == Framing::Full;
     state_ = State::Connecting;
     repetition_ = {.parameters = parameters, .grace = std::min(Deadline::after(parameters.grace), parameters.deadline)};
     return {};
 }
 
 /// Sends the request on a link that is resolved.
-Status Endpoint::ask(const backend::ConnectParameters& parameters) noexcept {
+Status Endpoint::ask(const ConnectParameters& parameters) noexcept {
     const auto handshake = handshake_of(Handshake::Kind::Request, attributes_, parameters);
     if (!handshake) return too_long;
     rdma_conn_param terms = parameters_for(*handshake);
@@ -173,7 +173,7 @@ bool Endpoint::pause_request() noexcept try {
 
 /// The way is looked for again, and on_repetition() goes on.
 void Endpoint::repeat_request() noexcept {
-    const backend::ConnectParameters& parameters = repetition_->parameters;
+    const ConnectParameters& parameters = repetition_->parameters;
     repetition_->pausing = false;
     if (repetition_->grace.passed()) return end_attempt({.kind = Kind::Rejected, .reason = Code::NoListener});
     link_->set_deadline(parameters.deadline);
@@ -226,7 +226,7 @@ Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& requ
     return status;
 }
 
-Status Endpoint::start_peer_to_peer(const backend::ConnectParameters& parameters) {
+Status Endpoint::start_peer_to_peer(const ConnectParameters& parameters) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
     if (!handshake_of(Handshake::Kind::PeerRequest, attributes_, parameters)) return too_long;
@@ -263,7 +263,7 @@ void Endpoint::resume_peer_to_peer(bool nobody) noexcept {
 }
 
 void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcept try {
-    const backend::ConnectParameters mine = peer_connector_->parameters();
+    const ConnectParameters mine = peer_connector_->parameters();
     const Status agreement = compatible(attributes_, handshake.attributes);
     if (!agreement.ok()) {
         refuse(request.id.get(), {.kind = Handshake::Kind::Conflict, .framed = true, .attributes = attributes_});

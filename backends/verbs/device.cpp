@@ -121,8 +121,8 @@ Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend
     return support::make_as<backend::Endpoint>([&] { return Endpoint::create(*this, init); });
 }
 
-Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept {
-    return support::make_as<backend::Listener>([&] { return Listener::create(nic_, local, sharing); });
+Result<std::unique_ptr<viaduct::Listener>> Device::listen(const Address& local, Sharing sharing) noexcept {
+    return support::make_as<viaduct::Listener>([&] { return Listener::create(nic_, local, sharing); });
 }
 
 }  // namespace viaduct::verbs

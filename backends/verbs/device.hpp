@@ -26,7 +26,7 @@ public:
     Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
         const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept override;
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
-    Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
+    Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
     Nic& nic() const noexcept { return *nic_; }
     const std::shared_ptr<Nic>& shared_nic() const noexcept { return nic_; }

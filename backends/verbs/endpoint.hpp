@@ -31,7 +31,7 @@ public:
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
-    Status connect(const backend::ConnectParameters& parameters) noexcept override;
+    Status connect(const ConnectParameters& parameters) noexcept override;
     void disconnect() noexcept override;
     void drain() noexcept override;
     void fail() noexcept override;
@@ -65,7 +65,7 @@ private:
 
     /// A request that may be repeated while nobody listens.
     struct Repetition {
-        backend::ConnectParameters parameters;
+        ConnectParameters parameters;
         Deadline grace;
         std::chrono::milliseconds pause{1};
         bool pausing = false;  ///< until the deadline of the link
@@ -78,12 +78,12 @@ private:
     bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
     Status renew_queue_pair();
     void drop_queue_pair() noexcept;
-    Result<IdOwner> resolve(const backend::ConnectParameters& parameters) const noexcept;
-    Status request(const backend::ConnectParameters& parameters, IdOwner id);
-    Status ask(const backend::ConnectParameters& parameters) noexcept;
+    Result<IdOwner> resolve(const ConnectParameters& parameters) const noexcept;
+    Status request(const ConnectParameters& parameters, IdOwner id);
+    Status ask(const ConnectParameters& parameters) noexcept;
     bool pause_request() noexcept;
     void repeat_request() noexcept;
-    Status start_peer_to_peer(const backend::ConnectParameters& parameters);
+    Status start_peer_to_peer(const ConnectParameters& parameters);
     Status answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake);
     Status activate(const rdma_conn_param& peer, std::uint8_t reads_requested);
     rdma_conn_param parameters_for(const EncodedHandshake& handshake) const noexcept;

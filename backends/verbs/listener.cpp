@@ -51,7 +51,7 @@ Status Request::reject(const PrivateData& private_data) noexcept {
     return refuse(Handshake::Kind::Reject, private_data);
 }
 
-Status Request::turn_away() noexcept {
+Status Request::refuse() noexcept {
     const std::lock_guard lock(nic_->control());
     return refuse(Handshake::Kind::NoListener, {});
 }
@@ -158,14 +158,13 @@ void ListeningPort::on_probe(CmEvent& event, const Handshake& handshake) noexcep
     refuse(event.id.get(), {.kind = Handshake::Kind::Reject, .framed = true});
 }
 
-Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, const Address& local,
-                                                   backend::Sharing sharing) {
+Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, const Address& local, Sharing sharing) {
     std::unique_ptr<Listener> listener(new Listener(std::move(nic), local.service));
     if (listener->readable_.fd() < 0) return Status::from_errno(errno, "eventfd");
     const std::lock_guard lock(listener->nic_->control());
     const auto port = ListeningPort::get(*listener->nic_, listener->port_);
     if (!port.ok()) return port.status();
-    if (sharing == backend::Sharing::Exclusive && port.value()->serves(listener->service_))
+    if (sharing == Sharing::Exclusive && port.value()->serves(listener->service_))
         return Status(Code::Busy, "the service already has a listener");
     port.value()->add(*listener);
     listener->listening_ = true;
@@ -199,7 +198,7 @@ void Listener::lose_port() noexcept {
     readable_.set(true);
 }
 
-Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept {
+Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
     std::unique_ptr<Request> request;
     std::list<std::unique_ptr<Request>> given_up;  // destroyed without the lock
     const std::lock_guard lock(nic_->control());
@@ -213,7 +212,7 @@ Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noe
     if (request == nullptr)
         return listening_ ? Status(Code::WouldBlock, "no request is pending")
                           : Status(Code::Unreachable, "the device was removed");
-    return std::unique_ptr<backend::ConnectionRequest>(std::move(request));
+    return std::unique_ptr<viaduct::ConnectionRequest>(std::move(request));
 }
 
 }  // namespace viaduct::verbs

@@ -17,7 +17,7 @@ class Nic;
 class PeerConnector;
 
 /// Thread-safe: everything under the control lock of the card.
-class Request final : public backend::ConnectionRequest, private LinkOwner {
+class Request final : public viaduct::ConnectionRequest, private LinkOwner {
 public:
     /// With the control lock held. Throws std::bad_alloc.
     Request(std::shared_ptr<Nic> nic, CmEvent event, const Handshake& handshake);
@@ -28,7 +28,7 @@ public:
     const PrivateData& private_data() const noexcept override { return handshake_.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
-    Status turn_away() noexcept override;
+    Status refuse() noexcept override;
     void redirect(const Service&) noexcept override {}  // an answer has no room for it
 
     // With the control lock held.
@@ -86,14 +86,13 @@ private:
 };
 
 /// Thread-safe: everything under the control lock of the card.
-class Listener final : public backend::Listener {
+class Listener final : public viaduct::Listener {
 public:
-    static Result<std::unique_ptr<Listener>> create(std::shared_ptr<Nic> nic, const Address& local,
-                                                    backend::Sharing sharing);
+    static Result<std::unique_ptr<Listener>> create(std::shared_ptr<Nic> nic, const Address& local, Sharing sharing);
     ~Listener() override;
 
     int fd() const noexcept override;
-    Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
+    Result<std::unique_ptr<viaduct::ConnectionRequest>> next_request() noexcept override;
 
     // With the control lock held.
     const std::shared_ptr<Nic>& nic() const noexcept { return nic_; }

@@ -22,14 +22,14 @@ constexpr auto pause = 5ms;
 
 }  // namespace
 
-PeerConnector::PeerConnector(Nic& nic, Endpoint& endpoint, const backend::ConnectParameters& parameters)
+PeerConnector::PeerConnector(Nic& nic, Endpoint& endpoint, const ConnectParameters& parameters)
     : nic_(nic),
       endpoint_(endpoint),
       parameters_(parameters),
       port_(support::peer_to_peer_port(nic.host(), parameters.remote.host, parameters.remote.service)) {}
 
 Result<std::unique_ptr<PeerConnector>> PeerConnector::begin(Nic& nic, Endpoint& endpoint,
-                                                            const backend::ConnectParameters& parameters) {
+                                                            const ConnectParameters& parameters) {
     std::unique_ptr<PeerConnector> made(new PeerConnector(nic, endpoint, parameters));
     made->renew_link(parameters.deadline);
     if (made->link_ == nullptr) return Status::from_errno(errno, "rdma_create_id");

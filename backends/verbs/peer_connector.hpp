@@ -23,12 +23,12 @@ class PeerConnector final : private LinkOwner {
 public:
     /// Busy: the port belongs to another process of this host. Throws std::bad_alloc.
     static Result<std::unique_ptr<PeerConnector>> begin(Nic& nic, Endpoint& endpoint,
-                                                        const backend::ConnectParameters& parameters);
+                                                        const ConnectParameters& parameters);
     ~PeerConnector();
     PeerConnector(const PeerConnector&) = delete;
     PeerConnector& operator=(const PeerConnector&) = delete;
 
-    const backend::ConnectParameters& parameters() const noexcept { return parameters_; }
+    const ConnectParameters& parameters() const noexcept { return parameters_; }
 
     /// Whether a request or a probe that comes from `host` is meant for this one.
     bool expects(const HostAddress& host, const Handshake& handshake) const noexcept;
@@ -46,7 +46,7 @@ public:
 private:
     enum class Role : std::uint8_t { Passive, Active };
 
-    PeerConnector(Nic& nic, Endpoint& endpoint, const backend::ConnectParameters& parameters);
+    PeerConnector(Nic& nic, Endpoint& endpoint, const ConnectParameters& parameters);
     void on_event(CmEvent& event) noexcept override;
     void on_deadline() noexcept override;
     void on_error() noexcept override {}
@@ -60,7 +60,7 @@ private:
 
     Nic& nic_;
     Endpoint& endpoint_;
-    const backend::ConnectParameters parameters_;
+    const ConnectParameters parameters_;
     const std::uint16_t port_;
     Role role_ = Role::Passive;
     bool listening_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/contract/backends.hpp"
+#include "core/provider.hpp"
 
 #include <algorithm>
 #include <cstdlib>

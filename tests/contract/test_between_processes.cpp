@@ -393,7 +393,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two that ask for each
             Port port(node);
             wire.notify();
             wire.await();
-            must(port.endpoint->connect({.model = backend::ConnectParameters::Model::PeerToPeer,
+            must(port.endpoint->connect({.model = ConnectParameters::Model::PeerToPeer,
                                          .local = node.address("meet"),
                                          .remote = other.address("meet"),
                                          .private_data = {},
@@ -407,7 +407,6 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two that ask for each
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: an exclusive service is busy for others, and then free") {
-    using backend::Sharing;
     for (const bool dies : {false, true}) {
         CAPTURE(dies);
         const auto first = [&](Wire& wire) {

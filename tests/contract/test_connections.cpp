@@ -77,7 +77,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: private data may be as long as the d
     Port client(near);
     auto parameters = parameters_for(near, service);
     parameters.private_data = data;
-    parameters.framing = backend::Framing::Bare;
+    parameters.framing = Framing::Bare;
     must(client.endpoint->connect(parameters));
     const auto request = next_request(*listener);
     CHECK(request->private_data() == data);
@@ -299,7 +299,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a request that is turned away ends a
     const auto listener = far.listen("service");
     Port client(near);
     must(client.endpoint->connect(parameters_for(near, far.address("service"))));
-    must(next_request(*listener)->turn_away());
+    must(next_request(*listener)->refuse());
     const auto event = client.event();
     CHECK(event.kind == Kind::Rejected);
     CHECK(event.reason == Code::NoListener);

@@ -54,7 +54,6 @@ TEST_CASE_METHOD(EveryBackend, "connection: the other listener serves on when on
 }
 
 TEST_CASE_METHOD(EveryBackend, "connection: an exclusive listener comes only where nobody listens yet") {
-    using backend::Sharing;
     const auto listen = [&](Sharing sharing) { return far.device->listen(far.address("alone"), sharing); };
     {
         const auto listener = must(listen(Sharing::Exclusive));
@@ -82,7 +81,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: an exclusive listener comes only whe
 TEST_CASE_METHOD(EveryBackend, "connection: services are bytes of every length up to the limit") {
     const auto limit = near.device->attributes().max_service_bytes;
     REQUIRE(limit >= 12);
-    std::vector<std::unique_ptr<backend::Listener>> listeners;
+    std::vector<std::unique_ptr<Listener>> listeners;
     std::vector<std::string> services;
     for (std::size_t length = 0; length <= limit; ++length) {
         services.push_back(std::string(length, '\0'));

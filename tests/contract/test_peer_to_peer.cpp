@@ -19,8 +19,8 @@ namespace {
 
 /// Who wants to meet whom. Peers meet where their hosts ask for each other and for the same service; the service of the
 /// local address plays no part (guide, sections 3.3 and 6.7).
-backend::ConnectParameters meeting(const Node& mine, const Node& theirs, std::string_view service = "meet") {
-    return {.model = backend::ConnectParameters::Model::PeerToPeer,
+ConnectParameters meeting(const Node& mine, const Node& theirs, std::string_view service = "meet") {
+    return {.model = ConnectParameters::Model::PeerToPeer,
             .local = mine.address("meet"),
             .remote = theirs.address(service),
             .private_data = {},

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 
 using namespace viaduct;
@@ -25,7 +26,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused") {
 }
 
 TEST_CASE_METHOD(EveryBackend, "queues: without a channel there is nothing to arm") {
-    auto queue = must(near.device->backend().create_completion_queue({.capacity = 4}));
+    auto queue = must(Internals::backend(*near.device).create_completion_queue({.capacity = 4}));
     CHECK(queue->arm(Arm::Any).code() == Code::InvalidState);
 }
 

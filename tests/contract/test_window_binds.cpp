@@ -120,7 +120,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: what does not fit completes as a protec
                                                   {.remote_write = true, .remote_read = true, .local_write = false}));
     const auto whole = [&](const MemoryRegion& region, Access access) {
         BindRequest request;
-        request.region = &region.backend();
+        request.region = &region;
         request.address = memory;
         request.length = sizeof memory;
         request.access = access;

@@ -380,7 +380,7 @@ TEST_CASE_METHOD(EveryBackend, "transfer size: an endpoint without a limit fits 
 TEST_CASE_METHOD(EveryBackend, "transfer size: those who ask for each other meet without one as well") {
     if (!near.device->attributes().capabilities.peer_to_peer) return;
     const auto ask = [](Port& port, const Node& other) {
-        must(port.endpoint->connect({.model = backend::ConnectParameters::Model::PeerToPeer,
+        must(port.endpoint->connect({.model = ConnectParameters::Model::PeerToPeer,
                                      .local = port.node.address("meet"),
                                      .remote = other.address("meet"),
                                      .private_data = {},

@@ -26,7 +26,7 @@ inline BindRequest part_of(std::uint64_t context, const Buffer& buffer, std::siz
                            Access access = open) {
     BindRequest request;
     request.context = context;
-    request.region = &buffer.region().backend();
+    request.region = &buffer.region();
     request.address = buffer.bytes().data() + offset;
     request.length = length;
     request.access = access;

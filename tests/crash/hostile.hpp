@@ -2,6 +2,7 @@
 // What tests of peers that lie share: an honest process and one that speaks the wire by hand, which meet.
 #pragma once
 
+#include "core/provider.hpp"
 #include "tests/crash/wire_speaker.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/rig.hpp"

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/provider.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/rig.hpp"
 

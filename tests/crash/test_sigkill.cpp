@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/provider.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/rig.hpp"
 #include "tests/support/traces.hpp"
@@ -131,7 +132,7 @@ void live_dangerously(backend::Provider& provider, Wire& wire) {
     }
 }
 
-void survive(Node& node, backend::Listener& listener, Child& victim, const Plan& plan) {
+void survive(Node& node, Listener& listener, Child& victim, const Plan& plan) {
     const Buffer buffer(node, area_count * area_size, plan.memory);
     Port port(node, {.reliability = plan.reliability});
     victim.wire().send(plan);

@@ -121,14 +121,14 @@ Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend
     return std::unique_ptr<backend::Endpoint>(std::make_unique<Endpoint>(shared_world(), *this, init));
 }
 
-Result<std::unique_ptr<backend::Listener>> Device::listen(const Address& local, backend::Sharing sharing) noexcept {
+Result<std::unique_ptr<viaduct::Listener>> Device::listen(const Address& local, Sharing sharing) noexcept {
     auto listener = std::make_unique<Listener>(shared_world(), local);
     if (listener->fd() < 0) return Status(Code::NoResources, "eventfd");
     const std::lock_guard lock(world().mutex);
-    if (sharing == backend::Sharing::Exclusive && world().next_listener(local) != nullptr)
+    if (sharing == Sharing::Exclusive && world().next_listener(local) != nullptr)
         return Status(Code::Busy, "the service has a listener");
     world().begin_listening(*listener);
-    return std::unique_ptr<backend::Listener>(std::move(listener));
+    return std::unique_ptr<viaduct::Listener>(std::move(listener));
 }
 
 Region::Region(std::shared_ptr<World> world, const Device& device, const backend::ProtectionDomain& domain,

@@ -6,7 +6,7 @@
 
 namespace viaduct::testing::fake {
 
-using Model = backend::ConnectParameters::Model;
+using Model = ConnectParameters::Model;
 
 void World::expire() noexcept {
     const auto waiting = connecting;  // end_attempt() takes endpoints out of the original
@@ -70,7 +70,7 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
     return {};
 }
 
-Status Endpoint::connect(const backend::ConnectParameters& parameters) noexcept {
+Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     const std::lock_guard lock(world().mutex);
     world().expire();
     if (state_ != State::Idle) return {Code::InvalidState, "endpoint is not idle"};
@@ -202,7 +202,7 @@ void Listener::add(std::shared_ptr<Attempt> attempt) {
     readable_.set(true);
 }
 
-Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noexcept {
+Result<std::unique_ptr<ConnectionRequest>> Listener::next_request() noexcept {
     const std::lock_guard lock(world().mutex);
     world().expire();
     std::shared_ptr<Attempt> attempt;
@@ -212,8 +212,7 @@ Result<std::unique_ptr<backend::ConnectionRequest>> Listener::next_request() noe
     }
     readable_.set(!attempts_.empty());
     if (attempt == nullptr) return Status(Code::WouldBlock, "no request waits");
-    return std::unique_ptr<backend::ConnectionRequest>(
-        std::make_unique<Request>(shared_world(), local_, std::move(attempt)));
+    return std::unique_ptr<ConnectionRequest>(std::make_unique<Request>(shared_world(), local_, std::move(attempt)));
 }
 
 Request::Request(std::shared_ptr<World> world, const Address& local, std::shared_ptr<Attempt> attempt) noexcept
@@ -239,7 +238,7 @@ Status Request::reject(const PrivateData& private_data) noexcept {
     return refuse({.kind = ConnectionEventKind::Rejected, .private_data = private_data});
 }
 
-Status Request::turn_away() noexcept {
+Status Request::refuse() noexcept {
     return refuse({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
 }
 

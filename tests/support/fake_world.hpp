@@ -24,7 +24,7 @@ class Region;
 /// A connection attempt, shared by the endpoint that makes it and the request that the listener hands out.
 struct Attempt {
     Endpoint* client = nullptr;  ///< null once the attempt has ended
-    backend::ConnectParameters parameters;
+    ConnectParameters parameters;
     EndpointAttributes attributes;
     Deadline grace = Deadline::never();  ///< until when to wait for a listener
     bool heard = false;                  ///< by a listener
@@ -111,7 +111,7 @@ public:
     Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
         const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept override;
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
-    Result<std::unique_ptr<backend::Listener>> listen(const Address& local, backend::Sharing sharing) noexcept override;
+    Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
     void report(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
@@ -273,13 +273,13 @@ private:
     std::deque<PostedReceive> receives_;
 };
 
-class Listener final : public backend::Listener, private CountedObject {
+class Listener final : public viaduct::Listener, private CountedObject {
 public:
     Listener(std::shared_ptr<World> world, const Address& local) noexcept;
     ~Listener() override;
 
     int fd() const noexcept override;
-    Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override;
+    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override;
 
     // With the mutex held.
     void add(std::shared_ptr<Attempt> attempt);
@@ -291,7 +291,7 @@ private:
     std::deque<std::shared_ptr<Attempt>> attempts_;
 };
 
-class Request final : public backend::ConnectionRequest, private CountedObject {
+class Request final : public ConnectionRequest, private CountedObject {
 public:
     Request(std::shared_ptr<World> world, const Address& local, std::shared_ptr<Attempt> attempt) noexcept;
 
@@ -300,7 +300,7 @@ public:
     const PrivateData& private_data() const noexcept override { return attempt_->parameters.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
-    Status turn_away() noexcept override;
+    Status refuse() noexcept override;
     void redirect(const Bytes<Address::max_service>& service) noexcept override { local_.service = service; }
 
 private:

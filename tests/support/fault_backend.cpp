@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/support/fault_backend.hpp"
+#include "core/base/internals.hpp"
 
 namespace viaduct::testing {
 namespace {
@@ -122,7 +123,7 @@ public:
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override {
         return attempt([&] { return inner().modify(attributes, inner_of(domain)); });
     }
-    Status connect(const backend::ConnectParameters& parameters) noexcept override {
+    Status connect(const ConnectParameters& parameters) noexcept override {
         return attempt([&] { return inner().connect(parameters); });
     }
     void disconnect() noexcept override { inner().disconnect(); }
@@ -130,29 +131,29 @@ public:
     void fail() noexcept override { inner().fail(); }
 };
 
-class Request final : public Decorator<backend::ConnectionRequest> {
+class Request final : public Decorator<viaduct::ConnectionRequest> {
 public:
     using Decorator::Decorator;
     const Address& remote_address() const noexcept override { return inner().remote_address(); }
     const EndpointAttributes& remote_attributes() const noexcept override { return inner().remote_attributes(); }
     const PrivateData& private_data() const noexcept override { return inner().private_data(); }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override {
-        return attempt([&] { return inner().accept(*unwrap<Endpoint>(&endpoint), private_data); });
+        return attempt([&] { return Internals::accept(inner(), *unwrap<Endpoint>(&endpoint), private_data); });
     }
     Status reject(const PrivateData& private_data) noexcept override {
         return attempt([&] { return inner().reject(private_data); });
     }
-    Status turn_away() noexcept override {
-        return attempt([&] { return inner().turn_away(); });
+    Status refuse() noexcept override {
+        return attempt([&] { return inner().refuse(); });
     }
     void redirect(const Bytes<Address::max_service>& service) noexcept override { inner().redirect(service); }
 };
 
-class Listener final : public Decorator<backend::Listener> {
+class Listener final : public Decorator<viaduct::Listener> {
 public:
     using Decorator::Decorator;
     int fd() const noexcept override { return inner().fd(); }
-    Result<std::unique_ptr<backend::ConnectionRequest>> next_request() noexcept override {
+    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override {
         return attempt([&] { return wrap<Request>(inner().next_request(), plan()); });
     }
 };
@@ -198,8 +199,7 @@ public:
         inner_init.shared_receives = unwrap<SharedReceiveQueue>(init.shared_receives);
         return attempt([&] { return wrap<Endpoint>(inner().create_endpoint(inner_init), plan()); });
     }
-    Result<std::unique_ptr<backend::Listener>> listen(const Address& local,
-                                                      backend::Sharing sharing) noexcept override {
+    Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override {
         return attempt([&] { return wrap<Listener>(inner().listen(local, sharing), plan()); });
     }
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/support/rig.hpp"
+#include "core/provider.hpp"
 
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ void must(const Status& status, const Where& where) {
 Deadline patience() noexcept { return Deadline::after(20s); }
 
 Node::Node(backend::Provider& provider, std::uint32_t index)
-    : device(must(Device::open(provider, index, *this))), domain(must(ProtectionDomain::create(device))) {}
+    : device(must(open_device(provider, index, *this))), domain(must(ProtectionDomain::create(device))) {}
 
 Address Node::address(std::string_view service) const {
     return exact_address(std::to_string(run) + "/" + std::string(service));
@@ -73,7 +74,7 @@ Address Node::exact_address(std::string_view service) const {
     return {.host = device->attributes().host, .service = Bytes<Address::max_service>(octets(service))};
 }
 
-std::unique_ptr<backend::Listener> Node::listen_at(const Address& address) const {
+std::unique_ptr<Listener> Node::listen_at(const Address& address) const {
     const Deadline deadline = patience();
     while (true) {
         auto listener = device->listen(address);
@@ -292,7 +293,7 @@ void post(SharedReceiveQueue& queue, const ReceiveRequest& request, const Where&
     must(queue.post_receive(request), where);
 }
 
-std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& listener, const Where& where) {
+std::unique_ptr<ConnectionRequest> next_request(Listener& listener, const Where& where) {
     const Deadline deadline = patience();
     while (!deadline.passed()) {
         auto request = listener.next_request();
@@ -304,8 +305,8 @@ std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& list
     return nullptr;
 }
 
-backend::ConnectParameters parameters_for(const Node& node, const Address& remote) {
-    return {.model = backend::ConnectParameters::Model::ClientServer,
+ConnectParameters parameters_for(const Node& node, const Address& remote) {
+    return {.model = ConnectParameters::Model::ClientServer,
             .local = node.address("client"),
             .remote = remote,
             .private_data = {},
@@ -327,13 +328,13 @@ void connect_to(Port& port, const Address& remote, const Where& where) {
     require(port.event(where).kind == ConnectionEventKind::Established, "the connection was not established", where);
 }
 
-void accept(Port& port, backend::ConnectionRequest& request, const PrivateData& private_data, const Where& where) {
+void accept(Port& port, ConnectionRequest& request, const PrivateData& private_data, const Where& where) {
     must(port.endpoint->accept(request, private_data), where);
     const auto event = port.events.try_take();
     require(event && event->kind == ConnectionEventKind::Established, "no event tells of the connection", where);
 }
 
-void accept_on(Port& port, backend::Listener& listener, const Where& where) {
+void accept_on(Port& port, Listener& listener, const Where& where) {
     accept(port, *next_request(listener, where), {}, where);
 }
 

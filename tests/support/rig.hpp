@@ -51,8 +51,8 @@ public:
     Address address(std::string_view service) const;
     Address exact_address(std::string_view service) const;
     /// Waits where another test has the port of the service, of which RDMA devices of a host have not many.
-    std::unique_ptr<backend::Listener> listen_at(const Address& address) const;
-    std::unique_ptr<backend::Listener> listen(std::string_view service) const { return listen_at(address(service)); }
+    std::unique_ptr<Listener> listen_at(const Address& address) const;
+    std::unique_ptr<Listener> listen(std::string_view service) const { return listen_at(address(service)); }
     /// By default with room for what two full work queues hold.
     std::shared_ptr<CompletionQueue> make_queue(std::uint32_t capacity = 16384, std::uint64_t context = 0,
                                                 std::shared_ptr<Channel> channel = nullptr) const;
@@ -180,10 +180,9 @@ bool matches(std::span<const std::byte> bytes, std::uint32_t seed) noexcept;
 bool same(std::span<const std::byte> one, std::span<const std::byte> other) noexcept;
 
 /// Waits for a request, and fails the test if none comes.
-std::unique_ptr<backend::ConnectionRequest> next_request(backend::Listener& listener,
-                                                         const Where& where = Where::current());
+std::unique_ptr<ConnectionRequest> next_request(Listener& listener, const Where& where = Where::current());
 
-backend::ConnectParameters parameters_for(const Node& node, const Address& remote);
+ConnectParameters parameters_for(const Node& node, const Address& remote);
 PrivateData private_data_of(std::string_view text);
 
 /// What becomes of an attempt that nobody accepts: Unreachable, NoListener or Rejected.
@@ -191,9 +190,9 @@ Code attempt(Port& port, const ConnectParameters& parameters, const Where& where
 
 /// The two ends of a connection, each of which waits until it stands and takes the event.
 void connect_to(Port& port, const Address& remote, const Where& where = Where::current());
-void accept(Port& port, backend::ConnectionRequest& request, const PrivateData& private_data = {},
+void accept(Port& port, ConnectionRequest& request, const PrivateData& private_data = {},
             const Where& where = Where::current());
-void accept_on(Port& port, backend::Listener& listener, const Where& where = Where::current());
+void accept_on(Port& port, Listener& listener, const Where& where = Where::current());
 
 /// Connects two endpoints of this process.
 void join(Port& client, Port& server, const Where& where = Where::current());

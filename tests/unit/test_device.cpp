@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "core/provider.hpp"
 #include "tests/support/fake_backend.hpp"
 #include "tests/support/rig.hpp"
 
@@ -17,7 +18,7 @@ TEST_CASE("device: a number that no device has is refused") {
     struct : DeviceObserver {
         void on_async_event(const AsyncEvent&) noexcept override {}
     } observer;
-    const auto device = Device::open(provider, must(provider.device_count()), observer);
+    const auto device = open_device(provider, must(provider.device_count()), observer);
     CHECK(device.status().code() == Code::InvalidParameter);
 }
 
@@ -37,13 +38,13 @@ TEST_CASE("device: VIADUCT_DEVICE names the one to use where nobody chooses") {
     CHECK(must(Device::default_number()) == 0);
     setenv("VIADUCT_DEVICE", "viaduct-lo3", 1);
     CHECK(must(Device::default_number()) == 3);
-    CHECK(must(provider_in_force())->name() == "loopback");
+    CHECK(must(selected_provider())->name() == "loopback");
     setenv("VIADUCT_DEVICE", "viaduct-nonesuch", 1);
     CHECK(Device::default_number().status().code() == Code::InvalidParameter);
-    CHECK(provider_in_force().status().code() == Code::InvalidParameter);
+    CHECK(selected_provider().status().code() == Code::InvalidParameter);
     setenv("VIADUCT_BACKEND", "loopback", 1);
     CHECK(Device::default_number().status().code() == Code::InvalidParameter);
-    CHECK(must(provider_in_force())->name() == "loopback");
+    CHECK(must(selected_provider())->name() == "loopback");
     setenv("VIADUCT_DEVICE", "", 1);  // as if it were not set
     CHECK(must(Device::default_number()) == 0);
     unsetenv("VIADUCT_DEVICE");

@@ -212,7 +212,7 @@ TEST_CASE("compatible: reliability, transfer size and quality of service must ag
 namespace {
 
 /// What another thread does with the endpoint while a request is being accepted.
-class InterruptedRequest final : public backend::ConnectionRequest {
+class InterruptedRequest final : public ConnectionRequest {
 public:
     explicit InterruptedRequest(std::function<void()> interrupt) : interrupt_(std::move(interrupt)) {}
     const Address& remote_address() const noexcept override { return address_; }
@@ -223,7 +223,7 @@ public:
         return {Code::TimedOut, "the endpoint was taken away"};
     }
     Status reject(const PrivateData&) noexcept override { return {}; }
-    Status turn_away() noexcept override { return {}; }
+    Status refuse() noexcept override { return {}; }
     void redirect(const Bytes<Address::max_service>&) noexcept override {}
 
 private:

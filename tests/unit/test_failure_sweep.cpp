@@ -23,7 +23,7 @@ void share(Node& node) {
     Port server(node, {.queue = queue, .shared_receives = receives});
     const Sge from = memory.sge(0, 8);
     const Sge into = memory.sge(8, 8);
-    const auto listener = must(node.device->listen(node.address("exclusive"), backend::Sharing::Exclusive));
+    const auto listener = must(node.device->listen(node.address("exclusive"), Sharing::Exclusive));
     must(client.endpoint->connect(parameters_for(node, node.address("exclusive"))));
     accept_on(server, *listener);
     require(client.event().kind == ConnectionEventKind::Established, "the connection");

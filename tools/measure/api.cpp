@@ -16,15 +16,13 @@ namespace {
 
 /// The device that stands for a number.
 std::uint32_t choose(std::uint32_t device) {
-    const auto provider = provider_in_force();
-    if (!provider.ok()) throw Error(provider.status().where());
-    const auto counted = provider.value()->device_count();
+    const auto counted = Device::count();
     if (!counted.ok()) throw Error(counted.status().where());
     const std::uint32_t count = counted.value();
-    if (count == 0) throw Error("the " + std::string(provider.value()->name()) + " backend found no device");
+    if (count == 0) throw Error("the " + backend_name() + " backend found no device");
     if (device >= count)
-        throw Error("no device " + std::to_string(device) + ": the " + std::string(provider.value()->name()) +
-                    " backend has " + std::to_string(count));
+        throw Error("no device " + std::to_string(device) + ": the " + backend_name() + " backend has " +
+                    std::to_string(count));
     if (device != 0) return device;
     const auto chosen = Device::default_number();
     if (!chosen.ok()) throw Error("VIADUCT_DEVICE: " + std::string(chosen.status().where()));
@@ -55,8 +53,8 @@ std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device) {
 }
 
 std::string backend_name() {
-    const auto provider = provider_in_force();
-    return provider.ok() ? std::string(provider.value()->name()) : "none";
+    const auto name = Device::backend_name();
+    return name.ok() ? std::string(name.value()) : "none";
 }
 
 void connect_patiently(Link& link, const Address& remote, Timeout timeout, Timeout patience) {

@@ -50,7 +50,7 @@ private:
 
 class CoreListener final : public Listener {
 public:
-    CoreListener(std::unique_ptr<backend::Listener> listener, const EndpointAttributes& attributes)
+    CoreListener(std::unique_ptr<viaduct::Listener> listener, const EndpointAttributes& attributes)
         : listener_(std::move(listener)), attributes_(attributes) {}
 
     bool accept(Link& link, Timeout timeout) override {
@@ -65,14 +65,14 @@ public:
     }
 
 private:
-    bool answer(backend::ConnectionRequest& request, CoreLink& link) {
+    bool answer(viaduct::ConnectionRequest& request, CoreLink& link) {
         if (compatible(attributes_, request.remote_attributes()).ok()) return link.accept(request);
         // The client learns nothing more from a failure here than from this one.
         (void)request.reject({});
         return false;
     }
 
-    std::unique_ptr<backend::Listener> listener_;
+    std::unique_ptr<viaduct::Listener> listener_;
     EndpointAttributes attributes_;
 };
 
@@ -149,7 +149,7 @@ void CoreLink::connect(const Address& remote, Timeout timeout) {
     }
 }
 
-bool CoreLink::accept(backend::ConnectionRequest& request) {
+bool CoreLink::accept(viaduct::ConnectionRequest& request) {
     const Status status = endpoint_->accept(request, {});
     if (status.code() == Code::TimedOut) return false;
     if (!status.ok()) fail_call("cannot accept", status);

@@ -43,7 +43,7 @@ public:
     void disconnect() noexcept override;
 
     /// False: the client has given up.
-    bool accept(backend::ConnectionRequest& request);
+    bool accept(viaduct::ConnectionRequest& request);
 
     void post_receive(const Sge& piece) override {
         check_posted(endpoint_->post_receive(ReceiveRequest{.sges = {&piece, 1}}));

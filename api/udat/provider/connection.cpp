@@ -100,7 +100,7 @@ Status Ep::ask(const Request& request) {
                                      .remote = {.host = request.host, .service = service_of(request.port)},
                                      .private_data = request.private_data,
                                      .deadline = deadline_after(request.timeout),
-                                     .framing = backend::Framing::Bare,
+                                     .framing = Framing::Bare,
                                      .grace = listener_grace()});
         if (status.code() != Code::Busy) break;
     }

@@ -9,7 +9,7 @@
 
 namespace viaduct::dat {
 
-Cr::Cr(Ia& ia, const backend::ConnectionRequest& request, std::uint16_t local_port)
+Cr::Cr(Ia& ia, const ConnectionRequest& request, std::uint16_t local_port)
     : Object(ia, ia.provider(), handle_type),
       remote_port_(port_of(request.remote_address().service)),
       local_port_(local_port) {
@@ -29,7 +29,7 @@ void Cr::query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM& param) noexcept {
     if ((mask & DAT_CR_FIELD_LOCAL_EP_HANDLE) != 0) param.local_ep_handle = ep_.handle();
 }
 
-std::unique_ptr<backend::ConnectionRequest> Cr::release() noexcept {
+std::unique_ptr<ConnectionRequest> Cr::release() noexcept {
     if (ep_ && ep_->provider_made()) {
         const DAT_EP_HANDLE handle = ep_.handle();
         ep_ = {};

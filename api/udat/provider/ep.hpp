@@ -107,7 +107,7 @@ public:
                          DAT_RETURN_SUBTYPE flags_argument = DAT_INVALID_ARG6) noexcept;
     DAT_RETURN post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                             DAT_COMPLETION_FLAGS flags) noexcept;
-    DAT_RETURN bind(MemoryWindow& window, backend::BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept;
+    DAT_RETURN bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept;
 
     /// Puts the cookie of its request into a completion. True: it is to wake nobody.
     bool restore_cookie(Completion& completion) noexcept;

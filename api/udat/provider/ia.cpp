@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/ia.hpp"
+#include "core/provider.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -24,7 +25,7 @@ bool is_set(const char* variable) noexcept {
 
 /// Where to look for a device. InvalidParameter: the environment names nothing that is there.
 Result<backend::Provider*> provider_for(const std::string& device, bool overridden) {
-    return overridden ? provider_in_force() : find_provider_of(device);
+    return overridden ? selected_provider() : find_provider_of(device);
 }
 
 /// The device that an entry of the registry names, with or without the library's name before it. The environment may
@@ -35,7 +36,7 @@ Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObser
         for (const std::string& candidate : {name, "viaduct-" + name}) {
             const auto provider = provider_for(candidate, overridden);
             const auto number = provider.ok() ? provider.value()->find(candidate) : provider.status();
-            if (number.ok()) return Device::open(*provider.value(), number.value(), observer);
+            if (number.ok()) return open_device(*provider.value(), number.value(), observer);
             if (number.status().code() == Code::NoResources) return number.status();
         }
     }

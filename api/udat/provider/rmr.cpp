@@ -45,7 +45,7 @@ DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAG
                                                        .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
     const DAT_RETURN result = ep.bind(*window_,
                                       {.context = number,
-                                       .region = lmr == nullptr ? nullptr : &lmr->region().backend(),
+                                       .region = lmr == nullptr ? nullptr : &lmr->region(),
                                        .address = reinterpret_cast<void*>(triplet.virtual_address),
                                        .length = lmr == nullptr ? 0 : triplet.segment_length,
                                        .access = to_access(privileges & ~DAT_MEM_PRIV_LOCAL_WRITE_FLAG)},

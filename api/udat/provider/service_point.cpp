@@ -20,7 +20,7 @@ ServicePoint::~ServicePoint() = default;
 DAT_RETURN ServicePoint::listen(std::uint16_t port) {
     ia().acceptor().await_quiet();  // whose request the consumer has seen may still be listening
     const Address local{.host = ia().device()->attributes().host, .service = service_of(port)};
-    auto listener = ia().device()->listen(local, backend::Sharing::Exclusive);
+    auto listener = ia().device()->listen(local, Sharing::Exclusive);
     if (listener.status().code() == Code::Busy) return error(DAT_CONN_QUAL_IN_USE);
     if (listener.status().code() == Code::PermissionDenied) return error(DAT_CONN_QUAL_UNAVAILABLE);
     if (!listener.ok()) return to_return(listener.status());
@@ -58,10 +58,10 @@ void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
     data.cr_handle = cr;
     data.truncate_flag = DAT_FALSE;
     if (evd_->post(event)) return;
-    if (const auto unheard = claim<Cr>(cr); unheard != nullptr) (void)unheard->release()->turn_away();
+    if (const auto unheard = claim<Cr>(cr); unheard != nullptr) (void)unheard->release()->refuse();
 }
 
-void ServicePoint::receive(std::unique_ptr<backend::ConnectionRequest> request) noexcept try {
+void ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept try {
     auto made = std::make_unique<Cr>(ia(), *request, port_of(conn_qual_));
     Cr& cr = *made;
     const DAT_CR_HANDLE handle = ia().adopt(std::move(made));

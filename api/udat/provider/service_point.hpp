@@ -26,7 +26,7 @@ public:
     bool on_request() noexcept;
 
     /// Reports a request that came here, or was handed over. Refuses it where that cannot be done.
-    void receive(std::unique_ptr<backend::ConnectionRequest> request) noexcept;
+    void receive(std::unique_ptr<ConnectionRequest> request) noexcept;
 
 protected:
     ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd);
@@ -54,7 +54,7 @@ private:
 
     const DAT_CONN_QUAL conn_qual_;
     Use<Evd> evd_;
-    std::unique_ptr<backend::Listener> listener_;
+    std::unique_ptr<Listener> listener_;
 };
 
 class Psp final : public ServicePoint {

@@ -176,7 +176,7 @@ DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT
     return success;
 }
 
-DAT_RETURN Ep::bind(MemoryWindow& window, backend::BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept {
+DAT_RETURN Ep::bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept {
     if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG8); result != success) return result;
     if (const DAT_RETURN result = check_posting(); result != success) return result;
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;

@@ -4,6 +4,7 @@
 
 #include "api/udat/registry/conf.hpp"
 #include "core/device.hpp"
+#include "core/provider.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -41,7 +42,7 @@ std::vector<Entry> built_in_entries() {
     if (!count.ok()) throw std::bad_alloc();
     NoObserver observer;
     for (std::uint32_t i = 0; i < count.value(); ++i) {
-        auto device = Device::open(*verbs.value(), i, observer);
+        auto device = open_device(*verbs.value(), i, observer);
         if (device.ok()) entries.push_back(entry_of((*device)->attributes().name));
     }
     entries.push_back(entry_of(loopback));

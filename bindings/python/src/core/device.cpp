@@ -81,13 +81,12 @@ void bind_device(py::module_& module) {
         .def("next_async_event", &next_async_event)
         .def_property_readonly("fd", [](DeviceObject& self) { return self.events.fd(); });
     module.def("devices", [] {
-        const auto* provider = take_value("devices", provider_in_force());
-        const std::uint32_t count = take_value("devices", provider->device_count());
+        const std::uint32_t count = take_value("devices", Device::count());
         std::vector<std::string> names;
         for (std::uint32_t i = 0; i < count; ++i) names.push_back(DeviceObject(i).device->attributes().name);
         return names;
     });
-    module.def("backend", [] { return std::string(take_value("backend", provider_in_force())->name()); });
+    module.def("backend", [] { return std::string(take_value("backend", Device::backend_name())); });
 }
 
 void bind_region(py::module_& module) {

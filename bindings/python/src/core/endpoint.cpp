@@ -7,7 +7,6 @@
 namespace viaduct::python {
 namespace {
 
-using Framing = backend::Framing;
 using PrivateBytes = const py::bytes&;
 
 /// (kind, reason, the peer's host, the peer's service, private data), or None.
@@ -44,8 +43,8 @@ std::unique_ptr<EndpointObject> create(
 
 void connect(EndpointObject& self, const py::bytes& host, const py::bytes& service, PrivateBytes private_data,
              Seconds timeout, bool peer_to_peer, bool bare) {
-    using Model = backend::ConnectParameters::Model;
-    backend::ConnectParameters parameters;
+    using Model = ConnectParameters::Model;
+    ConnectParameters parameters;
     parameters.model = peer_to_peer ? Model::PeerToPeer : Model::ClientServer;
     parameters.local.host = self.domain->device->device->attributes().host;
     parameters.remote = {bytes_of<HostAddress>(host, "the host"),
@@ -99,8 +98,7 @@ void bind_requests(py::module_& module) {
                  const Address local{device->device->attributes().host,
                                      bytes_of<Bytes<Address::max_service>>(service, "the service")};
                  auto listener = take_value(
-                     "Listener",
-                     device->device->listen(local, exclusive ? backend::Sharing::Exclusive : backend::Sharing::Shared));
+                     "Listener", device->device->listen(local, exclusive ? Sharing::Exclusive : Sharing::Shared));
                  return std::unique_ptr<ListenerObject>(new ListenerObject{std::move(device), std::move(listener)});
              }),
              py::arg("device"), py::arg("service"), py::arg("exclusive"))

@@ -99,12 +99,12 @@ private:
 
 struct ListenerObject {
     std::shared_ptr<DeviceObject> device;
-    std::unique_ptr<backend::Listener> listener;
+    std::unique_ptr<Listener> listener;
 };
 
 struct RequestObject {
     std::shared_ptr<DeviceObject> device;
-    std::unique_ptr<backend::ConnectionRequest> request;
+    std::unique_ptr<ConnectionRequest> request;
 };
 
 void bind_devices(py::module_& module);

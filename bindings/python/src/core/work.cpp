@@ -91,7 +91,7 @@ void bind_window(EndpointObject& self, WindowObject& window, std::uint64_t conte
                  bool fence, bool signaled) {
     const BindRequest request{
         .context = context,
-        .region = region == nullptr ? nullptr : &region->region->backend(),
+        .region = region == nullptr ? nullptr : region->region.get(),
         .address = reinterpret_cast<void*>(address),
         .length = length,
         .access = {.remote_write = remote_write, .remote_read = remote_read, .remote_atomic = remote_atomic},

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Access to the members of the public classes that only the core, backends and their tests use.
+#pragma once
+
+#include "core/backend.hpp"
+
+namespace viaduct {
+
+struct Internals {
+    /// The backend's part of a device, domain, region, window, channel, completion queue or shared receive queue.
+    template <class Object>
+    static auto& backend(Object& object) noexcept {
+        return object.backend();
+    }
+
+    static Status accept(ConnectionRequest& request, backend::Endpoint& endpoint,
+                         const PrivateData& private_data) noexcept {
+        return request.accept(endpoint, private_data);
+    }
+};
+
+}  // namespace viaduct
