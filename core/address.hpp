@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where an endpoint is found: the bytes of a host and the bytes of a service.
+// Addresses: a host and a service, both as bytes.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace viaduct {
 
-/// A byte string of bounded length, by value.
+/// A byte string with a maximum length.
 template <std::size_t Capacity>
 class Bytes {
 public:
@@ -19,7 +19,7 @@ public:
 
     Bytes() noexcept = default;
 
-    /// Longer input is cut: callers check against `capacity` first and report the length themselves.
+    /// Truncates longer input; callers check the length against `capacity` first.
     explicit Bytes(std::span<const std::uint8_t> bytes) noexcept
         : size_(static_cast<std::uint16_t>(std::min(bytes.size(), Capacity))) {
         std::memcpy(bytes_.data(), bytes.data(), size_);
@@ -36,9 +36,9 @@ private:
     std::uint16_t size_ = 0;
 };
 
-/// A host address is 4 bytes (IPv4) or 16 bytes (IPv6), network order. A service is any bytes: a port or connection
-/// qualifier is its two-byte big-endian form, so that every front-end finds the others; longer VIPL discriminators
-/// stay as they are.
+/// A host is 4 bytes (IPv4) or 16 bytes (IPv6) in network byte order. A service is any byte string. Ports and
+/// connection qualifiers are two bytes in network byte order in every API, so that each API can connect to the others;
+/// longer VIPL discriminators are used unchanged.
 struct Address {
     static constexpr std::size_t max_host = 16;
     static constexpr std::size_t max_service = 64;
@@ -57,7 +57,7 @@ inline Service service_of(std::uint16_t port) noexcept {
     return Service(bytes);
 }
 
-/// 0 where the service is not a port.
+/// The port; 0 if the service is not a port.
 inline std::uint16_t port_of(const Service& service) noexcept {
     const auto bytes = service.span();
     return bytes.size() == 2 ? static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]) : std::uint16_t{0};

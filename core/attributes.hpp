@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Attributes of devices, memory and endpoints, as values.
+// Attributes of devices, memory and endpoints.
 #pragma once
 
 #include <cstddef>
@@ -12,77 +12,79 @@
 
 namespace viaduct {
 
-/// What a connection promises (VI Architecture guide, section 1.2.3).
+/// What a connection guarantees (VI Architecture guide, section 1.2.3).
 enum class Reliability : std::uint8_t {
-    Unreliable,         ///< at most once; a message with no receive posted is dropped
-    ReliableDelivery,   ///< exactly once and in order; a send completes once its buffer is free
-    ReliableReception,  ///< as above; a send completes once the data are in the target's memory
+    Unreliable,         ///< at most once; a message without a posted receive is dropped
+    ReliableDelivery,   ///< exactly once and in order; a send completes when its buffer can be reused
+    ReliableReception,  ///< as above; a send completes when the data is in the peer's memory
 };
 
-/// What a reliable sender does when the peer has no receive posted (unreliable senders drop).
+/// What a reliable sender does if the peer has no receive posted. (Unreliable senders drop the message.)
 enum class ReceiverNotReady : std::uint8_t {
-    Wait,   ///< until a receive is posted (DAT, RPMA)
-    Break,  ///< the connection breaks (VIPL)
+    Wait,   ///< waits until a receive is posted (DAT, librpma)
+    Break,  ///< breaks the connection (VIPL)
 };
 
-/// What an initiator learns at ReliableDelivery of an RDMA write or a send that the target refused, whatever its size
-/// (at ReliableReception it is always told).
+/// How an RDMA write or a send of any size that the target refuses completes at ReliableDelivery. (At
+/// ReliableReception the error is always reported.)
 enum class RefusedWrite : std::uint8_t {
-    Reported,  ///< it completes with RemoteProtection, RemoteOperation or RemoteLength (DAT, RPMA)
-    Silent,    ///< it completes as if the data had arrived; only the target is told (VIPL)
+    Reported,  ///< with RemoteProtection, RemoteOperation or RemoteLength (DAT, librpma)
+    Silent,    ///< as if the data had arrived; only the target gets the error (VIPL)
 };
 
-/// Who may use the memory of a window.
+/// Who may use a window.
 enum class WindowScope : std::uint8_t {
     Domain,    ///< the peers of all endpoints of its protection domain
-    Endpoint,  ///< the peer of the endpoint that has bound it, until that connection ends; who may also end it
+    Endpoint,  ///< the peer of the endpoint that bound it, until the connection ends; it may also invalidate it
 };
 
 struct Access {
     bool remote_write = false;
     bool remote_read = false;
     bool remote_atomic = false;  ///< FetchAdd and CompareSwap
-    bool local_write = true;     ///< regions only: receives and RDMA reads and atomics of the owner may write to it
+    bool local_write = true;     ///< regions only: receives, RDMA reads and atomics of the owner may write to it
     friend bool operator==(const Access&, const Access&) = default;
 
     bool lets_peers_write() const noexcept { return remote_write || remote_atomic; }
 };
 
-/// Abilities that a device may lack; asked for, never found out by a failing call.
+/// Optional abilities of a device.
 struct Capabilities {
     bool unreliable = true;
-    bool atomic_write = true;  ///< atomic to every observer; without it, to those that look through the device
-    bool atomics = true;       ///< FetchAdd, CompareSwap: atomic to each other, and to whom `atomic_write` says
-    bool peer_to_peer = true;  ///< two active sides may ask for each other
+    bool atomic_write =
+        true;             ///< AtomicWrite is atomic to every observer; otherwise only to accesses through the device
+    bool atomics = true;  ///< FetchAdd and CompareSwap: atomic to each other, and to the observers of `atomic_write`
+    bool peer_to_peer = true;  ///< two endpoints can connect to each other (Model::PeerToPeer)
     bool shared_receive_queues = true;
-    bool resizes_shared_receives = true;  ///< beyond the depth that they have
-    bool shares_services = true;          ///< listeners of several processes may have the same service
-    bool own_user_only = true;            ///< processes of other users are kept away
-    bool tells_loss = true;               ///< a peer that died is not taken for one that disconnected
-    bool tells_target = true;             ///< of messages without a receive, and of RDMA that was refused
-    bool survives_bad_receives = true;    ///< unreliable connections go on after a receive that failed
-    bool unreliable_waits = true;         ///< unreliable messages for shared receives wait; else they are dropped
-    bool pages_on_demand = true;          ///< registered memory may be such as cannot be pinned (DAX files)
-    bool keeps_keys = true;               ///< a region that is modified keeps its key
-    bool flush_by_write = true;           ///< the right to write is enough for a flush; else it takes that to read
-    bool bounds_flushes = true;           ///< a flush looks at all of its range; else at its first 8 bytes
-    bool memory_windows = true;           ///< of the scope Domain
-    bool invalidates = true;              ///< windows of the scope Endpoint, and messages that end them
-    bool bounds_windows = true;           ///< peers reach no more than a window shows; else all of its region
-    bool bounds_completions = true;       ///< messages for shared receives wait for room in the completion queue
+    bool resizes_shared_receives = true;  ///< can enlarge them; otherwise only shrink them
+    bool shares_services = true;          ///< listeners of several processes can share a service
+    bool own_user_only = true;            ///< processes of other users cannot connect
+    bool tells_loss = true;               ///< reports Lost, not Disconnected, if the peer's process ends
+    bool tells_target = true;             ///< reports messages without a receive and refused RDMA at the target
+    bool survives_bad_receives = true;    ///< unreliable connections continue after a failed receive
+    bool unreliable_waits = true;         ///< unreliable messages wait for shared receives; otherwise they are dropped
+    bool pages_on_demand = true;          ///< can register memory that cannot be pinned (DAX files)
+    bool keeps_keys = true;               ///< a modified region keeps its key
+    bool flush_by_write = true;      ///< the right to write suffices for a flush; otherwise it needs the right to read
+    bool bounds_flushes = true;      ///< a flush checks its whole range; otherwise its first 8 bytes
+    bool memory_windows = true;      ///< supports windows of the scope Domain
+    bool invalidates = true;         ///< supports windows of the scope Endpoint and SendInvalidate
+    bool bounds_windows = true;      ///< a window limits peers to its range; otherwise to its region
+    bool bounds_completions = true;  ///< messages for shared receives wait for room in the completion queue
 };
 
 struct DeviceAttributes {
     std::string name;
-    Bytes<Address::max_host> host;                      ///< address of this device
-    std::vector<Bytes<Address::max_host>> local_hosts;  ///< of all devices of its kind on this host, by number
+    Bytes<Address::max_host> host;  ///< the address of this device
+    std::vector<Bytes<Address::max_host>>
+        local_hosts;  ///< the addresses of all devices of this backend on this host, by number
     Capabilities capabilities;
     std::uint32_t max_endpoints = 0;
-    std::uint32_t max_queue_depth = 0;      ///< requests in one work queue
-    std::uint32_t default_queue_depth = 0;  ///< of those whose users name none
+    std::uint32_t max_queue_depth = 0;      ///< outstanding requests of one work queue
+    std::uint32_t default_queue_depth = 0;  ///< see default_depth
     std::uint32_t max_sges = 0;
-    std::uint32_t max_completion_queues = 0;  ///< enough for two private ones of each endpoint, and more
-    std::uint32_t max_completions = 0;        ///< entries of one completion queue
+    std::uint32_t max_completion_queues = 0;  ///< more than two per endpoint
+    std::uint32_t max_completions = 0;        ///< capacity of one completion queue
     std::uint32_t max_regions = 0;
     std::uint64_t max_region_bytes = 0;
     std::uint32_t max_protection_domains = 0;
@@ -96,15 +98,14 @@ struct EndpointAttributes {
     Reliability reliability = Reliability::ReliableDelivery;
     ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;
     RefusedWrite refused_write = RefusedWrite::Reported;
-    std::uint32_t max_transfer_bytes = 0;  ///< 0: no limit of its own, only the device's; fits every peer
-    std::uint64_t qos = 0;                 ///< no device defines a value other than 0
-    Access access;                         ///< RDMA that the endpoint accepts from its peer
+    std::uint32_t max_transfer_bytes = 0;  ///< 0: the maximum of the device; matches every peer
+    std::uint64_t qos = 0;                 ///< must be 0
+    Access access;                         ///< RDMA operations that the endpoint accepts from its peer
     friend bool operator==(const EndpointAttributes&, const EndpointAttributes&) = default;
 };
 
-/// Whether two endpoints may be connected: reliability, transfer size and quality of service must be equal
-/// (guide, sections 3.3.2 and 4.6), but for an endpoint that names no transfer size. Access is told to the peer and not
-/// compared.
+/// Whether two endpoints can be connected: reliability, transfer size and quality of service must be equal (guide,
+/// sections 3.3.2 and 4.6). A transfer size of 0 matches any. Access rights are not compared.
 inline Status compatible(const EndpointAttributes& local, const EndpointAttributes& remote) noexcept {
     if (local.reliability != remote.reliability) return {Code::InvalidReliability, "reliability levels differ"};
     if (local.max_transfer_bytes != remote.max_transfer_bytes && local.max_transfer_bytes != 0 &&

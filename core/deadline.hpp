@@ -15,7 +15,7 @@ public:
     static Deadline never() noexcept { return Deadline(Clock::time_point::max()); }
     static Deadline now() noexcept { return Deadline(Clock::time_point::min()); }
 
-    /// A time-out from now. One too long for the clock is the same as never().
+    /// A timeout from now. A timeout that exceeds the range of the clock is never().
     template <class Rep, class Period>
     static Deadline after(std::chrono::duration<Rep, Period> timeout) noexcept {
         const auto start = Clock::now();
@@ -45,7 +45,7 @@ private:
     Clock::time_point point_;
 };
 
-/// Waits on a condition variable until `ready` or the deadline has passed.
+/// Waits on a condition variable until `ready()` returns true or the deadline has passed.
 template <class Condition, class Lock, class Ready>
 void await_condition(Condition& condition, Lock& lock, const Deadline& deadline, Ready ready) {
     if (deadline.infinite())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens to endpoints and devices without being asked for.
+// Events of endpoints and devices, and their observers.
 #pragma once
 
 #include <cstdint>
@@ -12,48 +12,48 @@ namespace viaduct {
 
 enum class ConnectionEventKind : std::uint8_t {
     Established,
-    Rejected,      ///< the peer refused; or, with reason NoListener, stopped listening before it took the request
+    Rejected,      ///< the peer refused, or the service has no listener; see `reason`
     TimedOut,      ///< no answer before the deadline
-    Conflict,      ///< a peer-to-peer partner was found whose attributes differ; see `reason`
-    Unreachable,   ///< the way to the peer was lost while connecting
+    Conflict,      ///< the attributes of the peer-to-peer partner do not match; see `reason`
+    Unreachable,   ///< there is no route to the peer
     Disconnected,  ///< the peer ended the connection
-    Lost,          ///< the connection broke: an error, or the death of the peer
+    Lost,          ///< the connection broke: an error, or the peer's process ended
 };
 
-/// Data that a consumer sends along with a request or an answer.
+/// Data that a program sends with a connection request or with its reply.
 using PrivateData = Bytes<256>;
 
 struct ConnectionEvent {
     ConnectionEventKind kind = ConnectionEventKind::Established;
     /// Conflict: InvalidReliability, InvalidTransferSize or InvalidQos. Rejected: Ok or NoListener.
-    /// Unreachable: NoResources where the way to the peer failed on this side for a lack of something.
-    /// Lost: Unreachable where the peer went first, because it died or because of an error of its own.
+    /// Unreachable: NoResources if this side lacked resources. Lost: Unreachable if the peer's process ended or the
+    /// peer failed.
     Code reason = Code::Ok;
-    EndpointAttributes remote{};  ///< Established, unless it was accepted here; Conflict
-    Address remote_address{};     ///< Established, likewise
-    PrivateData private_data{};   ///< Established, likewise, and Rejected; a bare one may have zeros behind it
+    EndpointAttributes remote{};  ///< Established at the side that connected; Conflict
+    Address remote_address{};     ///< Established, as above
+    PrivateData private_data{};   ///< Established, as above, and Rejected; with the framing Bare, zeros may follow
 };
 
 enum class AsyncEventKind : std::uint8_t {
-    ReceiveQueueEmpty,        ///< a message came and no receive was posted
+    ReceiveQueueEmpty,        ///< a message arrived and no receive was posted
     RemoteWriteProtection,    ///< a peer's RDMA write was refused
-    RemoteWriteAborted,       ///< a peer's RDMA write ended in the middle: its source was gone
+    RemoteWriteAborted,       ///< a peer's RDMA write ended early because its source became inaccessible
     RemoteReadProtection,     ///< a peer's RDMA read was refused
-    CompletionQueueOverrun,   ///< a completion found no room
+    CompletionQueueOverrun,   ///< a completion was lost because its queue was full
     SharedReceiveQueueLimit,  ///< fewer receives wait than SharedReceiveQueue::arm_limit() asked for
 };
 
 struct AsyncEvent {
     AsyncEventKind kind = AsyncEventKind::ReceiveQueueEmpty;
-    std::uint64_t endpoint_context = 0;          ///< 0 where no endpoint is concerned
-    std::uint64_t completion_queue_context = 0;  ///< 0 where no completion queue is concerned
+    std::uint64_t endpoint_context = 0;          ///< 0: no endpoint
+    std::uint64_t completion_queue_context = 0;  ///< 0: no completion queue
     CompletedOperation operation = CompletedOperation::Receive;
-    std::uint64_t shared_receive_queue_context = 0;  ///< 0 where no shared receive queue is concerned
+    std::uint64_t shared_receive_queue_context = 0;  ///< 0: no shared receive queue
 };
 
-/// Takes the connection events of one endpoint. Exactly one event ends a pending connection, and exactly one
-/// (Disconnected or Lost) ends an established one, unless this side ended it. Called from any thread, with locks held:
-/// implementations take note and return.
+/// Gets the connection events of an endpoint. Exactly one event ends an attempt to connect, and exactly one
+/// (Disconnected or Lost) ends an established connection, unless this side ended it. Called from any thread while locks
+/// are held: an observer must not call the library or block.
 class EndpointObserver {
 public:
     virtual void on_connection_event(const ConnectionEvent& event) noexcept = 0;
@@ -62,7 +62,7 @@ protected:
     ~EndpointObserver() = default;
 };
 
-/// Takes the asynchronous events of a device, under the same rule.
+/// Gets the asynchronous events of a device, under the same rules.
 class DeviceObserver {
 public:
     virtual void on_async_event(const AsyncEvent& event) noexcept = 0;

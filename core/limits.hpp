@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the core checks against the attributes of a device, so that no backend has to: see backend::Device.
+// The checks against the attributes of a device, which the core makes for all backends.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace viaduct {
 
-/// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: the device lacks the attribute.
+/// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: not supported by the device.
 Status check_attributes(const EndpointAttributes& attributes, const DeviceAttributes& device) noexcept;
 
-/// As check_attributes(). InvalidParameter: a depth or a number of pieces above the limit.
+/// As check_attributes(). InvalidParameter: a depth or the number of pieces is above the limit.
 Status check_endpoint(const backend::EndpointInit& init, const DeviceAttributes& device) noexcept;
 
 /// InvalidParameter: not the address of the device.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Diagnostics to standard error. The first part that detects a failure logs it; its callers stay silent.
+// Diagnostics on standard error. The code that detects a failure logs it; its callers do not.
 #pragma once
 
 #include "core/export.hpp"
@@ -8,8 +8,8 @@ namespace viaduct {
 
 enum class LogLevel { Error, Warning, Info, Debug };
 
-/// printf-style, one line, no newline needed. Lines below VIADUCT_LOG (error, warning, info, debug; by default
-/// warning) are dropped.
+/// Writes one line; printf-style, without a newline. VIADUCT_LOG (error, warning, info or debug; by default warning) is
+/// the lowest level that is written.
 VIADUCT_EXPORT void log(LogLevel level, const char* format, ...) noexcept __attribute__((format(printf, 2, 3)));
 
 }  // namespace viaduct

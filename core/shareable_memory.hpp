@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that another process of this host can map: registered with the loopback backend, peers write and read it
-// directly. Any MAP_SHARED mapping of a memfd that is sealed against shrinking has that property; this is the
-// convenient one.
+// Memory that other processes on this host can map. If it is registered with the loopback backend, peers read and write
+// it directly. The same is true for any MAP_SHARED mapping of a memfd that is sealed against shrinking.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +12,8 @@
 
 namespace viaduct {
 
-/// Page-aligned, zeroed, without a name in any file system; freed with the object. Not inherited as a copy by fork():
-/// the child shares it.
+/// Page-aligned, zeroed memory without a name in a file system, freed with the object. After fork(), the child shares
+/// it with its parent.
 class VIADUCT_EXPORT ShareableMemory {
 public:
     /// InvalidParameter: size 0. NoResources: out of memory or descriptors.
@@ -33,7 +32,7 @@ private:
 
     void* data_ = nullptr;
     std::size_t size_ = 0;
-    int fd_ = -1;  // kept open: how a device that registers the memory finds the file behind it
+    int fd_ = -1;  // kept open, so that a device that registers the memory finds its file
 };
 
 }  // namespace viaduct

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one table of endpoint states. Its states are the finest that a front-end shows (those of DAT 2.0); the states of
-// VIPL and the events of librpma are projections of it. docs/state-machine.md is printed from this table.
+// The table of endpoint states. They are those of DAT 2.0, which distinguishes the most; the states of VIPL and the
+// events of librpma are derived from them. docs/state-machine.md is generated from this table.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@ namespace viaduct {
 
 enum class EndpointState : std::uint8_t {
     Unconnected,
-    Reserved,          ///< set aside for a service point
-    TentativePending,  ///< a request came for a reserved endpoint
+    Reserved,          ///< reserved for a service point
+    TentativePending,  ///< a request arrived for a reserved endpoint
     PassivePending,    ///< accepted here, not yet established
-    ActivePending,     ///< requested here, not yet answered
+    ActivePending,     ///< requested here, not yet accepted
     Connected,
-    DisconnectPending,  ///< closing gracefully
-    Disconnected,       ///< the connection is over, or an error broke the endpoint; only a reset leads out
+    DisconnectPending,  ///< disconnects gracefully
+    Disconnected,       ///< the connection ended, or the endpoint failed; needs a reset
 };
 inline constexpr std::size_t endpoint_state_count = 8;
 
@@ -29,14 +29,14 @@ enum class EndpointTrigger : std::uint8_t {
     Reserve,
     Release,
     RequestArrived,
-    Connect,  ///< the consumer asks for a connection
+    Connect,  ///< the consumer requests a connection
     Accept,   ///< the consumer accepts a request
     Established,
-    Refused,     ///< the attempt came to nothing and may be repeated
-    Failed,      ///< the attempt came to nothing, and the endpoint is of no use until it is reset
-    Disconnect,  ///< the consumer begins a graceful end
+    Refused,     ///< the attempt failed and can be repeated
+    Failed,      ///< the attempt failed, and the endpoint needs a reset
+    Disconnect,  ///< the consumer starts to disconnect gracefully
     PeerDisconnected,
-    Broken,  ///< an error, or the death of the peer
+    Broken,  ///< an error, or the end of the peer's process
     Reset,   ///< the consumer takes the endpoint back to Unconnected
 };
 inline constexpr std::size_t endpoint_trigger_count = 12;
@@ -87,21 +87,21 @@ inline constexpr Transition transitions[] = {
 
 }  // namespace detail
 
-/// The state that follows, or nothing where the trigger has no meaning in that state.
+/// The next state, or nothing if the trigger is not valid in this state.
 constexpr std::optional<EndpointState> next_state(EndpointState from, EndpointTrigger trigger) noexcept {
     for (const auto& row : detail::transitions)
         if (row.from == from && row.trigger == trigger) return row.to;
     return std::nullopt;
 }
 
-/// A state that follows the table. Thread-safe.
+/// The state of an endpoint, changed according to the table. Thread-safe.
 class VIADUCT_EXPORT StateMachine {
 public:
     explicit StateMachine(EndpointState initial = EndpointState::Unconnected) noexcept : state_(initial) {}
 
     EndpointState state() const noexcept { return state_.load(std::memory_order_acquire); }
 
-    /// False, and no change, where the trigger has no meaning in the present state.
+    /// Changes the state; false if the trigger is not valid in the current state.
     bool apply(EndpointTrigger trigger) noexcept;
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a call of the core reports: a Status, or a Result that holds a value or a Status.
+// The outcome of calls: a Status, or a Result that holds a value or a Status.
 #pragma once
 
 #include <cassert>
@@ -11,39 +11,39 @@
 
 namespace viaduct {
 
-/// Reasons, in the finest division that any front-end needs. Each front-end translates them in one exhaustive switch.
+/// Error codes. They are as fine as the front-ends need; each front-end translates them in one exhaustive switch.
 enum class Code : std::uint8_t {
     Ok,
-    WouldBlock,           ///< nothing to report yet
-    InvalidParameter,     ///< an argument is outside what the call accepts
+    WouldBlock,           ///< nothing is available
+    InvalidParameter,     ///< an argument is out of range
     InvalidState,         ///< the state of the endpoint does not allow the call
     InvalidReliability,   ///< reliability level unsupported, or in conflict with the peer's
     InvalidTransferSize,  ///< maximum transfer size unsupported, or in conflict with the peer's
     InvalidQos,           ///< quality of service unsupported, or in conflict with the peer's
     InvalidRdmaRead,      ///< RDMA read is not supported at this reliability level
-    NoResources,          ///< memory, descriptors, threads or a documented limit are used up
+    NoResources,          ///< out of memory, descriptors, threads or another limited resource
     Busy,                 ///< the object is in use by others
     QueueFull,            ///< a work queue or a completion queue has no room
     TimedOut,             ///< the deadline passed
-    NoListener,           ///< the host answers, and nobody listens on that service
+    NoListener,           ///< the service has no listener
     Rejected,             ///< the peer refused
-    Unreachable,          ///< no way to that host
-    PermissionDenied,     ///< the peer belongs to another user, or the system refused access
-    Unsupported,          ///< the device lacks the ability
-    SystemError,          ///< an unexpected failure of the system; see sys_errno()
+    Unreachable,          ///< there is no route to the host
+    PermissionDenied,     ///< the peer belongs to another user, or the system denied access
+    Unsupported,          ///< the device does not support this
+    SystemError,          ///< an unexpected system error; see sys_errno()
 };
 
-/// The name of a code, for logs and tests; never null.
+/// The name of a code; never null.
 VIADUCT_EXPORT const char* to_string(Code code) noexcept;
 
-/// The outcome of a call. Trivially copyable, no heap. `where` is a string literal that names the failing step.
+/// The outcome of a call. Trivially copyable. `where` is a string literal that describes the error.
 class [[nodiscard]] Status {
 public:
     constexpr Status() noexcept = default;
     constexpr Status(Code code, const char* where, int sys_errno = 0) noexcept  // NOLINT: implicit by intent
         : where_(where), errno_(sys_errno), code_(code) {}
 
-    /// Builds a status from errno: exhausted resources, permissions and networks that are down keep their own codes.
+    /// Translates errno: NoResources, PermissionDenied, Unreachable or otherwise SystemError.
     VIADUCT_EXPORT static Status from_errno(int sys_errno, const char* where) noexcept;
 
     constexpr bool ok() const noexcept { return code_ == Code::Ok; }
@@ -57,7 +57,7 @@ private:
     Code code_ = Code::Ok;
 };
 
-/// A value or the reason why there is none.
+/// A value, or the error because of which there is none.
 template <class T>
 class [[nodiscard]] Result {
 public:

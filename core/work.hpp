@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes into the work queues of an endpoint and what comes out of its completion queues.
+// Work requests and their completions.
 #pragma once
 
 #include <cstdint>
@@ -14,43 +14,43 @@ struct Sge {
     std::uint32_t length = 0;
 };
 
-/// A place in the peer's memory.
+/// An address in the peer's memory.
 struct RemoteAddress {
-    std::uint64_t address = 0;  ///< virtual address in the peer's process
-    std::uint32_t key = 0;      ///< of the peer's memory region
+    std::uint64_t address = 0;  ///< a virtual address of the peer's process
+    std::uint32_t key = 0;      ///< of the peer's memory region or window
 };
 
 enum class Opcode : std::uint8_t {
     Send,
     RdmaWrite,
     RdmaRead,
-    /// 8 bytes to an 8-byte aligned address, atomic to every observer. The one piece has length 8; it is read during
-    /// the post, and its key is not used.
+    /// Writes 8 bytes to an 8-byte aligned address, atomically to every observer. The request has one piece of length
+    /// 8, which is read when it is posted; its key is not used.
     AtomicWrite,
-    /// Completes once what earlier requests wrote to `flush_bytes` bytes at `remote` has reached `flush_to`. Has no
-    /// pieces. The region must allow remote writes or remote reads.
+    /// Completes when the data that earlier requests wrote to the `flush_bytes` bytes at `remote` has reached
+    /// `flush_to`. Has no pieces. The region must allow remote writes or remote reads.
     Flush,
-    /// A Send that also ends the peer's memory window whose key is in `remote.key`. Has no immediate data. The window
-    /// has the scope Endpoint, and that end of the connection has bound it; else the peer's receive fails.
+    /// A Send that also invalidates the peer's memory window whose key is `remote.key`. Has no immediate data. The
+    /// window must have the scope Endpoint and be bound by that endpoint; otherwise the peer's receive fails.
     SendInvalidate,
-    BindWindow,  ///< what Endpoint::bind() posts, and nobody else: it fails
-    /// Adds `add` to 8 bytes at an 8-byte aligned address, or puts `swap` into the place of `compare` there. The one
-    /// piece has length 8 and gets what was there before. See Capabilities for whom it is atomic to. The region and
-    /// the endpoint must allow remote atomics; where they do not, or the address is not aligned, the request completes
-    /// with RemoteProtection.
+    BindWindow,  ///< posted by Endpoint::bind() only; it fails in post_send()
+    /// Adds `add` to the 8 bytes at an 8-byte aligned address, or replaces them by `swap` if they equal `compare`. The
+    /// request has one piece of length 8, which receives the previous value. Capabilities tells to whom this is atomic.
+    /// If the region or the endpoint does not allow remote atomics, or the address is not aligned, the request
+    /// completes with RemoteProtection.
     FetchAdd,
     CompareSwap,
 };
 
-/// Those that change a word and bring back what it was.
+/// Whether the operation changes a word and returns its previous value.
 constexpr bool is_fetching_atomic(Opcode opcode) noexcept {
     return opcode == Opcode::FetchAdd || opcode == Opcode::CompareSwap;
 }
 
 /// How far a flush pushes written data at the peer.
 enum class FlushTarget : std::uint8_t {
-    Visibility,   ///< every observer there sees them
-    Persistence,  ///< they also survive a loss of power, where the memory belongs to a file
+    Visibility,   ///< every observer at the peer sees it
+    Persistence,  ///< it also survives a loss of power, if the memory belongs to a file
 };
 
 /// Which of the two work queues of an endpoint.
@@ -61,28 +61,28 @@ enum class CompletionCode : std::uint8_t {
     Success,
     LocalFormat,       ///< the request is malformed
     LocalLength,       ///< too many pieces, too long, lengths disagree, or the receive is too small
-    LocalProtection,   ///< a key, address, protection domain or right of a local piece is wrong
-    RemoteProtection,  ///< the peer's region does not allow the RDMA operation
+    LocalProtection,   ///< the key, address, domain or access right of a local piece is invalid
+    RemoteProtection,  ///< the peer's region or endpoint does not permit the RDMA operation
     RemoteOperation,   ///< the peer had no receive posted, or its receive failed
-    RemoteLength,      ///< the message was longer than the peer's receive; some devices say RemoteOperation
-    Transport,         ///< the connection broke while the operation was under way
-    PartialMessage,    ///< of a receive: only a part came, because the rest of the sender's memory was gone
+    RemoteLength,      ///< the message was longer than the peer's receive; some devices report RemoteOperation
+    Transport,         ///< the connection broke during the operation
+    PartialMessage,    ///< of a receive: the sender's memory became inaccessible after a part was sent
     Flushed,           ///< the endpoint was disconnected before the operation ran
 };
 
-/// A request for the send queue. The pieces are copied by the post; the data must stay until the completion.
+/// A request for the send queue. post_send() copies the pieces; the data must not change until the completion.
 struct SendRequest {
     std::uint64_t context = 0;  ///< returned in the completion
     Opcode opcode = Opcode::Send;
     bool with_immediate = false;  ///< Send and RdmaWrite only; an RDMA write then consumes a receive
-    bool fence = false;           ///< start only when all earlier RDMA reads and atomics of the queue are complete
-    bool signaled = true;         ///< false: a completion comes only if the request fails
-    bool solicited = false;       ///< what takes a receive at the peer wakes those who asked for solicited ones: Arm
-    /// Success, or a fault that the front-end found: the request then takes its turn in the queue, moves no data and
-    /// completes with this code, as if the device had found it.
+    bool fence = false;           ///< wait until the earlier RDMA reads and atomics of the queue have completed
+    bool signaled = true;         ///< false: there is a completion only if the request fails
+    bool solicited = false;       ///< the peer's receive counts as solicited; see Arm
+    /// Success, or an error that a front-end detected. In this case, the request completes in its turn with this code,
+    /// as if the device had detected the error, and transfers no data.
     CompletionCode fault = CompletionCode::Success;
     FlushTarget flush_to = FlushTarget::Visibility;
-    // What no two kinds of requests have shares its place: requests are made anew for each post.
+    // No kind of request uses two members of one union.
     union {
         std::uint32_t immediate = 0;  ///< with_immediate
         std::uint64_t compare;        ///< CompareSwap
@@ -97,7 +97,7 @@ struct SendRequest {
 };
 static_assert(sizeof(SendRequest) == 64);
 
-/// Whether the peer learns of an RDMA write by a completion.
+/// Whether the request is an RDMA write that causes a completion at the peer.
 constexpr bool notifies(const SendRequest& request) noexcept {
     return request.with_immediate && request.opcode == Opcode::RdmaWrite;
 }
@@ -105,7 +105,7 @@ constexpr bool notifies(const SendRequest& request) noexcept {
 /// A request for the receive queue.
 struct ReceiveRequest {
     std::uint64_t context = 0;
-    CompletionCode fault = CompletionCode::Success;  ///< as in SendRequest; reported when a message arrives
+    CompletionCode fault = CompletionCode::Success;  ///< as in SendRequest; takes effect when a message arrives
     std::span<const Sge> sges;
 };
 
@@ -122,7 +122,7 @@ enum class CompletedOperation : std::uint8_t {
     ReceiveRdmaWrite
 };
 
-/// What a request of the send queue completes as.
+/// The operation in the completion of a send request.
 constexpr CompletedOperation operation_of(Opcode opcode) noexcept {
     switch (opcode) {
         case Opcode::Send: return CompletedOperation::Send;
@@ -138,29 +138,30 @@ constexpr CompletedOperation operation_of(Opcode opcode) noexcept {
     return CompletedOperation::Send;
 }
 
-/// One finished work request.
+/// The result of a work request.
 struct Completion {
     std::uint64_t context = 0;
-    std::uint64_t endpoint_context = 0;  ///< as given at the creation of the endpoint
-    std::uint32_t bytes = 0;             ///< moved; after LocalProtection what had left before, otherwise 0 on failure
-    std::uint32_t immediate = 0;         ///< data, or with `invalidated` a key
+    std::uint64_t endpoint_context = 0;  ///< EndpointConfig::context
+    std::uint32_t bytes =
+        0;  ///< transferred; 0 on failure, except that after LocalProtection a part may have been sent
+    std::uint32_t immediate = 0;  ///< the immediate data, or if `invalidated` is set the key
     CompletedOperation operation = CompletedOperation::Send;
     CompletionCode code = CompletionCode::Success;
-    bool with_immediate = false;  ///< of a receive, or of the RDMA write that caused one
-    bool invalidated = false;     ///< of a receive: the message has ended the window with that key
-    bool observed = false;        ///< the observer of the queue has been told of it, and has returned true
+    bool with_immediate = false;  ///< of a receive: `immediate` holds data
+    bool invalidated = false;     ///< of a receive: the message invalidated the window with that key
+    bool observed = false;        ///< the observer of the queue was called and returned true
 
     QueueKind queue() const noexcept {
         return operation < CompletedOperation::Receive ? QueueKind::Send : QueueKind::Receive;
     }
 };
 
-/// Is told of completions when they are queued, where the device leaves that to the backend: before they are polled,
-/// and perhaps by a thread of the library. A poll that moves work forward returns what completes then without telling
-/// the observer. Called with locks held: it may not call the library, nor wait.
+/// Called for completions when they are queued, before they are polled, possibly by a thread of the library. It is not
+/// called if the device queues completions itself, or for completions that a poll finds and returns. Locks are held: an
+/// observer must not call the library or block.
 using CompletionObserver = bool (*)(const Completion& completion) noexcept;
 
-/// Which completions wake those who wait for a queue that they have armed.
+/// Which completions cause an event of an armed completion queue.
 enum class Arm : std::uint8_t {
     Any,
     Solicited,  ///< receives of solicited messages, and failures
