@@ -10,7 +10,7 @@
 namespace viaduct {
 namespace {
 
-/// Empty where the variable is not set.
+/// The value of an environment variable; empty if it is not set.
 std::string_view setting(const char* name) noexcept {
     const char* value = std::getenv(name);
     return value == nullptr ? "" : value;

@@ -68,7 +68,7 @@ EndpointTrigger Endpoint::trigger_of(const ConnectionEvent& event) const noexcep
         case ConnectionEventKind::TimedOut:
         case ConnectionEventKind::Conflict: return refused;
         case ConnectionEventKind::Unreachable:
-            // What this side lacks says nothing about the peer: the endpoint may try again, as after a refusal.
+            // A lack of resources on this side says nothing about the peer, so the endpoint can try again.
             return event.reason == Code::NoResources || attributes_.reliability == Reliability::Unreliable
                        ? refused
                        : EndpointTrigger::Failed;
@@ -79,7 +79,7 @@ EndpointTrigger Endpoint::trigger_of(const ConnectionEvent& event) const noexcep
 }
 
 void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
-    // An event that crosses a reset on its way belongs to a connection that the consumer has already given up.
+    // If the endpoint was reset in the meantime, the event belongs to an old connection.
     if (apply(trigger_of(event)) && observer_ != nullptr) observer_->on_connection_event(event);
 }
 

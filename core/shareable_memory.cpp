@@ -18,7 +18,7 @@ Result<ShareableMemory> ShareableMemory::allocate(std::size_t size) noexcept {
     if (!fd) return Status::from_errno(errno, "memfd_create");
     if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
         return Status::from_errno(errno == EFBIG || errno == EINVAL ? ENOMEM : errno, "ftruncate");
-    // Peers map it: it must not shrink while they do.
+    // Peers map the memory, so it must not shrink.
     fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
     if (data == MAP_FAILED) return Status::from_errno(errno, "mmap of shareable memory");

@@ -23,7 +23,7 @@ void ReadableFlag::set(bool wanted) noexcept {
         eventfd_write(fd_.get(), value);
         return;
     }
-    // Only what set() wrote is read here, unless the consumer took it: then a read would block.
+    // Reads only what set() wrote. If the program has read it, a read would block.
     pollfd look{.fd = fd_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&look, 1, 0) == 1) eventfd_read(fd_.get(), &value);
 }

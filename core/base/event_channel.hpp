@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events behind a file descriptor: a queue that poll(2) and epoll(7) can watch.
+// A queue of events with a file descriptor for poll(2) and epoll(7).
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,15 @@
 
 namespace viaduct {
 
-/// An eventfd that is readable while it is set. It blocks unless the consumer sets O_NONBLOCK on it, and is made on
-/// first use: most are never watched. Not thread-safe.
+/// An eventfd that is readable while it is set. It is created on first use, because most are never used, and blocks
+/// unless the program sets O_NONBLOCK. Not thread-safe.
 class VIADUCT_EXPORT ReadableFlag {
 public:
     ReadableFlag() noexcept = default;
     ReadableFlag(const ReadableFlag&) = delete;
     ReadableFlag& operator=(const ReadableFlag&) = delete;
 
-    /// -1 where no descriptor can be had; a later call tries again.
+    /// -1: the descriptor could not be created; a later call tries again.
     int fd() noexcept;
     void set(bool wanted) noexcept;
 
@@ -32,15 +32,15 @@ private:
     bool set_ = false;
 };
 
-/// Sleeps until the descriptor is readable. WouldBlock: O_NONBLOCK is set on it and it is not, or a signal came
-/// (sys_errno() tells which: EAGAIN, EINTR).
+/// Waits until the descriptor is readable. WouldBlock: it is not readable and O_NONBLOCK is set (sys_errno() is
+/// EAGAIN), or a signal was delivered (EINTR).
 VIADUCT_EXPORT Status await_readable(int fd) noexcept;
 
-/// The same until a deadline, whatever the flags of the descriptor. False: it has passed first, or a signal came.
+/// The same with a deadline; ignores O_NONBLOCK. False: the deadline passed, or a signal was delivered.
 VIADUCT_EXPORT bool await_readable(int fd, const Deadline& deadline) noexcept;
 
-/// Thread-safe. Holds at most `capacity` events, which its owner knows to be enough. Throws std::bad_alloc where it is
-/// made or enlarged, and never later.
+/// Holds at most `capacity` events. Allocates memory only when it is created or enlarged, where it may throw
+/// std::bad_alloc. Thread-safe.
 template <class Event>
 class EventChannel {
 public:
@@ -51,13 +51,13 @@ public:
         events_.reserve(capacity);
     }
 
-    /// Readable while events wait; -1 where no descriptor can be had. Whether it blocks is the consumer's to set.
+    /// Readable while there are events; -1: it could not be created. Programs may change O_NONBLOCK.
     int fd() noexcept {
         const std::lock_guard lock(mutex_);
         return flag_.fd();
     }
 
-    /// False (and no change) where the channel is full.
+    /// False: the channel is full.
     bool push(const Event& event) noexcept {
         const std::lock_guard lock(mutex_);
         if (events_.size() == events_.capacity()) return false;
@@ -66,7 +66,7 @@ public:
         return true;
     }
 
-    /// The oldest event, if there is one. Never blocks.
+    /// Takes the oldest event, if there is one. Never blocks.
     std::optional<Event> try_take() noexcept {
         const std::lock_guard lock(mutex_);
         if (events_.empty()) return std::nullopt;
@@ -76,7 +76,7 @@ public:
         return event;
     }
 
-    /// Takes back events that nobody has taken.
+    /// Removes events that have not been taken.
     template <class Predicate>
     void discard_if(Predicate unwanted) noexcept {
         const std::lock_guard lock(mutex_);
@@ -85,7 +85,7 @@ public:
     }
 
 private:
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // guards the members below
     std::vector<Event> events_;
     ReadableFlag flag_;
 };

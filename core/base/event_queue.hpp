@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events on their way from the thread that notes them to the thread that waits for them.
+// A queue of events between threads.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@
 
 namespace viaduct {
 
-/// Thread-safe. Once closed it takes no more events and waiters return what is left, then nothing.
+/// After close(), it accepts no more events, and waiters get the remaining ones, then nothing. Thread-safe.
 template <class Event>
 class EventQueue {
 public:
@@ -24,7 +24,7 @@ public:
         ready_.notify_one();
     }
 
-    /// The oldest event, or nothing once the deadline has passed or the queue is closed and empty.
+    /// Takes the oldest event; nothing if the deadline passes, or if the queue is closed and empty.
     std::optional<Event> wait(const Deadline& deadline) {
         std::unique_lock lock(mutex_);
         await_condition(ready_, lock, deadline, [this] { return closed_ || !events_.empty(); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Handles that are pointers which may be looked at: each begins with a face, bytes that mean something to those who
-// look. A handle points to a slot that stays mapped for the life of the process; the slot knows whether it is alive.
+// Handles that are pointers to readable memory. A handle points to a slot, which begins with the bytes that programs
+// may read (its face) and records whether the handle is valid. Slots remain mapped until the process ends.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,15 +19,15 @@
 
 namespace viaduct {
 
-/// Thread-safe; what looks handles up takes no lock. A slot is used again late, and only where `idle_slots` others have
-/// ended since, so that a stale handle is found out.
+/// Thread-safe; lookups take no lock. A slot is reused only after `idle_slots` other handles have been invalidated, so
+/// that stale handles are detected.
 template <std::size_t face_bytes>
 class HandleSlots {
 public:
     constexpr HandleSlots() noexcept = default;
 
-    /// A handle for an object; `make_face(void*)` fills in its face, which is all zeros. Null where all slots are in
-    /// use. Throws std::bad_alloc.
+    /// Creates a handle for an object. `make_face(void*)` fills in the face, which is all zeros before. Null: all slots
+    /// are in use. Throws std::bad_alloc.
     template <class MakeFace>
     void* insert(std::uint8_t kind, void* object, MakeFace make_face) {
         const std::lock_guard lock(mutex_);
@@ -41,8 +41,8 @@ public:
         return slot;
     }
 
-    /// Ends a handle; its face stays. Returns its object, or null where it is not a live one: of several calls, one
-    /// gets it.
+    /// Invalidates a handle; its face remains. Returns its object, or null if it is not valid. Of concurrent calls, one
+    /// returns the object.
     void* take(void* handle, std::uint8_t kind) noexcept {
         const std::lock_guard lock(mutex_);
         void* object = find(handle, kind);
@@ -50,32 +50,32 @@ public:
         return object;
     }
 
-    /// Ends a handle if it is still, or not again, that of this object.
+    /// Invalidates a handle if it is that of this object.
     void end(void* handle, std::uint8_t kind, const void* object) noexcept {
         const std::lock_guard lock(mutex_);
         if (find(handle, kind) == object) end(static_cast<Slot*>(handle));
     }
 
-    /// The object of a live handle of that kind, else null.
+    /// The object of a valid handle of this kind, otherwise null.
     [[gnu::always_inline]] void* find(const void* handle, std::uint8_t kind) const noexcept {
         const Slot* slot = slot_of(handle);
         if (slot == nullptr || slot->kind.load(std::memory_order_acquire) != kind) return nullptr;
         return slot->object.load(std::memory_order_relaxed);
     }
 
-    /// The kind of a live handle, else 0.
+    /// The kind of a valid handle, otherwise 0.
     [[gnu::always_inline]] std::uint8_t kind_of(const void* handle) const noexcept {
         const Slot* slot = slot_of(handle);
         return slot == nullptr ? std::uint8_t{0} : slot->kind.load(std::memory_order_acquire);
     }
 
-    /// Whether the pointer leads here: only then is it, or was it, a handle of ours.
+    /// Whether the pointer is, or was, one of these handles.
     bool contains(const void* pointer) const noexcept {
         std::size_t offset = 0;
         return contains(pointer, offset);
     }
 
-    /// The number of a handle's slot: unique among the living, and not soon used again.
+    /// The number of a handle's slot: unique among valid handles, and not reused soon.
     std::uint32_t number_of(const void* handle) const noexcept {
         std::size_t offset = 0;
         (void)contains(handle, offset);
@@ -86,10 +86,10 @@ private:
     struct Contents {
         std::array<std::byte, face_bytes> face;
         std::atomic<void*> object;
-        std::atomic<std::uint8_t> kind;  // 0: not alive
-        void* next;                      // of those that ended, in the order in which they did
+        std::atomic<std::uint8_t> kind;  // 0: not valid
+        void* next;                      // the slot that was invalidated after this one
     };
-    /// Of a size that is a power of two.
+    /// Its size is a power of two.
     struct alignas(std::bit_ceil(sizeof(Contents))) Slot : Contents {};
 
     static constexpr std::size_t mapped_bytes = std::size_t{32} << 20;
@@ -119,7 +119,7 @@ private:
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (memory == MAP_FAILED) throw std::bad_alloc();
 #if defined(__SANITIZE_ADDRESS__)
-            __lsan_register_root_region(memory, mapped_bytes);  // what a live handle leads to has not leaked
+            __lsan_register_root_region(memory, mapped_bytes);  // objects of valid handles have not leaked
 #endif
             base_.store(reinterpret_cast<std::uintptr_t>(memory), std::memory_order_relaxed);
         }
@@ -139,8 +139,8 @@ private:
     }
 
     std::atomic<std::uintptr_t> base_{0};  // set before used_ first grows
-    std::atomic<std::size_t> used_{0};     // bytes of slots that ever were in use
-    std::mutex mutex_;                     // guards what follows, and changes of slots
+    std::atomic<std::size_t> used_{0};     // bytes of the slots that have been used
+    std::mutex mutex_;                     // guards the members below and changes of slots
     Slot* oldest_idle_ = nullptr;
     Slot* newest_idle_ = nullptr;
     std::size_t idle_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Turns objects into handles that can be checked: an index and a generation, so that a stale, foreign or forged handle
-// is told from a valid one without touching freed memory.
+// Handles that consist of an index and a generation, so that stale, foreign and forged handles are detected without
+// access to freed memory.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class HandleTable {
 public:
     explicit HandleTable(std::uint8_t kind) noexcept : kind_(kind) {}
 
-    /// 0 where the table is full. Throws std::bad_alloc.
+    /// 0: the table is full. Throws std::bad_alloc.
     std::uint64_t insert(Object* object) {
         const std::lock_guard lock(mutex_);
         std::uint32_t index;
@@ -42,14 +42,14 @@ public:
         return handle;
     }
 
-    /// The object, or null where the handle is not (or no longer) one of this table.
+    /// The object, or null if the handle is not, or no longer, one of this table.
     [[gnu::always_inline]] Object* find(std::uint64_t handle) const noexcept {
         const Slot* slot = at(static_cast<std::uint32_t>(handle & 0xFFFFFF));
         if (slot == nullptr || handle == 0 || slot->handle.load(std::memory_order_acquire) != handle) return nullptr;
         return slot->object.load(std::memory_order_relaxed);
     }
 
-    /// Makes the handle invalid. Returns the object, or null where another call came first.
+    /// Invalidates the handle. Returns the object, or null if another call did so first.
     Object* erase(std::uint64_t handle) noexcept {
         const std::lock_guard lock(mutex_);
         Object* object = find(handle);
@@ -84,7 +84,7 @@ private:
     }
 
     std::array<std::atomic<Chunk*>, max_chunks> chunks_{};
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // guards the members below
     std::vector<std::unique_ptr<Chunk>> owned_;
     std::vector<std::uint32_t> free_;
     std::uint32_t used_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The handles that programs see, and the way back from them to the objects. A handle has the size of a pointer, so that
-// front-ends whose handles are pointers cast it.
+// The handles of the front-ends and their objects. A handle has the size of a pointer, so that front-ends whose handles
+// are pointers can cast it.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace viaduct {
 
-/// Sets the handles of one kind of object apart from all others. VIPL specialises it: 0x11 to 0x1f.
+/// Distinguishes the handles of one kind of object from all others. VIPL specializes it: 0x11 to 0x1f.
 template <class Object>
 inline constexpr std::uint8_t handle_kind = 0;
 
-/// Never destroyed: threads of the library may still look handles up while the process exits.
+/// Never destroyed, because threads of the library may look up handles while the process exits.
 template <class Object>
 union ImmortalTable {
     static_assert(handle_kind<Object> != 0, "an object with handles needs a kind of its own");
@@ -26,7 +26,7 @@ union ImmortalTable {
 template <class Object>
 inline ImmortalTable<Object> handles;
 
-/// The object of a handle, or null where the handle is not a valid one of this kind.
+/// The object of a handle, or null if it is not a valid handle of this kind.
 template <class Object>
 Object* resolve(std::uint64_t handle) noexcept {
     return handles<Object>.value.find(handle);
@@ -36,7 +36,7 @@ Object* resolve(const void* handle) noexcept {
     return resolve<Object>(reinterpret_cast<std::uint64_t>(handle));
 }
 
-/// Gives an object its handle for as long as it lives. Throws std::bad_alloc.
+/// The handle of an object, valid as long as the object exists. Throws std::bad_alloc.
 template <class Object>
 class Registration {
 public:
@@ -50,8 +50,8 @@ public:
     void* handle() const noexcept { return reinterpret_cast<void*>(value_); }
     std::uint64_t value() const noexcept { return value_; }
 
-    /// Makes the handle invalid before the object's end begins. False where it was invalid already: of several calls
-    /// that want to end the object, one gets it.
+    /// Invalidates the handle before the object is destroyed. False: it was already invalid. Of concurrent calls that
+    /// are to destroy the object, one returns true.
     bool revoke() noexcept { return handles<Object>.value.erase(value_) != nullptr; }
 
 private:

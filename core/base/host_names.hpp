@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Names and addresses of hosts, as the system's resolver and its network interfaces know them.
+// Names and addresses of hosts.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace viaduct {
 
-/// The addresses of a name or of a numeric address in text (empty ones for what is neither IPv4 nor IPv6); none where
-/// the resolver fails. Throws std::bad_alloc.
+/// The addresses of a host name or a numeric address. Those that are neither IPv4 nor IPv6 are empty. None: the
+/// resolver failed. Throws std::bad_alloc.
 VIADUCT_EXPORT std::vector<HostAddress> resolve_host(const std::string& name);
 
-/// Whether any of the addresses is a loopback address or that of one of this host's network interfaces.
+/// Whether one of the addresses is a loopback address or belongs to a network interface of this host.
 VIADUCT_EXPORT bool is_this_host(const std::vector<HostAddress>& addresses);
 
 /// As gethostname(2).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a language binding ends a wait of its own thread: there signals are handled between calls, not inside them.
+// Lets a language binding interrupt a wait. Python, for example, handles signals between calls only.
 #pragma once
 
 #include "core/deadline.hpp"
@@ -7,8 +7,8 @@
 
 namespace viaduct {
 
-/// While it lives, the calling thread's waits for connections ask `check` now and then whether they are to end. No lock
-/// is held then. Waits for completions need no such thing: they may be cut into slices, as nothing is missed between.
+/// As long as it exists, waits of the calling thread for connections call `check` regularly and end if it returns true.
+/// No lock is held then. Waits for completions do not need this, because they can be divided into short waits.
 class VIADUCT_EXPORT InterruptionScope {
 public:
     using Check = bool (*)(void* context) noexcept;
@@ -23,11 +23,11 @@ private:
     void* const outer_context_;
 };
 
-/// Whether the calling thread's wait is to end.
+/// Whether the wait of the calling thread is to end.
 VIADUCT_EXPORT bool interrupted() noexcept;
 
-/// Until when a wait of the calling thread may sleep before it asks again: its deadline or, within a scope, some
-/// tenth of a second.
+/// How long a wait of the calling thread may sleep before it checks again: until its deadline or, within a scope, for a
+/// fraction of a second.
 VIADUCT_EXPORT Deadline next_look(const Deadline& deadline) noexcept;
 
 }  // namespace viaduct

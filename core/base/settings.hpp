@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers that the environment sets.
+// Numbers in environment variables.
 #pragma once
 
 #include <charconv>
@@ -8,7 +8,7 @@
 
 namespace viaduct {
 
-/// The value of a variable; `otherwise` where it is not set, or no number.
+/// The value of a variable; `otherwise` if it is not set or not a number.
 inline unsigned number_setting(const char* variable, unsigned otherwise) noexcept {
     if (const char* value = std::getenv(variable); value != nullptr)
         std::from_chars(value, value + std::strlen(value), otherwise);

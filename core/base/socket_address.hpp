@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hosts and ports as the system has them.
+// Hosts and ports as socket addresses of the system.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 
 namespace viaduct {
 
-/// An IPv4 or IPv6 address with a port in host order. Of family AF_UNSPEC, and all zero, where the host is neither.
+/// An IPv4 or IPv6 address with a port in host byte order; AF_UNSPEC and all zeros if the host is neither.
 struct VIADUCT_EXPORT SocketAddress {
     SocketAddress(const HostAddress& host, std::uint16_t port) noexcept;
 
@@ -21,7 +21,7 @@ struct VIADUCT_EXPORT SocketAddress {
     sockaddr_storage storage{};
 };
 
-/// Empty where the address is neither IPv4 nor IPv6, or null.
+/// Empty if the address is null, or neither IPv4 nor IPv6.
 VIADUCT_EXPORT HostAddress host_of(const sockaddr* address) noexcept;
 
 /// The port of an IPv4 or IPv6 address.

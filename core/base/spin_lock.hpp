@@ -14,8 +14,8 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-/// Held for tens of nanoseconds on the data path, or for the system call by which a device in software is told of work.
-/// Gives the processor away when the holder was preempted.
+/// Held for tens of nanoseconds on the data path, or for the system call that notifies a software device of work.
+/// Yields the processor if its holder may have been preempted.
 class SpinLock {
 public:
     void lock() noexcept {

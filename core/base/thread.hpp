@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the library starts and ends threads of its own.
+// Threads of the library.
 #pragma once
 
 #include <csignal>
@@ -8,7 +8,8 @@
 
 namespace viaduct {
 
-/// Starts a thread that takes no signals: those belong to the program's threads. Throws std::system_error.
+/// Starts a thread with all signals blocked, so that they are delivered to threads of the program. Throws
+/// std::system_error.
 template <class Body>
 std::thread start_thread(Body body) {
     struct SignalsBlocked {
@@ -24,8 +25,8 @@ std::thread start_thread(Body body) {
     return std::thread(std::move(body));
 }
 
-/// Waits for the end of a thread that was told to stop. A thread that stops itself, from inside a handler of the
-/// program, ends on its own a little later.
+/// Waits for the end of a thread that was told to stop. If the caller is this thread, in a handler of the program, it
+/// is detached instead.
 inline void end_thread(std::thread& thread) noexcept {
     if (!thread.joinable()) return;
     if (thread.get_id() == std::this_thread::get_id())

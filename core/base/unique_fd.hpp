@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The owner of a file descriptor.
+// Ownership of a file descriptor.
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ public:
     }
     ~UniqueFd() { reset(); }
 
-    /// -1: owns none.
+    /// -1: none.
     int get() const noexcept { return fd_; }
     explicit operator bool() const noexcept { return fd_ >= 0; }
     int release() noexcept { return std::exchange(fd_, -1); }
