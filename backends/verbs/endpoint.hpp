@@ -114,7 +114,7 @@ private:
     const ProtectionDomain* domain_;
     std::optional<QueuePair> queue_pair_;
     std::unique_ptr<Link> link_;
-    std::unique_ptr<PeerConnector> peer_connector_;    // while the peer is looked for
+    std::shared_ptr<PeerConnector> peer_connector_;    // during a peer-to-peer attempt
     std::optional<Repetition> repetition_;             // while a listener is asked
     std::optional<ConnectionEvent> peer_established_;  // to be told when a peer that has called confirms
     State state_ = State::Idle;

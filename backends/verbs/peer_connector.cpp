@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 /// A reason of InfiniBand's connection manager (IBTA, table 108).
 constexpr int stale_connection = 10;
 
-/// Until the next request where no probe will tell that it is worth it.
+/// The pause before a request is repeated if no probe will arrive.
 constexpr auto pause = 5ms;
 
 }  // namespace
@@ -28,9 +28,9 @@ PeerConnector::PeerConnector(Nic& nic, Endpoint& endpoint, const ConnectParamete
       parameters_(parameters),
       port_(support::peer_to_peer_port(nic.host(), parameters.remote.host, parameters.remote.service)) {}
 
-Result<std::unique_ptr<PeerConnector>> PeerConnector::begin(Nic& nic, Endpoint& endpoint,
+Result<std::shared_ptr<PeerConnector>> PeerConnector::begin(Nic& nic, Endpoint& endpoint,
                                                             const ConnectParameters& parameters) {
-    std::unique_ptr<PeerConnector> made(new PeerConnector(nic, endpoint, parameters));
+    std::shared_ptr<PeerConnector> made(new PeerConnector(nic, endpoint, parameters));
     made->renew_link(parameters.deadline);
     if (made->link_ == nullptr) return Status::from_errno(errno, "rdma_create_id");
     if (const Status status = made->choose_role(); !status.ok()) return status;
@@ -42,7 +42,7 @@ PeerConnector::~PeerConnector() { stop_listening(); }
 
 bool PeerConnector::on_one_host() const noexcept { return parameters_.remote.host == nic_.host(); }
 
-/// Listens where the port can be had, which on one host decides who waits.
+/// Listens on the port if it is free. On one host, this decides the role.
 Status PeerConnector::choose_role() {
     const auto known = nic_.ports().find(port_);
     const bool peer_here = on_one_host() && known != nic_.ports().end() &&
@@ -70,6 +70,7 @@ void PeerConnector::stop_listening() noexcept {
 }
 
 void PeerConnector::lose_port() noexcept {
+    const auto self = shared_from_this();
     listening_ = false;
     endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable});
 }
@@ -81,6 +82,7 @@ bool PeerConnector::expects(const HostAddress& host, const Handshake& handshake)
 }
 
 void PeerConnector::on_peer_request(CmEvent& event, const Handshake& handshake) noexcept {
+    const auto self = shared_from_this();
     endpoint_.accept_peer(event, handshake);
 }
 
@@ -98,10 +100,10 @@ void PeerConnector::on_refusal(bool nobody) noexcept try {
     renew_link(!will_probe && soon < parameters_.deadline ? soon : parameters_.deadline);
     if (probed_) request_peer();
 } catch (const std::bad_alloc&) {
-    return;  // without a link there is no deadline either, but the next probe
+    return;  // without a link there is no deadline; the next probe tries again
 }
 
-/// A fresh id for the next request.
+/// Creates an id for the next request.
 void PeerConnector::renew_link(const Deadline& deadline) {
     link_.reset();
     auto id = create_id(nic_.agent().channel());
@@ -109,7 +111,7 @@ void PeerConnector::renew_link(const Deadline& deadline) {
     link_ = std::make_unique<Link>(nic_.agent(), std::move(*id), static_cast<LinkOwner&>(*this), deadline);
 }
 
-/// The peer's system knows all probes of this host as one queue pair's, and takes one at a time.
+/// The peer's system attributes all probes of this host to one queue pair, and accepts one at a time.
 void PeerConnector::on_refusal_of_probe() noexcept try {
     renew_link(parameters_.deadline);
     request_peer();
@@ -117,7 +119,7 @@ void PeerConnector::on_refusal_of_probe() noexcept try {
     return;
 }
 
-/// Begins a request or a probe: the way is looked for, and on_event() goes on.
+/// Starts a request or a probe: resolves the address, and on_event() continues.
 void PeerConnector::request_peer() {
     probed_ = requesting_ = false;
     if (link_ == nullptr) return;
@@ -128,6 +130,7 @@ void PeerConnector::request_peer() {
 }
 
 void PeerConnector::on_event(CmEvent& event) noexcept {
+    const auto self = shared_from_this();
     switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
             if (rdma_resolve_route(link_->id(), resolution_ms) != 0) on_refusal(false);
@@ -146,11 +149,12 @@ void PeerConnector::on_event(CmEvent& event) noexcept {
             if (event.status == stale_connection) on_refusal_of_probe();
             break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL: endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable}); break;
-        default: break;  // what becomes of a probe is all the same
+        default: break;  // the outcome of a probe does not matter
     }
 }
 
 void PeerConnector::on_deadline() noexcept try {
+    const auto self = shared_from_this();
     if (parameters_.deadline.passed()) {
         endpoint_.end_attempt({.kind = ConnectionEventKind::TimedOut});
         return;

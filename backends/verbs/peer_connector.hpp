@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How two endpoints that ask for each other find out which is passive and which is active.
+// Peer-to-peer connections: decides which endpoint is passive and which one is active.
 //
-// Both know the same port, made of the two hosts and the service. On one host, whoever gets the port is passive, and
-// the other one is active. Of two hosts the one with the lower address is passive. Each listens on the port first; then
-// the passive one sends a probe to the other's, and the active one a request at once, and again after each probe.
-// Whichever comes later finds the first one listening, so that nobody has to try again and again.
+// Both endpoints compute the same port from the two hosts and the service. On one host, the endpoint that gets the port
+// is passive. On two hosts, the one with the lower address is passive. Each endpoint first listens on the port. Then
+// the passive one sends a probe to the other host, and the active one sends a request, immediately and after each
+// probe. Whichever starts later finds the other one listening, so neither needs to repeat its message all the time.
 #pragma once
 
 #include <memory>
@@ -18,11 +18,12 @@ namespace viaduct::verbs {
 class Endpoint;
 class Nic;
 
-/// One endpoint's search for its peer, owned by the endpoint. Everything with the control lock held.
-class PeerConnector final : private LinkOwner {
+/// The attempt of one endpoint to connect to its peer. The endpoint owns it and may drop it in any call; handlers keep
+/// it alive until they return. All functions are called with the control lock held.
+class PeerConnector final : public std::enable_shared_from_this<PeerConnector>, private LinkOwner {
 public:
     /// Busy: the port belongs to another process of this host. Throws std::bad_alloc.
-    static Result<std::unique_ptr<PeerConnector>> begin(Nic& nic, Endpoint& endpoint,
+    static Result<std::shared_ptr<PeerConnector>> begin(Nic& nic, Endpoint& endpoint,
                                                         const ConnectParameters& parameters);
     ~PeerConnector();
     PeerConnector(const PeerConnector&) = delete;
@@ -30,17 +31,17 @@ public:
 
     const ConnectParameters& parameters() const noexcept { return parameters_; }
 
-    /// Whether a request or a probe that comes from `host` is meant for this one.
+    /// Whether a request or a probe from `host` is for this endpoint.
     bool expects(const HostAddress& host, const Handshake& handshake) const noexcept;
 
-    /// The peer has asked. Ends this connector.
+    /// The peer's request arrived. Ends the attempt.
     void on_peer_request(CmEvent& event, const Handshake& handshake) noexcept;
     void on_probe() noexcept;
 
-    /// The device is gone, and the port with it. Ends this connector.
+    /// The device is gone, and the port with it. Ends the attempt.
     void lose_port() noexcept;
 
-    /// The endpoint's request came to nothing: nobody was there, or it was lost on its way.
+    /// The endpoint's request failed: the peer does not listen yet, or the request was lost.
     void on_refusal(bool nobody) noexcept;
 
 private:
@@ -65,9 +66,8 @@ private:
     Role role_ = Role::Passive;
     bool listening_ = false;
     bool requesting_ = false;
-    bool probed_ = false;  // while calling
-    std::unique_ptr<Link>
-        link_;  // for the next request_peer or probe, with the deadline; the endpoint's while it calls
+    bool probed_ = false;         // since the last request
+    std::unique_ptr<Link> link_;  // for the next request or probe, and the deadline; during a request the endpoint's
 };
 
 }  // namespace viaduct::verbs
