@@ -14,10 +14,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A reason of InfiniBand's connection manager (IBTA, table 108).
+/// A reason for rejection by InfiniBand's connection manager (IBTA, table 108).
 constexpr int stale_connection = 10;
 
-/// Until the next request where no probe will tell that it is worth it.
+/// Delay before the next request if no probe will announce the peer.
 constexpr auto pause = 5ms;
 
 }  // namespace
@@ -42,7 +42,7 @@ PeerConnector::~PeerConnector() { stop_listening(); }
 
 bool PeerConnector::on_one_host() const noexcept { return parameters_.remote.host == nic_.host(); }
 
-/// Listens where the port can be had, which on one host decides who waits.
+/// Listens on the port if it is available. On one host this determines which side waits.
 Status PeerConnector::choose_role() {
     const auto known = nic_.ports().find(port_);
     const bool peer_here = on_one_host() && known != nic_.ports().end() &&
@@ -98,10 +98,10 @@ void PeerConnector::on_refusal(bool nobody) noexcept try {
     renew_link(!will_probe && soon < parameters_.deadline ? soon : parameters_.deadline);
     if (probed_) request_peer();
 } catch (const std::bad_alloc&) {
-    return;  // without a link there is no deadline either, but the next probe
+    return;  // without a link there is no deadline, but the next probe may still arrive
 }
 
-/// A fresh id for the next request.
+/// Creates a new id for the next request.
 void PeerConnector::renew_link(const Deadline& deadline) {
     link_.reset();
     auto id = create_id(nic_.agent().channel());
@@ -109,7 +109,7 @@ void PeerConnector::renew_link(const Deadline& deadline) {
     link_ = std::make_unique<Link>(nic_.agent(), std::move(*id), static_cast<LinkOwner&>(*this), deadline);
 }
 
-/// The peer's system knows all probes of this host as one queue pair's, and takes one at a time.
+/// To the peer's system, all probes of this host belong to the same queue pair, so it accepts only one at a time.
 void PeerConnector::on_refusal_of_probe() noexcept try {
     renew_link(parameters_.deadline);
     request_peer();
@@ -117,7 +117,7 @@ void PeerConnector::on_refusal_of_probe() noexcept try {
     return;
 }
 
-/// Begins a request or a probe: the way is looked for, and on_event() goes on.
+/// Starts a request or a probe by resolving the address; on_event() continues.
 void PeerConnector::request_peer() {
     probed_ = requesting_ = false;
     if (link_ == nullptr) return;
@@ -146,7 +146,7 @@ void PeerConnector::on_event(CmEvent& event) noexcept {
             if (event.status == stale_connection) on_refusal_of_probe();
             break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL: endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable}); break;
-        default: break;  // what becomes of a probe is all the same
+        default: break;  // the outcome of a probe does not matter
     }
 }
 

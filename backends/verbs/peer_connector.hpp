@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How two endpoints that ask for each other find out which is passive and which is active.
+// Decides which of two endpoints that connect to each other is passive and which is active.
 //
-// Both know the same port, made of the two hosts and the service. On one host, whoever gets the port is passive, and
-// the other one is active. Of two hosts the one with the lower address is passive. Each listens on the port first; then
-// the passive one sends a probe to the other's, and the active one a request at once, and again after each probe.
-// Whichever comes later finds the first one listening, so that nobody has to try again and again.
+// Both compute the same port from the two hosts and the service. On one host, the endpoint that gets the port is
+// passive and the other one is active. Of two hosts, the one with the lower address is passive. Each endpoint first
+// listens on the port. Then the passive one sends a probe to the other host. The active one sends a request
+// immediately, and again after each probe. Whichever endpoint starts later finds the other one listening, so there is
+// no need to poll.
 #pragma once
 
 #include <memory>
@@ -18,10 +19,11 @@ namespace viaduct::verbs {
 class Endpoint;
 class Nic;
 
-/// One endpoint's search for its peer, owned by the endpoint. Everything with the control lock held.
+/// Peer-to-peer connection setup of one endpoint, which owns this object. The control lock must be held for all
+/// functions.
 class PeerConnector final : private LinkOwner {
 public:
-    /// Busy: the port belongs to another process of this host. Throws std::bad_alloc.
+    /// Busy: another process of this host uses the port. Throws std::bad_alloc.
     static Result<std::unique_ptr<PeerConnector>> begin(Nic& nic, Endpoint& endpoint,
                                                         const backend::ConnectParameters& parameters);
     ~PeerConnector();
@@ -30,17 +32,17 @@ public:
 
     const backend::ConnectParameters& parameters() const noexcept { return parameters_; }
 
-    /// Whether a request or a probe that comes from `host` is meant for this one.
+    /// Reports whether a request or probe from `host` is meant for this connector.
     bool expects(const HostAddress& host, const Handshake& handshake) const noexcept;
 
-    /// The peer has asked. Ends this connector.
+    /// Called when the peer's request arrives. Destroys this connector.
     void on_peer_request(CmEvent& event, const Handshake& handshake) noexcept;
     void on_probe() noexcept;
 
-    /// The device is gone, and the port with it. Ends this connector.
+    /// Called when the device was removed, and the port with it. Destroys this connector.
     void lose_port() noexcept;
 
-    /// The endpoint's request came to nothing: nobody was there, or it was lost on its way.
+    /// Called when the endpoint's request failed. `nobody`: there was no listener; otherwise it was lost.
     void on_refusal(bool nobody) noexcept;
 
 private:
@@ -65,9 +67,9 @@ private:
     Role role_ = Role::Passive;
     bool listening_ = false;
     bool requesting_ = false;
-    bool probed_ = false;  // while calling
+    bool probed_ = false;  // a probe arrived during a request
     std::unique_ptr<Link>
-        link_;  // for the next request_peer or probe, with the deadline; the endpoint's while it calls
+        link_;  // for the next request or probe, and the deadline; the endpoint has it during a request
 };
 
 }  // namespace viaduct::verbs
