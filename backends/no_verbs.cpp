@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stands for the verbs backend in builds without it.
+// Replaces the verbs backend in builds without it.
 #include "backends/verbs/provider.hpp"
 
 namespace viaduct::verbs {

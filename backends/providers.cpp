@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The list of backends in this build: the one place that names them.
+// The list of backends in this build. No other file names them.
 #include "backends/loopback/provider.hpp"
 #include "backends/verbs/provider.hpp"
 #include "core/provider.hpp"
@@ -7,14 +7,14 @@
 namespace viaduct {
 namespace {
 
-/// The first that `predicate`, a Result<bool>, holds for; what it fails with ends the search.
+/// Returns the first backend for which `predicate`, which returns a Result<bool>, is true. An error ends the search.
 template <class Predicate>
 Result<backend::Provider*> find_if(Predicate predicate) noexcept {
     static loopback::Provider loopback_provider;
-    // RDMA devices come first: machines without them have none of that kind.
+    // RDMA devices come first; machines without RDMA devices have none of them.
     backend::Provider* const providers[] = {verbs::verbs_provider(), &loopback_provider};
     for (backend::Provider* provider : providers) {
-        if (provider == nullptr) continue;  // not in this build
+        if (provider == nullptr) continue;  // not part of this build
         const Result<bool> fits = predicate(*provider);
         if (!fits.ok()) return fits.status();
         if (fits.value()) return provider;

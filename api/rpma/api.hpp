@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The public header with its functions marked for export, and the frame that entry points share.
+// The public header with exported functions, and the wrapper for the bodies of entry points.
 #pragma once
 
 #pragma GCC visibility push(default)

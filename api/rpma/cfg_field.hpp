@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How programs make, read and write configurations. Their fields are what programs see, in the places where stock
-// librpma has them; each is atomic, so that threads may share a configuration.
+// Creates, reads and writes configurations. Their fields are visible to programs, with the layout of stock librpma.
+// Each field is atomic, so that threads may share a configuration.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace viaduct::rpma {
 
-/// Makes a configuration with its defaults.
+/// Creates a configuration with default values.
 template <class Cfg, class Opaque>
 int make_cfg(Opaque** handle) {
     if (handle == nullptr) return RPMA_E_INVAL;

@@ -8,13 +8,13 @@
 namespace viaduct::rpma {
 namespace {
 
-/// As long as InfiniBand's connection manager waits for an answer that does not come.
+/// How long InfiniBand's connection manager waits for an answer before it gives up.
 constexpr std::chrono::seconds patience(67);
 
-/// The length of private data is an uint8_t.
+/// The length of private data is a uint8_t.
 constexpr std::size_t max_private_data = 255;
 
-/// Whether the device can do what is asked for.
+/// Checks that the device supports these settings.
 bool within_limits(const ConnSettings& settings, const DeviceAttributes& device) noexcept {
     return settings.cq_size != 0 && settings.cq_size <= device.max_completions &&
            settings.rcq_size <= device.max_completions && settings.sq_size <= device.max_queue_depth &&
@@ -49,7 +49,7 @@ int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSett
     return 0;
 }
 
-/// Makes them so large that nothing is lost where the program takes completions late.
+/// Creates queues that are large enough to lose nothing if the program takes completions late.
 Status Conn::create_queues(const ConnSettings& settings, const Srq* srq) {
     const auto& device = domain_->device();
     const bool srq_has_queue = srq != nullptr && srq->rcq() != nullptr;
@@ -112,7 +112,7 @@ int Conn::accept(ConnectionRequest& request, const PrivateData& private_data) no
     const Status status = endpoint_->accept(request, private_data);
     if (status.ok()) return 0;
     if (status.code() != Code::TimedOut) return failed(status);
-    // Not that time has passed, but what became of the requester.
+    // Not a timeout of this call: the requester has given up.
     log(RPMA_LOG_LEVEL_ERROR, "cannot connect: %s\n", status.where());
     return to_result(status);
 }
@@ -130,7 +130,7 @@ int Conn::disconnect() noexcept {
 void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
     const rpma_conn_event told = to_event(event);
     const bool established = told == RPMA_CONN_ESTABLISHED;
-    const bool lost = told == RPMA_CONN_LOST;  // disconnecting is still to come
+    const bool lost = told == RPMA_CONN_LOST;  // the program has yet to disconnect
     if (established) {
         if (!private_data_known_) private_data_ = event.private_data;
         established_ = true;
@@ -156,7 +156,7 @@ int Conn::next_event(rpma_conn_event& event) noexcept {
 void Conn::take_note(rpma_conn_event event) noexcept {
     log(RPMA_LOG_LEVEL_NOTICE, "%s\n", rpma_utils_conn_event_2str(event));
     if (event == RPMA_CONN_ESTABLISHED) private_data_known_.store(true, std::memory_order_release);
-    // Receives that wait for a connection which does not come are flushed.
+    // Flushes the receives of a connection that was not established.
     if (event == RPMA_CONN_REJECTED || event == RPMA_CONN_UNREACHABLE) endpoint_->fail();
 }
 
@@ -230,7 +230,7 @@ int rpma_conn_get_rcq(const struct rpma_conn* conn, struct rpma_cq** rcq_ptr) {
 }
 
 int rpma_conn_wait(struct rpma_conn* conn, int flags, struct rpma_cq** cq, bool* is_rcq) {
-    (void)flags;  // librpma gives them no meaning
+    (void)flags;  // has no meaning in librpma either
     const Conn* connection = resolve<Conn>(conn);
     if (connection == nullptr || cq == nullptr) return RPMA_E_INVAL;
     CompletionChannel* channel = connection->shared_channel();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections, from the moment that their request is made.
+// Connections, from the creation of their request.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ namespace viaduct::rpma {
 
 class Conn final : private EndpointObserver {
 public:
-    /// Fails for the reasons of rpma_conn_req_new(3). `reliability`: of the peer that asks, where one does.
+    /// Fails for the same reasons as rpma_conn_req_new(3). `reliability`: that of the requester, for an incoming
+    /// request.
     static int create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings,
                       Reliability reliability, std::unique_ptr<Conn>& conn);
 
@@ -27,10 +28,10 @@ public:
     const Cq& cq() const noexcept { return *cq_; }
     const Cq* rcq() const noexcept { return rcq_.get(); }
 
-    /// Null where the two queues have channels of their own.
+    /// Returns null if the two queues have separate channels.
     CompletionChannel* shared_channel() const noexcept { return cq_->shares_channel() ? &cq_->channel() : nullptr; }
 
-    /// Begins to connect; an event tells the outcome, unless it is an error.
+    /// Starts to connect. The outcome is an event, unless the call itself fails.
     int connect(const Address& remote, const PrivateData& private_data) noexcept;
     int accept(ConnectionRequest& request, const PrivateData& private_data) noexcept;
     int disconnect() noexcept;
@@ -48,11 +49,11 @@ public:
         return status.ok() ? 0 : failed(status);
     }
 
-    /// What came with the peer's request, or with its answer once that was taken notice of.
+    /// The data of the peer's request, or of its answer once the program has taken RPMA_CONN_ESTABLISHED.
     void set_private_data(const PrivateData& data) noexcept;
     rpma_conn_private_data private_data() const noexcept;
 
-    /// What the peer says of itself (rpma_conn_apply_remote_peer_cfg(3)).
+    /// From the peer's configuration (rpma_conn_apply_remote_peer_cfg(3)).
     std::atomic<bool> direct_write_to_pmem{false};
 
 private:
@@ -67,16 +68,17 @@ private:
     const std::shared_ptr<ProtectionDomain> domain_;
     const int timeout_ms_;
     std::atomic<bool> established_{false};
-    std::atomic<bool> ended_{false};     // its last event was told: rejected, unreachable or closed
-    std::atomic<bool> end_told_{false};  // by an event, or it is this side that ends it; so declared before the queues
-    PrivateData private_data_;           // of the peer; set before private_data_known_ is
+    std::atomic<bool> ended_{false};     // the last event was reported: rejected, unreachable or closed
+    std::atomic<bool> end_told_{false};  // by an event, or because this side disconnected; the queues refer to it, so
+                                         // it is declared before them
+    PrivateData private_data_;           // the peer's; written before private_data_known_
     std::atomic<bool> private_data_known_{false};
-    EventChannel<rpma_conn_event> events_{3};  // at most: established, lost, closed
+    EventChannel<rpma_conn_event> events_{3};  // at most established, lost and closed
     Registration<Conn> registration_;
-    const std::uint32_t qp_number_;  // 24 bits, never 0, unique among the living, and not soon used again
+    const std::uint32_t qp_number_;  // 24 bits, never 0, unique among existing connections, and not reused soon
     std::unique_ptr<Cq> cq_;
     std::unique_ptr<Cq> rcq_;
-    std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it
+    std::unique_ptr<Endpoint> endpoint_;  // last, because its observer and queues must outlive it
 };
 
 }  // namespace viaduct::rpma

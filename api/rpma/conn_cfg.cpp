@@ -75,7 +75,8 @@ int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg* cfg, bool* share
 }
 
 int rpma_conn_cfg_set_srq(struct rpma_conn_cfg* cfg, struct rpma_srq* srq) {
-    // Whether it is one is found where the configuration is used: programs may set it before, or in tests make one up.
+    // Does not check that the pointer is a queue; the call that uses the configuration does. Tests may pass a made-up
+    // pointer.
     if (srq == nullptr) return RPMA_E_INVAL;
     return set_field<ConnCfg>(cfg, &ConnCfg::Fields::srq, srq);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Configurations of connections.
+// Connection configurations.
 #pragma once
 
 #include <atomic>
@@ -9,11 +9,11 @@
 
 namespace viaduct::rpma {
 
-/// A configuration at the moment of its use.
+/// A copy of a configuration, taken when it is used.
 struct ConnSettings {
-    int timeout_ms = -1;  ///< negative: the program has set none
+    int timeout_ms = -1;  ///< negative: not set by the program
     std::uint32_t cq_size = 10;
-    std::uint32_t rcq_size = 0;  ///< 0: no queue for receives alone
+    std::uint32_t rcq_size = 0;  ///< 0: no separate completion queue for receives
     std::uint32_t sq_size = 10;
     std::uint32_t rq_size = 10;
     bool shared_channel = false;
@@ -22,7 +22,7 @@ struct ConnSettings {
 
 class ConnCfg {
 public:
-    /// As stock librpma has them.
+    /// The layout of stock librpma.
     struct Fields {
         std::atomic<int> timeout_ms{RPMA_DEFAULT_TIMEOUT_MS};
         std::atomic<std::uint32_t> cq_size{ConnSettings{}.cq_size};
@@ -60,7 +60,8 @@ private:
 static_assert(offsetof(ConnCfg::Fields, rq_size) == 16 && offsetof(ConnCfg::Fields, shared_channel) == 20 &&
               offsetof(ConnCfg::Fields, srq) == 24);
 
-/// What a program asks for: the defaults where it passes NULL. False: not a configuration.
+/// Reads a configuration, or the defaults if the program passes NULL. Returns false if the pointer is not a
+/// configuration.
 bool read_settings(const rpma_conn_cfg* cfg, ConnSettings& settings) noexcept;
 
 }  // namespace viaduct::rpma

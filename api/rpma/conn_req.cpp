@@ -10,7 +10,7 @@ namespace viaduct::rpma {
 ConnReq::ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<ConnectionRequest>&& incoming)
     : conn_(std::move(conn)), registration_(this) {
     conn_->set_private_data(incoming->private_data());
-    incoming_ = std::move(incoming);  // nothing can fail any more
+    incoming_ = std::move(incoming);  // nothing can fail after this
 }
 
 int ConnReq::connect(const PrivateData& private_data, std::unique_ptr<Conn>& conn) noexcept {
@@ -84,7 +84,7 @@ int rpma_conn_req_connect(struct rpma_conn_req** req_ptr, const struct rpma_conn
     if (req_ptr == nullptr) return RPMA_E_INVAL;
     const auto req = claim<ConnReq>(*req_ptr);
     if (req == nullptr) return RPMA_E_INVAL;
-    *req_ptr = nullptr;  // used up, whatever the outcome
+    *req_ptr = nullptr;  // consumed whatever the outcome
     if (conn_ptr == nullptr || !is_sound(pdata)) return RPMA_E_INVAL;
     std::unique_ptr<Conn> conn;
     const int result = req->connect(to_private_data(pdata), conn);

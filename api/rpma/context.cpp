@@ -13,20 +13,21 @@ namespace {
 
 constexpr std::size_t max_devices = 64;
 
-/// Programs pass contexts on and look at nothing inside. Larger than the real ones, so that one who looks finds zeros.
+/// Programs pass contexts on without reading them. This is larger than stock contexts, so that a program that does read
+/// one finds zeros.
 struct alignas(64) Context {
     std::array<std::byte, 1024> zeros;
 };
 std::array<Context, max_devices> contexts{};
 
-/// What devices tell unasked, the completions of the operations tell as well.
+/// Completions report the same errors as the asynchronous events of devices.
 class NoObserver final : public DeviceObserver {
     void on_async_event(const AsyncEvent&) noexcept override {}
 };
 NoObserver no_observer;
 
 struct OpenDevices {
-    std::mutex mutex;  // guards what follows
+    std::mutex mutex;  // guards the members below
     std::array<std::weak_ptr<Device>, max_devices> devices;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices, and what programs know them by: a struct ibv_context.
+// Devices and the struct ibv_context by which programs refer to them.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace viaduct::rpma {
 
-/// The number of the device that a context stands for; nothing where it is not one of ours.
+/// Returns the number of the device of a context, or nothing if the context is not from this library.
 std::optional<std::uint32_t> device_number(const ibv_context* context) noexcept;
 
-/// Opens a device, or shares it with those who have it open. Throws std::bad_alloc.
+/// Opens a device, or shares it if it is already open. Throws std::bad_alloc.
 Result<std::shared_ptr<Device>> open_device(std::uint32_t number);
 
 }  // namespace viaduct::rpma

@@ -12,7 +12,7 @@ namespace viaduct::rpma {
 
 // ---- Channels ----------------------------------------------------------------------------------------------------
 
-/// The queues of a channel, as wait_until() takes them. A signal ends the wait.
+/// Adapts the queues of a channel to wait_until(). A signal ends the wait.
 class AnyQueue {
 public:
     explicit AnyQueue(CompletionChannel& channel) noexcept : channel_(channel) {}
@@ -38,7 +38,7 @@ int CompletionChannel::watch() noexcept {
     const int fd = channel_->fd();
     if (fd < 0 || watched_.exchange(true)) return fd;
     for (Cq* queue : queues()) {
-        // What waits already is to leave an event, too.
+        // Completions that are already queued must raise an event, too.
         if (const Status status = queue->queue()->arm(); !status.ok()) (void)failed(status);
         (void)queue->queue()->ready();
     }
@@ -100,8 +100,8 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
     return cq;
 }
 
-/// Whoever is told of flushed work and looks for the reason is to find the event, as with stock librpma, which flushes
-/// later. A device may flush before its connection is known to have ended; that comes at once.
+/// A program that sees flushed work and asks for the reason must find the event. Stock librpma flushes later; here a
+/// device may flush shortly before the connection is known to have ended.
 void Cq::await_end() const noexcept {
     constexpr std::chrono::milliseconds patience(100);
     if (end_told_ == nullptr || end_told_->load(std::memory_order_acquire)) return;
@@ -110,7 +110,8 @@ void Cq::await_end() const noexcept {
 }
 
 std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
-    alignas(Completion) std::array<std::byte, 16 * sizeof(Completion)> memory;  // not cleared for polls in vain
+    alignas(Completion) std::array<std::byte, 16 * sizeof(Completion)> memory;  // not initialized, to save time in
+                                                                                // unsuccessful polls
     const std::span batch(reinterpret_cast<Completion*>(memory.data()), memory.size() / sizeof(Completion));
     std::size_t taken = 0;
     while (taken < out.size()) {

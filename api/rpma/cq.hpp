@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Completion queues and the channels that tell of their news.
+// Completion queues and their notification channels.
 #pragma once
 
 #include <array>
@@ -13,22 +13,22 @@
 
 namespace viaduct::rpma {
 
-/// Tells of the news of one queue, or of both queues of a connection. Queues are armed all the time once the program
-/// has asked for the descriptor, and not before: polling a queue that nobody watches costs nothing extra.
+/// Notifies about one queue, or about both queues of a connection. The queues are kept armed once the program has asked
+/// for the descriptor, but not before, so that polling a queue without a watched descriptor costs nothing extra.
 class CompletionChannel {
 public:
     explicit CompletionChannel(std::shared_ptr<Channel> channel) noexcept : channel_(std::move(channel)) {}
 
     const std::shared_ptr<Channel>& channel() const noexcept { return channel_; }
 
-    /// For the making of the queues, which keep the channel: before anyone waits.
+    /// Called when the queues are created, before any wait. The queues own the channel.
     void add(Cq& queue) noexcept { queues_[count_++] = &queue; }
 
-    /// The descriptor, which is watched from now on; -1 where none can be had.
+    /// Returns the descriptor and starts watching it. Returns -1 if none can be created.
     int watch() noexcept;
 
-    /// Waits for news and tells of which queue: RPMA_E_NO_COMPLETION where the program wants no waiting, or at a
-    /// signal.
+    /// Waits until a queue is ready and returns it. RPMA_E_NO_COMPLETION: the descriptor is non-blocking, or a signal
+    /// interrupted the wait.
     int wait(Cq*& queue) noexcept;
 
 private:
@@ -42,12 +42,12 @@ private:
     std::array<Cq*, 2> queues_{};
     std::size_t count_ = 0;
     std::atomic<bool> watched_{false};
-    std::atomic<std::size_t> turn_{0};  // which queue is looked at first, so that a busy one hides no other
+    std::atomic<std::size_t> turn_{0};  // the queue to check first, so that a busy queue does not starve the other
 };
 
 class Cq {
 public:
-    /// A queue with a channel of its own, or one that joins the channel of another.
+    /// Creates a queue with its own channel, or with the channel of another queue.
     static Result<std::unique_ptr<Cq>> create(const std::shared_ptr<Device>& device, std::uint32_t capacity,
                                               std::shared_ptr<CompletionChannel> shared_channel = nullptr);
 
@@ -56,10 +56,10 @@ public:
     bool shares_channel() const noexcept { return shares_channel_; }
     rpma_cq* handle() const noexcept { return static_cast<rpma_cq*>(registration_.handle()); }
 
-    /// For a queue of one connection, whose flushed work is shown once that flag says that its end has been told.
+    /// For a queue of one connection: delays flushed completions until this flag says that the end was reported.
     void follow(const std::atomic<bool>& end_told) noexcept { end_told_ = &end_told; }
 
-    /// Takes a completion; false: there is none.
+    /// Takes a completion. Returns false if there is none.
     bool take(ibv_wc& wc) noexcept {
         Completion completion;
         if (queue_->poll({&completion, 1}) == 0) return false;
@@ -67,7 +67,7 @@ public:
         return true;
     }
 
-    /// Takes several; returns how many.
+    /// Takes several completions and returns their number.
     std::size_t take(std::span<ibv_wc> out) noexcept;
 
 private:
@@ -84,11 +84,11 @@ private:
     const std::shared_ptr<CompletionChannel> channel_;
     std::shared_ptr<CompletionQueue> queue_;
     const bool shares_channel_;
-    const std::atomic<bool>* end_told_ = nullptr;  // null: of a shared receive queue
+    const std::atomic<bool>* end_told_ = nullptr;  // null for a shared receive queue
     Registration<Cq> registration_;
 };
 
-/// Makes a channel for the two queues of a connection.
+/// Creates a channel for the two queues of a connection.
 Result<std::shared_ptr<CompletionChannel>> make_channel(const std::shared_ptr<Device>& device);
 
 }  // namespace viaduct::rpma

@@ -10,14 +10,14 @@
 namespace viaduct::rpma {
 namespace {
 
-/// How long a requester that has knocked may take to say what it wants.
+/// How long a requester may take to send its request after it has connected.
 constexpr std::chrono::milliseconds knock_timeout(100);
 
 }  // namespace
 
 Result<std::unique_ptr<ConnectionRequest>> Ep::next_request() noexcept {
     while (true) {
-        // The descriptor says that there may be a request; programs rely on there being one.
+        // Programs expect a request when the descriptor is readable, but it only means that there may be one.
         const bool knocked = await_readable(fd(), Deadline::now());
         auto request = listener_->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
@@ -48,7 +48,7 @@ int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
     return 0;
 }
 
-/// A request that cannot be looked at is refused, so that who made it hears of it at once.
+/// Rejects a request that cannot be handled, so that the requester learns of it immediately.
 int look_at(std::unique_ptr<ConnectionRequest> request, const Ep& ep, const ConnSettings& settings,
             rpma_conn_req** req) try {
     std::unique_ptr<Conn> conn;

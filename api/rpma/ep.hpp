@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints: where requests for connections arrive.
+// Endpoints, which listen for connection requests.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,8 @@ public:
     rpma_ep* handle() const noexcept { return static_cast<rpma_ep*>(registration_.handle()); }
     int fd() const noexcept { return listener_->fd(); }
 
-    /// Takes the next request, or waits for one. WouldBlock: the program wants no waiting, or a signal came.
+    /// Takes the next request, or waits for one. WouldBlock: the descriptor is non-blocking, or a signal interrupted
+    /// the wait.
     Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept;
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors and events in words: those of librpma, because programs print them.
+// Names of errors and events: those of librpma, because programs print them.
 #include "api/rpma/api.hpp"
 
 const char* rpma_err_2str(int ret) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kinds of objects that programs see, how programs see them, and how they end.
+// The handles of objects: their kinds, their layout as seen by programs, and their deletion.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class PeerCfg;
 class Srq;
 class SrqCfg;
 
-/// Sets the handles of one kind of object apart.
+/// Distinguishes the handles of different kinds of objects.
 template <class Object>
 inline constexpr std::uint8_t handle_kind = 0;
 template <>
@@ -50,15 +50,15 @@ inline constexpr std::uint8_t handle_kind<Ep> = 0x3a;
 template <>
 inline constexpr std::uint8_t handle_kind<Cq> = 0x3b;
 
-/// What programs hold points to this many bytes that may be read, as much as the largest object of stock librpma has.
-/// Objects that are plain values there, and programs do compare and copy them, begin with the same values in the same
-/// places (1.2, 64 bits); those that hold objects of libibverbs and librdmacm are zeros.
+/// The pointers that programs hold point to this many readable bytes, the size of the largest object of stock librpma.
+/// Objects that contain only plain values there, which programs do compare and copy, start with the same values at the
+/// same offsets (version 1.2, 64 bits). Objects that contain libibverbs or librdmacm objects there are all zeros.
 inline constexpr std::size_t prefix_bytes = 104;
 
-/// Never destroyed: threads of the library may still look handles up while the process exits.
+/// Never destroyed: threads of the library may still look up handles while the process exits.
 inline constinit HandleSlots<prefix_bytes> handles;
 
-/// The object of a handle, or null where the handle is not a live one of this kind.
+/// Returns the object of a handle, or null if it is not a valid handle of this kind.
 template <class Object>
 [[gnu::always_inline]] inline Object* resolve(const void* handle) noexcept {
     return static_cast<Object*>(handles.find(handle, handle_kind<Object>));
@@ -66,7 +66,7 @@ template <class Object>
 
 struct NoPrefix {};
 
-/// Gives an object its handle for as long as it lives. Throws std::bad_alloc.
+/// Provides the handle of an object for the object's lifetime. Throws std::bad_alloc.
 template <class Object, class Prefix = NoPrefix>
 class Registration {
 public:
@@ -84,7 +84,7 @@ public:
 
     void* handle() const noexcept { return handle_; }
 
-    /// What programs see.
+    /// The fields that programs can read.
     Prefix& prefix() const noexcept { return *std::launder(static_cast<Prefix*>(handle_)); }
 
 private:
@@ -92,20 +92,22 @@ private:
     void* const handle_;
 };
 
-/// Gives an object to the program, which holds it by its handle until it ends it.
+/// Transfers ownership of an object to the program, which refers to it by its handle until it deletes it.
 template <class Object, class Opaque>
 void hand_over(std::unique_ptr<Object> object, Opaque** handle) noexcept {
     *handle = object->handle();
     (void)object.release();
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): its slot has it
 
-/// Takes an object out of its handle, which ends: of several calls that want it, one gets it. Null: not a handle.
+/// Takes ownership of an object back and invalidates its handle. If several threads call this, only one gets the
+/// object. Returns null if the handle is not valid.
 template <class Object>
 std::unique_ptr<Object> claim(void* handle) noexcept {
     return std::unique_ptr<Object>(static_cast<Object*>(handles.take(handle, handle_kind<Object>)));
 }
 
-/// What the functions that delete objects have in common. `farewell` gets the object last and gives the result.
+/// The common part of the functions that delete objects. `finish` is called with the object just before it is destroyed
+/// and returns the result.
 template <class Object, class Opaque, class Finish>
 int destroy(Opaque** handle, Finish finish) noexcept {
     if (handle == nullptr) return RPMA_E_INVAL;

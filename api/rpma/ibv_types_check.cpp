@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Holds our definitions of the types of libibverbs (include/viaduct/ibv_types.h) against the real ones, where those are
-// present.
+// Compares our definitions of the libibverbs types (include/viaduct/ibv_types.h) with the real ones, if these are
+// available.
 #include <cstddef>
 #include <cstdint>
 

@@ -19,10 +19,10 @@ namespace {
 
 struct LevelName {
     const char* prefix;
-    int priority;  // of syslog(3)
+    int priority;  // as in syslog(3)
 };
 
-// By rpma_log_level.
+// Indexed by rpma_log_level.
 constexpr std::array<LevelName, 6> level_names{{{"*FATAL* ", LOG_CRIT},
                                                 {"*ERROR* ", LOG_ERR},
                                                 {"*WARN*  ", LOG_WARNING},

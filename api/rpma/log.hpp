@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The log of librpma: thresholds, and a function of the program's that gets the messages (rpma_log_set_function(3)).
+// The log of librpma: thresholds, and a function of the program that receives the messages (rpma_log_set_function(3)).
 #pragma once
 
 #include "api/rpma/api.hpp"
@@ -7,7 +7,7 @@
 
 namespace viaduct::rpma {
 
-/// A printf-style format, which ends with a newline as those of librpma do, and the place that uses it.
+/// A printf-style format, which ends with a newline like those of librpma, and the source location that uses it.
 struct Message {
     Message(const char* text, const char* from_file = __builtin_FILE(), int from_line = __builtin_LINE(),  // NOLINT
             const char* from_function = __builtin_FUNCTION()) noexcept
@@ -29,7 +29,7 @@ void log(rpma_log_level level, const Message& message, Arguments... arguments) n
     log_function()(level, file_name_of(message.file), message.line, message.function, message.format, arguments...);
 }
 
-/// Logs why a call of the core failed. Returns the error of librpma.
+/// Logs why a call to the core failed and returns the librpma error.
 int failed(const Status& status, const Message& message = "%s: %s%s%s\n") noexcept;
 
 }  // namespace viaduct::rpma

@@ -50,7 +50,7 @@ int read_descriptor(const std::uint8_t* bytes, rpma_mr_remote** mr) {
     return 0;
 }
 
-/// The advice of ibv_advise_mr(3) in the words of madvise(2), -1 where it has none.
+/// Translates the advice of ibv_advise_mr(3) to that of madvise(2), or to -1 if it is unknown.
 int to_madvise(int advice) noexcept {
     switch (advice) {
         case IBV_ADVISE_MR_ADVICE_PREFETCH: return MADV_POPULATE_READ;
@@ -64,12 +64,12 @@ int advise(std::uintptr_t begin, std::size_t length, int advice) noexcept {
     const std::uintptr_t in_page = begin % static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     void* const pages = reinterpret_cast<void*>(begin - in_page);
     int error = madvise(pages, length + in_page, advice) == 0 ? 0 : errno;
-    // Kernels before 5.14 do not populate.
+    // Kernels before 5.14 do not support populating.
     if (error == EINVAL && advice != MADV_WILLNEED)
         error = madvise(pages, length + in_page, MADV_WILLNEED) == 0 ? 0 : errno;
-    // Memory that is not there, or not to be written to.
+    // The memory is not mapped or not writable.
     if (error == EFAULT || error == ENOMEM || error == EINVAL) return RPMA_E_INVAL;
-    // Memory that is no file's needs no reading ahead.
+    // Anonymous memory needs no read-ahead.
     return error == 0 || error == EBADF ? 0 : failed(Status::from_errno(error, "madvise"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registered memory, and descriptions of the memory of others.
+// Registered memory and descriptions of remote memory.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline constexpr int all_usages = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DS
 
 class MrLocal {
 public:
-    /// As stock librpma has it, and behind it the ibv_mr to which it points.
+    /// The layout of stock librpma, followed by the ibv_mr to which it points.
     struct Fields {
         const void* ibv_mr = &context;
         int usage;
@@ -45,7 +45,7 @@ public:
     int usage() const noexcept { return usage_; }
     rpma_mr_local* handle() const noexcept { return static_cast<rpma_mr_local*>(registration_.handle()); }
 
-    /// A part, of whatever range: the device finds out whether it lies in the region.
+    /// Returns a part of the region. The range is not checked here; the device checks that it is in the region.
     Sge piece(std::size_t offset, std::size_t length) const noexcept {
         return {.address = reinterpret_cast<void*>(address_ + offset),
                 .key = key_,
@@ -62,7 +62,7 @@ private:
 
 class MrRemote {
 public:
-    /// As stock librpma has them.
+    /// The layout of stock librpma.
     struct Fields {
         std::uint64_t address, size;
         std::uint32_t key;
@@ -78,13 +78,14 @@ public:
     }
     RemoteAddress place(std::size_t offset) const noexcept { return {.address = address_ + offset, .key = key_}; }
 
-    /// Whether a range that begins in the region ends outside.
+    /// Reports whether a range starts inside the region and ends outside.
     bool reaches_beyond(std::size_t offset, std::size_t length) const noexcept {
         return offset < size_ && length > size_ - offset;
     }
 
-    /// What a flush of that range asks of the device. Stock librpma reads 8 bytes at the offset, whatever the length:
-    /// what lies beyond the region is left out, and a range that begins outside is not empty, so that it fails.
+    /// Returns the number of bytes that a flush of this range requests from the device. Stock librpma reads 8 bytes at
+    /// the offset, whatever the length. Therefore the part beyond the region is left out, and a range that starts
+    /// outside is not empty, so that it fails.
     std::uint64_t bytes_to_flush(std::size_t offset, std::size_t length) const noexcept {
         const std::uint64_t wanted = std::max<std::uint64_t>(length, 8);
         return offset < size_ ? std::min(wanted, size_ - offset) : wanted;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that post operations. They only pass on what is asked for: the device finds out, later, whether the
-// regions allow it.
+// The functions that post operations. They do not check access: the device does, when it executes the operation.
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -22,7 +21,7 @@ std::uint64_t to_context(const void* op_context) noexcept { return reinterpret_c
 
 bool is_signaled(int flags) noexcept { return (flags & RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR) != 0; }
 
-/// A part of a local region, or nothing where the region is NULL and so must be the rest.
+/// A part of a local region. If the region is NULL, offset and length must be 0 and the part is empty.
 struct Part {
     Part(const rpma_mr_local* region, std::size_t offset, std::size_t length) noexcept {
         if (region == nullptr) {
@@ -45,14 +44,14 @@ struct Part {
     bool valid = false;
 };
 
-/// What a request says besides where its data are.
+/// The parameters of a request other than its buffers.
 struct Kind {
     Opcode opcode = Opcode::Send;
     bool with_immediate = false;
     std::uint32_t immediate = 0;
 };
 
-// Requests are built in one go, field by field, inside each entry point: this is the hot path.
+// Each entry point builds its request field by field in one place, because this is the hot path.
 
 [[gnu::always_inline]] inline int post_rdma(rpma_conn* conn, const Kind& kind, const rpma_mr_remote* remote,
                                             std::size_t remote_offset, const rpma_mr_local* local,
@@ -93,7 +92,7 @@ struct Kind {
                                         .sges = part.pieces()});
 }
 
-/// What a flush of that type asks of the usage of the region; 0: not a type.
+/// Returns the usage of the region that this type of flush requires, or 0 for an unknown type.
 int needed_usage(int type) noexcept {
     switch (type) {
         case RPMA_FLUSH_TYPE_PERSISTENT: return RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
@@ -102,7 +101,7 @@ int needed_usage(int type) noexcept {
     }
 }
 
-/// Once: programs that do it do it often.
+/// Logged only once, because programs that do this do it often.
 void log_flush_beyond_region(
     const Message& message = "the flush range extends beyond the region and was truncated\n") noexcept {
     static std::atomic<bool> told{false};
@@ -135,7 +134,7 @@ int rpma_atomic_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t
     if (connection == nullptr || target == nullptr || src == nullptr || flags == 0) return RPMA_E_INVAL;
     if (dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) return RPMA_E_INVAL;
     const Sge piece{.address = const_cast<char*>(src), .key = 0, .length = RPMA_ATOMIC_WRITE_ALIGNMENT};
-    // Fenced: after reads, which flushes may be done as.
+    // Fenced so that it is ordered after reads: the backend may implement flushes as reads.
     return connection->post(SendRequest{.context = to_context(op_context),
                                         .opcode = Opcode::AtomicWrite,
                                         .fence = true,

@@ -18,7 +18,7 @@ int make_peer(std::uint32_t device_number, rpma_peer** peer) {
     return 0;
 }
 
-/// The children of a peer that goes live on with its domain.
+/// Objects created with a deleted peer stay valid because they share its domain.
 int last_look_at_peer(const Peer& peer) noexcept {
     if (!peer.domain()->in_use()) return 0;
     return failed({Code::Busy, "the peer is still in use"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Peers: a device, and the scope of the memory that is used with it.
+// Peers: a device and the protection domain of the memory used with it.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace viaduct::rpma {
 
-/// What is made with a peer shares its protection domain and outlives it where the program wants so.
+/// Objects created with a peer share its protection domain and may outlive the peer.
 class Peer {
 public:
     explicit Peer(std::shared_ptr<ProtectionDomain> domain) : domain_(std::move(domain)), registration_(this) {}

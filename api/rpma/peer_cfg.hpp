@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Configurations that peers tell each other.
+// Configurations that peers send each other.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace viaduct::rpma {
 
 class PeerCfg {
 public:
-    /// As stock librpma has it.
+    /// The layout of stock librpma.
     struct Fields {
         std::atomic<bool> direct_write_to_pmem{false};
     };

@@ -23,7 +23,7 @@ int make_srq(const Peer& peer, const SrqSettings& settings, rpma_srq** srq) {
     return 0;
 }
 
-/// Connections keep the queue that they use.
+/// Connections keep a reference to their queue.
 int last_look_at_srq(const Srq& srq) noexcept {
     if (!srq.queue()->in_use()) return 0;
     return failed({Code::Busy, "the shared receive queue is still used by connections"});

@@ -8,7 +8,7 @@
 
 namespace viaduct::rpma {
 
-/// A configuration at the moment of its use.
+/// A copy of a configuration, taken when it is used.
 struct SrqSettings {
     std::uint32_t rq_size = 20;
     std::uint32_t rcq_size = 20;  ///< 0: no completion queue
@@ -16,7 +16,7 @@ struct SrqSettings {
 
 class SrqCfg {
 public:
-    /// As stock librpma has them.
+    /// The layout of stock librpma.
     struct Fields {
         std::atomic<std::uint32_t> rq_size{SrqSettings{}.rq_size};
         std::atomic<std::uint32_t> rcq_size{SrqSettings{}.rcq_size};

@@ -12,7 +12,7 @@ int to_result(const Status& status) noexcept {
         case Code::Ok: return 0;
         case Code::WouldBlock: return RPMA_E_NO_EVENT;
         case Code::NoResources:
-            // The pages give RPMA_E_NOMEM for memory alone; descriptors, for example, are the provider's.
+            // The manual pages allow RPMA_E_NOMEM only for memory; file descriptors, for example, are RPMA_E_PROVIDER.
             return status.sys_errno() == 0 || status.sys_errno() == ENOMEM ? RPMA_E_NOMEM : RPMA_E_PROVIDER;
         case Code::Unsupported: return RPMA_E_NOSUPP;
         case Code::InvalidParameter:
@@ -42,8 +42,8 @@ rpma_conn_event to_event(const ConnectionEvent& event) noexcept {
         case ConnectionEventKind::Unreachable: return RPMA_CONN_UNREACHABLE;
         case ConnectionEventKind::Disconnected: return RPMA_CONN_CLOSED;
         case ConnectionEventKind::Lost:
-            // A peer that is gone has closed, however it went: on a device the kernel hangs up for the dead, and
-            // programs take that for an ordinary end.
+            // If the peer is gone, the connection is closed, for whatever reason: on a real device the kernel
+            // disconnects for a dead process, and programs regard that as a normal end.
             return event.reason == Code::Unreachable ? RPMA_CONN_CLOSED : RPMA_CONN_LOST;
     }
     return RPMA_CONN_UNDEFINED;
@@ -53,7 +53,7 @@ Access to_access(int usage) noexcept {
     const auto has_any = [usage](int bits) { return (usage & bits) != 0; };
     return {
         .remote_write = has_any(RPMA_MR_USAGE_WRITE_DST),
-        // A flush of librpma reads what was written.
+        // A flush of librpma reads the written data.
         .remote_read =
             has_any(RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT),
         .local_write =
@@ -71,7 +71,7 @@ ibv_wc_status to_wc_status(CompletionCode code) noexcept {
         case CompletionCode::RemoteOperation: return IBV_WC_REM_OP_ERR;
         case CompletionCode::RemoteLength: return IBV_WC_REM_INV_REQ_ERR;
         case CompletionCode::Transport: return IBV_WC_RETRY_EXC_ERR;
-        case CompletionCode::PartialMessage:  // on InfiniBand it never completes, and is flushed
+        case CompletionCode::PartialMessage:  // on InfiniBand it never completes and is flushed
         case CompletionCode::Flushed: return IBV_WC_WR_FLUSH_ERR;
     }
     return IBV_WC_GENERAL_ERR;
@@ -80,7 +80,7 @@ ibv_wc_status to_wc_status(CompletionCode code) noexcept {
 ibv_wc_opcode to_wc_opcode(CompletedOperation operation) noexcept {
     switch (operation) {
         case CompletedOperation::Send: return IBV_WC_SEND;
-        // librpma does atomic writes as writes and flushes as reads.
+        // librpma implements atomic writes as writes and flushes as reads.
         case CompletedOperation::RdmaWrite:
         case CompletedOperation::AtomicWrite: return IBV_WC_RDMA_WRITE;
         case CompletedOperation::RdmaRead:

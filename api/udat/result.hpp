@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What entry points of DAT 2.0 return, of the registry and of the provider, and the frame that those share which
+// The results of DAT 2.0 entry points, for the registry and the provider, and the wrapper for entry points that
 // allocate.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The public header with its calls marked for export, and the frame that every entry point shares.
+// The public header with exported calls, and the wrapper for the bodies of entry points.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -10,8 +10,9 @@
 
 namespace viaduct::vipl {
 
-/// Runs the body of an entry point; running out of memory or threads becomes VIP_ERROR_RESOURCE. Not noexcept: a
-/// program ends a blocked VipConnectWait by cancelling its thread (guide, section 7.8), which unwinds through here.
+/// Runs the body of an entry point. Failure to allocate memory or start a thread becomes VIP_ERROR_RESOURCE. Not
+/// noexcept: a program may end a blocked VipConnectWait by cancelling its thread (guide, section 7.8), which unwinds
+/// through this function.
 template <class Body>
 VIP_RETURN guarded(Body&& body) {
     try {

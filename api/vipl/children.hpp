@@ -8,7 +8,7 @@
 
 namespace viaduct::vipl {
 
-/// Thread-safe. Objects are destroyed outside the lock, because their ends may wait for threads that need it.
+/// Thread-safe. Objects are destroyed outside the lock because their destructors may wait for threads that need it.
 template <class Object>
 class Children {
 public:
@@ -18,7 +18,7 @@ public:
         return *objects_.emplace(key, std::move(object)).first->second;
     }
 
-    /// Takes the object out; null where another thread was first.
+    /// Removes the object. Returns null if another thread has already removed it.
     std::unique_ptr<Object> remove(Object& object) noexcept {
         const std::lock_guard lock(mutex_);
         const auto found = objects_.find(&object);
@@ -39,7 +39,7 @@ public:
         return objects_.size();
     }
 
-    /// Calls `visit` for each object while none of them can go away.
+    /// Calls `visit` for each object. No object can be removed meanwhile.
     template <class Visit>
     void for_each(Visit visit) const {
         const std::lock_guard lock(mutex_);

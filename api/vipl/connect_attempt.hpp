@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The outcome of a connection request, on its way from the backend to the call that collects it.
+// The outcome of a connection request, passed from the backend to the call that collects it.
 #pragma once
 
 #include <condition_variable>
@@ -10,13 +10,13 @@
 
 namespace viaduct::vipl {
 
-/// At most one request of a VI is under way. The outcome of a peer-to-peer request stays until it is collected or the
+/// A VI has at most one request in progress. The outcome of a peer-to-peer request is kept until it is collected or the
 /// next request begins.
 class ConnectAttempt {
 public:
     using Model = ConnectParameters::Model;
 
-    /// False: a request is under way.
+    /// Returns false if a request is in progress.
     bool begin(Model model) noexcept {
         const std::lock_guard lock(mutex_);
         if (phase_ == Phase::Pending) return false;
@@ -25,7 +25,7 @@ public:
         return true;
     }
 
-    /// Notes the outcome. Without effect where no request is under way.
+    /// Records the outcome. Does nothing if no request is in progress.
     void settle(const ConnectionEvent& event) noexcept {
         {
             const std::lock_guard lock(mutex_);
@@ -41,7 +41,7 @@ public:
         settle(event);
     }
 
-    /// Gives the request up, or its outcome; who waits for it gets InvalidState.
+    /// Abandons the request or its outcome. A thread that waits for it gets InvalidState.
     void abandon() noexcept {
         {
             const std::lock_guard lock(mutex_);
@@ -50,13 +50,15 @@ public:
         changed_.notify_all();
     }
 
-    /// Collects the outcome. InvalidState: there is no request of this model. WouldBlock: it is under way.
+    /// Collects the outcome. InvalidState: there is no request of this model. WouldBlock: the request is still in
+    /// progress.
     Result<ConnectionEvent> try_take(Model model) {
         const std::lock_guard lock(mutex_);
         return take(model);
     }
 
-    /// The same, waiting for the outcome; the request has its own deadline. WouldBlock: the wait was interrupted.
+    /// Like try_take(), but waits for the outcome; the request has its own deadline. WouldBlock: the wait was
+    /// interrupted.
     Result<ConnectionEvent> wait(Model model) {
         std::unique_lock lock(mutex_);
         const auto settled = [this] { return phase_ != Phase::Pending; };
@@ -80,7 +82,7 @@ private:
         return outcome_;
     }
 
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // guards the members below
     std::condition_variable changed_;
     Phase phase_ = Phase::None;
     Model model_ = Model::ClientServer;

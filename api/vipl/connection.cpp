@@ -14,13 +14,13 @@ namespace {
 
 using Model = ConnectParameters::Model;
 
-/// Reads an address that has to be this NIC's (guide, section 3.3.1 and others).
+/// Reads an address that must be the address of this NIC (guide, section 3.3.1 and others).
 bool read_local_address(const Nic& nic, const VIP_NET_ADDRESS& from, Address& to) noexcept {
     return to_address(from, nic.attributes(), to) && to.host == nic.attributes().host;
 }
 
-/// Waits for a request for the service. It is announced only while a call waits: clients are to learn at once that
-/// nobody does (guide, section 6.7). WouldBlock: the wait was interrupted.
+/// Waits for a connection request for the service. The service is announced only during the wait, so that clients fail
+/// immediately if nobody is waiting (guide, section 6.7). WouldBlock: the wait was interrupted.
 Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Address& local, const Deadline& deadline) {
     auto listener = nic.device()->listen(local);
     if (!listener.ok()) return listener.status();
@@ -33,7 +33,7 @@ Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Addr
     }
 }
 
-/// Gives a request a handle. Where there is no memory for that, who asked learns it at once.
+/// Creates a handle for a request. If memory runs out, the request is rejected immediately.
 Connection& keep(Nic& nic, std::unique_ptr<ConnectionRequest> request) try {
     auto& connection = nic.connections.add(std::make_unique<Connection>(nic));
     connection.keep(std::move(request));
@@ -43,7 +43,7 @@ Connection& keep(Nic& nic, std::unique_ptr<ConnectionRequest> request) try {
     throw;
 }
 
-/// What the two kinds of request have in common: checks the arguments and begins.
+/// The part that is common to both kinds of request: checks the arguments and starts the request.
 VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, const VIP_NET_ADDRESS* remote,
                          VIP_ULONG timeout) noexcept {
     const Nic& nic = vi.nic();
@@ -56,7 +56,7 @@ VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, cons
     return vi.connect(parameters);
 }
 
-/// Tells the outcome of a request.
+/// Returns the outcome of a request.
 VIP_RETURN finish_request(const Nic& nic, const Result<ConnectionEvent>& outcome, VIP_VI_ATTRIBUTES& remote) noexcept {
     if (!outcome.ok()) return to_return(outcome.status());
     const VIP_RETURN result = to_return(outcome.value());

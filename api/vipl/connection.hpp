@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests for a connection that VipConnectWait has given out (guide, section 3.3).
+// Connection requests returned by VipConnectWait (guide, section 3.3).
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace viaduct::vipl {
 
-/// Lives until it is answered.
+/// An incoming request. Exists until it is answered.
 class Connection {
 public:
     explicit Connection(Nic& nic) : nic_(nic), registration_(this) {}

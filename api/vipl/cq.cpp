@@ -23,7 +23,7 @@ Cq::~Cq() {
     if (notifier_ != nullptr) notifier_->stop();
 }
 
-/// One at a time: the core wakes other waiters as long as there are more.
+/// Takes one completion at a time. The core wakes other waiters while more completions are left.
 bool Cq::take_one() noexcept {
     Completion completion;
     if (queue_->poll({&completion, 1}) == 0) return false;

@@ -15,13 +15,14 @@ namespace viaduct::vipl {
 
 class WorkQueue;
 
-/// Says which queue of which VI has a complete descriptor. The VI may be gone by the time it is read.
+/// Identifies the queue and the VI of a complete descriptor. The VI may have been destroyed by the time the entry is
+/// read.
 struct CqEntry {
     VIP_VI_HANDLE vi = nullptr;
     bool receive = false;
 };
 
-/// Entries in order, of bounded number.
+/// A bounded FIFO of entries.
 class CqEntries {
 public:
     explicit CqEntries(std::size_t capacity) : ring_(capacity) {}
@@ -43,7 +44,7 @@ private:
     std::size_t count_ = 0;
 };
 
-/// Sorts the completions of the core's queue to the work queues that they belong to, and keeps an entry for each.
+/// Distributes the completions of the core's queue to the work queues and keeps an entry for each.
 class Cq {
 public:
     using NotifyHandler = void (*)(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLEAN receive);
@@ -55,18 +56,18 @@ public:
     VIP_CQ_HANDLE handle() const noexcept { return registration_.handle(); }
     const std::shared_ptr<CompletionQueue>& queue() const noexcept { return queue_; }
 
-    /// Takes the next entry; false: there is none.
+    /// Takes the next entry. Returns false if there is none.
     bool next_entry(CqEntry& entry) noexcept;
 
     VIP_RETURN wait(const Deadline& deadline, CqEntry& entry) noexcept;
     void notify(VIP_PVOID context, NotifyHandler handler);
     VIP_RETURN resize(std::uint32_t capacity);
 
-    /// What WorkQueue::done() and empty() are for the queues of this completion queue.
+    /// Implements WorkQueue::done() and empty() for the work queues of this completion queue.
     VIP_RETURN done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept;
     bool empty(const WorkQueue& queue) noexcept;
 
-    /// Tells once that entries were lost (guide, section 6.3.2).
+    /// Reports once that entries were lost (guide, section 6.3.2).
     void report_overrun() noexcept;
 
 private:

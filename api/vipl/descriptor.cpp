@@ -18,7 +18,7 @@ bool reserved_fields_clear(const VIP_CONTROL_SEGMENT& control) noexcept {
     return control.Reserved == 0 && (control.Control & VIP_CONTROL_RESERVED) == 0;
 }
 
-/// An operation on the peer's memory has an address segment in front of its data segments (guide, section 5.3).
+/// An RDMA operation has an address segment before its data segments (guide, section 5.3).
 bool read_remote(const VIP_DESCRIPTOR& descriptor, RemoteAddress& remote) noexcept {
     if (descriptor.CS.SegCount == 0) return false;
     const VIP_ADDRESS_SEGMENT& segment = descriptor.DS[0].Remote;
@@ -26,7 +26,7 @@ bool read_remote(const VIP_DESCRIPTOR& descriptor, RemoteAddress& remote) noexce
     return segment.Reserved == 0;
 }
 
-// Data segments are laid out as the core's pieces are (guide, section 5.4): the device reads them where they stand.
+// Data segments have the layout of the core's Sge (guide, section 5.4), so the device reads them in place.
 static_assert(sizeof(VIP_DESCRIPTOR_SEGMENT) == sizeof(Sge) &&
               offsetof(VIP_DATA_SEGMENT, Data) == offsetof(Sge, address) &&
               offsetof(VIP_DATA_SEGMENT, Handle) == offsetof(Sge, key) &&
@@ -42,7 +42,7 @@ std::uint64_t total_length(std::span<const VIP_DESCRIPTOR_SEGMENT> segments) noe
     return bytes;
 }
 
-/// The part of a send that the control segment decides; false: a format error.
+/// Reads what the control segment specifies for a send. Returns false on a format error.
 bool read_control(const VIP_CONTROL_SEGMENT& control, const DescriptorLimits& limits, SendRequest& request) noexcept {
     request.fence = (control.Control & VIP_CONTROL_QFENCE) != 0;
     request.with_immediate = (control.Control & VIP_CONTROL_IMMEDIATE) != 0;
@@ -103,7 +103,7 @@ void write_back(const Completion& completion) noexcept {
     VIP_UINT32 status = VIP_STATUS_DONE | to_operation_bits(completion.operation);
     if (completion.code != CompletionCode::Success) [[unlikely]] {
         status |= to_status_bit(completion.code);
-        // A part had left before the source turned out to be gone (guide, section 5.2, Partial Packet Error).
+        // Part of the message was sent before the source became invalid (guide, section 5.2, Partial Packet Error).
         if (completion.code == CompletionCode::LocalProtection && completion.bytes != 0)
             status |= VIP_STATUS_PARTIAL_ERROR;
     }
@@ -112,7 +112,7 @@ void write_back(const Completion& completion) noexcept {
         control.ImmediateData = completion.immediate;
     }
     control.Length = completion.bytes;
-    // Programs may look at the status instead of making a call: it is written last.
+    // Programs may poll the status instead of making a call, so it is written last.
     std::atomic_ref(control.Status).store(status, std::memory_order_release);
 }
 

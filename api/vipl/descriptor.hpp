@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Descriptors: read into requests of the core when they are posted, and written back when they complete.
+// Descriptors. They are converted to requests of the core when they are posted, and written back when they complete.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace viaduct::vipl {
 
-/// What a descriptor is held against (guide, sections 5.2 to 5.4).
+/// The limits that descriptors are checked against (guide, sections 5.2 to 5.4).
 struct DescriptorLimits {
-    std::uint32_t segments = 0;        ///< behind the control segment
+    std::uint32_t segments = 0;        ///< after the control segment
     std::uint32_t transfer_bytes = 0;  ///< of the VI
     bool rdma_read = false;            ///< at the reliability level of the VI
 };
 
-/// Requests that refer to the descriptor. Errors of the descriptor do not stop it: it takes its turn in the queue and
-/// completes with the fault that the request carries.
+/// Build requests that refer to the descriptor. An invalid descriptor still takes its turn in the queue and completes
+/// with the error that the request carries.
 SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept;
 ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept;
 
@@ -28,7 +28,7 @@ inline VIP_DESCRIPTOR* descriptor_of(const Completion& completion) noexcept {
 /// Writes the outcome into the descriptor of a completion.
 void write_back(const Completion& completion) noexcept;
 
-/// What Done and Wait return for a descriptor that is complete.
+/// The result of the Done and Wait calls for a complete descriptor.
 inline VIP_RETURN result_of(const Completion& completion) noexcept {
     return completion.code == CompletionCode::Success ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR;
 }
@@ -36,7 +36,8 @@ inline VIP_RETURN result_of(const VIP_DESCRIPTOR& descriptor) noexcept {
     return (descriptor.CS.Status & VIP_STATUS_ERROR_MASK) == 0 ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR;
 }
 
-/// Complete descriptors in order, linked through the field that is the provider's while a descriptor is in a queue.
+/// A FIFO of complete descriptors, linked through the Next field, which belongs to the provider while a descriptor is
+/// queued.
 class DescriptorList {
 public:
     bool empty() const noexcept { return head_ == nullptr; }
@@ -50,7 +51,7 @@ public:
         tail_ = descriptor;
     }
 
-    /// The oldest, or null.
+    /// Returns the oldest descriptor, or null.
     VIP_DESCRIPTOR* pop() noexcept {
         VIP_DESCRIPTOR* first = head_;
         if (first != nullptr) head_ = static_cast<VIP_DESCRIPTOR*>(first->CS.Next.Address);

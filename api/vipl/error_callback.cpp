@@ -20,7 +20,7 @@ void log_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
 struct ErrorReporter::Shared {
     EventQueue<VIP_ERROR_DESCRIPTOR> errors;
     Containment contain;
-    std::mutex mutex;  // guards what follows
+    std::mutex mutex;  // guards the members below
     Handler handler = log_error;
     VIP_PVOID context = nullptr;
 };

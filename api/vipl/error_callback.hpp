@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Asynchronous errors on their way to the program's handler (guide, section 3.8).
+// Delivers asynchronous errors to the program's handler (guide, section 3.8).
 #pragma once
 
 #include <functional>
@@ -12,32 +12,32 @@
 
 namespace viaduct::vipl {
 
-/// Calls the handler from a thread of its own, which starts with the first error, one error at a time.
+/// Calls the error handler, for one error at a time, on a separate thread. The thread starts with the first error.
 class ErrorReporter {
 public:
     using Handler = void (*)(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error);
     using Containment = std::function<void(const VIP_ERROR_DESCRIPTOR&)>;
 
-    /// `contain` runs on the same thread before the handler: it may do what observers may not.
+    /// `contain` runs on the same thread before the handler. It may do what observers must not do.
     explicit ErrorReporter(Containment contain);
     ~ErrorReporter() { stop(); }
     ErrorReporter(const ErrorReporter&) = delete;
     ErrorReporter& operator=(const ErrorReporter&) = delete;
 
-    /// A null handler stands for the default, which logs.
+    /// Null restores the default handler, which logs the error.
     void set_handler(Handler handler, VIP_PVOID context) noexcept;
 
-    /// May be called with any locks held, and by observers.
+    /// May be called with locks held and from observers.
     void report(const VIP_ERROR_DESCRIPTOR& error) noexcept;
 
-    /// Drops the errors that were not yet told, and waits for a handler that runs, unless it is the caller.
+    /// Discards the errors not yet reported and waits for a running handler, unless the handler itself is the caller.
     void stop() noexcept;
 
 private:
     struct Shared;
     static void serve(const std::shared_ptr<Shared>& shared);
 
-    const std::shared_ptr<Shared> shared_;  // outlives a thread that stops itself
+    const std::shared_ptr<Shared> shared_;  // outlives a thread that calls stop() on itself
     std::mutex mutex_;                      // guards thread_
     std::thread thread_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kinds of handles that VIPL programs see.
+// The kinds of handles of VIPL programs.
 #pragma once
 
 #include "api/vipl/api.hpp"

@@ -14,7 +14,7 @@ Ptag* find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle) noexcept {
     return ptag != nullptr && &ptag->nic() == &nic ? ptag : nullptr;
 }
 
-/// A region is named by its handle and the address that it was registered at.
+/// A region is identified by its handle and the address that was registered.
 MemoryRegion* find_region(Nic* nic, const void* address, VIP_MEM_HANDLE handle) noexcept {
     MemoryRegion* region = nic == nullptr ? nullptr : nic->regions.find(handle);
     return region != nullptr && region->address() == address ? region : nullptr;
@@ -84,7 +84,7 @@ VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_
         if (region == nullptr || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
         const Ptag* ptag = find_ptag(*nic, MemAttribs->Ptag);
         if (ptag == nullptr) return VIP_INVALID_PTAG;
-        if (!nic->attributes().capabilities.keeps_keys) return VIP_ERROR_NOT_SUPPORTED;  // the program has the handle
+        if (!nic->attributes().capabilities.keeps_keys) return VIP_ERROR_NOT_SUPPORTED;  // the handle would change
         const std::lock_guard lock(nic->region_attributes);
         return to_return(region->modify(ptag->domain(), access_of(*MemAttribs)));
     });

@@ -84,7 +84,7 @@ private:
         std::vector<std::string> names;
     };
 
-    /// Lines that are not about an IPv4 address are left out: hosts files have others too.
+    /// Ignores lines without an IPv4 address; hosts files may contain others.
     void read(const std::string& text) {
         std::istringstream words(text);
         std::string word;
@@ -106,9 +106,9 @@ std::shared_ptr<const NameService> NameService::of_system(const DeviceAttributes
 
 std::shared_ptr<const NameService> NameService::of_file(const std::string& path) {
     std::ifstream file(path);
-    if (!file && access(path.c_str(), R_OK) == 0) throw std::bad_alloc();  // readable, but for want of memory
+    if (!file && access(path.c_str(), R_OK) == 0) throw std::bad_alloc();  // the file is readable, so memory ran out
     if (!file) return nullptr;
-    file.exceptions(std::ios::badbit);  // so that want of memory is told from a file that cannot be read
+    file.exceptions(std::ios::badbit);  // distinguishes lack of memory from a file that cannot be read
     try {
         return std::make_shared<HostsFile>(file);
     } catch (const std::ios::failure&) {
@@ -137,7 +137,7 @@ VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Name, VIP_NET_
     return guarded([&] {
         const Nic* nic = resolve<Nic>(NicHandle);
         if (nic == nullptr || Name == nullptr || Address == nullptr) return VIP_INVALID_PARAMETER;
-        // Beyond the guide: programs of the time leave the length 0 and have room enough.
+        // An extension to the guide: old programs leave the length 0 and provide enough room.
         const VIP_UINT16 room = Address->HostAddressLen;
         if (room != 0 && room < nic->attributes().host.size()) return VIP_INVALID_PARAMETER;
         const auto service = nic->name_service.get();

@@ -13,28 +13,28 @@
 
 namespace viaduct::vipl {
 
-/// A source of names. Names are compared without regard to case.
+/// Resolves names. Names are not case-sensitive.
 class NameService {
 public:
     virtual ~NameService() = default;
 
-    /// The NIC addresses of a name, in order; none where the name is unknown.
+    /// Returns the NIC addresses of a name, in order, or nothing if the name is unknown.
     virtual std::vector<HostAddress> addresses_of(const std::string& name) const = 0;
 
     virtual std::optional<std::string> name_of(const HostAddress& address) const = 0;
 
-    /// The system's resolver, and this host's NICs: they are the addresses of every name of this host, and each has a
-    /// device name besides.
+    /// The system's resolver and the NICs of this host. The NICs are the addresses of every name of this host, and each
+    /// NIC also has a device name.
     static std::shared_ptr<const NameService> of_system(const DeviceAttributes& device);
 
-    /// A file with lines "address name alias...", where '#' begins a comment. Null: it cannot be read.
+    /// A file of lines "address name alias...", in which '#' starts a comment. Returns null if the file cannot be read.
     static std::shared_ptr<const NameService> of_file(const std::string& path);
 };
 
-/// The name service of a NIC, where one was initialized.
+/// The name service of a NIC, if it has been initialized.
 class NameServiceSlot {
 public:
-    /// False: it is not empty.
+    /// Returns false if the slot is not empty.
     bool fill(std::shared_ptr<const NameService> service) noexcept {
         const std::lock_guard lock(mutex_);
         if (service_ != nullptr) return false;
@@ -42,7 +42,7 @@ public:
         return true;
     }
 
-    /// False: it is empty already.
+    /// Returns false if the slot is already empty.
     bool clear() noexcept {
         const std::lock_guard lock(mutex_);
         return std::exchange(service_, nullptr) != nullptr;

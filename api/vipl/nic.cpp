@@ -38,7 +38,7 @@ Nic::~Nic() {
     cqs.clear();
 }
 
-/// What is left when each VI has two completion queues of its own.
+/// Each VI may use two completion queues of its own; these are the remaining ones.
 std::size_t Nic::max_cqs() const noexcept {
     return attributes().max_completion_queues - std::size_t{2} * attributes().max_endpoints;
 }
@@ -123,8 +123,7 @@ void Nic::on_async_event(const AsyncEvent& event) noexcept {
                    .ErrorCode = to_error_code(event.kind)});
 }
 
-/// A completion queue that lost entries is of no more use, and neither are its VIs (guide, section 6.3.2).
-/// Whether descriptors are posted that have not been taken back.
+/// Reports whether any posted descriptors have not been returned to the program.
 bool Nic::has_work() const noexcept {
     bool found = false;
     vis.for_each([&found](const Vi& vi) {
@@ -161,14 +160,14 @@ void Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
 
 namespace {
 
-/// Takes a prefix off a name, in any case of letters; false: it has another one.
+/// Removes a prefix, ignoring case. Returns false if the name does not start with it.
 bool skip(std::string_view& name, std::string_view prefix) noexcept {
     if (name.size() < prefix.size() || strncasecmp(name.data(), prefix.data(), prefix.size()) != 0) return false;
     name.remove_prefix(prefix.size());
     return true;
 }
 
-/// The number in a name of the guide or of the time.
+/// Returns the number in a name that the guide or an old program uses.
 std::optional<std::uint32_t> number_in(std::string_view name) noexcept {
     skip(name, "/dev/");
     for (const std::string_view base : {VINICBASENAME, "via_lo"})
@@ -184,7 +183,7 @@ std::optional<std::uint32_t> number_in(std::string_view name) noexcept {
     return std::nullopt;
 }
 
-/// Tells who asked for a NIC that is not there what there is.
+/// Logs the available devices when a program asks for one that does not exist.
 void log_devices(const char* wanted) {
     struct : DeviceObserver {
         void on_async_event(const AsyncEvent&) noexcept override {}
@@ -205,7 +204,7 @@ void log_devices(const char* wanted) {
 
 Result<std::uint32_t> device_number(std::string_view name) {
     if (!name.starts_with(VINICBASENAME)) {
-        const auto device = Device::find(name);  // one of exactly that name comes before the names of the time
+        const auto device = Device::find(name);  // an exact match takes precedence over historical names
         if (device.status().code() != Code::InvalidParameter) return device;
     }
     const auto number = number_in(name);
@@ -226,7 +225,7 @@ VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
         auto nic = number.ok() ? Nic::open(number.value()) : number.status();
         if (nic.status().code() == Code::InvalidParameter) log_devices(DeviceName);
         if (!nic.ok()) return to_return(nic.status());
-        *NicHandle = (*nic).release()->handle();  // the program's, until VipCloseNic
+        *NicHandle = (*nic).release()->handle();  // owned by the program until VipCloseNic
         return VIP_SUCCESS;
     });
 }

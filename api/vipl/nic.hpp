@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NICs: a device that was opened once, and everything that was made on it (guide, section 3.1).
+// NICs: an open device and everything created on it (guide, section 3.1).
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class Nic final : private DeviceObserver {
 public:
     static Result<std::unique_ptr<Nic>> open(std::uint32_t index);
 
-    /// Ends and frees everything that was made on the NIC, in the order that the parts need.
+    /// Closes and frees everything created on the NIC, in the required order.
     ~Nic();
 
     VIP_NIC_HANDLE handle() const noexcept { return registration_.handle(); }
@@ -35,15 +35,16 @@ public:
     VIP_NIC_ATTRIBUTES vipl_attributes() const noexcept;
     std::size_t max_cqs() const noexcept;
 
-    /// A tag for the program. The first one is the default tag, for VIs that the program gives none; where such a VI
-    /// comes first, the tag is made then and given out by the next call.
+    /// create_ptag() creates a tag for the program. The first tag is the default tag, for VIs created without a tag. If
+    /// such a VI is created first, default_ptag() creates the tag and the next create_ptag() returns it.
     Result<VIP_PROTECTION_HANDLE> create_ptag();
     Result<VIP_PROTECTION_HANDLE> default_ptag();
 
-    /// The tag of a domain of this NIC.
+    /// Returns the tag of a protection domain of this NIC.
     VIP_PROTECTION_HANDLE ptag_of(const ProtectionDomain& domain) const noexcept;
 
-    /// Adds a region, or takes one away: false where there is none. register_region() throws std::bad_alloc.
+    /// Adds or removes a region. register_region() throws std::bad_alloc. deregister_region() returns false if there is
+    /// no such region.
     void register_region(std::unique_ptr<MemoryRegion> region);
     bool deregister_region(VIP_MEM_HANDLE key) noexcept;
 
@@ -57,7 +58,7 @@ public:
     RegionTable regions;
     RevokedMemory revoked;
     std::mutex
-        region_attributes;  ///< held while regions are added, and while their attributes are read together or changed
+        region_attributes;  ///< held while adding a region, and while reading several attributes or changing them
     Children<Cq> cqs;
     Children<Vi> vis;
     Children<Connection> connections;
@@ -71,14 +72,14 @@ private:
     void contain(const VIP_ERROR_DESCRIPTOR& error) noexcept;
 
     const std::uint32_t index_;
-    std::mutex default_ptag_mutex_;                 // guards the next two
-    VIP_PROTECTION_HANDLE default_ptag_ = nullptr;  // stale where the program has destroyed it
-    bool default_ptag_is_known_ = false;            // the program has it
+    std::mutex default_ptag_mutex_;                 // guards the next two members
+    VIP_PROTECTION_HANDLE default_ptag_ = nullptr;  // stale if the program has destroyed it
+    bool default_ptag_is_known_ = false;            // whether the program has received it
     Registration<Nic> registration_;
 };
 
-/// The number of the device that bears a name: "VINIC", "VINIC<n>" (guide, section 6.5), a device's own name, or one
-/// that programs of the time used. InvalidParameter: none does.
+/// Returns the number of the device with this name: "VINIC", "VINIC<n>" (guide, section 6.5), the device's own name, or
+/// a historical name. InvalidParameter: there is no such device.
 Result<std::uint32_t> device_number(std::string_view name);
 
 }  // namespace viaduct::vipl

@@ -15,7 +15,7 @@
 
 namespace viaduct::vipl {
 
-/// What the thread and the callers share.
+/// The state shared by the thread and its callers.
 class Notifier::Mailbox {
 public:
     Mailbox() : stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -33,7 +33,7 @@ public:
         changed_.notify_one();
     }
 
-    /// The next request, or nothing once stopped.
+    /// Returns the next request, or nothing after stop().
     std::optional<Delivery> take() {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return stopped_ || !requests_.empty(); });
@@ -57,7 +57,7 @@ public:
         return stopped_;
     }
 
-    /// Sleeps until the queue has news or stop() was called.
+    /// Sleeps until the queue signals a completion or stop() is called.
     void sleep(const CompletionQueue& queue) noexcept {
         pollfd sources[] = {{.fd = queue.fd(), .events = POLLIN, .revents = 0},
                             {.fd = stop_fd_, .events = POLLIN, .revents = 0}};
@@ -94,7 +94,7 @@ void Notifier::stop() noexcept {
 }
 
 void Notifier::serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& queue) {
-    // A handler may destroy the queue: after a delivery only the mailbox is certain to be there.
+    // A handler may destroy the queue. After a delivery, only the mailbox is certain to exist.
     while (const auto delivery = mailbox->take()) {
         while (!(*delivery)()) {
             if (mailbox->stopped() || !queue.arm().ok()) return;

@@ -11,10 +11,10 @@
 
 namespace viaduct::vipl {
 
-/// Serves requests one after the other, in order. Its thread starts with the first request.
+/// Serves requests in order, one at a time. Its thread starts with the first request.
 class Notifier {
 public:
-    /// Takes what a handler waits for from the queue and calls the handler; false: there is nothing yet.
+    /// Takes what a handler waits for from the queue and calls the handler. Returns false if there is nothing yet.
     using Delivery = std::function<bool()>;
 
     explicit Notifier(CompletionQueue& queue) noexcept : queue_(queue) {}
@@ -22,10 +22,11 @@ public:
     Notifier(const Notifier&) = delete;
     Notifier& operator=(const Notifier&) = delete;
 
-    /// Throws std::bad_alloc or std::system_error where there is no room for a request or a thread.
+    /// Throws std::bad_alloc or std::system_error if the request cannot be stored or the thread cannot be started.
     void request(Delivery delivery);
 
-    /// Drops the requests that have not begun, and waits for a handler that runs, unless it is the caller.
+    /// Discards the requests that have not started and waits for a running handler, unless the handler itself is the
+    /// caller.
     void stop() noexcept;
 
 private:
@@ -33,8 +34,8 @@ private:
     static void serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& queue);
 
     CompletionQueue& queue_;
-    std::mutex mutex_;                  // guards what follows
-    std::shared_ptr<Mailbox> mailbox_;  // outlives a thread that stops itself
+    std::mutex mutex_;                  // guards the members below
+    std::shared_ptr<Mailbox> mailbox_;  // outlives a thread that calls stop() on itself
     std::thread thread_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Protection tags: which VIs may use which memory (guide, section 3.4).
+// Protection tags, which define the memory that a VI may use (guide, section 3.4).
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace viaduct::vipl {
 
-/// Names a protection domain of a NIC.
+/// Represents a protection domain of a NIC.
 class Ptag {
 public:
     Ptag(Nic& nic, std::shared_ptr<ProtectionDomain> domain)

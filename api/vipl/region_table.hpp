@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory regions of a NIC, found by their keys on the data path.
+// The memory regions of a NIC, looked up by key on the data path.
 #pragma once
 
 #include <atomic>
@@ -13,24 +13,24 @@
 
 namespace viaduct::vipl {
 
-/// A hash table with open addressing. find() takes no lock and is a few nanoseconds; the others take one.
+/// A hash table with open addressing. find() takes no lock and a few nanoseconds; the other functions take a lock.
 class RegionTable {
 public:
     RegionTable();
     ~RegionTable();
 
-    /// The key of the region must not be in the table. Throws std::bad_alloc.
+    /// The table must not contain the key of the region. Throws std::bad_alloc.
     void insert(std::unique_ptr<MemoryRegion> region);
 
     std::size_t size() const noexcept;
 
-    /// Null where there is no such region.
+    /// Returns null if there is no such region.
     MemoryRegion* find(std::uint32_t key) const noexcept {
         const Slot* slot = slots_.load(std::memory_order_acquire)->find(key);
         return slot == nullptr ? nullptr : slot->region.load(std::memory_order_acquire);
     }
 
-    /// The same, for a descriptor that is posted with the key: the table keeps in mind that the region holds some.
+    /// Like find(), for posting a descriptor with this key: also records that the region contains descriptors.
     MemoryRegion* find_for_descriptor(std::uint32_t key) const noexcept {
         Slot* slot = slots_.load(std::memory_order_acquire)->find(key);
         if (slot == nullptr) return nullptr;
@@ -39,7 +39,7 @@ public:
         return slot->region.load(std::memory_order_acquire);
     }
 
-    /// What was taken out of the table; no region where there is none.
+    /// The region removed from the table, or no region.
     struct Erased {
         std::unique_ptr<MemoryRegion> region;
         bool held_descriptors = false;
@@ -47,10 +47,10 @@ public:
     Erased erase(std::uint32_t key) noexcept;
 
 private:
-    static constexpr std::uint32_t free_key = 0;  // no region has it
+    static constexpr std::uint32_t free_key = 0;  // never the key of a region
 
-    /// A slot that was used keeps its key after the region is gone, so that searches pass over it; the next insertion
-    /// that comes by takes it.
+    /// A used slot keeps its key after the region is removed, so that searches continue past it. A later insertion
+    /// reuses it.
     struct Slot {
         std::atomic<std::uint32_t> key{free_key};
         std::atomic<MemoryRegion*> region{nullptr};
@@ -64,7 +64,7 @@ private:
             return (key * std::uint64_t{0x9E3779B97F4A7C15} >> 32) & mask;
         }
 
-        /// The first slot that bears the key; null: none.
+        /// Returns the first slot with the key, or null.
         Slot* find(std::uint32_t key) noexcept {
             std::size_t index = home(key);
             for (std::size_t seen = 0; seen <= mask; ++seen, index = (index + 1) & mask) {
@@ -84,9 +84,9 @@ private:
     void grow();
 
     std::atomic<Slots*> slots_;
-    mutable std::mutex mutex_;  // guards what follows and all changes
+    mutable std::mutex mutex_;  // guards the members below and all changes
     std::size_t count_ = 0;
-    std::vector<std::unique_ptr<Slots>> generations_;  // the last is in use; a reader may still be in an earlier one
+    std::vector<std::unique_ptr<Slots>> generations_;  // the last one is in use; readers may still use earlier ones
 };
 
 }  // namespace viaduct::vipl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that was de-registered while descriptors in it were posted: their completions must not be written there
-// (guide, section 3.8.1, Completion Protection Error).
+// Memory that was deregistered while it contained posted descriptors. Their completions must not be written (guide,
+// section 3.8.1, Completion Protection Error).
 #pragma once
 
 #include <atomic>
@@ -12,21 +12,23 @@
 
 namespace viaduct::vipl {
 
-/// Thread-safe. Almost always empty: it gains a range only where a region held descriptors and work is outstanding.
+/// Deregistered memory that contained descriptors. Thread-safe. Almost always empty: a range is added only if the
+/// region contained descriptors and work is outstanding.
 class RevokedMemory {
 public:
     ~RevokedMemory() { clear(); }
 
-    /// Whether any NIC of the process has such memory. One load: completions ask this first.
+    /// Reports whether any NIC of the process has such memory. Completions check this first; it costs one load.
     static bool any() noexcept { return ranges_in_process.load(std::memory_order_relaxed) != 0; }
 
     bool contains(const void* address) const noexcept;
 
-    /// Makes room for so many more ranges, one for each region: add() cannot fail. Throws std::bad_alloc.
+    /// Reserves room for this many more ranges, one for each region, so that add() cannot fail. Throws std::bad_alloc.
     void reserve(std::size_t regions);
     void add(std::span<const std::byte> memory) noexcept;
 
-    /// The memory is registered again. Throws std::bad_alloc, and then nothing has changed; followed by reserve().
+    /// Called when the memory is registered again. Throws std::bad_alloc without changing anything. Call reserve()
+    /// afterwards.
     void remove(std::span<const std::byte> memory);
 
     void clear() noexcept;
@@ -39,7 +41,7 @@ private:
 
     static inline std::atomic<std::size_t> ranges_in_process{0};
 
-    mutable std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;  // guards the members below
     std::vector<Range> ranges_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Discovery of the NICs that can be reached (guide, section 3.7.6).
+// Discovery of reachable NICs (guide, section 3.7.6).
 #include <algorithm>
 #include <cstring>
 
@@ -13,13 +13,13 @@ namespace {
 
 using HostAddress = Bytes<Address::max_host>;
 
-/// No link leads from a NIC to itself; one leads to each NIC of the host.
+/// A NIC has a link to each other NIC of the host, but not to itself.
 std::vector<HostAddress> discover(const Nic& nic, VIP_ULONG hops) {
     if (hops == 0) return {nic.attributes().host};
     return nic.attributes().local_hosts;
 }
 
-/// Writes all addresses or none.
+/// Writes either all addresses or none.
 VIP_RETURN write_addresses(const std::vector<HostAddress>& addresses, VIP_NET_ADDRESS* const* entries) noexcept {
     if (entries == nullptr) return VIP_INVALID_PARAMETER;
     const auto has_room = [](const HostAddress& address, const VIP_NET_ADDRESS* entry) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values of the core in the words of VIPL, and back.
+// Converts values between the core and VIPL.
 #pragma once
 
 #include "api/vipl/api.hpp"
@@ -14,7 +14,7 @@ namespace viaduct::vipl {
 VIP_RETURN to_return(Code code) noexcept;
 inline VIP_RETURN to_return(const Status& status) noexcept { return to_return(status.code()); }
 
-/// What the call that asked for a connection returns for the event that ended the attempt.
+/// Returns the result of the connecting call for the event that ended the attempt.
 VIP_RETURN to_return(const ConnectionEvent& event) noexcept;
 
 VIP_VI_STATE to_vi_state(EndpointState state) noexcept;
@@ -39,7 +39,7 @@ constexpr VIP_UINT32 to_status_bit(CompletionCode code) noexcept {
 constexpr VIP_UINT32 to_operation_bits(CompletedOperation operation) noexcept {
     switch (operation) {
         case CompletedOperation::Send:
-        case CompletedOperation::BindWindow: return VIP_STATUS_OP_SEND;  // a VI binds no windows
+        case CompletedOperation::BindWindow: return VIP_STATUS_OP_SEND;  // VIs do not bind windows
         case CompletedOperation::RdmaWrite:
         case CompletedOperation::AtomicWrite: return VIP_STATUS_OP_RDMA_WRITE;
         case CompletedOperation::RdmaRead:
@@ -55,22 +55,22 @@ constexpr VIP_UINT32 to_operation_bits(CompletedOperation operation) noexcept {
 VIP_ERROR_CODE to_error_code(AsyncEventKind kind) noexcept;
 const char* to_string(VIP_ERROR_CODE code) noexcept;
 
-/// The bit of a level, and the level of a bit (false: not exactly one of the three bits).
+/// Convert between levels and bits. to_reliability() returns false unless exactly one of the three bits is set.
 VIP_RELIABILITY_LEVEL to_level(Reliability reliability) noexcept;
 bool to_reliability(VIP_RELIABILITY_LEVEL level, Reliability& reliability) noexcept;
 
-/// The attributes of a peer; its protection tag means nothing here and stays NULL. A peer without a transfer size of
-/// its own (no VI has that) shows the limit of the NIC.
+/// Returns the attributes of a peer. Its protection tag has no meaning here and stays NULL. If the peer has no maximum
+/// transfer size (every VI has one), the limit of the NIC is returned.
 VIP_VI_ATTRIBUTES to_vi_attributes(const EndpointAttributes& attributes, const DeviceAttributes& nic) noexcept;
 
 inline VIP_BOOLEAN to_boolean(bool value) noexcept { return value ? VIP_TRUE : VIP_FALSE; }
 
 Deadline to_deadline(VIP_ULONG timeout_ms) noexcept;
 
-/// Reads an address. False: parts of a length that the NIC does not have.
+/// Reads an address. Returns false if a part has a length that the NIC does not support.
 bool to_address(const VIP_NET_ADDRESS& from, const DeviceAttributes& nic, Address& to) noexcept;
 
-/// Writes an address into the caller's block, which has room for both parts.
+/// Writes an address into the caller's block, which must have room for both parts.
 void to_net_address(const Address& from, VIP_NET_ADDRESS& to) noexcept;
 
 }  // namespace viaduct::vipl

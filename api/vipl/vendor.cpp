@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of a vendor's library of the time, known by its header alone: enough for programs that name them to be built,
-// and to go on without what they offered.
+// Calls of a historical vendor's library, of which only the header is known. They exist so that programs that refer to
+// them can be built and run without these features.
 #include "api/vipl/cq.hpp"
 #include "api/vipl/vi.hpp"
 
@@ -9,7 +9,7 @@ using namespace viaduct::vipl;
 
 VIP_RETURN VipPostDeferredSends(VIP_VI_HANDLE ViHandle, VIP_BOOLEAN /*EnableInterrupt*/, VIP_BOOLEAN* SendsDeferred) {
     if (resolve<Vi>(ViHandle) == nullptr || SendsDeferred == nullptr) return VIP_INVALID_PARAMETER;
-    *SendsDeferred = VIP_FALSE;  // every send starts with its post
+    *SendsDeferred = VIP_FALSE;  // every send starts when it is posted
     return VIP_SUCCESS;
 }
 

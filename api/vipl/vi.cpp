@@ -9,13 +9,13 @@
 namespace viaduct::vipl {
 namespace {
 
-/// Attributes as the core takes them.
+/// The attributes of a VI in the core's types.
 struct CoreAttributes {
     EndpointAttributes endpoint;
     std::shared_ptr<ProtectionDomain> domain;
 };
 
-/// Reads attributes, or names the one that is at fault.
+/// Converts the attributes, or returns the error code for the first invalid one.
 VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAttributes& to) noexcept {
     if (!to_reliability(from.ReliabilityLevel, to.endpoint.reliability)) return VIP_INVALID_RELIABILITY_LEVEL;
     if (from.MaxTransferSize == 0 || from.MaxTransferSize > nic.attributes().max_transfer_bytes) return VIP_INVALID_MTU;
@@ -32,7 +32,7 @@ VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAt
     return VIP_SUCCESS;
 }
 
-/// The core's queue behind a completion queue, or one for a work queue alone.
+/// Returns the core's queue of a completion queue, or a new one for a work queue without a completion queue.
 Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const Cq* cq) {
     if (cq != nullptr) return cq->queue();
     return CompletionQueue::create(nic.device(), nic.attributes().default_queue_depth, 0, nullptr, Vi::on_completion);
@@ -117,13 +117,15 @@ bool Vi::destroyable() const noexcept {
     return endpoint_->state() == EndpointState::Unconnected && send_.empty() && receive_.empty();
 }
 
-/// Whether a descriptor may be read at all: aligned, and in memory of the VI's protection tag (guide, section 3.8.1).
+/// Checks that a descriptor may be read at all: it is aligned and in memory with the VI's protection tag (guide,
+/// section 3.8.1).
 bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept {
     if (reinterpret_cast<std::uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
     const MemoryRegion* region = nic_.regions.find_for_descriptor(memory);
     if (region == nullptr || region->domain().get() != domain_.load(std::memory_order_relaxed)) return false;
     if (!region->covers(descriptor, sizeof(VIP_CONTROL_SEGMENT))) return false;
-    // More segments than the NIC takes are an error of the descriptor, found when it is read; they are not looked at.
+    // Too many segments are an error of the descriptor, which is detected when it is read. The segments are not
+    // accessed.
     const std::size_t segments = descriptor->CS.SegCount;
     return segments > max_segments_ ||
            region->covers(descriptor, sizeof(VIP_CONTROL_SEGMENT) + segments * sizeof(VIP_DESCRIPTOR_SEGMENT));
@@ -147,7 +149,8 @@ VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) n
     return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Receive);
 }
 
-/// The call has posted nothing, and the program learns it as from hardware: later, by an error (guide, section 6.3.1).
+/// The descriptor was not posted. As with hardware, the program is notified later by an asynchronous error (guide,
+/// section 6.3.1).
 VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
                       QueueKind queue) noexcept {
     break_off();
@@ -165,7 +168,7 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
     if (endpoint_->state() != EndpointState::Unconnected || !attempt.begin(parameters.model)) return VIP_INVALID_STATE;
     const Status status = endpoint_->connect(parameters);
     if (!status.ok()) attempt.abandon();
-    // Of a reliable VI whose peer is unreachable the receives are flushed (guide, section 3.3.4).
+    // If the peer of a reliable VI is unreachable, its receives are flushed (guide, section 3.3.4).
     if (endpoint_->state() == EndpointState::Disconnected) endpoint_->fail();
     return to_return(status);
 }
@@ -212,8 +215,9 @@ void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
     attempt.settle(event);
 }
 
-/// Whether the memory of a descriptor is no longer registered: nothing may be written there. An asynchronous error
-/// tells, once, and takes the VI to the Error state (guide, section 3.8.1, Completion Protection Error).
+/// Checks whether the memory of a descriptor is no longer registered, in which case the descriptor must not be written.
+/// An asynchronous error reports this once and moves the VI to the Error state (guide, section 3.8.1, Completion
+/// Protection Error).
 bool Vi::is_lost(const Completion& completion) noexcept {
     VIP_DESCRIPTOR* const descriptor = descriptor_of(completion);
     if (!nic_.revoked.contains(descriptor)) return false;
@@ -222,7 +226,7 @@ bool Vi::is_lost(const Completion& completion) noexcept {
     return true;
 }
 
-/// What a VI that is being destroyed flushes is not written: the program may have freed the memory.
+/// Descriptors flushed by the destruction of a VI are not written, because the program may have freed their memory.
 bool Vi::on_completion(const Completion& completion) noexcept {
     if (RevokedMemory::any() || completion.code == CompletionCode::Flushed) [[unlikely]] {
         Vi* vi = resolve<Vi>(completion.endpoint_context);
@@ -254,7 +258,8 @@ using namespace viaduct::vipl;
 
 namespace {
 
-/// Finds the completion queue of a handle that may be NULL; false: not a queue of this NIC.
+/// Finds a completion queue by a handle that may be NULL. Returns false if the handle is not a completion queue of this
+/// NIC.
 bool find_cq(const Nic& nic, VIP_CQ_HANDLE handle, Cq*& cq) noexcept {
     if (handle == nullptr) return true;
     cq = resolve<Cq>(handle);
@@ -273,7 +278,7 @@ VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs, V
         if (!find_cq(*nic, SendCQHandle, send_cq) || !find_cq(*nic, RecvCQHandle, receive_cq))
             return VIP_INVALID_PARAMETER;
         VIP_VI_ATTRIBUTES attributes = *ViAttribs;
-        if (attributes.Ptag == nullptr) {  // beyond the guide; programs of the time leave it out
+        if (attributes.Ptag == nullptr) {  // an extension to the guide; old programs omit the tag
             const auto ptag = nic->default_ptag();
             if (!ptag.ok()) return to_return(ptag.status());
             attributes.Ptag = ptag.value();

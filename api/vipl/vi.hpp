@@ -16,7 +16,7 @@ namespace viaduct::vipl {
 
 class Vi final : private EndpointObserver {
 public:
-    /// Fails for the reasons of VipCreateVi.
+    /// Fails for the same reasons as VipCreateVi.
     static VIP_RETURN create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq, Cq* receive_cq,
                              std::unique_ptr<Vi>& vi);
     ~Vi();
@@ -30,27 +30,29 @@ public:
     VIP_RETURN set_attributes(const VIP_VI_ATTRIBUTES& attributes);
     VIP_VI_ATTRIBUTES attributes() const;
 
-    /// Idle, and nothing is left on the queues.
+    /// Returns true if the VI is Idle and its queues are empty.
     bool destroyable() const noexcept;
 
     VIP_RETURN post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
     VIP_RETURN post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
 
-    /// Begins a request for a connection; `attempt` tells the outcome.
+    /// connect() starts a connection request; `attempt` receives the outcome.
     VIP_RETURN connect(const ConnectParameters& parameters) noexcept;
     VIP_RETURN accept(ConnectionRequest& request) noexcept;
     void disconnect() noexcept;
     ConnectAttempt attempt;
 
-    /// The descriptor of a completion that was polled, with its outcome; null where it is lost, see is_lost().
+    /// Returns the descriptor of a polled completion with its outcome, or null if the descriptor is lost (see
+    /// is_lost()).
     VIP_DESCRIPTOR* complete(const Completion& completion) noexcept {
         return completion.observed || deliver(completion) ? descriptor_of(completion) : nullptr;
     }
 
-    /// The observer of the completion queues: programs may look at the status of a descriptor instead of making a call.
+    /// The observer of the completion queues. It exists because programs may poll the status of a descriptor instead of
+    /// making a call.
     static bool on_completion(const Completion& completion) noexcept;
 
-    /// Takes the VI to the Error state after an error that leaves its queues unusable (guide, section 6.3.1).
+    /// Moves the VI to the Error state after an error that makes its queues unusable (guide, section 6.3.1).
     void fail() noexcept;
 
     std::atomic<VIP_PVOID> user_data{nullptr};
@@ -67,7 +69,7 @@ private:
     VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
     void break_off() noexcept;
 
-    /// Writes the outcome into the descriptor; false where it is lost.
+    /// Writes the outcome into the descriptor. Returns false if the descriptor is lost.
     bool deliver(const Completion& completion) noexcept {
         if (RevokedMemory::any() && is_lost(completion)) [[unlikely]]
             return false;
@@ -83,15 +85,16 @@ private:
     WorkQueue send_;
     WorkQueue receive_;
     mutable std::mutex attributes_mutex_;  // guards the attributes of endpoint_
-    // Copies of attributes for posts, which take no lock.
+    // Copies of attributes, so that posting takes no lock.
     const std::uint32_t max_segments_;
     std::atomic<const ProtectionDomain*> domain_{nullptr};
     std::atomic<std::uint32_t> max_transfer_bytes_{0};
     std::atomic<bool> reliable_{false};
-    std::atomic<bool> loss_due_{false};         // the end of the connection is to be told, once
-    std::atomic<bool> lost_descriptor_{false};  // one was, in the present connection, and the program is told
+    std::atomic<bool> loss_due_{false};         // the end of the connection has yet to be reported, once
+    std::atomic<bool> lost_descriptor_{false};  // a descriptor of the present connection was lost and this has been
+                                                // reported
     Registration<Vi> registration_;
-    std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it
+    std::unique_ptr<Endpoint> endpoint_;  // last, because its observer and queues must outlive it
 };
 
 }  // namespace viaduct::vipl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A send or receive queue of a VI, as the calls that complete descriptors see it (guide, section 3.5).
+// A send or receive queue of a VI, as used by the calls that complete descriptors (guide, section 3.5).
 #pragma once
 
 #include <memory>
@@ -17,25 +17,25 @@ class WorkQueue {
 public:
     using NotifyHandler = void (*)(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_DESCRIPTOR* descriptor);
 
-    /// Without `cq`, the core's queue is this queue's alone.
+    /// If `cq` is null, `queue` is used by this work queue only.
     WorkQueue(Vi& vi, QueueKind kind, std::shared_ptr<CompletionQueue> queue, Cq* cq) noexcept
         : vi_(vi), kind_(kind), queue_(std::move(queue)), cq_(cq), notifier_(*queue_) {}
 
     const std::shared_ptr<CompletionQueue>& completions() const noexcept { return queue_; }
     Cq* cq() const noexcept { return cq_; }
 
-    /// Descriptors that are posted and not complete, as far as has been seen.
+    /// Returns the number of descriptors that are posted and not known to be complete.
     std::uint32_t outstanding() const noexcept;
     bool empty() const noexcept;
 
-    /// Takes the descriptor at the head: VIP_SUCCESS or VIP_DESCRIPTOR_ERROR, the latter with NULL where the queue is
-    /// empty; else VIP_NOT_DONE, and nothing is written.
+    /// Takes the descriptor at the head. Returns VIP_SUCCESS or VIP_DESCRIPTOR_ERROR; the latter with NULL if the queue
+    /// is empty. Otherwise returns VIP_NOT_DONE and writes nothing.
     VIP_RETURN done(VIP_DESCRIPTOR** descriptor) noexcept;
     VIP_RETURN wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor) noexcept;
     VIP_RETURN notify(VIP_PVOID context, NotifyHandler handler);
     void cancel_notifies() noexcept { notifier_.stop(); }
 
-    DescriptorList complete;  ///< taken from the completion queue and not yet by the program; guarded by the Cq
+    DescriptorList complete;  ///< taken from the completion queue but not yet by the program; guarded by the Cq
 
 private:
     Vi& vi_;

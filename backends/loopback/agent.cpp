@@ -13,8 +13,7 @@ namespace viaduct::loopback {
 namespace {
 
 constexpr int poll_interval_ms = 1;
-constexpr int attention_check_ms =
-    2;  // what arrives for a consumer that has stopped polling waits so long, at most twice
+constexpr int attention_check_ms = 2;  // data for a consumer that has stopped polling may wait twice as long
 
 }  // namespace
 
@@ -38,7 +37,7 @@ void Agent::stop() noexcept {
 Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t id = next_id_++;
-    ids_[fd] = id;  // first: without a watch it leads nowhere, if that finds no memory
+    ids_[fd] = id;  // first, because it does no harm if the next line runs out of memory
     watches_.emplace(id, Watch{fd, client});
     epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = id}};
     if (epoll_ctl(board_.epoll_fd(), EPOLL_CTL_ADD, fd, &event) != 0) {
@@ -77,7 +76,7 @@ void Agent::dispatch(std::uint64_t id) noexcept {
     {
         const std::lock_guard lock(mutex_);
         const auto found = watches_.find(id);
-        if (found == watches_.end()) return;  // unwatched after epoll_wait had reported it
+        if (found == watches_.end()) return;  // unwatched after epoll_wait reported it
         client = found->second.client.lock();
         fd = found->second.fd;
     }

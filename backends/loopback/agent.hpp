@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The thread of a device that does what a NIC would do by itself: it serves connections whose consumers are not
-// polling, answers peers, watches for their death and keeps the time of pending connections.
+// The thread of a device that does what a NIC would do in hardware: it serves connections whose consumers do not poll,
+// answers peers, detects when they die and handles the deadlines of pending connections.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 
 namespace viaduct::loopback {
 
-/// Something that reacts to descriptors and deadlines, on the agent's thread and with no lock of the agent held. The
-/// agent keeps it alive during each call, whoever else lets go of it.
+/// Handles descriptors and deadlines on the agent's thread, with no lock of the agent held. The agent holds a reference
+/// to it during each call.
 class AgentClient {
 public:
     virtual ~AgentClient() = default;
@@ -28,14 +28,15 @@ public:
 
 class Agent {
 public:
-    /// `serve` handles what the doorbell boards show and tells whether consumers are polling themselves: then the
-    /// agent looks again after a millisecond instead of being woken by every ring. `check_attention` is called now
-    /// and then as long as it says so, and looks for consumers that have stopped polling.
+    /// `serve` handles the bits set on the doorbell boards and reports whether consumers poll. If they do, the agent
+    /// calls it again after a millisecond and is not woken by every ring. `check_attention` finds consumers that have
+    /// stopped polling. It is called periodically as long as it returns true.
     static Result<std::unique_ptr<Agent>> start(Doorbells& board, std::function<bool()> serve,
                                                 std::function<bool(bool)> check_attention) noexcept;
     ~Agent() { stop(); }
 
-    /// Ends the thread. What it was the last to know is destroyed on it, and may still call the agent.
+    /// Ends the thread. Objects of which the agent has the last reference are destroyed on the thread and may still
+    /// call the agent.
     void stop() noexcept;
 
     bool is_this_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
@@ -44,10 +45,10 @@ public:
     Status watch(int fd, const std::shared_ptr<AgentClient>& client);
     void unwatch(int fd) noexcept;
 
-    /// Calls on_deadline once, if the client still exists then.
+    /// Calls on_deadline once, if the client still exists by then.
     void call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client);
 
-    /// Makes sure that the next ring wakes the agent at once. Called when a consumer is about to sleep.
+    /// Makes sure that the next ring wakes the agent immediately. Called when a consumer is about to sleep.
     void end_busy_polling() noexcept {
         if (busy_polling_.load()) board_.wake_agent();
     }
@@ -70,7 +71,7 @@ private:
     std::function<bool(bool)> check_attention_;
     std::atomic<bool> stop_{false};
     std::atomic<bool> busy_polling_{false};
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // guards the members below
     std::unordered_map<std::uint64_t, Watch> watches_;
     std::unordered_map<int, std::uint64_t> ids_;
     support::DeadlineMap<std::weak_ptr<AgentClient>> deadlines_;

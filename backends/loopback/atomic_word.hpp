@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What atomic operations do to a word that other threads and processes see: each is one instruction of the processor.
+// Atomic operations on a word that other threads and processes access. Each is one processor instruction.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,12 @@
 
 namespace viaduct::loopback {
 
-/// Aligned memory, as the checks have made sure.
+/// The caller has checked the alignment.
 inline std::atomic_ref<std::uint64_t> atomic_word(std::byte* place) noexcept {
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(place));
 }
 
-/// Each returns what was there before.
+/// Each returns the previous value.
 inline std::uint64_t fetch_add(std::byte* place, std::uint64_t add) noexcept {
     return atomic_word(place).fetch_add(add);
 }

@@ -21,7 +21,7 @@
 namespace viaduct::loopback {
 namespace {
 
-/// A part of this process's memory that is mapped in one way.
+/// A mapping of this process.
 struct Area {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -34,7 +34,7 @@ struct Area {
     std::string path;
 };
 
-/// Reads a line of /proc/self/maps, unless its area ends before the address.
+/// Parses a line of /proc/self/maps. Returns false if its area ends at or before the address.
 bool parse(const char* line, std::uint64_t address, Area& area) {
     char* dash = nullptr;
     area.begin = std::strtoull(line, &dash, 16);
@@ -60,10 +60,10 @@ bool parse(const char* line, std::uint64_t address, Area& area) {
     return true;
 }
 
-/// What ioctl(2) with PROCMAP_QUERY takes and gives (Linux 6.11; headers of the time may lack it).
+/// The argument of ioctl(2) with PROCMAP_QUERY (Linux 6.11; older headers lack it).
 struct MapQuery {
     std::uint64_t size = sizeof(MapQuery);
-    std::uint64_t flags = 0;  // the area that holds the address
+    std::uint64_t flags = 0;  // find the area that contains the address
     std::uint64_t address = 0;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -84,7 +84,7 @@ constexpr std::uint64_t map_readable = 1;
 constexpr std::uint64_t map_writable = 2;
 constexpr std::uint64_t map_shared = 8;
 
-/// The areas of this process, asked for in the order of their addresses.
+/// The mappings of this process, queried in ascending order of addresses.
 class Areas {
 public:
     Areas() : fd_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
@@ -96,7 +96,7 @@ public:
 
     bool opened() const noexcept { return static_cast<bool>(fd_); }
 
-    /// The area that holds the address. False: it is not mapped.
+    /// Finds the area that contains the address. Returns false if the address is not mapped.
     bool find(std::uint64_t address, Area& area) {
         if (text_ != nullptr) return read(address, area);
         std::array<char, PATH_MAX> name{};
@@ -106,9 +106,9 @@ public:
         query.name = reinterpret_cast<std::uint64_t>(name.data());
         if (ioctl(fd_.get(), map_query, &query) != 0) {
             if (errno == ENOENT) return false;
-            // An older system, or a name that is too long.
+            // The kernel is too old, or the name is too long.
             text_ = std::fopen("/proc/self/maps", "re");
-            if (text_ == nullptr) throw std::bad_alloc();  // no memory, or no descriptor
+            if (text_ == nullptr) throw std::bad_alloc();  // out of memory or descriptors
             (void)std::setvbuf(text_, nullptr, _IOFBF, text_bytes);
             return read(address, area);
         }
@@ -135,11 +135,11 @@ private:
     }
 
     UniqueFd fd_;
-    std::FILE* text_ = nullptr;  // where the system takes no questions
+    std::FILE* text_ = nullptr;  // used if the kernel does not support queries
 };
 
-/// Opens a path anew if the file of the area is behind it. (The device number in the maps is not that of stat(2) on
-/// every file system: inode and path decide.)
+/// Opens a path if it refers to the file of the area. (On some file systems the device number in the maps is not that
+/// of stat(2), so the inode and the path are compared.)
 UniqueFd open_file_of(const Area& area, const char* path) noexcept {
     const auto is_it = [&](const struct stat& info) { return info.st_ino == area.inode && S_ISREG(info.st_mode); };
     struct stat info {};
@@ -149,7 +149,7 @@ UniqueFd open_file_of(const Area& area, const char* path) noexcept {
     return fd;
 }
 
-/// By way of a descriptor that the process holds.
+/// Looks for the file among the open descriptors of the process.
 UniqueFd open_held_file(const Area& area) noexcept {
     DIR* directory = opendir("/proc/self/fd");
     if (directory == nullptr) return {};
@@ -166,7 +166,7 @@ UniqueFd open_held_file(const Area& area) noexcept {
     return found;
 }
 
-/// Only memfds can be sealed; other files need not be looked for.
+/// Only memfds can be sealed, so other files are not searched for.
 UniqueFd open_sealed_memfd(const Area& area) noexcept {
     if (!area.path.starts_with("/memfd:")) return {};
     UniqueFd fd = open_held_file(area);

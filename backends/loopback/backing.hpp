@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds out what stands behind a range of this process's memory.
+// Inspects the mappings of a range of this process's memory.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace viaduct::loopback {
 
 struct MemoryInfo {
-    bool writable = false;  ///< every page of the range
-    bool has_file = false;  ///< a part of the range belongs to a file, by a shared mapping
-    BackingFile file;       ///< without descriptor where peers cannot map the same memory
+    bool writable = false;  ///< every page of the range is writable
+    bool has_file = false;  ///< part of the range is a shared mapping of a file
+    BackingFile file;       ///< without a descriptor if peers cannot map the same memory
 };
 
 /// InvalidParameter: part of the range is not mapped or not readable.

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t page_bytes = sizeof(wire::Canary);
 
-/// Where programs have nothing by themselves: between those at low and those at high addresses; and, as the thread
-/// sanitizer wants it, right below the mappings of programs.
+/// Address ranges without mappings by default: between the low and the high mappings of programs and, for the thread
+/// sanitizer, just below the high mappings.
 struct Range {
     std::uint64_t begin;
     std::uint64_t end;
@@ -21,12 +21,12 @@ struct Range {
 constexpr std::array ranges{Range{0x110000000000, 0x500000000000}, Range{0x7e9000000000, 0x7ef000000000}};
 constexpr int max_tries = 8;
 
-/// The address is a hint, which the system follows where it is free.
+/// The address is a hint that the kernel follows if it is free.
 void* map_near(std::uint64_t place) noexcept {
     return mmap(reinterpret_cast<void*>(place), page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/// Null where none is free.
+/// Returns null if no free address is found.
 void* map_within(const Range& range) noexcept {
     for (int tries = 0; tries < max_tries; ++tries) {
         std::uint64_t number = 0;
@@ -39,7 +39,7 @@ void* map_within(const Range& range) noexcept {
     return nullptr;
 }
 
-/// Any address where the system does not give a random one: still one that few programs have.
+/// If no random address in the ranges is available, lets the kernel choose one, which few other programs use.
 void* map_somewhere() noexcept {
     for (const Range& range : ranges)
         if (void* const page = map_within(range)) return page;
@@ -53,7 +53,7 @@ Result<Canary> Canary::create(std::uint64_t token) noexcept {
     if (page == MAP_FAILED) return Status::from_errno(errno, "mmap of a page");
     Canary canary;
     canary.page_.reset(static_cast<wire::Canary*>(page));
-    // A child, which may get the number of its parent one day, has not registered anything.
+    // A child has registered no memory, but may reuse its parent's process id later.
     if (madvise(page, page_bytes, MADV_DONTFORK) != 0) return Status::from_errno(errno, "madvise");
     canary.page_->token = token;
     return canary;

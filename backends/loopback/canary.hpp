@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// By what peers tell a process that registered memory from whoever takes its place: docs/adr/0015-canaries.md.
+// Allows peers to detect that the process which registered memory was replaced by another one:
+// docs/adr/0015-canaries.md.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace viaduct::loopback {
 
-/// A page at a random address, which a new program after execve(2), or another process with the same number, does not
-/// have. Each copy through the kernel begins there.
+/// A page at a random address. After execve(2), or in another process with the same id, it does not exist. Each copy
+/// through the kernel accesses it first.
 class Canary {
 public:
     static Result<Canary> create(std::uint64_t token) noexcept;

@@ -10,10 +10,11 @@
 namespace viaduct::loopback {
 namespace {
 
-/// Up to this many work queues are looked at one by one, which costs a cached load each.
+/// Up to this number, work queues are polled one by one, each at the cost of a load from the cache.
 constexpr std::size_t max_polled_queues = 16;
 
-/// A consumer that always finds a completion waiting still moves the work queues forward in every so many polls.
+/// If there are always enough completions for the consumer, only one in this many polls makes progress on the work
+/// queues.
 constexpr std::uint32_t look_every = 16;
 
 }  // namespace
@@ -57,8 +58,9 @@ CompletionQueue::~CompletionQueue() {
     return take(out);
 }
 
-/// What waits comes first; what the work queues complete now goes straight into the consumer's array. While enough
-/// waits, most polls leave the work queues alone: each look at a slot that the peer is about to write costs the peer.
+/// Takes queued completions first. Completions of work queues then go directly into the consumer's array. While enough
+/// completions are queued, most polls skip the work queues, because reading a slot that the peer is about to write
+/// slows the peer down.
 std::size_t CompletionQueue::poll_each(std::span<Completion> out) noexcept {
     const std::size_t taken = take(out);
     if (taken == out.size() && polls() % look_every != 0) return taken;
@@ -143,7 +145,7 @@ Status CompletionQueue::arm(Arm what) noexcept {
         }
         if (what == Arm::Any) armed_for_ = Arm::Any;
     }
-    Fence::heavy();  // messages that did not see the want of attention are seen by the caller's next poll
+    Fence::heavy();  // the caller's next poll finds messages whose senders did not see the flag
     device_.agent().end_busy_polling();
     return {};
 }
@@ -174,7 +176,7 @@ void CompletionQueue::set_oversubscribed(bool oversubscribed) noexcept {
     if (!std::exchange(oversubscribed_, oversubscribed) && oversubscribed) {
         for (WorkQueue* queue : attached_) queue->expect_ring();
         Fence::heavy();
-        device_.ring_all_connections();  // for messages that came before peers could see the want of attention
+        device_.ring_all_connections();  // for messages that arrived before peers could see the attention flag
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A completion queue. Its lock is the lock of every work queue attached to it: one lock for each call on the data path.
+// A completion queue. Its lock is also the lock of every work queue attached to it, so a call on the data path takes
+// one lock.
 #pragma once
 
 #include <atomic>
@@ -17,13 +18,13 @@ class Device;
 
 class CompletionQueue;
 
-/// Each completion queue has at most one event waiting here.
+/// Each completion queue has at most one pending event here.
 class Channel final : public backend::Channel {
 public:
     int fd() const noexcept override { return events_.fd(); }
     Result<std::uint64_t> take_event() noexcept override;
 
-    /// Makes room for the event of one more queue, for good. Throws std::bad_alloc.
+    /// Permanently makes room for the event of one more queue. Throws std::bad_alloc.
     void join() { events_.enlarge(++queues_); }
     void leave_event(const CompletionQueue& from, std::uint64_t context) noexcept { events_.push({&from, context}); }
     void take_back_event(const CompletionQueue& from) noexcept;
@@ -37,17 +38,17 @@ private:
     std::atomic<std::size_t> queues_{0};
 };
 
-/// A work queue as its completion queue sees it. Called with the lock of the completion queue held.
+/// The interface of a work queue to its completion queue. Called with the lock of the completion queue held.
 class WorkQueue {
 public:
-    /// `depth`: requests outstanding at once.
+    /// `depth`: the maximum number of outstanding requests.
     explicit WorkQueue(std::uint32_t depth) noexcept : depth_(depth) {}
     virtual void progress() noexcept = 0;
 
-    /// Asks the peer to ring from now on for what completes requests: nobody looks before that.
+    /// Asks the peer to ring the doorbell when requests complete, because this side will not poll.
     virtual void expect_ring() noexcept = 0;
 
-    /// Requests posted whose completions were not yet polled.
+    /// Returns the number of posted requests whose completions have not been polled.
     std::uint32_t outstanding() const noexcept { return outstanding_.load(std::memory_order_relaxed); }
 
 protected:
@@ -61,7 +62,7 @@ protected:
 
 private:
     const std::uint32_t depth_;
-    std::atomic<std::uint32_t> outstanding_{0};  // written under the lock
+    std::atomic<std::uint32_t> outstanding_{0};  // written with the lock held
 };
 
 class CompletionQueue final : public backend::CompletionQueue {
@@ -76,7 +77,7 @@ public:
 
     BiasedLock& lock() noexcept { return lock_; }
 
-    /// With the lock held. A completion that finds no room is lost, and the device told.
+    /// The lock must be held. If there is no room, the completion is lost and the device reports it.
     [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept {
         if (!poll_output_.empty()) {
             write(completion, poll_output_.front());
@@ -87,17 +88,17 @@ public:
         }
     }
 
-    /// With the lock held: whether the consumer looks at each work queue by itself, as far as can be told.
+    /// The lock must be held. Reports whether the consumer is assumed to poll each work queue.
     bool is_polled() const noexcept { return !armed_ && !oversubscribed_; }
 
-    /// With the lock held: whether push() has room. Where it has none, the work queues are moved forward again once a
-    /// consumer has made some.
+    /// The lock must be held. Reports whether push() has room. If not, the work queues make progress again when a
+    /// consumer has taken completions.
     bool has_room() noexcept;
 
     void attach(WorkQueue& queue);
     void detach(WorkQueue& queue) noexcept;
 
-    /// Changes whenever a consumer polls; lets the agent see that it is not needed.
+    /// Changes whenever a consumer polls. The agent uses it to detect that it is not needed.
     std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
 
 private:
@@ -112,10 +113,10 @@ private:
         Word<bool> invalidated;
         Word<bool> observed;
         Word<bool> solicited;       // or failed
-        WorkQueue* from = nullptr;  // null once the endpoint is gone
+        WorkQueue* from = nullptr;  // null if the endpoint was destroyed
     };
 
-    /// A completion is copied field by field: see Word.
+    /// Copies field by field; see Word.
     template <class From, class To>
     static void write(const From& from, To& to) noexcept {
         to.context = from.context;
@@ -134,7 +135,7 @@ private:
     std::size_t take(std::span<Completion> out) noexcept;
     void progress() noexcept;
 
-    /// The thread that armed the queue may leave completions behind while another thread sleeps already.
+    /// The thread that armed the queue may take only some of the completions while another thread already sleeps.
     bool signal_items() noexcept {
         if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
         return !items_.empty();
@@ -146,16 +147,16 @@ private:
     const std::uint64_t context_;
     Channel* const channel_;
     const CompletionObserver observer_;
-    BiasedLock lock_;  // guards what follows
+    BiasedLock lock_;  // guards the members below
     std::uint32_t capacity_;
     support::Fifo<Item> items_{16};
-    std::size_t solicited_ = 0;  // of the items
+    std::size_t solicited_ = 0;  // number of solicited items
     std::vector<WorkQueue*> attached_;
-    bool oversubscribed_ = false;  // too many work queues to look at each: the doorbell board tells which are ready
+    bool oversubscribed_ = false;  // too many work queues to poll each; the doorbell board shows which ones are ready
     bool armed_ = false;
     Arm armed_for_ = Arm::Any;
     bool waits_for_room_ = false;        // a work queue waits for room
-    std::span<Completion> poll_output_;  // the rest of the consumer's array while a poll moves work forward
+    std::span<Completion> poll_output_;  // the rest of the consumer's array while poll() makes progress
     std::atomic<std::uint32_t> polls_{0};
 };
 

@@ -78,7 +78,7 @@ void Connection::close(bool on_purpose) noexcept {
     if (on_purpose) segment().closing[role_].store(1);
     if (!socket_) return;
     device_.agent().unwatch(socket_.get());
-    shutdown(socket_.get(), SHUT_RDWR);  // also where a forked child still holds the descriptor
+    shutdown(socket_.get(), SHUT_RDWR);  // takes effect even if a forked child has the descriptor open
     socket_.reset();
 }
 
@@ -102,7 +102,7 @@ Result<std::array<int, 3>> Connection::descriptors_for(pid_t process) {
 
 void Connection::request_mapping(std::uint32_t key) noexcept {
     const MapMessage request{.type = MessageType::MapRequest, .key = key, .base = 0, .length = 0, .offset = 0};
-    // A lost request only costs speed: the slower ways to the memory stay open.
+    // If the request is lost, the slower methods of access are used.
     (void)send_message(socket_.get(), &request, sizeof request, {});
 }
 
@@ -143,7 +143,9 @@ void Connection::on_readable(int fd) noexcept try {
     MapMessage message{};
     auto received = [&]() -> Result<Received> {
         const std::lock_guard lock(owner_->mutex);
-        if (socket_.get() != fd) return Status(Code::WouldBlock, "closed since");  // and the number may be another's
+        if (socket_.get() != fd)
+            return Status(Code::WouldBlock, "closed since");  // the number may belong to another
+                                                              // descriptor now
         return receive_message(fd, &message, sizeof message);
     }();
     if (!received.ok() && received.status().code() == Code::WouldBlock) return;

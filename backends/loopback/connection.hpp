@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One connection: the shared segment, the socket that tells of the peer's death, and who the peer is.
+// A connection: the shared segment, the socket that signals the peer's death, and the identity of the peer.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ namespace viaduct::loopback {
 class Device;
 class Endpoint;
 
-/// Lets the agent find an endpoint that may be destroyed at any time. The mutex also orders everything that changes
-/// the connection of the endpoint. Lock order: this mutex, then the locks of the completion queues.
+/// Allows the agent to find an endpoint that may be destroyed at any time. The mutex also serializes all changes of the
+/// endpoint's connection. Lock order: this mutex, then the locks of the completion queues.
 struct EndpointRef {
     std::mutex mutex;
     Endpoint* endpoint = nullptr;
@@ -24,45 +24,47 @@ struct EndpointRef {
 
 class Connection final : public AgentClient {
 public:
-    /// As the requester, with a new segment; as the acceptor, with the segment of a request.
+    /// offer() creates the requester's side with a new segment; take() creates the acceptor's side with the segment of
+    /// a request.
     static Result<std::shared_ptr<Connection>> offer(Device& device, std::shared_ptr<EndpointRef> owner);
     static Result<std::shared_ptr<Connection>> take(Device& device, const UniqueFd& segment);
     ~Connection() override;
 
-    /// Ties the acceptor's connection to its endpoint and gives it a number on the doorbell boards.
+    /// Assigns the acceptor's connection to its endpoint and gives it a number on the doorbell boards.
     static Status assign(const std::shared_ptr<Connection>& connection, std::shared_ptr<EndpointRef> owner);
 
-    /// Who the peer is, from its handshake; takes the descriptors. InvalidParameter: they are not sound.
+    /// Identifies the peer by its handshake and takes the descriptors. InvalidParameter: they are invalid.
     Status set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, int socket);
 
-    /// Lets the agent watch the socket and then takes it; on failure it stays the caller's. The mutex of the owner is
-    /// held, so the agent waits until the endpoint is ready.
+    /// Makes the agent watch the socket and takes ownership of it; on failure the caller keeps it. The caller holds the
+    /// owner's mutex, so the agent waits until the endpoint is ready.
     Status open(UniqueFd& socket, const std::shared_ptr<Connection>& self);
 
-    /// SystemError: the peer is gone, which the hang-up of the socket tells as well.
+    /// SystemError: the peer is gone. The socket reports that as well.
     Status send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;
 
-    /// Closes the socket: the peer's agent notices. `on_purpose`: it is a disconnection, not a failure.
+    /// Closes the socket, which notifies the peer's agent. `on_purpose`: this is a disconnect, not a failure.
     void close(bool on_purpose) noexcept;
 
     bool closed_on_purpose_by_peer() const noexcept { return segment().closing[1 - role_].load() != 0; }
 
-    /// Moves a handshake from one of two states to another; false where it was in neither.
+    /// Changes the state of the handshake. Returns false if it is not in the state `from`.
     bool advance(wire::Handshake from, wire::Handshake to) noexcept {
         return segment().handshake.compare_exchange_strong(from, to);
     }
     wire::Handshake handshake() const noexcept { return segment().handshake.load(); }
 
-    /// What the peer is told of the endpoint.
+    /// Returns the information about the endpoint for the peer.
     InstanceInfo instance_info(const Endpoint& endpoint) const noexcept;
     int segment_fd() const noexcept { return segment_fd_.get(); }
 
-    /// What that process is handed: doorbell memory, doorbell event, region table. Throws std::bad_alloc.
+    /// Returns the descriptors to pass to this process: doorbell memory, doorbell event, region table. Throws
+    /// std::bad_alloc.
     Result<std::array<int, 3>> descriptors_for(pid_t process);
 
     std::uint32_t number() const noexcept { return number_; }
 
-    // What the work queues use.
+    // For the work queues.
     wire::Direction& outgoing() noexcept { return segment().directions[role_]; }
     wire::Direction& incoming() noexcept { return segment().directions[1 - role_]; }
     wire::Slot* outgoing_slots() noexcept { return segment().slots[role_]; }
@@ -75,16 +77,17 @@ public:
     const EndpointAttributes& remote_attributes() const noexcept { return remote_attributes_; }
     bool asymmetric_fences() const noexcept { return asymmetric_; }
     bool peer_shares_receives() const noexcept { return peer_shares_receives_; }
-    /// For every message on the hot path: rings only where nobody polls at the peer.
+    /// Called for every message on the hot path. Rings only if the peer's consumer does not poll.
     void ring_unless_polled() noexcept {
         Fence::light(asymmetric_);
         if (outgoing().attention.wanted.load(std::memory_order_relaxed) != 0) ring_peer();
     }
-    /// Where the peer's help is needed.
+    /// Called if the peer's agent must act.
     void ring_peer() const noexcept { peer_->doorbell().ring(peer_number_); }
 
-    /// Where a stretch of the peer's memory is here: its own place within one process, else a mapping. Null where it is
-    /// not mapped; the peer is asked for the file then, once. Good as Peer::mapped() is.
+    /// Returns the local address of a range of the peer's memory: the same address within one process, otherwise an
+    /// address in a mapping. If the memory is not mapped, returns null and requests the file from the peer once. Valid
+    /// as long as the result of Peer::mapped().
     std::byte* find_memory(const RegionView& region, std::uint32_t key, std::uint64_t address, std::uint64_t length,
                            bool to_write) noexcept {
         if (peer_->is_this_process()) return reinterpret_cast<std::byte*>(address);
@@ -94,25 +97,23 @@ public:
         return nullptr;
     }
 
-    /// Receives that the peer has posted, as its last message said; a cache of the peer's credit line.
+    /// The number of receives posted by the peer, according to its last message. A cache of the peer's credit line.
     std::atomic<std::uint32_t> piggybacked_credit{0};
 
-    /// Slots that the peer has consumed, likewise: added up from 16 bits, so it may fall short by multiples of 2^16,
-    /// and never says too much.
+    /// The number of slots consumed by the peer, likewise. It is accumulated from 16-bit differences, so it may be too
+    /// low by a multiple of 2^16, but never too high.
     std::atomic<std::uint64_t> piggybacked_consumed{0};
 
-    /// Called by the agent, or by a consumer that polls a oversubscribed queue. Tells whether consumers poll by
-    /// themselves.
+    /// Called by the agent, or by a consumer that polls an oversubscribed queue. Reports whether consumers poll.
     bool serve() noexcept;
 
-    /// Called by the agent now and then while serve() has found the consumer polling. False: it has stopped, and the
-    /// peer was asked to ring for every message; serve() is to be called once every processor has seen that
-    /// (Fence::heavy()).
+    /// Called periodically by the agent while serve() finds that the consumer polls. Returns false if the consumer has
+    /// stopped and the peer was asked to ring for every message. Then serve() must be called after Fence::heavy().
     bool is_still_polled() noexcept;
 
     bool is_with(const Peer& peer) const noexcept { return peer_.get() == &peer; }
 
-    /// The peer is gone.
+    /// Called when the peer is gone.
     void hang_up() noexcept;
 
 private:
@@ -131,7 +132,7 @@ private:
     UniqueFd segment_fd_;
     Mapping mapping_;
     UniqueFd socket_;
-    std::shared_ptr<DoorbellBoard> doorbell_;  // on which the peer rings
+    std::shared_ptr<DoorbellBoard> doorbell_;  // the board on which the peer rings
     std::shared_ptr<Peer> peer_;
     std::uint32_t peer_number_ = 0;
     std::uint32_t peer_domain_ = 0;

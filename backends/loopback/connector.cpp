@@ -9,14 +9,14 @@
 namespace viaduct::loopback {
 namespace {
 
-/// How often a connector may lose the race for its peer name in a row before it pauses.
+/// The number of times in a row that a connector may lose the race for its peer name before it pauses.
 constexpr int peer_tries = 64;
 constexpr std::chrono::milliseconds peer_pause{1};
 
-/// How long after the deadline the message may take that a listener sends right after it has accepted or refused.
+/// How long after the deadline an answer may arrive if the listener has already accepted or refused.
 constexpr std::chrono::milliseconds answer_grace{100};
 
-/// The first pause before a service is tried again where nobody listens; each one is twice the one before.
+/// The first pause before connecting again when there is no listener. The pause is doubled each time.
 constexpr std::chrono::milliseconds first_pause{1};
 
 }  // namespace
@@ -62,7 +62,7 @@ Status Connector::ask_listener() {
     return {Code::NoListener, "there is no listener on that service"};
 }
 
-/// Both peers try to bind one name. The first gets it and waits; the other finds it taken and connects.
+/// Both peers try to bind the same name. The first one succeeds and waits; the other one fails and connects to it.
 Status Connector::connect_peer() {
     const std::string name = peer_name(parameters_.local.host, parameters_.remote.host, parameters_.remote.service);
     for (int tries = 0; tries < peer_tries; ++tries) {
@@ -101,13 +101,14 @@ Status Connector::send_request(UniqueFd socket) {
     if (const Status status = send_message(socket.get(), &message, sizeof message, descriptors);
         !status.ok() && status.code() != Code::SystemError)
         return status;
-    // A listener that left in between hangs up: read_answer() sees it and tries again.
+    // If the listener closed meanwhile, the socket is hung up; read_answer() detects that and tries again.
     socket_ = std::move(socket);
     return device_.agent().watch(socket_.get(), shared_from_this());
 }
 
 void Connector::on_readable(int fd) noexcept {
-    const auto self = shared_from_this();  // the endpoint lets go of it where this ends the attempt
+    const auto self = shared_from_this();  // keeps this object alive, because the endpoint drops its reference when the
+                                           // attempt ends
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
     const Status status = support::guarded([&] {
@@ -139,11 +140,11 @@ void Connector::read_answer() {
                            .remote = answer->attributes});
         case MessageType::Connect:
         case MessageType::MapRequest:
-        case MessageType::MapReply: return answer_hung_up();  // nonsense at this point
+        case MessageType::MapReply: return answer_hung_up();  // not valid here
     }
 }
 
-/// The listener left, or its process died. What became of the request decides what that means.
+/// The listener was closed or its process died. The state of the handshake determines the outcome.
 void Connector::answer_hung_up() {
     device_.agent().unwatch(socket_.get());
     socket_.reset();
@@ -155,13 +156,13 @@ void Connector::answer_hung_up() {
     }
     switch (offered_->handshake()) {
         case wire::Handshake::Offered:
-        case wire::Handshake::Taken:  // the process that had it is gone
+        case wire::Handshake::Taken:  // the process that took it is gone
             return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
-        case wire::Handshake::Abandoned:  // dropped unanswered: it runs into its deadline (guide, section 3.3.4)
+        case wire::Handshake::Abandoned:  // dropped without an answer, so wait for the deadline (guide, section 3.3.4)
             if (!parameters_.deadline.infinite()) return;
             break;
         case wire::Handshake::Accepted:
-        case wire::Handshake::Refused: break;  // answered, but the message has gone with the listener
+        case wire::Handshake::Refused: break;  // answered, but the message was lost with the listener
     }
     finish({.kind = ConnectionEventKind::Unreachable});
 }
@@ -190,7 +191,7 @@ void Connector::take_peer_requests() {
         if (!(peer.remote_address().host == parameters_.remote.host) ||
             !(peer.remote_host_asked_for() == parameters_.local.host)) {
             deferred_.push_back(
-                std::move(*request));  // the same hosts the other way round: it may bind when we are done
+                std::move(*request));  // the same hosts in the opposite order: it may bind when this attempt is done
             continue;
         }
         ConnectionEvent event{.kind = ConnectionEventKind::Established,
@@ -224,13 +225,13 @@ void Connector::on_deadline() noexcept try {
                                !offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
                                !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
     if (answer_coming && may_still_answer()) return;
-    if (answer_coming) offered_->close(true);  // a peer that did accept sees a disconnection
+    if (answer_coming) offered_->close(true);  // if the peer accepted, it sees a disconnect
     finish({.kind = ConnectionEventKind::TimedOut});
 } catch (const std::exception&) {
     log(LogLevel::Error, "out of memory while connecting");
 }
 
-/// The handshake word says that the listener has answered, and the deadline has passed.
+/// Called after the deadline if the handshake word says that the listener has answered.
 bool Connector::may_still_answer() noexcept try {
     if (answer_by_.infinite()) {
         answer_by_ = Deadline::after(answer_grace);
@@ -251,7 +252,7 @@ void Connector::fail(const Status& status) noexcept {
 void Connector::finish(const ConnectionEvent& event) noexcept {
     Endpoint* const own = owner_->endpoint;
     if (own != nullptr && event.kind != ConnectionEventKind::Established)
-        own->withdraw_credits();  // before the offer goes
+        own->withdraw_credits();  // before the offer is destroyed
     stop();
     if (own != nullptr) own->connecting_finished(event);
 }
@@ -259,7 +260,7 @@ void Connector::finish(const ConnectionEvent& event) noexcept {
 void Connector::abandon() noexcept {
     if (offered_ != nullptr && !offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
         !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned))
-        offered_->close(true);  // accepted in this very moment: the peer sees a disconnection
+        offered_->close(true);  // accepted at the same time: the peer sees a disconnect
     owner_->endpoint->withdraw_credits();
     stop();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The active side of connecting: asks a listener, or meets a peer, until an answer or the deadline ends it.
+// The active side of connection setup: sends a request to a listener, or meets a peer, until there is an answer or the
+// deadline passes.
 #pragma once
 
 #include <memory>
@@ -12,15 +13,15 @@
 
 namespace viaduct::loopback {
 
-/// Runs on the agent's thread once started. Everything happens with the mutex of the endpoint's reference held. Owned
-/// by the endpoint until the attempt ends, and by each of its calls from the agent until that returns.
+/// Runs on the agent's thread once started, always with the mutex of the EndpointRef held. Owned by the endpoint until
+/// the attempt ends, and by the agent during each of its calls.
 class Connector final : public AgentClient, public std::enable_shared_from_this<Connector> {
 public:
-    /// NoListener: nobody listens (client/server).
+    /// NoListener: there is no listener (client/server model).
     static Result<std::shared_ptr<Connector>> start(Endpoint& endpoint, const ConnectParameters& parameters);
     ~Connector() override;
 
-    /// The endpoint gives up. No event follows.
+    /// Called when the endpoint gives up. No event follows.
     void abandon() noexcept;
 
 private:
@@ -47,17 +48,17 @@ private:
     Device& device_;
     const std::shared_ptr<EndpointRef> owner_;
     const ConnectParameters parameters_;
-    const Deadline grace_;  // of asking where nobody listens
+    const Deadline grace_;  // for retries while there is no listener
     std::chrono::milliseconds pause_;
-    bool asks_again_ = false;  // after the pause, or when the grace is over
+    bool asks_again_ = false;  // retry after the pause, or at the end of the grace period
     bool stopped_ = false;
 
-    // Asking: the offered connection and the socket on which the answer comes.
+    // Client/server model: the offered connection and the socket for the answer.
     std::shared_ptr<Connection> offered_;
     UniqueFd socket_;
-    Deadline answer_by_ = Deadline::never();  // for an answer that was given and has not come
+    Deadline answer_by_ = Deadline::never();  // deadline for an answer that was given but has not arrived
 
-    // Meeting, where this side came first: peers that come, and those that belong to another pair.
+    // Peer-to-peer model, if this side was first: connecting peers, and requests that belong to another pair.
     std::optional<PendingConnections> pending_;
     std::vector<std::unique_ptr<ConnectionRequest>> deferred_;
 };

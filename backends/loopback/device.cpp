@@ -55,9 +55,9 @@ DeviceAttributes make_attributes(std::uint32_t index) {
         .name = name_of(index),
         .host = host_of(index),
         .local_hosts = all_hosts(),
-        .capabilities = {},  // all of them
+        .capabilities = {},  // supports everything
         .max_endpoints = wire::max_connections,
-        .max_queue_depth = 65535,  // queues grow as they are used
+        .max_queue_depth = 65535,  // queues grow on demand
         .default_queue_depth = 8192,
         .max_sges = max_pieces,
         .max_completion_queues = 2 * wire::max_connections + 1024,
@@ -72,7 +72,7 @@ DeviceAttributes make_attributes(std::uint32_t index) {
     };
 }
 
-/// Makes an object of which a device has a limited number; its end gives the place back. Throws std::bad_alloc.
+/// Creates an object of a limited kind; its destructor decrements the counter. Throws std::bad_alloc.
 template <class Object, class... Arguments>
 Result<std::unique_ptr<Object>> make_counted(std::atomic<std::uint32_t>& used, std::uint32_t limit,
                                              const char* exhausted, Arguments&&... arguments) {
@@ -161,7 +161,7 @@ Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const bac
                                                                        void* address, std::uint64_t length,
                                                                        Access access) noexcept {
     return support::make_as<backend::MemoryRegion>([&]() -> Result<std::unique_ptr<MemoryRegion>> {
-        auto region = std::make_unique<MemoryRegion>(*this);  // first: a key needs an owner that gives it back
+        auto region = std::make_unique<MemoryRegion>(*this);  // first, so that the key has an owner that frees it
         const Status status = region->add(address, length, static_cast<const ProtectionDomain&>(domain).id(), access);
         if (!status.ok()) return status;
         return region;
@@ -285,7 +285,7 @@ void Device::watch(std::uint32_t number) noexcept {
     if (!agent_->is_this_thread()) doorbell_->wake_agent();
 }
 
-/// Visits the connections in that state, with no lock held; `visit` gives the next state.
+/// Visits the connections in this state, with no lock held. `visit` returns the next state.
 template <class Visit>
 void Device::for_each_watched(Watch state, Visit visit) noexcept {
     for (std::uint32_t number = 0; number < connection_numbers(); ++number) {
@@ -299,12 +299,12 @@ void Device::for_each_watched(Watch state, Visit visit) noexcept {
         const Watch next = connection == nullptr ? Watch::None : visit(*connection);
         if (next == Watch::None) continue;
         const std::lock_guard lock(mutex_);
-        if (watch_[number] == Watch::None) watch_[number] = next;  // else it is polled again
+        if (watch_[number] == Watch::None) watch_[number] = next;  // otherwise it is polled again
     }
 }
 
-/// Connections whose consumer has stopped polling get the attention of the agent: their peers ring from now on, and
-/// what came before they knew is served here. Tells whether any is still polled.
+/// The agent takes over connections whose consumer has stopped polling: peers ring for each message from now on, and
+/// earlier messages are served here. Reports whether any connection is still polled.
 bool Device::check_watched(bool due) noexcept {
     bool stopped = false;
     if (due)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An open loopback device: what its endpoints share.
+// An open loopback device: the resources that its endpoints share.
 #pragma once
 
 #include <map>
@@ -26,7 +26,8 @@ inline constexpr std::string_view name_prefix = "viaduct-lo";
 std::string name_of(std::uint32_t index);
 HostAddress host_of(std::uint32_t index) noexcept;
 
-/// The device at an address of this host: any other than those above leads to the first. Nothing for other hosts.
+/// Returns the device for an address of this host. Addresses other than those above select the first device. Returns
+/// nothing for other hosts.
 std::optional<std::uint32_t> index_of(const HostAddress& host);
 
 class Device;
@@ -38,17 +39,17 @@ public:
     std::uint32_t id() const noexcept { return id_; }
 
 private:
-    std::atomic<std::uint32_t>& count_;  // of the device
+    std::atomic<std::uint32_t>& count_;  // the counter of the device
     const std::uint32_t id_;
 };
 
-/// What it shows is in the region table.
+/// The region table contains what the window gives access to.
 class MemoryWindow final : public backend::MemoryWindow {
 public:
     explicit MemoryWindow(Device& device) noexcept : device_(device) {}
     ~MemoryWindow() override;
 
-    Status add(std::uint32_t domain, WindowScope scope);  ///< once
+    Status add(std::uint32_t domain, WindowScope scope);  ///< called once
 
     std::uint32_t key() const noexcept override { return key_; }
     std::uint32_t number() const noexcept { return number_; }
@@ -86,45 +87,46 @@ public:
     Flusher& flusher() noexcept { return flusher_; }
     void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
-    /// Who this device is, for peers.
+    /// Identifies this device to peers.
     std::uint64_t instance_id() const noexcept { return instance_id_; }
     const Canary& canary() const noexcept { return canary_; }
 
-    /// The peer that this is: known already, or made from the descriptors.
+    /// Returns the peer if it is known; otherwise creates it from the descriptors.
     Result<std::shared_ptr<Peer>> find_peer(const InstanceInfo& info, pid_t process, std::span<UniqueFd> descriptors);
 
-    /// Of the memory of a process, here, whatever names it goes by.
+    /// Returns how much memory of a process is mapped here, under all its identities.
     std::uint64_t bytes_mapped_of(pid_t process) noexcept;
 
-    /// Ends the connections of a process that is no more.
+    /// Ends the connections of a process that has died.
     void peer_died(const Peer& peer) noexcept;
 
-    /// Numbers connections on the doorbell boards. NoResources: all are in use.
+    /// Assigns connections their numbers on the doorbell boards. NoResources: all numbers are in use.
     Result<std::uint32_t> add_connection(const std::shared_ptr<Connection>& connection);
     void remove_connection(std::uint32_t number) noexcept;
 
-    /// Serves the connections whose bits are set; tells whether consumers poll by themselves.
+    /// Serves the connections whose bits are set. Reports whether consumers poll.
     bool serve_connections() noexcept;
 
-    /// Lets the agent look now and then whether the consumer of a connection still polls.
+    /// Makes the agent check periodically whether the consumer of a connection still polls.
     void watch(std::uint32_t number) noexcept;
     void ring_all_connections() noexcept;
 
-    /// The connection of a number; null where it is gone, or the number was never given out.
+    /// Returns the connection with this number, or null if there is none.
     std::shared_ptr<Connection> connection_at(std::uint32_t number) noexcept;
     std::uint32_t connection_numbers() noexcept;
 
-    /// Visits the connections one by one, with no lock held.
+    /// Visits all connections, with no lock held.
     template <class Visit>
     void for_each_connection(Visit visit) noexcept;
 
-    /// Held, shared, while the agent or a poller of a oversubscribed queue moves data for an endpoint.
+    /// Held in shared mode while the agent, or a consumer that polls an oversubscribed queue, transfers data for an
+    /// endpoint.
     std::shared_mutex& serving() noexcept { return serving_; }
 
-    /// Waits until nobody serves an endpoint with a region that is gone.
+    /// Waits until no thread serves an endpoint with a region that was removed before this call.
     void await_servers() noexcept { const std::unique_lock lock(serving_); }
 
-    /// Waits until no thread is inside a work queue that it had entered before.
+    /// Waits until every thread has left the work queue that it was using at the time of this call.
     void await_quiet_work_queues() noexcept;
 
     void completion_queue_closed() noexcept { completion_queues_.fetch_sub(1); }
@@ -150,12 +152,12 @@ private:
     std::atomic<std::uint32_t> endpoints_{0};
     std::atomic<std::uint32_t> completion_queues_{0};
     std::shared_mutex serving_;
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // guards the members below
     std::vector<std::weak_ptr<Connection>> connections_;
     std::vector<std::uint32_t> free_numbers_;
-    std::vector<Watch> watch_;  // no shorter than connections_
+    std::vector<Watch> watch_;  // at least as long as connections_
     std::map<PeerIdentity, std::weak_ptr<Peer>> peers_;
-    std::unique_ptr<Agent> agent_;  // last: its thread uses all of the above
+    std::unique_ptr<Agent> agent_;  // last, because its thread uses all other members
 };
 
 }  // namespace viaduct::loopback

@@ -11,11 +11,11 @@
 namespace viaduct::loopback {
 namespace {
 
-/// Rings a board; the caller has made its message visible before.
+/// Rings a board. The caller has already made its message visible.
 void ring_board(wire::DoorbellBoard& board, int event_fd, std::uint32_t number) noexcept {
     const std::uint32_t word = number / 64;
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // the message before the look at the bit
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // orders the message before reading the bit
     if ((board.words[word].load(std::memory_order_relaxed) & bit) == 0) {
         board.words[word].fetch_or(bit);
         board.summary[word / 64].fetch_or(std::uint64_t{1} << (word % 64));
@@ -96,7 +96,7 @@ Result<std::shared_ptr<DoorbellBoard>> Doorbells::board_for(pid_t process) {
     if (process == 0) return std::move(*created);
     const std::lock_guard lock(mutex_);
     std::erase_if(by_process_, [](const auto& item) { return item.second.expired(); });
-    by_process_[process] = *created;  // where another thread was faster, both are good
+    by_process_[process] = *created;  // if another thread was faster, both boards work
     return std::move(*created);
 }
 
@@ -114,7 +114,7 @@ Status Doorbells::add(const std::shared_ptr<DoorbellBoard>& board) {
     return {};
 }
 
-/// The peer may still have the descriptor, so closing it here would not end the watch.
+/// The peer may still have the descriptor open, so closing it here would not remove it from the epoll set.
 void Doorbells::remove(const DoorbellBoard& board) noexcept {
     const std::lock_guard lock(mutex_);
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, board.event_fd(), nullptr);
@@ -129,7 +129,7 @@ bool Doorbells::any() const noexcept {
     return false;
 }
 
-/// The next word that has bits; 0 at the end. Each summary is looked at once in a pass, however busy its peer is.
+/// Returns the next nonzero word, or 0 at the end. Each summary is checked once per pass, however busy its peer is.
 std::uint64_t Doorbells::take_word(Cursor& cursor) noexcept {
     const std::lock_guard lock(mutex_);
     for (auto at = boards_.lower_bound(cursor.board); at != boards_.end(); ++at) {
@@ -166,7 +166,7 @@ Result<RemoteDoorbell> RemoteDoorbell::open(const UniqueFd& memory, UniqueFd eve
         return Status(Code::InvalidParameter, "invalid doorbell board from a peer");
     auto mapping = Mapping::map(memory.get(), sizeof(wire::DoorbellBoard), PROT_READ | PROT_WRITE);
     if (!mapping.ok()) return mapping.status();
-    // A peer could hand over a descriptor whose writes block; non-blocking ones just fail.
+    // A write to a peer's descriptor must not block; with O_NONBLOCK it fails instead.
     if (fcntl(event.get(), F_SETFL, O_NONBLOCK) != 0) return Status::from_errno(errno, "a peer's event descriptor");
     RemoteDoorbell doorbell;
     doorbell.board_ = mapping->as<wire::DoorbellBoard>();

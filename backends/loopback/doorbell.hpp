@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The doorbell boards of a device: how peers say which of its connections want attention, and how its agent sleeps.
+// The doorbell boards of a device: peers use them to tell its agent which connections have work, and the agent sleeps
+// on them.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +19,7 @@ namespace viaduct::loopback {
 
 class Doorbells;
 
-/// The owner's side of a board.
+/// A doorbell board as its owner uses it.
 class DoorbellBoard {
 public:
     static Result<std::shared_ptr<DoorbellBoard>> create();  ///< throws std::bad_alloc
@@ -38,18 +39,19 @@ private:
     std::uint64_t id_ = 0;
 };
 
-/// The boards of a device: one for itself, and one for each peer process, which no other peer can write to
+/// The boards of a device: one for its own process and one for each peer process, to which no other peer can write
 /// (docs/adr/0016-boards.md).
 class Doorbells {
 public:
     static Result<std::unique_ptr<Doorbells>> create();
 
-    /// On which the agent sleeps: has the events of all boards, with the number `event_id`, and what the agent adds.
+    /// The descriptor on which the agent sleeps. It contains the events of all boards, with the data `event_id`, and
+    /// those that the agent adds.
     int epoll_fd() const noexcept { return epoll_.get(); }
     static constexpr std::uint64_t event_id = 0;
 
-    /// The board for a peer process, which lives as long as somebody holds it. This process has its own; one that is
-    /// not known, 0, gets a new one each time. Throws std::bad_alloc.
+    /// Returns the board for a peer process, which exists as long as it is referenced. This process has its own board.
+    /// An unknown process, 0, gets a new board each time. Throws std::bad_alloc.
     Result<std::shared_ptr<DoorbellBoard>> board_for(pid_t process);
 
     bool any() const noexcept;
@@ -65,18 +67,18 @@ public:
 
     void set_asleep(bool asleep) noexcept;
 
-    /// Sets a bit on the own board and wakes the agent.
+    /// Sets a bit on this process's own board and wakes the agent.
     void ring_self(std::uint32_t number) noexcept;
     void wake_agent() noexcept;
 
 private:
     friend class DoorbellBoard;
-    /// How far a pass over the boards has come.
+    /// The position of a pass over the boards.
     struct Cursor {
         std::uint64_t board = 0;
-        std::uint32_t summary = 0;  ///< to be looked at next
-        std::uint64_t words = 0;    ///< left of the summary before that
-        std::uint32_t word = 0;     ///< that was taken last
+        std::uint32_t summary = 0;  ///< the next one to check
+        std::uint64_t words = 0;    ///< the remaining words of the previous summary
+        std::uint32_t word = 0;     ///< the last word taken
     };
 
     Doorbells() = default;
@@ -85,21 +87,21 @@ private:
     std::uint64_t take_word(Cursor& cursor) noexcept;
 
     UniqueFd epoll_;
-    mutable std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;  // guards the members below
     std::map<std::uint64_t, DoorbellBoard*> boards_;
     std::map<pid_t, std::weak_ptr<DoorbellBoard>> by_process_;
     std::uint64_t next_id_ = 0;
     bool asleep_ = false;
-    std::shared_ptr<DoorbellBoard> own_;  // last: it takes itself off the list
+    std::shared_ptr<DoorbellBoard> own_;  // last, because its destructor uses boards_
 };
 
-/// A peer's board, as those see it who ring it.
+/// A peer's board as seen by the processes that ring it.
 class RemoteDoorbell {
 public:
-    /// Checks size, seals and version of what a peer handed over.
+    /// Checks the size, seals and version of the memory from the peer.
     static Result<RemoteDoorbell> open(const UniqueFd& memory, UniqueFd event) noexcept;
 
-    /// Asks the owner to look at a connection. Orders all earlier stores before the owner's look.
+    /// Asks the owner to serve a connection. All earlier stores are visible to the owner when it does.
     void ring(std::uint32_t number) const noexcept;
 
 private:
@@ -108,15 +110,15 @@ private:
     wire::DoorbellBoard* board_ = nullptr;
 };
 
-/// A memfd of fixed size. `owner_writes_only` lets nobody else map it writable.
+/// A memfd of fixed size. `owner_writes_only` prevents other processes from mapping it writable.
 Result<UniqueFd> create_memfd(const char* name, std::size_t size) noexcept;
 Status seal_memfd(int fd, bool owner_writes_only) noexcept;
 
-/// Whether a descriptor is a memfd whose pages nobody can take away: those of huge pages, which a hole gives back to
-/// the system, and all other files can raise SIGBUS in who has them mapped.
+/// Checks that a descriptor is a memfd whose pages cannot be removed. All other files can cause SIGBUS in processes
+/// that map them, and so can a hole in a memfd of huge pages.
 bool cannot_shrink(int fd) noexcept;
 
-/// Whether a descriptor from a peer is a memfd of that size which cannot shrink under us.
+/// Checks that a descriptor from a peer is a memfd of this size that cannot shrink.
 bool is_sealed_memfd(int fd, std::size_t size) noexcept;
 
 }  // namespace viaduct::loopback

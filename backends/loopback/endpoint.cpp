@@ -52,7 +52,7 @@ Endpoint::~Endpoint() {
 
 const DeviceAttributes& Endpoint::device_attributes() const noexcept { return device_.attributes(); }
 
-// Posting and polling are one function each: small messages are over before many calls would be.
+// Posting and polling are flattened into one function each, because call overhead matters for small messages.
 [[gnu::flatten]] Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept try {
     posted = 0;
     const std::lock_guard lock(send_.completions().lock());
@@ -138,7 +138,8 @@ void Endpoint::raise(AsyncEventKind kind, CompletedOperation operation) noexcept
     device_.raise({.kind = kind, .endpoint_context = context_, .completion_queue_context = 0, .operation = operation});
 }
 
-/// Runs a change that touches both queues, with both locks held; each lock once, the lower address first.
+/// Applies a change to both queues with both locks held. A shared lock is taken once; two locks are taken in order of
+/// address.
 template <class Change>
 void Endpoint::with_queues_locked(Change change) noexcept {
     BiasedLock* first = &send_.completions().lock();
@@ -191,13 +192,14 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
         breaking_.store(false);
         connection_ = std::move(connection);
         watched_ = false;
-        polls_seen_ = send_.completions().polls() + receive_.completions().polls() - 1;  // taken to be polled at first
+        polls_seen_ = send_.completions().polls() + receive_.completions().polls() - 1;  // assume at first that the
+                                                                                         // consumers poll
         receive_polls_served_ = receive_.completions().polls() - 1;
         send_.attach(*connection_);
         receive_.attach(*connection_);
     });
-    if (receive_.wants_attention()) Fence::heavy();  // before the look that the ring brings
-    // Messages may have come before the doorbell board led anywhere.
+    if (receive_.wants_attention()) Fence::heavy();  // before the ring makes the agent serve the connection
+    // Messages may have arrived before the number on the doorbell board was valid.
     device_.doorbell().ring_self(connection_->number());
 }
 
@@ -206,7 +208,7 @@ void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
     observer_.on_connection_event(event);
 }
 
-/// Flushes both queues and lets the connection go. With the mutex of the reference held.
+/// Flushes both queues and releases the connection. The mutex of the reference must be held.
 void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight) noexcept {
     if (connector_ != nullptr) std::exchange(connector_, nullptr)->abandon();
     const std::shared_ptr<Connection> connection = connection_;
@@ -222,7 +224,7 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
 }
 
 void Endpoint::disconnect() noexcept {
-    const std::shared_lock serving(device_.serving());  // what has arrived is received
+    const std::shared_lock serving(device_.serving());  // messages that have arrived are received
     const std::lock_guard lock(ref_->mutex);
     end_connection(!breaking_.load(), false, CompletionCode::Flushed);
     broken_ = false;
@@ -302,7 +304,7 @@ bool Endpoint::is_still_polled(const Connection& connection) noexcept {
 void Endpoint::peer_hung_up(Connection& connection) noexcept {
     if (connection_.get() != &connection) return;
     {
-        // A message that cannot be received makes the end a loss.
+        // A message that cannot be received turns the end into a loss.
         const BiasedLock::Aside lock(receive_.completions().lock());
         receive_.progress();
     }

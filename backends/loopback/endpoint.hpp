@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An endpoint of the loopback backend: its two work queues, and the coming and going of its connection.
+// An endpoint of the loopback backend: its two work queues, and setup and teardown of its connection.
 #pragma once
 
 #include "backends/loopback/connection.hpp"
@@ -27,7 +27,7 @@ public:
     void drain() noexcept override;
     void fail() noexcept override;
 
-    // What the work queues use, with the lock of a completion queue held.
+    // For the work queues, with the lock of a completion queue held.
     const EndpointAttributes& attributes() const noexcept { return attributes_; }
     const DeviceAttributes& device_attributes() const noexcept;
     std::uint64_t context() const noexcept { return context_; }
@@ -36,44 +36,45 @@ public:
     std::uint64_t consumed_by_next_slot() const noexcept { return receive_.consumed_by_next_slot(*connection_); }
     std::uint16_t slots_consumed() const noexcept { return receive_.consumed_total(); }
     bool may_use(const Sge& sge, bool written) const noexcept { return may_use(sge, sge.length, written); }
-    /// Whether the first bytes of a piece may be used.
+    /// Checks access to the first `bytes` bytes of a segment.
     bool may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept;
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
-    // Windows: see OwnRegionTable.
+    // Memory windows; see OwnRegionTable.
     CompletionCode bind_window(std::uint32_t key) noexcept;
     void forget_window(std::uint32_t key) noexcept;
     bool invalidate_window(std::uint32_t key) noexcept;
     bool peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept;
 
-    /// Null where memory or threads have run out.
+    /// Returns null if out of memory or threads.
     std::shared_ptr<FlushJob> start_flush(std::uint64_t address, std::uint64_t length,
                                           std::uint32_t connection) noexcept;
     void raise(AsyncEventKind kind, CompletedOperation operation) noexcept;
 
-    /// After an error that ends the connection the queues stand still until the agent has flushed them.
+    /// Called after an error that ends the connection. The queues stop until the agent has flushed them.
     void request_break() noexcept;
-    /// The send queue has done what it had to do before the connection may end.
+    /// Called when the send queue has completed what must precede the end of the connection.
     void request_end() noexcept;
     bool is_breaking() const noexcept { return breaking_.load(std::memory_order_acquire); }
 
-    // What connections and connectors use, with the mutex of the reference held.
+    // For connections and connectors, with the mutex of the reference held.
     std::shared_ptr<EndpointRef> ref() const noexcept { return ref_; }
     Device& device() noexcept { return device_; }
     bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
     bool serve(Connection& connection) noexcept;
     bool is_still_polled(const Connection& connection) noexcept;
     void peer_hung_up(Connection& connection) noexcept;
-    void lost() noexcept;  ///< this side cannot go on with the connection
+    void lost() noexcept;  ///< this side cannot continue the connection
 
-    /// Tells the peer-to-be how many receives are posted.
+    /// Announces the number of posted receives to the future peer.
     void advertise(Connection& connection) noexcept;
     void withdraw_credits() noexcept;
 
-    /// Begins to use an open connection.
+    /// Starts to use an open connection.
     void establish(std::shared_ptr<Connection> connection) noexcept;
 
-    /// Whoever connected is done, with that event for the observer. A connector that calls this keeps itself alive.
+    /// Ends a connection attempt and reports the event to the observer. A connector that calls this must keep itself
+    /// alive.
     void connecting_finished(const ConnectionEvent& event) noexcept;
 
 private:
@@ -84,18 +85,19 @@ private:
 
     Device& device_;
     EndpointAttributes attributes_;
-    std::uint32_t max_transfer_bytes_;  // in force
+    std::uint32_t max_transfer_bytes_;  // the value in effect
     std::uint32_t domain_id_;
     const std::uint64_t context_;
     EndpointObserver& observer_;
     SendQueue send_;
     ReceiveQueue receive_;
     std::atomic<bool> breaking_{false};
-    std::shared_ptr<EndpointRef> ref_;  // its mutex guards what follows; connection_ is changed with both queues locked
-    std::uint32_t polls_seen_ = 0;      // by serve()
-    std::uint32_t receive_polls_served_ = 0;  // likewise
-    std::uint32_t receive_polls_seen_ = 0;    // by is_still_polled()
-    bool watched_ = false;                    // the agent asks is_still_polled() now and then
+    std::shared_ptr<EndpointRef> ref_;  // its mutex guards the members below; connection_ is changed with both queues
+                                        // locked, too
+    std::uint32_t polls_seen_ = 0;      // used by serve()
+    std::uint32_t receive_polls_served_ = 0;  // used by serve()
+    std::uint32_t receive_polls_seen_ = 0;    // used by is_still_polled()
+    bool watched_ = false;                    // the agent calls is_still_polled() periodically
     std::shared_ptr<Connection> connection_;
     std::shared_ptr<Connector> connector_;
     bool broken_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes memory of files durable, on a thread of its own: msync(2) takes as long as the storage does.
+// Makes memory that is mapped from files durable, on a separate thread, because msync(2) may be slow.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,12 @@
 
 namespace viaduct::loopback {
 
-/// A flush that a peer ordered.
+/// A flush requested by a peer.
 struct FlushJob {
     enum class State : std::uint8_t { Running, Done, Failed };
     std::uint64_t address = 0;
     std::uint64_t length = 0;
-    std::uint32_t connection = 0;  ///< rung at the end
+    std::uint32_t connection = 0;  ///< to ring when the flush is done
     std::atomic<State> state{State::Running};
 };
 
@@ -28,14 +28,14 @@ public:
     explicit Flusher(Doorbells& board) : board_(board) {}
     ~Flusher();
 
-    /// Starts a job. Throws std::bad_alloc, or std::system_error where the first one finds no thread.
+    /// Starts a job. Throws std::bad_alloc, or std::system_error if the thread cannot be started.
     std::shared_ptr<FlushJob> start(std::uint64_t address, std::uint64_t length, std::uint32_t connection);
 
 private:
     void run() noexcept;
 
     Doorbells& board_;
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // guards the members below
     std::condition_variable news_;
     std::deque<std::shared_ptr<FlushJob>> jobs_;
     bool stop_ = false;

@@ -23,14 +23,14 @@ std::string hex(std::span<const std::uint8_t> bytes) {
     return text;
 }
 
-/// Names are at most 107 bytes long: a service of 64 bytes does not fit in hexadecimal.
+/// Names are at most 107 bytes long, which is not enough for a service of 64 bytes in hexadecimal.
 std::string service_text(const Service& service) {
     if (service.size() <= 16) return hex(service.span());
     const std::uint64_t low = support::fingerprint(service);
     return fmt::format("x{:016x}{:016x}", support::fingerprint(service.span(), low), low);
 }
 
-/// The leading NUL of an abstract name is left to address_of().
+/// Without the leading NUL of abstract names, which address_of() adds.
 std::string socket_prefix() { return fmt::format("viaduct/{}/{}/", wire::version, geteuid()); }
 
 socklen_t address_of(const std::string& name, sockaddr_un& address) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How processes of one user find each other and what they say while they connect: messages over Unix sockets in the
-// abstract name space, which vanish with their process (docs/adr/0002-connection-setup.md).
+// How processes of one user find each other, and the messages that they exchange to connect. They use Unix sockets in
+// the abstract namespace, which disappear with their process (docs/adr/0002-connection-setup.md).
 #pragma once
 
 #include <array>
@@ -22,19 +22,19 @@ enum class MessageType : std::uint32_t {
     Accepted,     ///< with descriptors: doorbell memory, doorbell event, region table
     Rejected,
     Conflict,
-    MapRequest,  ///< asks for the file behind a region
-    MapReply,    ///< with one descriptor, or none where there is no file
-    TurnedAway,  ///< refused as if nobody listened
+    MapRequest,  ///< requests the file of a region
+    MapReply,    ///< with one descriptor, or none if there is no file
+    TurnedAway,  ///< refused as if there were no listener
 };
 
-/// Who a process is: enough to ring it, to read its region table and to reach its memory.
+/// Identifies a process and contains what is needed to ring it, to read its region table and to access its memory.
 struct InstanceInfo {
-    std::uint64_t instance_id;      ///< random; names an open device
-    std::uint64_t canary_address;   ///< where wire::Canary is in that process
-    std::uint32_t connection;       ///< number on its doorbell board
-    std::uint32_t domain;           ///< protection domain of its endpoint
-    std::uint32_t asymmetric;       ///< whether a heavy fence of the peer reaches it
-    std::uint32_t shared_receives;  ///< whether its endpoint takes receives from a shared queue
+    std::uint64_t instance_id;      ///< random, identifies an open device
+    std::uint64_t canary_address;   ///< the address of wire::Canary in this process
+    std::uint32_t connection;       ///< the connection's number on its doorbell board
+    std::uint32_t domain;           ///< the protection domain of its endpoint
+    std::uint32_t asymmetric;       ///< whether heavy fences of the peer affect this process
+    std::uint32_t shared_receives;  ///< whether its endpoint uses a shared receive queue
 };
 
 struct WireBytes {
@@ -42,13 +42,13 @@ struct WireBytes {
     std::array<std::uint8_t, 256> bytes;
 };
 
-/// support::EncodedAttributes, at fixed places.
+/// support::EncodedAttributes with a fixed layout.
 struct WireAttributes {
     std::uint32_t flags;
     std::uint32_t max_transfer_bytes;
 };
 
-/// Connect and the answers to it.
+/// The layout of Connect and of the answers to it.
 struct HandshakeMessage {
     std::uint64_t magic;
     std::uint32_t version;
@@ -61,7 +61,7 @@ struct HandshakeMessage {
     WireBytes private_data;
 };
 
-/// MapRequest and MapReply.
+/// The layout of MapRequest and MapReply.
 struct MapMessage {
     MessageType type;
     std::uint32_t key;
@@ -72,10 +72,10 @@ struct MapMessage {
 
 inline constexpr std::size_t max_descriptors = 4;
 
-/// Those that came with a message. They have an owner from the beginning, whether there is memory or not.
+/// The descriptors received with a message. They are owned from the start, even if memory runs out later.
 class Descriptors {
 public:
-    void add(int fd) noexcept { fds_[size_++] = UniqueFd(fd); }  ///< at most max_descriptors times
+    void add(int fd) noexcept { fds_[size_++] = UniqueFd(fd); }  ///< call at most max_descriptors times
     std::size_t size() const noexcept { return size_; }
     std::span<UniqueFd> all() noexcept { return std::span(fds_).first(size_); }
     const UniqueFd& operator[](std::size_t index) const noexcept { return fds_[index]; }
@@ -86,16 +86,16 @@ private:
     std::size_t size_ = 0;
 };
 
-/// A message with descriptors. The result of receive() holds the bytes that came; empty where the peer has hung up.
+/// Messages with descriptors.
 Status send_message(int socket, const void* message, std::size_t size, std::span<const int> descriptors) noexcept;
 struct Received {
     std::size_t size = 0;  ///< 0: the peer has hung up
     Descriptors descriptors;
 };
-/// WouldBlock: nothing has come yet.
+/// WouldBlock: no message has arrived.
 Result<Received> receive_message(int socket, void* message, std::size_t capacity) noexcept;
 
-/// Takes a handshake message and checks all of it. InvalidParameter: malformed. The size of a hang-up is 0.
+/// A checked handshake message. receive_handshake() returns InvalidParameter if the message is malformed.
 struct Handshake {
     bool hung_up = false;
     MessageType type = MessageType::Connect;
@@ -112,11 +112,11 @@ HandshakeMessage make_handshake(MessageType type, const InstanceInfo& instance, 
                                 const PrivateData& private_data) noexcept;
 void set_bytes(WireBytes& target, std::span<const std::uint8_t> bytes) noexcept;
 
-/// How many processes may listen on one service.
+/// The maximum number of listeners per service.
 inline constexpr std::uint32_t max_listeners = 32;
 
-/// Socket names. Requests for a service go to one of `max_listeners` places; two peers that ask for each other share
-/// one place.
+/// Socket names. Requests for a service go to one of `max_listeners` places. A pair of peers that connect to each other
+/// shares one place.
 std::string service_name(const Address& address, std::uint32_t place);
 std::string peer_name(const Bytes<Address::max_host>& one, const Bytes<Address::max_host>& other,
                       const Bytes<Address::max_service>& service);
@@ -124,13 +124,13 @@ std::string peer_name(const Bytes<Address::max_host>& one, const Bytes<Address::
 /// Binds and listens. Busy: the name is taken.
 Result<UniqueFd> listen_on(const std::string& name) noexcept;
 
-/// NoListener: nobody (of this user) is there.
+/// NoListener: there is no listener of this user.
 Result<UniqueFd> connect_to(const std::string& name) noexcept;
 
-/// The next connection of a process of this user; WouldBlock where there is none. Others are turned away.
+/// Returns the next connection from a process of this user, or WouldBlock. Connections of other users are rejected.
 Result<UniqueFd> accept_from(int listener) noexcept;
 
-/// The process at the other end; 0 where it is outside this pid name space.
+/// Returns the process at the other end, or 0 if it is outside this PID namespace.
 pid_t peer_process(int socket) noexcept;
 
 }  // namespace viaduct::loopback

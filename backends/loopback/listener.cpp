@@ -33,7 +33,7 @@ ConnectionRequest::ConnectionRequest(Device& device, UniqueFd socket, Handshake 
       handshake_(std::move(handshake)),
       connection_(std::move(connection)) {}
 
-/// Who could not be told of a refusal sees by the word what the hang-up means.
+/// If the requester cannot be told of a refusal, the handshake word tells it what the hang-up means.
 Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueFd socket,
                                                                    Handshake handshake) {
     auto connection = Connection::take(device, handshake.descriptors.all().front());
@@ -44,13 +44,13 @@ Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& devic
     handshake.descriptors.close();
     std::unique_ptr<ConnectionRequest> request(
         new ConnectionRequest(device, std::move(socket), std::move(handshake), std::move(*connection)));
-    // Last: a request that is taken and lost would leave the requester without an answer.
+    // Last, because a request that is taken and then lost would leave the requester without an answer.
     if (!request->connection_->advance(wire::Handshake::Offered, wire::Handshake::Taken))
         return Status(Code::TimedOut, "the requester has given up");
     return request;
 }
 
-/// One that is dropped unanswered is told from one whose process has died.
+/// Allows the requester to distinguish a dropped request from a dead process.
 ConnectionRequest::~ConnectionRequest() {
     if (connection_ == nullptr) return;
     connection_->advance(wire::Handshake::Taken, refused_ ? wire::Handshake::Refused : wire::Handshake::Abandoned);
@@ -83,7 +83,7 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
         connection_.reset();
         return {Code::TimedOut, gave_up ? "the requester has given up" : "the requester's process has ended"};
     }
-    // From here on the connection stands; should the requester die now, its hang-up tells.
+    // The connection is established from here on. If the requester dies now, the hang-up of the socket reports it.
     const std::shared_ptr<Connection> connection = std::move(connection_);
     endpoint.establish(connection);
     endpoint.connecting_finished(established);
@@ -91,8 +91,8 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     return {};
 }
 
-/// Own events come before those that the peer may cause, so that the connection stands when the message goes. One that
-/// finds no memory in the system is tried again for a moment. False: the requester hears nothing but the end.
+/// Called after the local events, because the peer may cause further events as soon as it gets the message. Retries
+/// briefly if the system is out of memory. Returns false on failure; the peer then only sees that the connection ends.
 bool ConnectionRequest::answer(Connection& connection, const HandshakeMessage& message,
                                std::span<const int> descriptors) noexcept {
     for (int tries = 0; tries < answer_tries; ++tries) {
@@ -109,7 +109,8 @@ Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
 Status ConnectionRequest::refuse() noexcept { return refuse(make_handshake(MessageType::TurnedAway, {}, {}, {})); }
 
 void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
-    (void)refuse(make_handshake(MessageType::Conflict, {}, own, {}));  // unanswered, it meets somebody else
+    (void)refuse(make_handshake(MessageType::Conflict, {}, own, {}));  // if this fails, the requester may meet another
+                                                                       // peer
 }
 
 Status ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
@@ -156,12 +157,12 @@ Result<std::pair<UniqueFd, Handshake>> PendingConnections::next() {
         }
         auto handshake = receive_handshake(event.data.fd);
         if (!handshake.ok() && handshake.status().code() == Code::WouldBlock) continue;
-        if (handshake.status().code() == Code::NoResources) return handshake.status();  // the message is still there
+        if (handshake.status().code() == Code::NoResources) return handshake.status();  // the message is still queued
         const auto found = accepted_.find(event.data.fd);
         UniqueFd socket = std::move(found->second);
         accepted_.erase(found);
         epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
-        // Who hangs up or talks nonsense leaves.
+        // Drops peers that hang up or send an invalid message.
         if (handshake.ok() && !handshake->hung_up && handshake->type == MessageType::Connect)
             return std::pair{std::move(socket), std::move(*handshake)};
     }
@@ -170,7 +171,7 @@ Result<std::pair<UniqueFd, Handshake>> PendingConnections::next() {
 
 namespace {
 
-/// Throws std::bad_alloc, as the next one.
+/// Throws std::bad_alloc.
 Result<UniqueFd> first_free_place(const Address& local) {
     for (std::uint32_t place = 0; place < max_listeners; ++place) {
         auto socket = listen_on(service_name(local, place));
@@ -179,7 +180,7 @@ Result<UniqueFd> first_free_place(const Address& local) {
     return Status(Code::NoResources, "too many listeners on one service");
 }
 
-/// The first place, where none is taken.
+/// Returns the first place if no place is in use. Throws std::bad_alloc.
 Result<UniqueFd> only_place(const Address& local) {
     auto first = listen_on(service_name(local, 0));
     for (std::uint32_t place = 1; place < max_listeners && first.ok(); ++place)

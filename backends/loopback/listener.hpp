@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The passive side of connecting: listeners, and the requests that reach them.
+// The passive side of connection setup: listeners and their connection requests.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace viaduct::loopback {
 
-/// A request, from the moment that its message was read.
+/// A connection request whose message has been read.
 class ConnectionRequest final : public viaduct::ConnectionRequest {
 public:
-    /// InvalidParameter: the segment is not sound. TimedOut: the requester has given up already.
+    /// InvalidParameter: the segment is invalid. TimedOut: the requester has already given up.
     static Result<std::unique_ptr<ConnectionRequest>> take(Device& device, UniqueFd socket, Handshake handshake);
     ~ConnectionRequest() override;
 
@@ -29,11 +29,11 @@ public:
 
     const Bytes<Address::max_host>& remote_host_asked_for() const noexcept { return handshake_.remote_host; }
 
-    /// accept() for an endpoint whose mutex is held, idle or (peer-to-peer) connecting, with the event for its
-    /// observer.
+    /// Like accept(), for an endpoint whose mutex is held and which is idle or connecting (peer-to-peer), with the
+    /// event for its observer.
     Status accept_locked(class Endpoint& endpoint, const PrivateData& private_data, const ConnectionEvent& established);
 
-    /// Refuses a peer-to-peer partner because of its attributes, telling it one's own.
+    /// Refuses a peer in the peer-to-peer model because its attributes conflict, and sends it this side's attributes.
     void conflict(const EndpointAttributes& own) noexcept;
 
 private:
@@ -48,18 +48,18 @@ private:
     Handshake handshake_;
     std::shared_ptr<Connection> connection_;
     bool refused_ = false;
-    Bytes<Address::max_service> answered_by_;  // empty: the service that was asked for
+    Bytes<Address::max_service> answered_by_;  // empty: the requested service
 };
 
-/// Sockets whose peers have connected and not yet sent their message.
+/// Sockets of peers that have connected but not yet sent their message.
 class PendingConnections {
 public:
     static Result<PendingConnections> create(UniqueFd listening) noexcept;
 
-    /// Readable when a peer connects or speaks.
+    /// Readable when a peer connects or sends.
     int fd() const noexcept { return epoll_.get(); }
 
-    /// The next sound handshake, with its socket. WouldBlock: there is none yet.
+    /// Returns the next valid handshake with its socket. WouldBlock: there is none yet.
     Result<std::pair<UniqueFd, Handshake>> next();
 
 private:
@@ -81,7 +81,7 @@ private:
     Listener(Device& device, PendingConnections pending) noexcept : device_(device), pending_(std::move(pending)) {}
 
     Device& device_;
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // guards the members below
     PendingConnections pending_;
 };
 

@@ -13,8 +13,8 @@ namespace {
 constexpr int MADV_POPULATE_READ = 22;
 #endif
 
-/// With MS_ASYNC, msync(2) writes nothing: it only looks whether the whole range is mapped. Systems that cannot look at
-/// the pages themselves leave it at that.
+/// With MS_ASYNC, msync(2) writes nothing and only checks that the whole range is mapped. On kernels that cannot check
+/// each page, this is the only check.
 bool is_there(std::uint64_t first_page, std::uint64_t pages, std::uint64_t page_bytes, Probe probe) noexcept {
     auto* const begin = reinterpret_cast<void*>(first_page * page_bytes);
     if (msync(begin, pages * page_bytes, MS_ASYNC) != 0) return false;
@@ -29,7 +29,7 @@ std::uint64_t mapped_bytes(const Sge& piece, std::uint64_t page_bytes, Probe pro
     const std::uint64_t first = begin / page_bytes;
     const std::uint64_t count = (begin + piece.length - 1) / page_bytes - first + 1;
     if (is_there(first, count, page_bytes, probe)) return piece.length;
-    std::uint64_t mapped = 0;  // pages known to be mapped
+    std::uint64_t mapped = 0;  // number of pages known to be mapped
     for (std::uint64_t missing = count; missing - mapped > 1;) {
         const std::uint64_t middle = mapped + (missing - mapped) / 2;
         (is_there(first, middle, page_bytes, probe) ? mapped : missing) = middle;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether registered memory of this process is still mapped: programs may unmap what a request refers to.
+// Checks that registered memory of this process is still mapped, because programs may unmap the buffers of a request.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace viaduct::loopback {
 
-/// From this size on a message is worth the system call: it takes as long as copying some 8 KiB. An access to smaller
-/// pieces that were unmapped faults, as any access of the program does.
+/// Messages of at least this size are checked. The system call takes as long as copying about 8 KiB. With smaller
+/// buffers an access to unmapped memory faults, like any access of the program itself.
 inline constexpr std::uint64_t checked_from_bytes = 256 * 1024;
 
 enum class Probe : std::uint8_t {
-    Mapping,  ///< is something mapped there: quick, whatever the size
-    Access,   ///< can it be read: looks at each page
+    Mapping,  ///< whether memory is mapped: fast, independent of the size
+    Access,   ///< whether memory is readable: checks each page
 };
 
-/// How many bytes of the pieces are there, up to the first page that is not. One system call for each piece where all
-/// is.
+/// Returns the number of bytes before the first page that is not mapped. Takes one system call per segment if all is
+/// mapped.
 std::uint64_t mapped_bytes(std::span<const Sge> pieces, Probe probe) noexcept;
 
 }  // namespace viaduct::loopback

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The owner of a memory mapping.
+// Owns a memory mapping.
 #pragma once
 
 #include <sys/mman.h>

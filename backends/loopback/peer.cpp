@@ -54,7 +54,7 @@ Peer::~Peer() {
     if (process_fd_) device_.agent().unwatch(process_fd_.get());
 }
 
-/// Systems without pidfd_open(2) leave the death of a process to its sockets.
+/// On systems without pidfd_open(2), only the sockets report the death of a process.
 Status Peer::watch_process(const std::shared_ptr<Peer>& peer) {
     peer->process_fd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, peer->process_, 0)));
     if (!peer->process_fd_ && errno == EMFILE) return Status::from_errno(errno, "pidfd_open");
@@ -67,8 +67,8 @@ void Peer::on_readable(int fd) noexcept {
     device_.peer_died(*this);
 }
 
-/// Somebody else has the number of the process, or nobody. The agent ends the connections: the caller may hold locks
-/// that this takes.
+/// Another process has the peer's process id, or none has. The agent ends the connections, because the caller may hold
+/// locks that are needed for that.
 Status Peer::report_gone() noexcept {
     try {
         if (!gone_.exchange(true))
@@ -91,13 +91,13 @@ bool Peer::probe() noexcept {
 bool Peer::should_request(std::uint32_t key) {
     const std::lock_guard lock(mutex_);
     Wanted& place = wanted_[key % wanted_.size()];
-    if (place.key != 0 && region(place.key)) return false;  // asked for already, or the place serves another region
+    if (place.key != 0 && region(place.key)) return false;  // already requested, or the place is used by another region
     place = {.key = key, .awaited = true};
     return true;
 }
 
-/// Whether the file for this key was asked for, and is within what one process may have mapped here, under whatever
-/// names. Called by the agent alone, as all that changes the sum.
+/// Checks that the file for this key was requested and fits into the limit for the memory that may be mapped from one
+/// process. Called only by the agent, like everything that changes the sum.
 bool Peer::is_welcome(std::uint32_t key, std::uint64_t bytes) noexcept {
     {
         const std::lock_guard lock(mutex_);
@@ -118,7 +118,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
     const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     const std::uint64_t skipped = reply.offset % page;
     struct stat info {};
-    // A file that is shorter than the region, or becomes so, would turn accesses into SIGBUS.
+    // If the file were shorter than the region, or became so, accesses would cause SIGBUS.
     if (!cannot_shrink(file.get()) || fstat(file.get(), &info) != 0 ||
         static_cast<std::uint64_t>(info.st_size) < reply.offset ||
         static_cast<std::uint64_t>(info.st_size) - reply.offset < reply.length)
@@ -165,14 +165,15 @@ Status Peer::copy_from(std::uint64_t address, std::span<const iovec> pieces, std
     return token == instance_id_ ? status : report_gone();
 }
 
-/// The kernel finds the address space once and copies piece by piece, in order, until one is not there: so the canary
+/// The kernel looks up the address space once and copies the segments in order until one is not mapped, so the canary
 /// comes first (docs/adr/0015-canaries.md).
 Status Peer::copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
                   std::span<const iovec> pieces, std::uint64_t length) noexcept {
     std::array<iovec, 1 + max_pieces> here;
     here[0] = {.iov_base = &word, .iov_len = sizeof word};
     std::ranges::copy(pieces, here.begin() + 1);
-    const std::uint64_t last = std::min<std::uint64_t>(length, 8);  // visible after all others: programs poll for it
+    const std::uint64_t last = std::min<std::uint64_t>(length, 8);  // becomes visible after all others, because
+                                                                    // programs poll for it
     const std::array there{iovec{.iov_base = at(canary), .iov_len = sizeof word},
                            iovec{.iov_base = at(address), .iov_len = length - last},
                            iovec{.iov_base = at(address + length - last), .iov_len = last}};
@@ -184,7 +185,7 @@ Status Peer::copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint
         case ENOSYS:
             process_vm_.store(false, std::memory_order_relaxed);
             return {Code::PermissionDenied, "process_vm access is not allowed", errno};
-        case EFAULT:  // no canary
+        case EFAULT:  // there is no canary
         case ESRCH: return report_gone();
         default: return {Code::InvalidParameter, "process_vm access failed", errno};
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Another process (or this one) as connections see it: its doorbell, its regions and the ways to its memory.
+// Another process, or this one, as seen by connections: its doorbell, its regions and the access to its memory.
 #pragma once
 
 #include <sys/types.h>
@@ -23,30 +23,30 @@ struct RemoteMapping {
     std::uint32_t key = 0;
     std::uint64_t base = 0;
     std::uint64_t length = 0;
-    std::byte* local = nullptr;      ///< where `base` is here
-    std::uint32_t writable_key = 0;  ///< the key, or 0 where it can only be read
+    std::byte* local = nullptr;      ///< the local address of `base`
+    std::uint32_t writable_key = 0;  ///< the key, or 0 if the mapping is read-only
     Mapping mapping;
 };
 
 class Device;
 
-/// Who a peer is: what it says of itself counts only together with what the kernel says of it. A process that gives the
-/// instance of another is a peer of its own.
+/// The identity of a peer. What a peer claims is valid only together with what the kernel reports, so a process that
+/// claims the instance of another one is a separate peer.
 struct PeerIdentity {
-    /// SystemError: the descriptors tell nothing.
+    /// SystemError: the descriptors cannot be examined.
     static Result<PeerIdentity> of(const InstanceInfo& info, pid_t process, std::span<const UniqueFd> descriptors);
     auto operator<=>(const PeerIdentity&) const = default;  // NOLINT: clang-tidy sees a null pointer
 
     std::uint64_t instance_id = 0;
     pid_t process = 0;
-    std::array<std::pair<dev_t, ino_t>, 2> memory{};  ///< its doorbell and its region table
+    std::array<std::pair<dev_t, ino_t>, 2> memory{};  ///< of its doorbell and of its region table
 };
 
-/// Shared by all connections to one open device of one process. Where the system lets it, it sees the death of the
-/// process by itself: the sockets of the connections tell later where a forked child has them open, too.
+/// Shared by all connections to one open device of a process. Detects the death of the process itself if the system
+/// supports it. Sockets may report it later, if a forked child has them open.
 class Peer final : public AgentClient, public std::enable_shared_from_this<Peer> {
 public:
-    /// `descriptors`: doorbell memory, doorbell event, region table. InvalidParameter: not what they should be.
+    /// `descriptors`: doorbell memory, doorbell event, region table. InvalidParameter: they are invalid.
     static Result<std::shared_ptr<Peer>> create(Device& device, const InstanceInfo& info, pid_t process,
                                                 std::span<UniqueFd> descriptors);
     explicit Peer(Device& device) noexcept : device_(device) {}
@@ -57,51 +57,52 @@ public:
 
     std::optional<RegionView> region(std::uint32_t key) const noexcept { return look_up(*regions_, key); }
 
-    /// Its process, or the program that it ran, is no more: another may have its number.
+    /// Reports whether the process, or the program that it ran, no longer exists. Another process may have its id.
     bool is_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
 
-    /// Of its memory, here.
+    /// Returns how much of its memory is mapped here.
     std::uint64_t mapped_bytes() const noexcept { return mapped_bytes_.load(std::memory_order_relaxed); }
 
-    /// Whether the peer is this very process: its addresses are good here.
+    /// Reports whether the peer is this process, so that its addresses are valid here.
     bool is_this_process() const noexcept { return same_process_; }
 
-    /// Where a stretch of a mapped region is here; null where it is not mapped (yet). Good as long as the caller holds
-    /// the lock of the work queue under which it asked.
+    /// Returns the local address of a range of a mapped region, or null if it is not mapped (yet). Valid as long as the
+    /// caller holds the lock of the work queue that it holds during this call.
     std::byte* mapped(std::uint32_t key, std::uint64_t address, std::uint64_t length, bool to_write) const noexcept {
         const RemoteMapping* mapping = cache_[key % cache_.size()].load(std::memory_order_acquire);
         if (mapping == nullptr) return nullptr;
         if (mapping->writable_key != key && (to_write || mapping->key != key)) return nullptr;
-        const std::uint64_t offset = address - mapping->base;  // the peer's table may have changed since it was mapped
+        const std::uint64_t offset = address - mapping->base;  // the peer's table may have changed since the region was
+                                                               // mapped
         if (offset > mapping->length || length > mapping->length - offset) return nullptr;
         return mapping->local + offset;
     }
 
-    /// True once for each key that may have a place in the cache: the caller then asks the peer for the file. Regions
-    /// that find their place taken by another one that still exists are reached in slower ways.
+    /// Returns true once for each key that may get a place in the cache; the caller then requests the file. If its
+    /// place is used by another region that still exists, a region is accessed by slower methods.
     bool should_request(std::uint32_t key);
 
-    /// Maps what the peer sent, if it was asked for, is what the table says and can never shrink. Returns mappings of
-    /// regions that are gone: the caller frees them once nobody can be using them any more.
+    /// Maps the file that the peer sent, if it was requested, matches the table and can never shrink. Returns the
+    /// mappings of removed regions. The caller destroys them when no thread can be using them any more.
     std::vector<std::unique_ptr<RemoteMapping>> install(const MapMessage& reply, const UniqueFd& file);
 
-    /// Whether copy_to() and copy_from() may be tried.
+    /// Reports whether copy_to() and copy_from() may be tried.
     bool process_vm() const noexcept { return process_vm_.load(std::memory_order_relaxed); }
 
-    /// Copies between local pieces and the peer's memory through the kernel, and never to or from another process or
-    /// program that has taken its place. PermissionDenied: this way is closed from now on. Unreachable: the process, or
-    /// the program that it ran, is gone; its connections end. InvalidParameter: part of the memory is not there, on
-    /// either side; what lies before that is copied.
+    /// Copy between local segments and the peer's memory through the kernel. They never access another process or
+    /// program that has replaced the peer. PermissionDenied: this method is not available any more. Unreachable: the
+    /// process, or the program that it ran, no longer exists; its connections will end. InvalidParameter: part of the
+    /// memory on either side is not mapped; the part before it was copied.
     Status copy_to(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
     Status copy_from(std::uint64_t address, std::span<const iovec> pieces, std::uint64_t length) noexcept;
 
 private:
     static constexpr std::size_t max_mappings = 1024;
-    /// Of one process: more than a host has memory, and little of an address space of 128 TiB.
+    /// Per process. More than the memory of a host, but a small part of an address space of 128 TiB.
     static constexpr std::uint64_t max_mapped_bytes = std::uint64_t{1} << 40;
     struct Wanted {
         std::uint32_t key = 0;
-        bool awaited = false;  ///< asked for and not answered
+        bool awaited = false;  ///< requested but not answered
     };
     using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
     Status copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
@@ -127,7 +128,7 @@ private:
     Mapping region_memory_;
     const wire::RegionTable* regions_ = nullptr;
     std::array<std::atomic<RemoteMapping*>, max_mappings> cache_{};
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // guards the members below
     std::vector<std::unique_ptr<RemoteMapping>> mappings_;
     std::array<Wanted, max_mappings> wanted_{};
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The entry of the loopback backend.
+// The entry point of the loopback backend.
 #pragma once
 
 #include "core/backend.hpp"

@@ -24,7 +24,7 @@ CompletedOperation received_operation(SlotKind kind) noexcept {
 
 bool takes_receive(SlotKind kind) noexcept { return kind == SlotKind::Message || is_write(kind); }
 
-/// What the order of an agent needs of the region.
+/// Returns the access to the region that an operation for the agent requires.
 RemoteUse use_of(SlotKind kind) noexcept {
     switch (kind) {
         case SlotKind::AgentRead: return RemoteUse::Read;
@@ -104,7 +104,7 @@ void ReceiveQueue::withdraw_credits() noexcept {
 }
 
 void ReceiveQueue::detach(bool reject) noexcept {
-    progress();  // the sender of a message that is here may have been told of its success
+    progress();  // the sender of a message that has arrived may have been told that it succeeded
     if (connection_ != nullptr) publish_consumed();
     connection_ = nullptr;
     withdraw_credits();
@@ -117,7 +117,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
 [[gnu::flatten]] void ReceiveQueue::progress() noexcept {
     constexpr auto at_once = wire::slot_flags::external | wire::slot_flags::acknowledge;
     if (connection_ == nullptr) return;
-    std::uint8_t seen = 0;  // the flags of all
+    std::uint8_t seen = 0;  // flags of all slots
     std::uint32_t next = next_;
     while (!stopped_) {
         const wire::Slot& slot = connection_->incoming_slots()[next & wire::slot_mask];
@@ -129,7 +129,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
         const auto more = static_cast<std::uint16_t>(slot.consumed.load(std::memory_order_relaxed) - told);
         connection_->piggybacked_consumed.store(told + more, std::memory_order_release);
         consume(arrival, slot);
-        if (stopped_) break;  // the slot that could not be received stays unconfirmed
+        if (stopped_) break;  // the slot that could not be received is not confirmed
         next_.store(++next, std::memory_order_release);
         seen |= arrival.flags;
         if (next - published_ >= publish_every || ((seen & at_once) != 0 && arrival.length == wire::fragment_bytes))
@@ -141,8 +141,9 @@ void ReceiveQueue::detach(bool reject) noexcept {
         confirm((seen & wire::slot_flags::confirm) == 0);
 }
 
-/// Tells a sender what is consumed: at once if it waits, else when there is nothing else to do. By then a message may
-/// have told it. A sender that goes to sleep says that it waits, and then has the agent look: see confirm_promptly().
+/// Confirms consumed slots to the sender: immediately if it waits, otherwise when a poll finds nothing new, because a
+/// message may carry the confirmation before then. A sender that goes to sleep sets its waiting flag and rings the
+/// agent; see confirm_promptly().
 void ReceiveQueue::confirm(bool idle) noexcept {
     acknowledgment_due_ = !idle;
     if (connection_->incoming().producer.waiting.load(std::memory_order_relaxed) != 0)
@@ -153,12 +154,12 @@ void ReceiveQueue::confirm(bool idle) noexcept {
 
 std::uint64_t ReceiveQueue::consumed_by_next_slot(Connection& connection) const noexcept {
     const std::uint64_t before =
-        connection.piggybacked_consumed.load(std::memory_order_acquire);  // no later than the slot
+        connection.piggybacked_consumed.load(std::memory_order_acquire);  // must not be newer than the slot
     const std::uint32_t next = next_.load(std::memory_order_acquire);
     const wire::Slot& slot = connection.incoming_slots()[next & wire::slot_mask];
     if (slot.sequence.load(std::memory_order_acquire) != next + 1) return before;
     const std::uint16_t told = slot.consumed.load(std::memory_order_acquire);
-    if (slot.sequence.load(std::memory_order_relaxed) != next + 1) return before;  // used again since
+    if (slot.sequence.load(std::memory_order_relaxed) != next + 1) return before;  // the slot was reused meanwhile
     return before + static_cast<std::uint16_t>(told - before);
 }
 
@@ -200,7 +201,7 @@ bool ReceiveQueue::is_due(const Arrival& arrival, const wire::Slot& slot) noexce
     return arrival.kind != SlotKind::AgentFlush || is_flushed(slot);
 }
 
-/// Takes a receive from the shared queue for the message that begins.
+/// Takes a receive from the shared queue for a new message.
 bool ReceiveQueue::have_receive() noexcept {
     if (!entries_.empty()) return true;
     if (!completions_.has_room()) return false;
@@ -210,7 +211,7 @@ bool ReceiveQueue::have_receive() noexcept {
     return true;
 }
 
-/// Starts the flush that the slot orders, or looks whether it is done; consume() then judges.
+/// Starts the flush that the slot requests, or checks whether it is done. consume() handles the result.
 bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
     if (flush_ != nullptr) return flush_->state.load(std::memory_order_acquire) != FlushJob::State::Running;
     const wire::AgentTransfer order = agent_order(slot);
@@ -226,7 +227,7 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
         case SlotKind::WriteNotice:
         case SlotKind::NoticeAborted:
         case SlotKind::RefusedNotice: {
-            if (in_message_) return stop();  // its receive is the message's
+            if (in_message_) return stop();  // the receive belongs to the message
             if (entries_.empty()) {
                 endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, received_operation(arrival.kind));
                 return fail_connection(wire::Fault::Operation);
@@ -238,7 +239,7 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
             return finish_front(arrival, arrival.length);
         }
         case SlotKind::NoReceive:
-            // On reliable levels the sender breaks the connection; its hang-up comes behind this slot.
+            // On reliable levels the sender breaks the connection, and its hang-up follows this slot.
             return endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
         case SlotKind::WriteAborted:
             return endpoint_.raise(AsyncEventKind::RemoteWriteAborted, CompletedOperation::RdmaWrite);
@@ -253,14 +254,14 @@ void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexc
         case SlotKind::AgentCompareSwap: return serve_agent_order(arrival, slot);
         case SlotKind::AgentFlush: return finish_flush(slot);
     }
-    stop();  // a kind that does not exist: the peer does not keep to the protocol
+    stop();  // invalid kind: the peer violates the protocol
 }
 
 void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
     if (arrival.payload == nullptr) return stop();
     const bool last = (arrival.flags & wire::slot_flags::more) == 0;
     if (!in_message_) {
-        if (entries_.empty()) {  // an honest peer sends NoReceive instead
+        if (entries_.empty()) {  // a correct peer sends NoReceive instead
             endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
             return stop();
         }
@@ -268,8 +269,8 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         skipping_ = false;
         in_message_ = true;
     }
-    if (!skipping_) {  // the memory may be deregistered while a message is coming in
-        if (received_ + arrival.length > arrival.total) return stop();  // more than is checked
+    if (!skipping_) {  // check each fragment, because the memory may be deregistered meanwhile
+        if (received_ + arrival.length > arrival.total) return stop();  // longer than announced and checked
         if (const auto code = check(entries_.front(), arrival); code != CompletionCode::Success) {
             fail_front(arrival, code);
             skipping_ = true;
@@ -277,24 +278,23 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
     }
     if (!skipping_) {
         const Receive& entry = entries_.front();
-        if (received_ + arrival.length > entry.room) return stop();  // more than the peer had said
+        if (received_ + arrival.length > entry.room) return stop();  // exceeds the checked length
         scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
         received_ += arrival.length;
-        if (last && received_ != arrival.total) return stop();  // less than the peer had said
+        if (last && received_ != arrival.total) return stop();  // shorter than announced
         if (last) finish_front(arrival, static_cast<std::uint32_t>(received_));
     }
     in_message_ = !last;
 }
 
-/// The peer has lost the rest of the message that is coming in.
+/// The peer lost the rest of the message that is being received.
 void ReceiveQueue::abort_message(const Arrival& arrival) noexcept {
     if (!in_message_) return stop();
     in_message_ = false;
     if (!skipping_) fail_front(arrival, CompletionCode::PartialMessage);
 }
 
-/// What the guide (section 5.2) checks of a receive when a message has come. Of its memory, what the message fills
-/// counts.
+/// Checks a receive when a message arrives (guide, section 5.2). Only the memory that the message fills is checked.
 CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival) const noexcept {
     if (entry.fault != CompletionCode::Success) return entry.fault;
     if (arrival.total > entry.room || arrival.total > endpoint_.max_transfer_bytes())
@@ -310,7 +310,7 @@ CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival)
     return CompletionCode::Success;
 }
 
-/// The data are in place; a window that the peer wants to be gone goes now.
+/// Completes the receive. The data are in place; a window that the peer wants to invalidate is invalidated now.
 void ReceiveQueue::finish_front(const Arrival& arrival, std::uint32_t bytes) noexcept {
     const bool invalidates = (arrival.flags & wire::slot_flags::invalidate) != 0;
     if (invalidates && !endpoint_.invalidate_window(arrival.immediate))
@@ -341,8 +341,7 @@ void ReceiveQueue::fail_front(const Arrival& arrival, CompletionCode code) noexc
     fail_connection(code == CompletionCode::LocalLength ? wire::Fault::Length : wire::Fault::Operation);
 }
 
-/// On reliable levels a failure ends the connection. A sender that waits for confirmation learns which slot is the
-/// reason.
+/// On reliable levels a failure ends the connection. A sender that waits for confirmation learns which slot caused it.
 void ReceiveQueue::fail_connection(wire::Fault fault) noexcept {
     if (endpoint_.attributes().reliability == Reliability::Unreliable) return;
     if (published_ != next_) {
@@ -367,7 +366,7 @@ void ReceiveQueue::refuse_order(RemoteUse use) noexcept {
     fail_connection(wire::Fault::Protection);
 }
 
-/// A flush is over, or was never begun: because the peer may not, or for want of memory or a thread.
+/// Handles a flush that is done or that was never started, because access was denied or memory or threads ran out.
 void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
     const auto job = std::exchange(flush_, nullptr);
     if (job != nullptr && job->state.load(std::memory_order_acquire) == FlushJob::State::Done) return;
@@ -377,8 +376,8 @@ void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
     fail_connection(wire::Fault::Operation);
 }
 
-/// An RDMA operation that the peer could not do itself. Its checks are repeated: the peer may be hostile, and the
-/// region may have changed.
+/// Executes an RDMA operation that the peer could not execute itself. The checks are repeated, because the peer may be
+/// hostile and the region may have changed.
 void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept {
     const wire::AgentTransfer order = agent_order(slot);
     const bool word = arrival.kind != SlotKind::AgentRead && arrival.kind != SlotKind::AgentWrite;

@@ -11,11 +11,11 @@ namespace viaduct::loopback {
 
 class Endpoint;
 
-/// Everything is called with the lock of the completion queue held, but for posted_total(), consumed_total() and
+/// Call all functions with the lock of the completion queue held, except posted_total(), consumed_total() and
 /// wants_attention().
 class ReceiveQueue final : public WorkQueue {
 public:
-    /// `shared`: where receives are taken from, or null.
+    /// `shared`: the queue to take receives from, or null.
     ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth, SharedReceiveQueue* shared);
     ~ReceiveQueue();
 
@@ -24,7 +24,7 @@ public:
     Status post(const ReceiveRequest& request);
     void progress() noexcept override;
 
-    /// Tells the peer at once what is consumed.
+    /// Confirms consumed slots to the peer immediately.
     void confirm_promptly() noexcept;
 
     /// Asks the peer to ring for every message unless the consumer polls.
@@ -32,46 +32,46 @@ public:
     bool wants_attention() const noexcept { return attention_.load(std::memory_order_relaxed); }
     void expect_ring() noexcept override { attend(false); }
 
-    /// Tells the peer how many receives are posted, from now on.
+    /// Starts to announce the number of posted receives to the peer.
     void advertise(Connection& connection) noexcept;
 
-    /// Begins to consume.
+    /// Starts to consume slots.
     void attach(Connection& connection) noexcept;
 
-    /// Receives what has arrived, ends consumption and completes the remaining receives as Flushed. `reject`: what is
-    /// posted later as well, until reset().
+    /// Receives the messages that have arrived, stops consuming slots and completes the remaining receives as Flushed.
+    /// `reject`: receives posted later are flushed, too, until reset().
     void detach(bool reject) noexcept;
 
-    /// Takes back advertise(): the connection did not come about. What is posted stays.
+    /// Reverts advertise() when the connection was not established. Posted receives are kept.
     void withdraw_credits() noexcept;
     void reset() noexcept { rejecting_ = false; }
 
-    /// Receives posted since advertise(), for the messages of the send queue.
+    /// Returns the number of receives posted since advertise(), to be sent in messages of the send queue.
     std::uint32_t posted_total() const noexcept { return posted_.load(std::memory_order_relaxed); }
 
-    /// How many slots the peer has consumed, as the next message says, or the last one did. For the send
-    /// queue, whose consumer may not look for messages now.
+    /// Returns how many slots the peer has consumed, according to the next message or, if it has not arrived, to the
+    /// last one. For the send queue, whose consumer may not poll for messages.
     std::uint64_t consumed_by_next_slot(Connection& connection) const noexcept;
 
-    /// Slots consumed on this connection, modulo 2^16, likewise.
+    /// Returns the number of slots consumed on this connection, modulo 2^16, likewise.
     std::uint16_t consumed_total() const noexcept {
         return static_cast<std::uint16_t>(next_.load(std::memory_order_acquire));
     }
 
 private:
-    /// The fields of a slot, copied once: the peer may change them at any time.
+    /// A copy of the fields of a slot, taken once because the peer may change them at any time.
     struct Arrival {
         wire::SlotKind kind;
         std::uint8_t flags;
         std::uint32_t length;
         std::uint32_t immediate;
-        std::uint32_t total;       // of the message
-        const std::byte* payload;  // inline, or in the area; null where the slot is not sound
+        std::uint32_t total;       // length of the message
+        const std::byte* payload;  // inline or in the area; null if the slot is invalid
     };
     Arrival read(const wire::Slot& slot) const noexcept;
 
-    // Out of line is what small messages seldom need: see Endpoint::post_send().
-    /// Whether the slot may be consumed now; else it stays, and the connection is rung when it may.
+    // Functions that small messages rarely need are not inlined; see Endpoint::post_send().
+    /// Reports whether the slot may be consumed now. If not, it stays queued and the connection is rung when it may.
     bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept;
     [[gnu::noinline]] bool have_receive() noexcept;
     [[gnu::noinline]] bool is_flushed(const wire::Slot& slot) noexcept;
@@ -92,22 +92,22 @@ private:
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
-    Connection* connection_ = nullptr;     // consumed from
-    Connection* advertised_to_ = nullptr;  // told of receives
+    Connection* connection_ = nullptr;     // slots are consumed from it
+    Connection* advertised_to_ = nullptr;  // receives are announced to it
     SharedReceiveQueue* const shared_;
     SharedReceiveQueue::Member member_;
-    support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is coming in
+    support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is being received
     std::atomic<std::uint32_t> posted_{0};
-    std::shared_ptr<FlushJob> flush_;  // ordered by the slot that is next
+    std::shared_ptr<FlushJob> flush_;  // requested by the next slot
 
-    std::atomic<std::uint32_t> next_{0};  // slots consumed, in total; read by the send queue, too
-    std::uint32_t published_ = 0;         // of those, told to the producer
-    std::uint64_t received_ = 0;          // bytes of the message that is coming in fragments
-    std::atomic<bool> attention_{false};  // what the peer was asked for
-    bool acknowledgment_due_ = false;     // a sender waits for a confirmation, without haste
+    std::atomic<std::uint32_t> next_{0};  // total number of consumed slots; also read by the send queue
+    std::uint32_t published_ = 0;         // the number that the producer knows
+    std::uint64_t received_ = 0;          // received bytes of the current message
+    std::atomic<bool> attention_{false};  // whether the peer was asked to ring
+    bool acknowledgment_due_ = false;     // a sender waits for a confirmation, but it is not urgent
     bool in_message_ = false;
-    bool skipping_ = false;   // its fragments are dropped: the receive has failed
-    bool stopped_ = false;    // the next slot cannot be consumed: it ends the connection, and nothing follows it
+    bool skipping_ = false;   // the receive has failed, so the remaining fragments of the message are dropped
+    bool stopped_ = false;    // the next slot cannot be consumed and ends the connection
     bool rejecting_ = false;  // broken: posted receives complete as Flushed
 };
 

@@ -9,7 +9,7 @@
 namespace viaduct::loopback {
 namespace {
 
-constexpr std::uint32_t key_step = wire::max_regions;  // the upper half of a key counts the uses of an entry
+constexpr std::uint32_t key_step = wire::max_regions;  // the upper half of a key counts how often an entry was reused
 
 constexpr Status all_in_use(Code::NoResources, "all region keys are in use");
 
@@ -19,7 +19,7 @@ std::uint32_t remote_flags(Access access) noexcept {
            (access.remote_atomic ? wire::region_flags::remote_atomic : 0);
 }
 
-/// All flags of a region from what its memory is and what its owner allows.
+/// Returns the flags of a region from the properties of its memory and the access that the owner allows.
 std::uint32_t region_flags(std::uint32_t memory, Access access) noexcept {
     const bool local_write = access.local_write && (memory & wire::region_flags::writable_pages) != 0;
     return memory | (local_write ? wire::region_flags::local_write : 0) | remote_flags(access);
@@ -99,7 +99,7 @@ std::uint32_t OwnRegionTable::take_key_for(std::unordered_map<std::uint32_t, Val
 
 void OwnRegionTable::give_back(std::uint32_t key) noexcept {
     std::uint32_t next = key + key_step;
-    if (next < key_step) next += key_step;  // 0 would make entry 0 look free
+    if (next < key_step) next += key_step;  // 0 would mark entry 0 as free
     free_[free_end_++ % wire::max_regions] = next;
 }
 

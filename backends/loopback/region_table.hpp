@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registered regions of a device and what its windows show, in a table that peers can read, and the files behind
-// them.
+// The registered regions and bound windows of a device, in a table that peers can read, and the files that the regions
+// are mapped from.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace viaduct::loopback {
 
-/// What a peer wants with a region.
+/// How a peer uses a region.
 enum class RemoteUse : std::uint8_t { Write, Read, Flush, Atomic };
 
-/// What one look at a table entry says. The values were consistent at the time of the look.
+/// A consistent copy of a table entry.
 struct RegionView {
     std::uint64_t base = 0;
     std::uint64_t length = 0;
@@ -34,7 +34,8 @@ struct RegionView {
 
     bool has_file() const noexcept { return (flags & wire::region_flags::file) != 0; }
 
-    /// Whether peers can map it: a file that cannot shrink stands behind it, and it is open to them as a whole.
+    /// Reports whether peers can map the region: it is mapped from a file that cannot shrink, and all of it is
+    /// accessible.
     bool is_mappable() const noexcept {
         constexpr std::uint32_t open =
             wire::region_flags::remote_write | wire::region_flags::remote_read | wire::region_flags::remote_atomic;
@@ -42,14 +43,14 @@ struct RegionView {
                (flags & wire::region_flags::window) == 0;
     }
 
-    /// Whether the owner may use it as local memory.
+    /// Reports whether the owner may use it as local memory.
     bool is_usable(bool to_write) const noexcept {
         const std::uint32_t wanted = to_write ? wire::region_flags::local_write : 0;
         return (flags & (wanted | wire::region_flags::window)) == wanted;
     }
 
-    /// The protection rule for peers: the region belongs to the domain of the endpoint that they are connected to, and
-    /// both the endpoint and the region accept the use, `through` this connection.
+    /// The protection rule for peers: the region belongs to the domain of the endpoint that the peer is connected to,
+    /// and both the endpoint and the region allow the access through the connection `through`.
     bool allows(RemoteUse use, Access accepted, std::uint32_t of_domain, std::uint32_t through, std::uint64_t address,
                 std::uint64_t bytes) const noexcept {
         return accepts(use, accepted) && domain == of_domain && (only_through == 0 || only_through == through + 1) &&
@@ -72,7 +73,7 @@ private:
     }
 };
 
-/// Reads an entry of an own or a peer's table; nothing where the key is not (or no longer) valid.
+/// Reads an entry of this process's or a peer's table. Returns nothing if the key is not or no longer valid.
 inline std::optional<RegionView> look_up(const wire::RegionTable& table, std::uint32_t key) noexcept {
     const wire::RegionEntry& entry = table.entries[key % wire::max_regions];
     if (key == 0 || entry.key.load(std::memory_order_acquire) != key) return std::nullopt;
@@ -87,18 +88,18 @@ inline std::optional<RegionView> look_up(const wire::RegionTable& table, std::ui
     return view;
 }
 
-/// A file that stands behind a region, so that a peer can map the same memory.
+/// The file that a region is mapped from, so that a peer can map the same memory.
 struct BackingFile {
     UniqueFd fd;
-    std::uint64_t offset = 0;  ///< of the region's first byte
+    std::uint64_t offset = 0;  ///< of the first byte of the region
 };
 
-/// What a window is to show.
+/// A prepared bind of a window.
 struct Binding {
     std::uint32_t window = 0;
-    std::uint32_t region = 0;  ///< its key
+    std::uint32_t region = 0;  ///< the key of the region
     std::uint64_t base = 0;
-    std::uint64_t length = 0;  ///< 0: nothing
+    std::uint64_t length = 0;  ///< 0: unbind
     Access access;
 };
 
@@ -110,37 +111,40 @@ public:
     int memory_fd() const noexcept { return memory_.get(); }
     const wire::RegionTable& table() const noexcept { return *mapping_.as<wire::RegionTable>(); }
 
-    /// Publishes a region and gives its key. InvalidParameter: memory that is not mapped. NoResources: table full.
+    /// Publishes a region and returns its key. InvalidParameter: the memory is not mapped. NoResources: the table is
+    /// full.
     Result<std::uint32_t> add(void* address, std::uint64_t length, std::uint32_t domain, Access access);
     void set_rights(std::uint32_t key, std::uint32_t domain, Access access) noexcept;
     void remove(std::uint32_t key) noexcept;
 
-    /// Windows. Each has a number for life, which is the key of nothing; what it shows has a key of its own each time.
-    /// Makes a window. Throws std::bad_alloc. NoResources: table full.
+    /// Memory windows. A window has a permanent number, which is not valid as a key. Each binding has a key of its own.
+    ///
+    /// Creates a window. Throws std::bad_alloc. NoResources: the table is full.
     Result<std::uint32_t> add_window(std::uint32_t domain, WindowScope scope);
     void remove_window(std::uint32_t window) noexcept;
 
-    /// Keeps a binding until its turn comes, and gives the key that it will have. Throws and fails as add_window().
+    /// Stores a binding until bind() and returns its future key. Throws and fails like add_window().
     Result<std::uint32_t> prepare(const Binding& binding);
 
-    /// The turn of a binding has come, in the queue of an endpoint: ends what the window showed and shows that.
-    /// LocalProtection: domain, range or rights do not fit. LocalFormat: nobody has prepared this key.
+    /// Executes a prepared binding when its request is executed: ends the previous binding of the window and starts the
+    /// new one. LocalProtection: domain, range or access rights do not match. LocalFormat: the key was not prepared.
     CompletionCode bind(std::uint32_t key, std::uint32_t domain, std::uint32_t connection) noexcept;
-    void forget(std::uint32_t key) noexcept;  ///< its turn never comes
+    void forget(std::uint32_t key) noexcept;  ///< the binding will not be executed
 
-    /// Ends what a window shows through a connection alone, as its peer wishes. False: no window of that kind.
+    /// Ends the binding of a window that is restricted to a connection, on request of the peer. Returns false if there
+    /// is no such window.
     bool invalidate(std::uint32_t key, std::uint32_t connection) noexcept;
     void end_windows_of(std::uint32_t connection) noexcept;
 
-    /// A duplicate of the descriptor behind a region, for a peer that wants to map it.
+    /// Returns a duplicate of the descriptor of a region's file, for a peer that wants to map it.
     std::optional<BackingFile> backing(std::uint32_t key) noexcept;
 
 private:
     struct Window {
         std::uint32_t domain;
         WindowScope scope;
-        std::uint32_t shown = 0;         ///< the key in force, or one that has ended; 0: none
-        std::uint32_t only_through = 0;  ///< as in the table
+        std::uint32_t shown = 0;         ///< the current key or an invalidated one; 0: none
+        std::uint32_t only_through = 0;  ///< as in RegionEntry
     };
     struct Row {
         std::uint64_t base;
@@ -151,9 +155,9 @@ private:
 
     OwnRegionTable() = default;
 
-    // With the mutex held.
-    std::uint32_t take_key() noexcept;  ///< 0: table full
-    /// Takes a key under which `map` keeps `value`; none where that throws.
+    // The mutex must be held.
+    std::uint32_t take_key() noexcept;  ///< 0: the table is full
+    /// Takes a key and stores `value` under it in `map`. If that throws, no key is taken.
     template <class Value>
     std::uint32_t take_key_for(std::unordered_map<std::uint32_t, Value>& map, Value value);
     void give_back(std::uint32_t key) noexcept;
@@ -165,8 +169,8 @@ private:
 
     UniqueFd memory_;
     Mapping mapping_;
-    std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();  // guards what follows
-    // Keys to give out next, a ring of all that there can be; oldest first so that stale ones stay stale for long.
+    std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();  // guards the members below
+    // A ring of the free keys, oldest first, so that stale keys are not reused soon.
     std::unique_ptr<std::uint32_t[]> free_ = std::make_unique_for_overwrite<std::uint32_t[]>(wire::max_regions);
     std::uint32_t free_begin_ = 0;
     std::uint32_t free_end_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the send queue does for each kind of request. An operation that returns Blocked is executed again later and
-// goes on where it stopped.
+// How the send queue executes each kind of request. An operation that returns Blocked is executed again later and
+// continues where it stopped.
 #include <array>
 #include <atomic>
 
@@ -20,14 +20,14 @@ void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
     std::memcpy(slot.payload, &payload, sizeof payload);
 }
 
-/// What the flags of a slot say of every message and notice.
+/// Returns the slot flags that all messages and notices of a request have.
 std::uint8_t marks_of(const SendRequest& request) noexcept {
     return static_cast<std::uint8_t>((request.with_immediate ? wire::slot_flags::immediate : 0) |
                                      (request.solicited ? wire::slot_flags::solicited : 0) |
                                      (request.opcode == Opcode::SendInvalidate ? wire::slot_flags::invalidate : 0));
 }
 
-/// Immediate data, or the key of a window.
+/// Returns the immediate data or the key of a window.
 std::uint32_t word_of(const SendRequest& request) noexcept {
     return request.opcode == Opcode::SendInvalidate ? request.remote.key : request.immediate;
 }
@@ -48,7 +48,7 @@ bool SendQueue::learns_of_refusals() const noexcept {
 
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     if (operation.code != CompletionCode::Success) return fail(operation, operation.code);
-    // The fence of the guide (section 5.2) needs no work here: an RDMA read is complete before the next request starts.
+    // Fences (guide, section 5.2) need no code here, because an RDMA read completes before the next request starts.
     switch (operation.request->opcode) {
         case Opcode::Send: return send(operation);
         case Opcode::SendInvalidate: return send_and_invalidate(operation);
@@ -63,8 +63,8 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     return rdma(operation);
 }
 
-/// How the peer tells that it has received a message, as a flag of its last slot; 0: it does not. Nobody is in a hurry
-/// to know of errors as long as this side's consumer polls.
+/// Returns the slot flag that makes the peer confirm the last slot of a message, or 0 for no confirmation. A
+/// confirmation is urgent only if this side's consumer does not poll.
 std::uint8_t SendQueue::confirmation(const SendRequest& request) const noexcept {
     if (request.opcode == Opcode::SendInvalidate) return wire::slot_flags::acknowledge;
     const bool in_a_hurry = confirmed_by_ == wire::slot_flags::confirm && !completions_.is_polled();
@@ -110,7 +110,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
     return hand_over(operation, last);
 }
 
-/// What stands behind it waits until the window is gone.
+/// The requests after it wait until the window is invalidated.
 SendQueue::Outcome SendQueue::send_and_invalidate(Operation& operation) noexcept {
     if (operation.awaiting) return await_answer(operation);
     if (operation.request->with_immediate || reliability() == Reliability::Unreliable)
@@ -121,7 +121,8 @@ SendQueue::Outcome SendQueue::send_and_invalidate(Operation& operation) noexcept
     return Outcome::Blocked;
 }
 
-/// The last slot of a message is written: it is done with here, or once the peer has confirmed it.
+/// Called when the last slot of a message is written. The operation is complete now, or when the peer confirms the
+/// slot.
 SendQueue::Outcome SendQueue::hand_over(Operation& operation, std::uint8_t confirmation) noexcept {
     operation.last_slot = next_;
     if (confirmation == wire::slot_flags::acknowledge)
@@ -164,14 +165,16 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
 
 CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcept {
     if (operation.total > endpoint_.max_transfer_bytes()) return CompletionCode::LocalLength;
-    if (operation.request->opcode == Opcode::AtomicWrite) return CompletionCode::Success;  // its value was taken before
+    if (operation.request->opcode == Opcode::AtomicWrite)
+        return CompletionCode::Success;  // the value was copied when
+                                         // the request was posted
     const bool written = fetches(operation.request->opcode);
     for (const Sge& sge : operation.request->sges)
         if (!endpoint_.may_use(sge, written)) return CompletionCode::LocalProtection;
     return CompletionCode::Success;
 }
 
-/// The protection check of the target, made here because the target stays passive.
+/// Performs the target's protection check here, because the target is passive.
 bool SendQueue::may_access(const RegionView& region, const Operation& operation) const noexcept {
     const SendRequest& request = *operation.request;
     const bool flush = request.opcode == Opcode::Flush;
@@ -183,8 +186,8 @@ bool SendQueue::may_access(const RegionView& region, const Operation& operation)
                          flush ? request.flush_bytes : operation.total);
 }
 
-/// Chooses the way to the peer's memory: directly where it is mapped here, else through the kernel, else through the
-/// peer's agent.
+/// Selects a method to access the peer's memory: directly if it is mapped here, otherwise through the kernel, otherwise
+/// through the peer's agent.
 SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& region) noexcept {
     if (operation.by_agent) return transfer_by_agent(operation);
     const RemoteAddress& remote = operation.request->remote;
@@ -238,12 +241,12 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
         default: break;
     }
     if (!find_source_end(operation, Probe::Access)) return abort(operation);
-    if (operation.cut_at == 0) return refuse(operation);  // it is the peer's memory that is gone
+    if (operation.cut_at == 0) return refuse(operation);  // the peer's memory is not mapped
     operation.moved = operation.cut_at;
     return abort(operation);
 }
 
-/// The last resort, and the way of atomic operations on memory that is not mapped here.
+/// The last resort, and the only method for atomic operations on memory that is not mapped here.
 SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
     const bool fetched = fetches(operation.request->opcode);
     say_waiting();
@@ -259,7 +262,7 @@ SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
     return Outcome::Blocked;
 }
 
-/// Writes what the agent shall do with the next `length` bytes. False: the area has no room.
+/// Writes an order for the peer's agent for the next `length` bytes. Returns false if the area is full.
 bool SendQueue::place_order(Operation& operation, std::uint32_t length) noexcept {
     const SendRequest& request = *operation.request;
     wire::AgentTransfer order{.address = request.remote.address + operation.moved,
@@ -305,7 +308,7 @@ SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
     return rdma(operation);
 }
 
-/// What was written is in place before this request starts. Memory without a file behind it has nothing more to lose.
+/// Earlier writes are in place before this request starts. Memory that is not mapped from a file needs nothing else.
 SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
     if (operation.awaiting) return await_answer(operation);
@@ -334,14 +337,14 @@ SendQueue::Outcome SendQueue::await_answer(Operation& operation) noexcept {
     return is_consumed(operation.last_slot) ? Outcome::Finished : Outcome::Blocked;
 }
 
-/// A prepared binding is used up by the attempt, so nothing must keep that from failing.
+/// A prepared binding is consumed by the attempt, so a failure must be reportable before the attempt starts.
 SendQueue::Outcome SendQueue::bind(Operation& operation) noexcept {
     if (!may_fail()) return Outcome::Blocked;
     const CompletionCode code = endpoint_.bind_window(operation.request->remote.key);
     return code == CompletionCode::Success ? Outcome::Finished : fail(operation, code);
 }
 
-/// Tells the peer of an RDMA write with immediate data, which takes a receive there.
+/// Notifies the peer of an RDMA write with immediate data, which consumes a receive there.
 SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     if (!have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;
@@ -352,7 +355,7 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     return hand_over(operation, last);
 }
 
-/// Looks how much of the local memory is still there. False: nothing of it, or not all that an RDMA read needs.
+/// Determines how much of the local memory is still mapped. Returns false if none is, or if an RDMA read needs more.
 bool SendQueue::find_source_end(Operation& operation, Probe probe) noexcept {
     const std::uint64_t mapped = mapped_bytes(operation.request->sges, probe);
     if (mapped >= operation.total) return true;
@@ -361,8 +364,8 @@ bool SendQueue::find_source_end(Operation& operation, Probe probe) noexcept {
     return operation.cut_at != 0;
 }
 
-/// Memory of this side was unmapped under the request. If a part has left already, the peer is told (guide, sections
-/// 3.8.1, RDMA Write Packet Abort, and 5.2, Partial Packet Error).
+/// Memory of this side was unmapped during the request. If a part was already sent, the peer is notified (guide,
+/// sections 3.8.1, RDMA Write Packet Abort, and 5.2, Partial Packet Error).
 SendQueue::Outcome SendQueue::abort(Operation& operation) noexcept {
     if (!may_fail() || !have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;
@@ -373,13 +376,13 @@ SendQueue::Outcome SendQueue::abort(Operation& operation) noexcept {
         publish(next_slot(), request.opcode == Opcode::RdmaWrite ? of_write : SlotKind::MessageAborted, 0, 0, 0);
         connection_->ring_peer();
     } else if (notice || request.opcode == Opcode::Send || request.opcode == Opcode::SendInvalidate) {
-        --sent_;  // the receive stays posted
+        --sent_;  // no receive was consumed
     }
     return fail(operation, CompletionCode::LocalProtection);
 }
 
-/// The target's protection forbids the operation: both sides are told, each as the reliability level has it
-/// (guide, sections 3.8.1 and 5.2, RDMA protection error).
+/// The target's protection denies the operation. Both sides are notified according to the reliability level (guide,
+/// sections 3.8.1 and 5.2, RDMA protection error).
 SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
     if (!may_fail() || !have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;
@@ -394,7 +397,7 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
     return fail(operation, told ? CompletionCode::RemoteProtection : CompletionCode::Success);
 }
 
-/// No receive is posted (guide, section 3.8.1, Receive Queue Empty).
+/// The peer has posted no receive (guide, section 3.8.1, Receive Queue Empty).
 SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexcept {
     if (!may_fail()) return Outcome::Blocked;
     publish(next_slot(), SlotKind::NoReceive, 0, 0, 0);
@@ -402,14 +405,14 @@ SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexc
     return fail(operation, learns_of_refusals() ? CompletionCode::RemoteOperation : CompletionCode::Success);
 }
 
-/// An error ends a reliable connection, so it waits until what stands before it is confirmed.
+/// An error ends a reliable connection, so it must wait until all earlier operations are confirmed.
 bool SendQueue::may_fail() noexcept {
     if (reliability() == Reliability::Unreliable) return true;
     retire();
     return executed_.empty();
 }
 
-/// Ends an operation that went wrong. On reliable levels nothing behind it is executed (guide, section 2.4).
+/// Completes an operation with an error. On reliable levels no later operation is executed (guide, section 2.4).
 SendQueue::Outcome SendQueue::fail(Operation& operation, CompletionCode code) noexcept {
     if (!may_fail()) return Outcome::Blocked;
     operation.code = code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order of the queue and the production of slots. What the operations do is in send_operations.cpp.
+// The order of the queue and the writing of slots. The operations are in send_operations.cpp.
 #include "backends/loopback/send_queue.hpp"
 
 #include "backends/loopback/endpoint.hpp"
@@ -9,9 +9,9 @@
 namespace viaduct::loopback {
 namespace {
 
-constexpr std::uint32_t area_step = 64;  // ranges begin on cache lines
+constexpr std::uint32_t area_step = 64;  // ranges are aligned to cache lines
 
-/// What the consumer's fault word means; the peer may have written anything.
+/// Translates the consumer's fault word, to which the peer may have written anything.
 CompletionCode fault_code(wire::Fault fault) noexcept {
     switch (fault) {
         case wire::Fault::None: return CompletionCode::Success;
@@ -43,7 +43,7 @@ Status SendQueue::post(const SendRequest& request) {
         abandon(operation, CompletionCode::Flushed);
         return {};
     }
-    // What needs memory comes before what has effects.
+    // Allocate memory before doing anything that cannot be undone.
     if (!executed_.reserve(outstanding() + std::size_t{1}) || !entries_.reserve(entries_.size() + 1))
         return {Code::NoResources, "out of memory"};
     const bool in_turn = entries_.empty() && !draining_ && !endpoint_.is_breaking();
@@ -64,7 +64,7 @@ Status SendQueue::post(const SendRequest& request) {
     return {};
 }
 
-/// Unsignaled requests make room once they are confirmed, although nobody polls.
+/// Makes room by completing confirmed unsignaled requests, even if the consumer does not poll.
 bool SendQueue::make_room() noexcept {
     progress();
     if (!is_full()) return true;
@@ -97,7 +97,7 @@ void SendQueue::progress() noexcept {
     }
 }
 
-/// Completes what is executed and, where it is to be, confirmed.
+/// Completes the operations that are executed and, if required, confirmed.
 void SendQueue::retire() noexcept {
     while (!executed_.empty()) {
         const Executed& oldest = executed_.front();
@@ -115,7 +115,8 @@ void SendQueue::expect_ring() noexcept {
     if (executed_.empty()) return;
     say_waiting();
     connection_->ring_peer();
-    read_consumed();  // the ring is a full fence: either the peer has seen the want, or this sees what it told
+    read_consumed();  // the ring is a full fence: either the peer has seen the waiting flag, or this side sees the
+                      // peer's update
     retire();
 }
 
@@ -128,7 +129,7 @@ void SendQueue::drain() noexcept {
 
 SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outcome) noexcept {
     const SendRequest& request = *operation.request;
-    // Where the source ended early, a part may have left.
+    // If the source ended early, part of it may have been sent.
     const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
     return {
         .context = request.context,
@@ -154,21 +155,21 @@ void SendQueue::complete(const Executed& executed) noexcept {
                       *this);
 }
 
-/// Completes what the connection did not live to see.
+/// Completes an operation that was in progress when the connection ended.
 void SendQueue::give_up(Executed executed, CompletionCode code) noexcept {
     executed.code = code;
     if (code != CompletionCode::Success) executed.bytes = 0;
     complete(executed);
 }
 
-/// The same for what has not had its turn. A prepared binding goes with it.
+/// The same for an operation that was not executed. A prepared binding is dropped.
 void SendQueue::abandon(const Operation& operation, CompletionCode code) noexcept {
     if (operation.request->opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request->remote.key);
     give_up(executed(operation, Outcome::Finished), code);
 }
 
-/// A peer that takes its receives from a shared queue does not know before whether there will be one. Senders that
-/// learn of refusals wait for them.
+/// A peer with a shared receive queue does not know in advance whether there will be a receive. Senders to which
+/// refusals are reported wait for the confirmation.
 std::uint8_t SendQueue::way_of_confirmation() const noexcept {
     if (reliability() == Reliability::Unreliable) return 0;
     if (reliability() == Reliability::ReliableReception || connection_->peer_shares_receives())
@@ -195,7 +196,7 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
     }
     const auto unconfirmed = [&] {
         if (refused == CompletionCode::Success) return in_flight;
-        in_flight = CompletionCode::Flushed;  // the oldest one is what the peer could not take
+        in_flight = CompletionCode::Flushed;  // the oldest one is the one that the peer refused
         return std::exchange(refused, CompletionCode::Success);
     };
     for (; !executed_.empty(); executed_.pop()) {
@@ -238,8 +239,8 @@ bool SendQueue::have_slot() noexcept {
     return next_ - consumed_ < wire::slot_count || is_room_coming();
 }
 
-/// Says that this side waits, and looks once more: the peer may have consumed in between. Else the peer's agent is
-/// asked to consume, once for each want.
+/// Sets the waiting flag and checks once more, because the peer may have consumed slots meanwhile. If it has not, asks
+/// the peer's agent to consume, once per slot that needs room.
 bool SendQueue::is_room_coming() noexcept {
     say_waiting();
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -256,8 +257,8 @@ void SendQueue::say_waiting() noexcept {
     connection_->outgoing().producer.waiting.store(1, std::memory_order_relaxed);
 }
 
-/// What the peer's messages told is enough where it covers everything; else the next message may tell more, or the
-/// peer's line does.
+/// The numbers in the peer's messages suffice if they cover everything. Otherwise also uses the next message and the
+/// peer's line.
 void SendQueue::read_consumed() noexcept {
     const std::uint64_t open = next_ - consumed_;
     const auto since_then = [&](std::uint64_t told) {
@@ -271,7 +272,7 @@ void SendQueue::read_consumed() noexcept {
         if (line - known <= open)
             more = std::max<std::uint64_t>(more, line - known);
         else if (known - line > wire::slot_count)
-            return endpoint_.request_break();  // a peer that counts wrong
+            return endpoint_.request_break();  // the peer's count is wrong
     }
     const std::uint64_t now = consumed_ + more;
     for (; area_used_ != 0 && consumed_ != now; ++consumed_) {
@@ -283,8 +284,8 @@ void SendQueue::read_consumed() noexcept {
     consumed_ = now;
 }
 
-/// Finds room for `length` bytes in the area and ties it to the next slot. The area is a ring of ranges; when nothing
-/// is in it, it begins at 0 again, so that light traffic stays within few cache lines.
+/// Finds room for `length` bytes in the area and assigns it to the next slot. The area is a ring of ranges. When it is
+/// empty, it starts at 0 again, so that light traffic uses few cache lines.
 bool SendQueue::place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept {
     const std::uint32_t size = (length + area_step - 1) / area_step * area_step;
     const auto find = [&] {
@@ -304,12 +305,13 @@ bool SendQueue::place_in_area(std::uint32_t length, std::uint32_t& offset) noexc
     return true;
 }
 
-/// A receive of the peer for the next message. The peer's credit line is read only when the credit that its messages
-/// told is used up.
+/// Takes a receive of the peer for the next message. The peer's credit line is read only when the credit from its
+/// messages is used up.
 SendQueue::Credit SendQueue::take_credit() noexcept {
     const auto missing = [this] { return static_cast<std::int32_t>(credit_ - sent_) <= 0; };
     const auto& line = connection_->outgoing().credit.posted;
-    constexpr std::uint32_t deepest = 65535;  // receives of a queue: one that tells of more is too old
+    constexpr std::uint32_t deepest = 65535;  // maximum number of receives of a queue; a larger difference means that
+                                              // the number is stale
     if (missing())
         if (const std::uint32_t told = connection_->piggybacked_credit.load(std::memory_order_relaxed);
             told - sent_ <= deepest)

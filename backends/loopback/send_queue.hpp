@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The send queue of an endpoint: the producer of a connection's outgoing slots, and the initiator of RDMA.
+// The send queue of an endpoint: the producer of a connection's outgoing slots and the initiator of RDMA.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@ namespace viaduct::loopback {
 
 class Endpoint;
 
-/// Everything is called with the lock of the completion queue held.
+/// Call all functions with the lock of the completion queue held.
 ///
-/// A request is executed right in the post if none waits before it; else it waits in `entries_`, and progress() goes on
-/// with it. Requests are executed in order and completed in order: what the peer is to confirm, and what was executed
-/// behind that, waits in `executed_` in between.
+/// A request is executed during the post if no other request waits. Otherwise it waits in `entries_` and progress()
+/// executes it later. Requests are executed and completed in order. Executed requests wait in `executed_` for the
+/// confirmation of the peer and for their turn.
 class SendQueue final : public WorkQueue {
 public:
     SendQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth)
@@ -30,39 +30,40 @@ public:
 
     void attach(Connection& connection) noexcept;
 
-    /// Executes what waits now and nothing after it; the endpoint is told when that is done.
+    /// Executes the requests that are queued now, but no later ones, and notifies the endpoint when that is done.
     void drain() noexcept;
     bool has_drained() const noexcept { return draining_ && left_ == 0; }
 
-    /// Completes what is left: `in_flight` for what the peer may or may not have received, Flushed for the rest.
+    /// Completes the remaining requests: with `in_flight` if the peer may have received them, otherwise with Flushed.
     void detach(CompletionCode in_flight) noexcept;
 
 private:
-    /// A request that is being executed, or waits for that.
+    /// A request that is being executed or waits for its execution.
     struct Operation {
-        const SendRequest* request = nullptr;  // the caller's during the post, the entry's later
+        const SendRequest* request = nullptr;  // the caller's during the post, later that of the entry
         std::uint64_t total = 0;
         std::uint64_t moved = 0;
-        std::uint64_t cut_at = 0;                       // not 0: the source is mapped up to here only
+        std::uint64_t cut_at = 0;                       // if not 0: the source is mapped only up to here
         std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
-        std::uint64_t last_slot = 0;                    // position behind the last slot, once handed over or awaited
-        std::uint32_t area_offset = 0;                  // of the AgentRead fragment that is awaited
-        CompletionCode code = CompletionCode::Success;  // of a finished operation; before that, a fault found early
-        bool started = false;                           // checked, and credit taken
-        bool awaiting = false;                          // last_slot is to be consumed before the operation goes on
-        bool by_agent = false;                          // the peer's agent has part of the data: it gets the rest, too
+        std::uint64_t last_slot = 0;                    // position after the last slot, when InFlight or awaiting
+        std::uint32_t area_offset = 0;                  // range of the AgentRead fragment in progress
+        CompletionCode code = CompletionCode::Success;  // the result or, before execution, an error found early
+        bool started = false;                           // checks are done and credit is taken
+        bool awaiting = false;                          // continue when last_slot is consumed
+        bool by_agent = false;                          // the peer's agent has executed a part, so it executes the
+                                                        // rest, too
 
         std::uint64_t end() const noexcept { return cut_at != 0 ? cut_at : total; }
     };
 
-    /// A request that is executed. Its completion waits for its turn, or for the peer's confirmation.
+    /// An executed request whose completion waits for its turn or for the peer's confirmation.
     struct Executed {
         std::uint64_t context = 0;
         std::uint64_t last_slot = 0;
         std::uint32_t bytes = 0;
         CompletedOperation operation = CompletedOperation::Send;
         CompletionCode code = CompletionCode::Success;
-        bool confirmed = false;  // by nobody but the peer: done once last_slot is consumed
+        bool confirmed = false;  // needs the peer's confirmation: complete when last_slot is consumed
         bool signaled = true;
         bool with_immediate = false;
     };
@@ -72,7 +73,7 @@ private:
         SendRequest request;
         SgeList sges;
 
-        /// Entries move when the ring grows: what points into them is set before each use.
+        /// Entries move when the ring grows, so the pointers into them are set before each use.
         Operation& ready() noexcept {
             request.sges = sges.span();
             operation.request = &request;
@@ -83,13 +84,13 @@ private:
         return opcode == Opcode::AtomicWrite || is_fetching_atomic(opcode);
     }
 
-    /// Whether data come back from the peer.
+    /// Reports whether the peer returns data.
     static bool fetches(Opcode opcode) noexcept { return opcode == Opcode::RdmaRead || is_fetching_atomic(opcode); }
 
     enum class Outcome { Finished, Blocked, InFlight };
     enum class Credit { Taken, Missing, Awaited };
 
-    // Out of line is what small messages seldom need: see Endpoint::post_send().
+    // Functions that small messages rarely need are not inlined; see Endpoint::post_send().
     Outcome execute(Operation& operation) noexcept;
     Outcome send(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept;
@@ -139,23 +140,23 @@ private:
     Endpoint& endpoint_;
     CompletionQueue& completions_;
     Connection* connection_ = nullptr;
-    std::uint8_t confirmed_by_ = 0;         // how messages are, on this connection: a flag of slots, or 0
-    support::Fifo<Executed> executed_{16};  // has room for the entries, too
-    support::Fifo<Entry> entries_{16};      // not executed yet; behind those that are
+    std::uint8_t confirmed_by_ = 0;         // the slot flag for the confirmation of messages on this connection, or 0
+    support::Fifo<Executed> executed_{16};  // always has room for all entries
+    support::Fifo<Entry> entries_{16};      // not executed yet; ordered after executed_
     bool draining_ = false;
-    std::size_t left_ = 0;  // requests to be completed, while draining
+    std::size_t left_ = 0;  // number of requests to complete while draining
 
-    // The producer's end of the connection.
-    std::uint64_t next_ = 0;      // slots written, in total
-    std::uint64_t consumed_ = 0;  // slots known to be consumed, in total
-    std::uint32_t sent_ = 0;      // messages sent that take a receive, in total
-    std::uint32_t credit_ = 0;    // receives known to be posted by the peer, in total
+    // The producer's state of the connection.
+    std::uint64_t next_ = 0;      // total number of written slots
+    std::uint64_t consumed_ = 0;  // total number of slots known to be consumed
+    std::uint32_t sent_ = 0;      // total number of messages sent that consume a receive
+    std::uint32_t credit_ = 0;    // total number of receives known to be posted by the peer
     std::uint32_t area_head_ = 0;
     std::uint32_t area_tail_ = 0;
-    std::uint32_t area_used_ = 0;                             // ranges that are not freed yet
-    std::array<std::uint32_t, wire::slot_count> area_end_{};  // behind the range of each slot; 0: the slot has none
-    std::uint64_t rung_at_ = 0;                               // next_ at the last ring for want of room
-    bool waiting_ = false;  // the peer rings when it has consumed slots or posted receives
+    std::uint32_t area_used_ = 0;                             // number of ranges in use
+    std::array<std::uint32_t, wire::slot_count> area_end_{};  // the end of each slot's range; 0: the slot has no range
+    std::uint64_t rung_at_ = 0;                               // next_ when the peer was last rung for lack of room
+    bool waiting_ = false;                                    // the peer rings when it consumes slots or posts receives
     bool awaiting_credit_ = false;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pieces of a posted request, copied: two in place, longer lists on the heap, whose room is kept for reuse.
+// A copy of the segments of a posted request. Two segments are stored in place, longer lists on the heap; the memory is
+// kept for reuse.
 #pragma once
 
 #include <sys/uio.h>
@@ -15,11 +16,11 @@
 
 namespace viaduct::loopback {
 
-inline constexpr std::size_t max_pieces = 256;  // of a request
+inline constexpr std::size_t max_pieces = 256;  // per request
 
 class SgeList {
 public:
-    /// Throws std::bad_alloc for lists longer than any that the object held before.
+    /// Throws std::bad_alloc if the list is longer than all previous ones.
     void assign(std::span<const Sge> sges) {
         size_ = sges.size();
         if (size_ <= few_.size())
@@ -38,7 +39,8 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Calls `visit(pointer, length)` for the stretch of the pieces that begins `skip` bytes in and is `length` long.
+/// Calls `visit(pointer, length)` for the parts of the segments in the range of `length` bytes that starts at byte
+/// `skip`.
 template <class Visit>
 void for_stretch(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length, Visit visit) noexcept {
     for (const Sge& sge : sges) {
@@ -54,7 +56,7 @@ void for_stretch(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t le
     }
 }
 
-/// The same stretch for the calls of readv(2) and its kin; `out` has room for every piece. Returns how many there are.
+/// Returns the same range as an array for readv(2) and similar calls. `out` must have room for all segments.
 inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length,
                              std::span<iovec> out) noexcept {
     std::size_t count = 0;
@@ -65,12 +67,12 @@ inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std:
 
 inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
     if (length == 8)
-        std::memcpy(target, source, 8);  // one store, without the call
+        std::memcpy(target, source, 8);  // one store without a call
     else
         std::memcpy(target, source, length);
 }
 
-/// As copy_piece(), and the last 8 bytes become visible after all others: programs poll for them.
+/// Like copy_piece(), but the last 8 bytes become visible after all others, because programs poll for them.
 inline void deliver_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
     constexpr std::uint64_t last = 8;
     if (length > last) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives that wait for whichever connection gets a message first.
+// Receives for the messages of several connections.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ struct Receive {
     void assign(const ReceiveRequest& request);
 };
 
-/// Its lock is taken with that of a completion queue held, never the other way round.
+/// Lock order: the lock of a completion queue, then this lock.
 class SharedReceiveQueue final : public backend::SharedReceiveQueue {
 public:
     SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
@@ -35,15 +35,15 @@ public:
     Status resize(std::uint32_t depth) noexcept override;
     std::uint32_t outstanding() const noexcept override;
 
-    /// A receive queue that takes from here. Guarded by the lock of the shared one.
+    /// A receive queue that uses this shared queue. Guarded by the lock of the shared queue.
     struct Member {
-        std::uint32_t connection = 0;  ///< on the doorbell board
-        bool waiting = false;          ///< its connection has a message and found no receive
+        std::uint32_t connection = 0;  ///< its number on the doorbell board
+        bool waiting = false;          ///< its connection has a message but no receive
     };
     void join(Member& member);  ///< throws std::bad_alloc
     void leave(Member& member) noexcept;
 
-    /// Exchanges the oldest receive with `to`. False where there is none: the connection is rung by the next post.
+    /// Swaps the oldest receive with `to`. If there is none, returns false, and the next post rings the connection.
     bool take(Receive& to, Member& member, std::uint32_t connection) noexcept;
 
 private:
@@ -52,12 +52,12 @@ private:
 
     Device& device_;
     const std::uint64_t context_;
-    mutable SpinLock lock_;  // guards what follows
+    mutable SpinLock lock_;  // guards the members below
     std::uint32_t depth_;
-    std::uint32_t limit_ = 0;  // fewer receives are reported; 0: no more
+    std::uint32_t limit_ = 0;  // report when fewer receives are posted; 0: disarmed
     support::Fifo<Receive> receives_{16};
     std::vector<Member*> members_;
-    std::size_t waiting_ = 0;  // members
+    std::size_t waiting_ = 0;  // number of waiting members
 };
 
 }  // namespace viaduct::loopback

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is written and soon read again by the same thread, between a message on its way out and the next look.
+// For data that a thread writes and soon reads again, between sending a message and the next poll.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@
 
 namespace viaduct::loopback {
 
-/// A field that goes to memory, and comes back, by itself. A processor that reads what it has just written as other
-/// pieces than it was written waits until all earlier stores are visible, and the last of them is the message, whose
-/// cache line has to come over from the other core. Compilers cause that: they copy fields that stand side by side as
-/// one (docs/adr/0014-fields-apart.md). Not for sharing between threads.
+/// A field that is stored and loaded separately. If a processor loads data that it has just stored with a different
+/// size or offset, the load waits until all earlier stores are visible. The last of these is the message, whose cache
+/// line must be transferred from the other core. Compilers cause this because they copy adjacent fields with one
+/// instruction (docs/adr/0014-fields-apart.md). Not for sharing between threads.
 template <class T>
 class Word {
 public:
@@ -28,7 +28,7 @@ private:
     std::atomic<T> value_{};
 };
 
-/// The same for the pieces of a request, which the caller has just written.
+/// The same for the segments of a request, which the caller has just written.
 inline void copy_fields(const volatile Sge& from, Sge& to) noexcept {
     to.address = from.address;
     to.key = from.key;

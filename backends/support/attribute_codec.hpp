@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The attributes of an endpoint as its peer is told of them, on every wire: docs/verbs-wire.md has the bits.
+// The attributes of an endpoint in wire format, for all backends; docs/verbs-wire.md lists the bits.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace viaduct::support {
 
-/// `qos` is left out: no device defines a value other than 0. So is the right to write locally, which only regions
-/// have.
+/// `qos` is omitted because no device defines a value other than 0. Local write access is omitted because only regions
+/// have it.
 struct EncodedAttributes {
     std::uint8_t flags;
     std::uint32_t max_transfer_bytes;
 };
 
 namespace attribute_flags {
-inline constexpr std::uint8_t reliability = 3;  // the lowest two bits, as a number
+inline constexpr std::uint8_t reliability = 3;  // a number in the lowest two bits
 inline constexpr std::uint8_t breaks = 4;
 inline constexpr std::uint8_t silent = 8;
 inline constexpr std::uint8_t remote_write = 16;
@@ -38,7 +38,7 @@ inline EncodedAttributes encode(const EndpointAttributes& attributes) noexcept {
     return {.flags = flags, .max_transfer_bytes = attributes.max_transfer_bytes};
 }
 
-/// Nothing where there is no such reliability level. Unknown flags are passed over.
+/// Returns nothing if the reliability level is invalid. Unknown flags are ignored.
 inline std::optional<EndpointAttributes> decode(const EncodedAttributes& encoded) noexcept {
     const auto reliability = static_cast<Reliability>(encoded.flags & attribute_flags::reliability);
     if (reliability > Reliability::ReliableReception) return std::nullopt;

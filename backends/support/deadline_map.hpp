@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an agent's thread has to do at a time, in order.
+// The items that an agent's thread has to handle at a certain time, in order.
 #pragma once
 
 #include <map>
@@ -14,15 +14,15 @@ namespace viaduct::support {
 template <class T>
 class DeadlineMap {
 public:
-    /// Whether it is the earliest now, so that whoever sleeps until the earliest has to look again. One that never
-    /// comes is not kept. Throws std::bad_alloc.
+    /// Adds an item and reports whether its deadline is now the earliest one, so that a thread that sleeps until the
+    /// earliest deadline must be woken. An item with an infinite deadline is not stored. Throws std::bad_alloc.
     bool add(const Deadline& deadline, T item) {
         if (deadline.infinite()) return false;
         const auto added = items_.emplace(deadline, std::move(item));
         return added == items_.begin();
     }
 
-    /// Takes back an item that was added with this deadline, where it is still there.
+    /// Removes an item added with this deadline, if it is still in the map.
     void remove(const Deadline& deadline, const T& item) noexcept {
         const auto [first, last] = items_.equal_range(deadline);
         for (auto it = first; it != last; ++it)
@@ -32,7 +32,7 @@ public:
             }
     }
 
-    /// The oldest item whose deadline has passed.
+    /// Removes and returns the item with the earliest deadline, if that has passed.
     std::optional<T> take_due() noexcept {
         if (items_.empty() || !items_.begin()->first.passed()) return std::nullopt;
         std::optional<T> due(std::move(items_.begin()->second));
@@ -40,7 +40,8 @@ public:
         return due;
     }
 
-    /// Until the earliest deadline, as poll(2) and epoll_wait(2) take it: -1 where there is none.
+    /// Returns the time until the earliest deadline as a timeout for poll(2) and epoll_wait(2), or -1 if the map is
+    /// empty.
     int timeout_ms() const noexcept { return items_.empty() ? -1 : items_.begin()->first.poll_timeout_ms(); }
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A first-in first-out queue whose memory can be asked for ahead of time, by those who can still say no.
+// A FIFO whose memory can be reserved in advance, where an allocation failure can still be reported.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 
 namespace viaduct::support {
 
-/// Grows in powers of two and never shrinks. Elements that leave stay where they are, with what they own, for reuse.
+/// Grows in powers of two and never shrinks. Removed elements keep their place and their resources for reuse.
 template <class T>
 class Fifo {
 public:
     Fifo() noexcept = default;
-    /// With room for `size` elements. Throws std::bad_alloc.
+    /// Creates a FIFO with room for `size` elements. Throws std::bad_alloc.
     explicit Fifo(std::size_t size) {
         if (!reserve(size)) throw std::bad_alloc();
     }
@@ -26,17 +26,18 @@ public:
     std::size_t size() const noexcept { return end_ - begin_; }
     bool empty() const noexcept { return begin_ == end_; }
 
-    /// How many more can be pushed.
+    /// Returns the number of elements that can still be pushed.
     std::size_t room() const noexcept { return capacity_ - size(); }
 
-    /// Makes room for `size` elements in all. False: there is no memory, and nothing has changed.
+    /// Makes room for a total of `size` elements. Returns false, without changing anything, if memory runs out.
     bool reserve(std::size_t size) noexcept {
         if (size <= capacity_) [[likely]]
             return true;
         return grow(size);
     }
 
-    /// The place of the next element, which holds what an element left there; commit() appends it. There is room.
+    /// Returns the place of the next element, which contains a removed element; commit() appends it. There must be
+    /// room.
     T& vacant() noexcept { return at(end_); }
     void commit() noexcept { ++end_; }
     void push(const T& item) noexcept(std::is_nothrow_copy_assignable_v<T>) {
@@ -44,7 +45,7 @@ public:
         commit();
     }
 
-    /// Counts from the front.
+    /// Indexes from the front.
     T& operator[](std::size_t index) noexcept { return at(begin_ + index); }
     T& front() noexcept { return at(begin_); }
     void pop() noexcept { ++begin_; }
@@ -68,7 +69,7 @@ private:
 
     std::unique_ptr<T[]> items_;
     std::size_t capacity_ = 0;  // a power of two, or 0
-    std::size_t begin_ = 0;     // positions count on for ever
+    std::size_t begin_ = 0;     // positions increase forever
     std::size_t end_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the exceptions of a backend end.
+// Converts the exceptions of a backend to statuses.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace viaduct::support {
 
-/// Calls `call`, which returns a Status or a Result, with the failures of memory, descriptors and threads as a status.
+/// Calls `call`, which returns a Status or a Result. Lack of memory, descriptors or threads is returned as a status.
 template <class Call>
 std::invoke_result_t<Call> guarded(Call call) noexcept {
     try {
@@ -24,7 +24,8 @@ std::invoke_result_t<Call> guarded(Call call) noexcept {
     }
 }
 
-/// Makes an object for the core, likewise; `make` returns a Result that owns an object of a class of the backend.
+/// Creates an object for the core and handles failures like guarded(). `make` returns a Result that owns an object of a
+/// class of the backend.
 template <class Interface, class Make>
 Result<std::unique_ptr<Interface>> make_as(Make make) noexcept {
     return guarded([&make]() -> Result<std::unique_ptr<Interface>> {

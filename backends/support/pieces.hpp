@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pieces of a request.
+// The segments of a request.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace viaduct::support {
 
-/// No 32 bits hold what so many pieces may have.
+/// The sum may exceed 32 bits.
 inline std::uint64_t total_length(std::span<const Sge> sges) noexcept {
     std::uint64_t total = 0;
     for (const Sge& sge : sges) total += sge.length;

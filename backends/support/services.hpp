@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Services of any bytes where the system knows ports: docs/verbs-wire.md.
+// Maps services, which are any bytes, to ports: docs/verbs-wire.md.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace viaduct::support {
 
-/// Tells byte strings apart: 64-bit FNV-1a. One hash may go on where another ended.
+/// A hash to distinguish byte strings: 64-bit FNV-1a. A hash may be the start value of another one.
 constexpr std::uint64_t fingerprint(std::span<const std::uint8_t> bytes,
                                     std::uint64_t hash = 0xcbf29ce484222325u) noexcept {
     for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3u;
@@ -19,13 +19,13 @@ constexpr std::uint64_t fingerprint(std::span<const std::uint8_t> bytes,
 }
 inline std::uint64_t fingerprint(const Service& service) noexcept { return fingerprint(service.span()); }
 
-/// A port between 16384 and 32767, below those that the system hands out.
+/// Returns a port between 16384 and 32767, below the system's range of ephemeral ports.
 constexpr std::uint16_t hashed_port(std::uint64_t hash) noexcept {
     return static_cast<std::uint16_t>(0x4000 | ((hash ^ hash >> 29) & 0x3FFF));
 }
 
-/// The port where a service is found: its own, or a hashed one where it is not the two bytes of a port. Services that
-/// share a port differ in their fingerprints.
+/// Returns the port of a service: the port itself if the service consists of the two bytes of a port, otherwise a
+/// hashed one. Services that share a port have different fingerprints.
 inline std::uint16_t port_for(const Service& service) noexcept {
     const std::uint16_t port = port_of(service);
     return port != 0 ? port : hashed_port(fingerprint(service));
@@ -35,7 +35,8 @@ inline bool is_lower(const HostAddress& one, const HostAddress& other) noexcept 
     return std::ranges::lexicographical_compare(one.span(), other.span());
 }
 
-/// Where two hosts meet that ask for each other: the same for both, and that of no listener unless hashes collide.
+/// Returns the port of a peer-to-peer connection. It is the same on both hosts and, unless hashes collide, not used by
+/// any listener.
 inline std::uint16_t peer_to_peer_port(const HostAddress& one, const HostAddress& other,
                                        const Service& service) noexcept {
     const auto& [lower, higher] = is_lower(one, other) ? std::tie(one, other) : std::tie(other, one);

@@ -24,7 +24,7 @@ bool carries_private_data(rdma_cm_event_type type) noexcept {
            type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_REJECTED;
 }
 
-/// Whatever the event says, it is acknowledged here, once: destroying an id waits for that.
+/// Acknowledges every event exactly once, because destroying an id waits for that.
 CmEvent copy(rdma_cm_event* event) {
     const std::unique_ptr<rdma_cm_event, Destroyer<rdma_ack_cm_event>> owner(event);
     const bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -90,7 +90,7 @@ Agent::~Agent() {
 }
 
 void Agent::wake() noexcept {
-    // Fails only where the counter would overflow: it is readable then as well.
+    // Fails only if the counter would overflow, and then the descriptor is readable, too.
     if (eventfd_write(wake_.get(), 1) != 0) return;
 }
 
@@ -197,7 +197,7 @@ void Agent::forget(Link& link) noexcept {
 void Agent::keep_dropped(std::unique_ptr<Link> link) noexcept try {
     dropped_.add(std::move(link));
 } catch (const std::bad_alloc&) {
-    return;  // the link ends at once, and the peer is refused
+    return;  // the link is destroyed now and the peer is refused
 }
 
 void Agent::DroppedRequests::add(std::unique_ptr<Link> link) {

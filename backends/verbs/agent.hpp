@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The thread of a network card: it takes the events of the connection manager and of the device, ends connections that
-// broke, and looks at deadlines.
+// The thread of a network card. It handles the events of the connection manager and of the device, ends connections
+// that have failed, and checks deadlines.
 #pragma once
 
 #include <atomic>
@@ -23,17 +23,18 @@ namespace viaduct::verbs {
 class Agent;
 class Link;
 
-/// An event of the connection manager, copied so that it can be acknowledged before anybody acts on it.
+/// A copy of a connection manager event, so that the event can be acknowledged before it is handled.
 struct CmEvent {
     rdma_cm_event_type type;
     int status;
-    std::uint64_t link;  ///< which one it is for; of a request, the listening one
-    IdOwner id;          ///< of a new request
+    std::uint64_t link;  ///< the link of the event; for a request, the listening link
+    IdOwner id;          ///< for a connection request
     rdma_conn_param parameters;
     std::vector<std::uint8_t> private_data;
 };
 
-/// What a link tells its owner, on the agent's thread and with the control lock held. The owner may destroy the link.
+/// The owner of a link. Its functions are called on the agent's thread with the control lock held. They may destroy the
+/// link.
 class LinkOwner {
 public:
     virtual void on_event(CmEvent& event) noexcept = 0;
@@ -44,7 +45,7 @@ protected:
     ~LinkOwner() = default;
 };
 
-/// An id of the connection manager under the eyes of an agent. Everything but report_error() needs the control lock.
+/// A connection manager id whose events an agent handles. All functions except report_error() require the control lock.
 class Link {
 public:
     /// Throws std::bad_alloc.
@@ -57,7 +58,8 @@ public:
     void hand_over(LinkOwner& owner) noexcept { owner_ = &owner; }
     void set_deadline(const Deadline& deadline);
 
-    /// A completion queue has found an error on the connection. Takes a lock that guards nothing but this.
+    /// Called when a completion queue finds an error on the connection. Takes a lock that is used only for this
+    /// purpose.
     void report_error() noexcept;
 
 private:
@@ -69,14 +71,15 @@ private:
     Deadline deadline_ = Deadline::never();
     Link* next_in_error_ = nullptr;  // guarded by the agent's errors_mutex_
     bool in_error_ = false;
-    IdOwner id_;  // first to go: its number must lead nowhere by then
+    IdOwner id_;  // destroyed first, and its number must already be invalid then
 };
 
-/// Takes the asynchronous events of a device.
+/// Receives the asynchronous events of a device.
 class AsyncObserver {
 public:
-    /// On the agent's thread, with the control lock held. The number is that of a queue pair, where one is concerned;
-    /// `queue` the context of a completion queue or a shared receive queue, where one is concerned.
+    /// Called on the agent's thread with the control lock held. `queue_pair` is the number of the queue pair, if the
+    /// event concerns one. `queue` is the context of the completion queue or shared receive queue, if the event
+    /// concerns one.
     virtual void on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept = 0;
 
 protected:
@@ -85,24 +88,24 @@ protected:
 
 class Agent {
 public:
-    /// NoResources, SystemError. Throws std::system_error where no thread can be had, std::bad_alloc.
+    /// NoResources, SystemError. Throws std::bad_alloc, or std::system_error if the thread cannot be started.
     static Result<std::unique_ptr<Agent>> start(ibv_context* context, AsyncObserver& observer);
     ~Agent();
     Agent(const Agent&) = delete;
     Agent& operator=(const Agent&) = delete;
 
-    /// The control lock: guards every connection, listener and request of the card. First of all locks; nobody sleeps
-    /// with it.
+    /// The control lock, which guards all connections, listeners and requests of the card. It is acquired before all
+    /// other locks and never held while sleeping.
     std::mutex& control() noexcept { return control_; }
     rdma_event_channel* channel() const noexcept { return channel_.get(); }
 
-    /// With the control lock held: keeps a request that its consumer dropped, so that the peer runs into its deadline.
+    /// The control lock must be held. Keeps a request that its consumer dropped, so that it times out for the peer.
     void keep_dropped(std::unique_ptr<Link> link) noexcept;
 
 private:
     friend class Link;
 
-    /// Ends a dropped request once the peer has given up.
+    /// Destroys a dropped request when the peer has given up.
     class DroppedRequests final : public LinkOwner {
     public:
         void add(std::unique_ptr<Link> link);
@@ -132,12 +135,12 @@ private:
     EventChannelOwner channel_;
     UniqueFd wake_;
     std::atomic<bool> stop_{false};
-    std::mutex control_;  // guards what follows
+    std::mutex control_;  // guards the members below
     std::uint64_t next_number_ = 1;
     std::unordered_map<std::uint64_t, Link*> links_;
     support::DeadlineMap<std::uint64_t> deadlines_;
     DroppedRequests dropped_;
-    std::mutex errors_mutex_;  // guards what follows; a leaf
+    std::mutex errors_mutex_;  // guards the members below; innermost lock
     Link* first_in_error_ = nullptr;
     std::thread thread_;
 };

@@ -51,7 +51,7 @@ void Channel::detach(const CompletionQueue& queue) noexcept {
     --queues_;
 }
 
-/// What the hardware has left, in its order. Events of queues that are not armed any more are nobody's.
+/// Collects the events of the hardware in order. Events of queues that are no longer armed are dropped.
 void Channel::collect() noexcept {
     ibv_cq* source = nullptr;
     void* context = nullptr;
@@ -63,7 +63,7 @@ void Channel::collect() noexcept {
 }
 
 void Channel::push(CompletionQueue& queue) noexcept {
-    if (std::ranges::find(events_, &queue) == events_.end()) events_.push_back(&queue);  // attach() made the room
+    if (std::ranges::find(events_, &queue) == events_.end()) events_.push_back(&queue);  // attach() made room
     readable_.set(true);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where armed completion queues leave events. Those of the hardware come through an ibv_comp_channel, those of
-// completions that the hardware does not know through an eventfd; the descriptor that programs watch covers both, and
-// is made for those who ask for it.
+// The channel on which armed completion queues leave events. Events of the hardware arrive through an ibv_comp_channel;
+// events of completions that the hardware does not know arrive through an eventfd. The descriptor for programs covers
+// both and is created on demand.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace viaduct::verbs {
 class CompletionQueue;
 class Nic;
 
-/// Thread-safe. Its mutex is a leaf: taken with a completion queue's held, never the other way round.
+/// Thread-safe. Lock order: the mutex of a completion queue, then this mutex. No other lock is taken while it is held.
 class Channel final : public backend::Channel {
 public:
     static Result<std::unique_ptr<Channel>> create(std::shared_ptr<Nic> nic);
@@ -28,14 +28,14 @@ public:
 
     ibv_comp_channel* hardware() const noexcept { return hardware_.get(); }
 
-    /// Makes room for the one event that each queue may leave. Throws std::bad_alloc.
+    /// Makes room for the event of one more queue. Throws std::bad_alloc.
     void attach();
     void detach(const CompletionQueue& queue) noexcept;
 
-    /// An event without the hardware's help.
+    /// Leaves an event that the hardware does not report.
     void leave(CompletionQueue& queue) noexcept;
 
-    /// Takes back the events of the queue that nobody has taken.
+    /// Removes pending events of the queue.
     void take_back(const CompletionQueue& queue) noexcept;
 
 private:
@@ -45,7 +45,7 @@ private:
 
     std::shared_ptr<Nic> nic_;
     CompletionChannelOwner hardware_;
-    mutable std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;  // guards the members below
     mutable UniqueFd watched_;
     std::vector<CompletionQueue*> events_;
     std::size_t queues_ = 0;

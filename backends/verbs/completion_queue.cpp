@@ -11,7 +11,7 @@
 namespace viaduct::verbs {
 namespace {
 
-/// The first size of the hardware's queue; it grows where more work is posted than that.
+/// The initial size of the hardware queue. It grows when more work is posted.
 constexpr std::uint32_t first_size = 256;
 constexpr std::size_t batch = 16;
 
@@ -118,7 +118,8 @@ std::size_t CompletionQueue::take_buffered(std::span<Completion> out) noexcept {
     return taken;
 }
 
-/// Tells the completion and the queue whose place it takes, if any. False: the consumer is not to know.
+/// Returns the completion and the queue in which it occupies a place, if any. Returns false if it is not reported to
+/// the consumer.
 [[gnu::always_inline]] inline bool CompletionQueue::interpret(const ibv_wc& result, Completion& completion,
                                                               WorkQueue*& queue) noexcept {
     auto& slot = *reinterpret_cast<Slot*>(result.wr_id);
@@ -159,7 +160,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     return taken;
 }
 
-/// Stops where there is no memory: the rest stays in its places.
+/// Stops if memory runs out; the remaining completions stay in the hardware queue.
 void CompletionQueue::drain() noexcept {
     std::array<ibv_wc, batch> results;
     while (buffered_.reserve(buffered_.size() + 1)) {
@@ -172,7 +173,7 @@ void CompletionQueue::drain() noexcept {
     }
 }
 
-/// There is room.
+/// There must be room.
 void CompletionQueue::buffer(const Entry& entry) noexcept {
     buffered_.push(entry);
     if (entry.completion.code != CompletionCode::Success) ++failures_;
@@ -193,8 +194,8 @@ void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexce
     notify();
 }
 
-/// Leaves the event of an armed queue that has completions. The hardware stays armed: what it says then is dropped.
-/// Which messages were solicited only the hardware knows, and of those it tells in any case.
+/// Leaves an event if the queue is armed and has completions. The hardware stays armed; its event is dropped later.
+/// Only the hardware knows which messages were solicited, and it reports those itself.
 void CompletionQueue::notify() noexcept {
     const std::size_t waking = armed_.load(std::memory_order_relaxed) == Armed::Any ? buffered_.size() : failures_;
     if (waking != 0 && disarm()) channel_->leave(*this);
@@ -218,7 +219,7 @@ void CompletionQueue::make_places(const SharedReceiveQueue& shared, std::uint32_
         more = depth - std::min(share.places, depth);
         share.places += more;
     }
-    // Where the device cannot hold so many, few will be posted at once.
+    // If the device cannot hold that many, it is unlikely that so many will be posted at the same time.
     if (more != 0 && !reserve(more).ok()) reserved_.fetch_add(more);
 }
 

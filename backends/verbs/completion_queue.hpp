@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A completion queue: what the hardware has completed, and before it what was completed without it or taken from it
-// early to make room.
+// A completion queue: the completions in the hardware queue, preceded by those that were added without the hardware or
+// were taken from the hardware queue early to make room.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@ class RegionTable;
 class SharedReceiveQueue;
 class WindowTable;
 
-/// Thread-safe: one lock, taken for each poll, after the mutex of a work queue and before that of a channel.
+/// Thread-safe. Each poll takes one lock. Lock order: the mutex of a work queue, this lock, the mutex of a channel.
 ///
-/// The queue of the hardware never overruns: every request reserves a place in it first, and it grows as far as the
-/// device allows. There is memory for all that completes there, too, so that it can be taken over at any time. The
-/// capacity that the consumer asked for bounds only what is completed without the hardware.
+/// The hardware queue never overruns: every request reserves a place in it first, and it grows as far as the device
+/// allows. Memory for all its completions is reserved, too, so that they can be taken out at any time. The capacity
+/// that the consumer requested limits only completions that do not come from the hardware.
 class CompletionQueue final : public backend::CompletionQueue {
 public:
     static Result<std::unique_ptr<CompletionQueue>> create(Device& device, const backend::CompletionQueueInit& init);
@@ -37,8 +37,8 @@ public:
     const RegionTable& regions() const noexcept;
     WindowTable& windows() const noexcept;
 
-    /// Takes a place for the completion of a request; release() gives it back. QueueFull: the device has no more.
-    /// NoResources: there is no memory for more.
+    /// Reserves places for the completions of requests. release() frees them. QueueFull: the device does not support
+    /// more. NoResources: out of memory.
     Status reserve(std::uint32_t places = 1) noexcept {
         if (reserved_.fetch_add(places, std::memory_order_relaxed) + places <= places_.load(std::memory_order_relaxed))
             return {};
@@ -46,36 +46,37 @@ public:
     }
     void release(std::uint32_t places = 1) noexcept { reserved_.fetch_sub(places, std::memory_order_relaxed); }
 
-    /// Takes over all that the hardware has completed.
+    /// Takes all completions out of the hardware queue.
     void progress() noexcept;
 
-    /// For a channel: whether the queue was armed, which it is no more.
+    /// For a channel: disarms the queue and reports whether it was armed.
     bool disarm() noexcept { return armed_.exchange(Armed::No, std::memory_order_acq_rel) != Armed::No; }
 
-    /// Endpoints whose receives come from a shared queue, by the number of their queue pair.
+    /// Registers endpoints that use a shared receive queue, by the number of their queue pair.
     void attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared, std::uint32_t depth);
     void detach(std::uint32_t number, const SharedReceiveQueue& shared) noexcept;
 
-    /// The shared queue has grown: all that wait there may complete here.
+    /// Called when the shared queue has grown, because all of its receives may complete here.
     void make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept;
 
-    /// The queue goes; what it has completed stays.
+    /// Called when a work queue is destroyed. Its completions stay.
     void forget(const WorkQueue& queue) noexcept;
 
     SpinLock& mutex() noexcept { return mutex_; }
 
-    /// With mutex() held: adds a completion that the hardware does not know. Overrun: dropped, and reported.
+    /// mutex() must be held. Adds a completion that does not come from the hardware. On overrun the completion is
+    /// dropped and reported.
     void add(const Completion& completion, WorkQueue& queue) noexcept;
 
 private:
     struct Entry {
         Completion completion;
-        WorkQueue* queue;  ///< whose place it takes; null: nobody's
+        WorkQueue* queue;  ///< the queue in which it occupies a place, or null
     };
 
     enum class Armed : std::uint8_t { No, Solicited, Any };
 
-    /// What endpoints of one shared queue have here together.
+    /// The places that the endpoints of a shared receive queue share.
     struct Share {
         std::uint32_t endpoints = 0;
         std::uint32_t places = 0;
@@ -95,13 +96,13 @@ private:
     const std::uint64_t context_;
     Channel* const channel_;
     std::atomic<Armed> armed_{Armed::No};
-    std::atomic<std::uint32_t> places_{0};    // in the hardware's queue, as far as there is memory to take them over
-    std::atomic<std::uint32_t> reserved_{0};  // of those
-    SpinLock mutex_;                          // guards what follows
+    std::atomic<std::uint32_t> places_{0};    // places in the hardware queue for which there is memory
+    std::atomic<std::uint32_t> reserved_{0};  // number of these places that are reserved
+    SpinLock mutex_;                          // guards the members below
     CompletionQueueOwner hardware_;
     std::uint32_t capacity_;
     support::Fifo<Entry> buffered_;
-    std::size_t failures_ = 0;  // of those
+    std::size_t failures_ = 0;  // number of buffered_ completions with errors
     std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_;
     std::unordered_map<const SharedReceiveQueue*, Share> shares_;
 };

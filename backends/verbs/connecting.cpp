@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How endpoints of the verbs backend find their peers, and what they learn of them.
+// Connection setup of endpoints of the verbs backend, and events of their connections.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -21,16 +21,16 @@ using namespace std::chrono_literals;
 using Kind = ConnectionEventKind;
 using Model = ConnectParameters::Model;
 
-/// How long an accepting side waits for the peer's confirmation. Without it the connection is good as well, but what
-/// is sent before the peer is ready has to be sent again, after a pause that is far longer than this wait ever is.
+/// How long an accepting side waits for the peer's confirmation. The connection also works without it, but messages
+/// sent before the peer is ready must be retransmitted, after a much longer delay than this wait usually takes.
 constexpr auto confirmation = 1s;
 
-/// Reasons of a refusal that InfiniBand's connection manager gives by itself (IBTA, table 108).
+/// Reasons for rejection that are defined by InfiniBand's connection manager (IBTA, table 108).
 constexpr int no_such_service = 8;
 constexpr int consumer_refused = 28;
 
-/// That of the management services, which never has a connection. With the endpoint's own, the peer's system would
-/// take the connection that follows for a stale one, and break it.
+/// The queue pair of the management services, which never has a connection. If a probe named the endpoint's queue pair,
+/// the peer's system would consider the later connection stale and break it.
 constexpr std::uint32_t management_queue_pair = 1;
 
 constexpr Status too_long{Code::InvalidParameter, "service and private data are too long for a request"};
@@ -45,13 +45,13 @@ std::optional<EncodedHandshake> handshake_of(Handshake::Kind kind, const Endpoin
                                      .private_data = parameters.private_data});
 }
 
-/// The port from which a bare request comes; 0: any.
+/// Returns the port from which a bare request is sent, or 0 for any port.
 std::uint16_t local_port(const ConnectParameters& parameters) noexcept {
     const bool named = parameters.framing == Framing::Bare && parameters.local.service.size() == 2;
     return named ? support::port_for(parameters.local.service) : std::uint16_t{0};
 }
 
-/// A peer who sees a conflict where there is none has refused.
+/// If the peer reports a conflict but the attributes agree, it has rejected the request.
 ConnectionEvent conflict(const Status& agreement, const Handshake& handshake) noexcept {
     return {.kind = agreement.ok() ? Kind::Rejected : Kind::Conflict,
             .reason = agreement.code(),
@@ -63,7 +63,7 @@ int timeout_ms(const Deadline& deadline) noexcept {
     return left < 0 ? resolution_ms : std::clamp(left, 1, resolution_ms);
 }
 
-/// For want of memory librdmacm fails with -1, which it takes for an errno later.
+/// If memory runs out, librdmacm may return -1 and later use that as an errno.
 bool lacks_memory(int error) noexcept { return error == ENOMEM || error == EPERM; }
 
 std::uint8_t at_most(int supported, std::uint8_t wanted) noexcept {
@@ -86,7 +86,7 @@ rdma_conn_param Endpoint::parameters_for(const EncodedHandshake& handshake) cons
     return parameters;
 }
 
-/// What the request asks for, as far as this side has it.
+/// Returns the parameters that the request asks for, as far as this side supports them.
 rdma_conn_param Endpoint::answer_to(const rdma_conn_param& request, const EncodedHandshake& handshake) const noexcept {
     rdma_conn_param parameters = parameters_for(handshake);
     parameters.responder_resources = std::min(parameters.responder_resources, request.initiator_depth);
@@ -113,7 +113,7 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     });
 }
 
-/// Waits for the way to be found, so that an unknown host is told at once. No lock is held.
+/// Waits for the route, so that an unknown host is reported immediately. No lock is held.
 Result<IdOwner> Endpoint::resolve(const ConnectParameters& parameters) const noexcept {
     SocketAddress from(nic().host(), local_port(parameters));
     SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
@@ -126,7 +126,7 @@ Result<IdOwner> Endpoint::resolve(const ConnectParameters& parameters) const noe
     if (!found && errno == EADDRINUSE) return Status(Code::Busy, "the local port is already in use", errno);
     if (!found || rdma_resolve_route(id.get(), patience) != 0)
         return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no route to the host", errno);
-    // From here on its events are the agent's.
+    // From here on the agent handles the events of the id.
     if (rdma_migrate_id(id.get(), nic().agent().channel()) != 0) return Status::from_errno(errno, "rdma_migrate_id");
     return id;
 }
@@ -148,7 +148,7 @@ Status Endpoint::request(const ConnectParameters& parameters, IdOwner id) {
     return {};
 }
 
-/// Sends the request on a link that is resolved.
+/// Sends the request on a link with a resolved route.
 Status Endpoint::ask(const ConnectParameters& parameters) noexcept {
     const auto handshake = handshake_of(Handshake::Kind::Request, attributes_, parameters);
     if (!handshake) return too_long;
@@ -156,7 +156,7 @@ Status Endpoint::ask(const ConnectParameters& parameters) noexcept {
     return rdma_connect(link_->id(), &terms) == 0 ? Status() : Status::from_errno(errno, "rdma_connect");
 }
 
-/// Nobody listens. False: the grace is over.
+/// Called when there is no listener: prepares to repeat the request. Returns false if the grace period is over.
 bool Endpoint::pause_request() noexcept try {
     if (!repetition_ || repetition_->grace.passed()) return false;
     link_.reset();
@@ -171,7 +171,7 @@ bool Endpoint::pause_request() noexcept try {
     return false;
 }
 
-/// The way is looked for again, and on_repetition() goes on.
+/// Resolves the route again; on_repetition() continues.
 void Endpoint::repeat_request() noexcept {
     const ConnectParameters& parameters = repetition_->parameters;
     repetition_->pausing = false;
@@ -205,7 +205,7 @@ Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link
     return confirmed_epoch_ == epoch ? Status() : Status(Code::TimedOut, "the peer has given up");
 }
 
-/// Accepts a request; the peer has to confirm it.
+/// Accepts a request. The peer has yet to confirm.
 Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
@@ -215,7 +215,7 @@ Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& requ
     link_ = std::move(link);
     link_->hand_over(*this);
     if (!queue_pair_->initialize(link_->id(), attributes_.access).ok()) {
-        // The connection manager knows no more of the request, and the receives are still here.
+        // The connection manager no longer knows the request. The receives have not been posted to the hardware yet.
         link_.reset();
         return {Code::TimedOut, "the peer has given up"};
     }
@@ -252,7 +252,7 @@ void Endpoint::probe(Link& link) noexcept {
     const auto handshake = handshake_of(Handshake::Kind::Probe, attributes_, peer_connector_->parameters());
     rdma_conn_param terms = parameters_for(*handshake);
     terms.qp_num = management_queue_pair;
-    // One that fails is lost like any other message: the peer calls when it comes.
+    // If it fails, it counts as lost, like any other message: the peer sends its request when it arrives.
     if (rdma_connect(link.id(), &terms) != 0) log(LogLevel::Info, "verbs: cannot probe: %s", std::strerror(errno));
 }
 
@@ -280,7 +280,7 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
                                   .private_data = mine.private_data});
     if (!status.ok()) {
         if (state_ != State::PeerToPeer) end_attempt({.kind = Kind::TimedOut});
-        return;  // else the peer has given up, and may come again
+        return;  // otherwise the peer has given up and may connect again
     }
     peer_connector_.reset();
     peer_established_ = {.kind = Kind::Established,
@@ -291,7 +291,7 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
     end_attempt({.kind = Kind::TimedOut});
 }
 
-/// What the accepting side sends will find the peer ready.
+/// The peer is ready to receive from now on.
 void Endpoint::confirm() noexcept {
     state_ = State::Connected;
     confirmed_epoch_ = epoch_;
@@ -320,7 +320,7 @@ void Endpoint::on_event(CmEvent& event) noexcept {
                 lose(Kind::Lost);
             break;
         case RDMA_CM_EVENT_DISCONNECTED:
-            // A queue pair that has stopped by itself has refused something.
+            // If the queue pair has stopped by itself, it has refused an operation.
             if (queue_pair_ && queue_pair_->has_stopped())
                 lose(Kind::Lost, Code::Unreachable);
             else
@@ -348,7 +348,7 @@ void Endpoint::on_response(const CmEvent& event) noexcept try {
     if (status.ok()) status = activate(event.parameters, reads);
     if (status.ok() && rdma_establish(link_->id()) != 0) status = Status::from_errno(errno, "rdma_establish");
     if (!status.ok()) {
-        // The receives are the hardware's by now and cannot be had back.
+        // The receives have been posted to the hardware and cannot be taken back.
         state_ = State::Connected;
         end_connection(State::Idle);
         notify_observer({.kind = Kind::Unreachable});
@@ -369,7 +369,7 @@ void Endpoint::on_refusal(const CmEvent& event) noexcept {
     const Handshake handshake = decode_refusal(event.private_data);
     const bool no_port = event.type == RDMA_CM_EVENT_REJECTED && event.status == no_such_service;
     const bool answered = event.type == RDMA_CM_EVENT_REJECTED && event.status == consumer_refused;
-    // Whoever refuses a framed request says so in a frame; a process that ends with the request says nothing.
+    // A peer that refuses a framed request sends a frame. If a process dies with the request pending, no frame is sent.
     const bool nobody =
         no_port || (answered && (handshake.kind == Handshake::Kind::NoListener || (framed_ && !handshake.framed)));
     if (peer_connector_ != nullptr && handshake.kind == Handshake::Kind::Conflict)
@@ -391,7 +391,7 @@ void Endpoint::on_deadline() noexcept {
         repeat_request();
     else if (state_ == State::Connecting)
         end_attempt({.kind = Kind::TimedOut});
-    if (state_ == State::Accepting) confirm();  // as in accept(): the connection is good without
+    if (state_ == State::Accepting) confirm();  // like accept(): the connection works without the confirmation
     if (drain_) check_drain();
 }
 
@@ -408,7 +408,7 @@ void Endpoint::on_hardware_event(ibv_event_type type) noexcept {
                         .endpoint_context = context_,
                         .completion_queue_context = 0,
                         .operation = CompletedOperation::RdmaWrite});
-    // What is refused is the peer's request, and so the error.
+    // An operation of the peer was refused, so the peer caused the error.
     lose(Kind::Lost, type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_QP_REQ_ERR ? Code::Unreachable : Code::Ok);
 }
 
@@ -421,7 +421,8 @@ void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
     notify_observer(event);
 }
 
-/// The peer went before the connection stood: the one who accepts is told, or has been met and gets an event.
+/// The peer disappeared before the connection was established. The result of accept() reports that; in the peer-to-peer
+/// model an event does.
 void Endpoint::end_attempt_of_passive() noexcept {
     const bool asked_by_peer = peer_established_.has_value();
     end_connection(State::Idle);
@@ -430,7 +431,7 @@ void Endpoint::end_attempt_of_passive() noexcept {
 
 void Endpoint::lose(ConnectionEventKind kind, Code reason) noexcept {
     if (!is_established()) return;
-    if (state_ == State::Accepting) confirm();  // it was connected for a moment
+    if (state_ == State::Accepting) confirm();  // it was connected for a short time
     end_connection(State::Broken);
     notify_observer({.kind = kind, .reason = reason});
 }

@@ -15,11 +15,11 @@
 namespace viaduct::verbs {
 namespace {
 
-/// Devices that compute queues in software promise more than memory can hold.
+/// Some devices that implement queues in software announce more than fits into memory.
 constexpr std::uint32_t max_depth = 16384;
-/// What the VI Architecture guide asks of a work queue at least (appendix A).
+/// The minimum depth of a work queue according to the VI Architecture guide (appendix A).
 constexpr std::uint32_t default_depth = 1024;
-/// Services that fit into a request with what else it carries; see handshake.hpp.
+/// The maximum service length that fits into a request with its other contents; see handshake.hpp.
 constexpr std::uint32_t max_service = 32;
 
 std::uint32_t count(int limit) noexcept { return static_cast<std::uint32_t>(std::max(limit, 0)); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An open device of the verbs backend: a network card and the observer of this opener.
+// An open device of the verbs backend: a network card and the observer of the opener.
 #pragma once
 
 #include "backends/verbs/nic.hpp"
@@ -7,7 +7,7 @@
 
 namespace viaduct::verbs {
 
-/// Thread-safe: nothing of it changes.
+/// Thread-safe, because it is immutable.
 class Device final : public backend::Device {
 public:
     static Result<std::unique_ptr<Device>> open(const std::vector<Interface>& interfaces, std::uint32_t index,

@@ -61,7 +61,7 @@ Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest&
 
 std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
     const WorkQueue& work = queue == QueueKind::Send ? static_cast<const WorkQueue&>(send_) : receive_;
-    if (work.outstanding() != 0) work.completions().progress();  // unsignaled requests may be done
+    if (work.outstanding() != 0) work.completions().progress();  // unsignaled requests may be complete
     return work.outstanding();
 }
 
@@ -84,7 +84,7 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
     return {Code::NoResources, "out of memory"};
 }
 
-/// Puts a fresh queue pair in the place of an old one, which is idle.
+/// Replaces the idle queue pair with a new one.
 Status Endpoint::renew_queue_pair() {
     auto fresh = QueuePair::create({.domain = domain_->get(),
                                     .send_queue = send_.completions().get(),
@@ -109,16 +109,17 @@ void Endpoint::drop_queue_pair() noexcept {
     nic().remove(number);
     nic().windows().remove_those_of(*queue_pair_->get());
     queue_pair_.reset();
-    // What it has completed is taken over while it is still known whose it was.
+    // Takes its completions out of the hardware queue while its number is still known.
     for (WorkQueue* queue : {static_cast<WorkQueue*>(&send_), static_cast<WorkQueue*>(&receive_)})
         queue->completions().progress();
     if (shared_receives_ == nullptr) return;
     shared_receives_->detach(receive_.completions(), number);
 }
 
-/// The queue pair is initialized and the peer's terms are known: the hardware gets the receives, then the connection.
+/// Requires that the queue pair is initialized and the peer's parameters are known. Posts the receives to the hardware,
+/// then activates the connection.
 Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_requested) {
-    // A shared queue gets its receives in its own time, so whoever sends to one waits.
+    // Receives of a shared queue may be posted at any time, so the sender has to wait for them.
     const bool waits = attributes_.receiver_not_ready == ReceiverNotReady::Wait || peer.srq != 0;
     const auto limit = [](int supported, std::uint8_t wanted) {
         return static_cast<std::uint8_t>(std::min(std::max(supported, 0), static_cast<int>(wanted)));
@@ -152,7 +153,7 @@ void Endpoint::drain() noexcept {
     schedule_drain_check();
 }
 
-/// Nothing tells when the hardware is done with a queue: the agent's thread looks, less and less often.
+/// The hardware does not report when a queue is empty, so the agent's thread checks at increasing intervals.
 void Endpoint::check_drain() noexcept {
     if (!drain_->end) drain_->end = send_.close();
     if (drain_->end && send_.is_retired(*drain_->end))
@@ -172,7 +173,7 @@ void Endpoint::fail() noexcept {
     end_connection(State::Broken);
 }
 
-/// Takes the endpoint off its connection, if it has one, and completes all that is posted.
+/// Removes the endpoint from its connection, if there is one, and completes all posted requests.
 void Endpoint::end_connection(State next) noexcept {
     ++epoch_;
     peer_connector_.reset();
@@ -196,14 +197,14 @@ void Endpoint::end_connection(State next) noexcept {
         receive_.set_mode(mode);
     }
     if (link_ != nullptr) {
-        // Tells the peer of the end, or confirms the one that it told of. A request that waits for its answer is
-        // withdrawn by the end of its id.
+        // Disconnects, or confirms the peer's disconnect. A request that has not been answered is withdrawn when its id
+        // is destroyed.
         if (used) (void)rdma_disconnect(link_->id());
         link_.reset();
     }
     state_ = next;
     confirmed_.notify_all();
-    // Where none can be had now, the next connection asks again.
+    // If this fails, the next connection attempt tries again.
     if (!queue_pair_) try {
             (void)renew_queue_pair().ok();
         } catch (const std::bad_alloc&) {

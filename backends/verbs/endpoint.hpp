@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An endpoint of the verbs backend: its two work queues, and the coming and going of its connection.
+// An endpoint of the verbs backend: its two work queues, and setup and teardown of its connection.
 #pragma once
 
 #include <condition_variable>
@@ -18,9 +18,9 @@ class Device;
 class Nic;
 class SharedReceiveQueue;
 
-/// Thread-safe. Work is posted under the mutexes of the queues; all else happens under the control lock of the card,
-/// which comes first. Each connection has a queue pair of its own, made ahead of time: what is left of an old one can
-/// never disturb the next.
+/// Thread-safe. Requests are posted with the mutexes of the queues held; everything else happens with the control lock
+/// of the card held, which is acquired first. Each connection has a new queue pair, created in advance, so that remains
+/// of an old connection cannot disturb a new one.
 class Endpoint final : public backend::Endpoint, private LinkOwner {
 public:
     static Result<std::unique_ptr<Endpoint>> create(Device& device, const backend::EndpointInit& init);
@@ -36,34 +36,34 @@ public:
     void drain() noexcept override;
     void fail() noexcept override;
 
-    /// Answers a request with this endpoint, and waits a moment for the peer to confirm. `link` is moved from only
-    /// where the endpoint is idle. Takes the control lock through `lock`.
+    /// Accepts a request with this endpoint and waits briefly for the peer's confirmation. `link` is moved from only if
+    /// the endpoint is idle. `lock` holds the control lock.
     Status accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const CmEvent& request,
                   const Handshake& handshake, const PrivateData& private_data);
 
-    // With the control lock held.
+    // The control lock must be held for the functions below.
     void on_hardware_event(ibv_event_type type) noexcept;
 
-    /// For a peer-to-peer connection. The endpoint takes over the link, which is resolved, to call the peer; or
-    /// probes with it.
+    /// For peer-to-peer connections. request_peer() takes over the link, whose route is resolved, and sends a request;
+    /// probe() sends a probe.
     void request_peer(std::unique_ptr<Link>& link) noexcept;
     void probe(Link& link) noexcept;
-    /// The peer has come; ends the connector, and an event will tell what comes of it.
+    /// Called when the peer's request has arrived. Destroys the connector; an event reports the outcome.
     void accept_peer(CmEvent& request, const Handshake& handshake) noexcept;
 
-    /// The endpoint is idle again, with its receives.
+    /// Makes the endpoint idle again and keeps its receives.
     void end_attempt(const ConnectionEvent& event) noexcept;
 
 private:
     enum class State : std::uint8_t { Idle, Resolving, PeerToPeer, Connecting, Accepting, Connected, Broken };
 
-    /// The connection ends once the send queue is done.
+    /// The connection ends when the send queue is empty.
     struct Drain {
-        std::optional<std::uint32_t> end;  ///< where it is; nothing while the queue is still open
+        std::optional<std::uint32_t> end;  ///< the position of its end; none while the queue is open
         Deadline::Clock::duration pause{};
     };
 
-    /// A request that may be repeated while nobody listens.
+    /// A request that may be repeated while there is no listener.
     struct Repetition {
         ConnectParameters parameters;
         Deadline grace;
@@ -73,7 +73,8 @@ private:
 
     Endpoint(Device& device, const backend::EndpointInit& init);
     Nic& nic() const noexcept;
-    /// What the peer has been told of; an accepted connection is one before the peer confirms.
+    /// The consumer's view. A connection is established when the request is accepted, even if the peer has not
+    /// confirmed.
     bool is_established() const noexcept { return state_ == State::Connected || state_ == State::Accepting; }
     bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
     Status renew_queue_pair();
@@ -110,19 +111,19 @@ private:
     SharedReceiveQueue* const shared_receives_;
     SendQueue send_;
     ReceiveQueue receive_;
-    EndpointAttributes attributes_;  // guarded by the control lock, as what follows
+    EndpointAttributes attributes_;  // guarded by the control lock, like all members below
     const ProtectionDomain* domain_;
     std::optional<QueuePair> queue_pair_;
     std::unique_ptr<Link> link_;
-    std::shared_ptr<PeerConnector> peer_connector_;    // during a peer-to-peer attempt
-    std::optional<Repetition> repetition_;             // while a listener is asked
-    std::optional<ConnectionEvent> peer_established_;  // to be told when a peer that has called confirms
+    std::shared_ptr<PeerConnector> peer_connector_;    // during peer-to-peer setup
+    std::optional<Repetition> repetition_;             // while a listener is contacted
+    std::optional<ConnectionEvent> peer_established_;  // to be reported when the requesting peer confirms
     State state_ = State::Idle;
     std::optional<Drain> drain_;
-    std::uint64_t epoch_ = 0;                       // grows when an attempt or a connection ends
-    std::optional<std::uint64_t> confirmed_epoch_;  // that of the last accepted connection which stood
+    std::uint64_t epoch_ = 0;                       // incremented when an attempt or a connection ends
+    std::optional<std::uint64_t> confirmed_epoch_;  // of the last accepted connection that was established
     Address asked_for_;
-    bool framed_ = false;  // the request was
+    bool framed_ = false;  // whether the request was framed
     std::condition_variable confirmed_;
 };
 

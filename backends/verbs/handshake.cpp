@@ -12,10 +12,10 @@ namespace {
 constexpr std::array<std::uint8_t, 3> magic{0xF1, 0x56, 0x44};
 constexpr std::uint8_t version = 1;
 
-/// DAT 2.0, of version 2.0 of a provider. Stock librpma refuses without.
+/// Version 2.0 of DAT and version 2.0 of a provider. Stock librpma does not recognize a rejection without it.
 constexpr std::array<std::uint8_t, 4> bare_refusal{2, 0, 2, 0};
 
-/// Whether it goes along with a request to connect.
+/// Whether the message is sent with a connection request.
 bool asks(Handshake::Kind kind) noexcept {
     return kind == Handshake::Kind::Request || kind == Handshake::Kind::PeerRequest || kind == Handshake::Kind::Probe;
 }

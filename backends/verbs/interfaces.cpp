@@ -24,14 +24,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the system does not show is not there, but for want of memory or descriptors.
+/// Failures are ignored unless memory or descriptors run out; the entry then counts as nonexistent.
 void check_exhausted(const char* call) {
     if (Status::from_errno(errno, call).code() == Code::NoResources)
         throw std::system_error(errno, std::generic_category(), call);
 }
 
-/// None where there is no such directory. Not by fs::directory_iterator: that of libstdc++ ends the process where
-/// memory is lacking.
+/// Returns nothing if the directory does not exist. Does not use fs::directory_iterator, because the one of libstdc++
+/// terminates the process if memory runs out.
 std::vector<fs::path> entries_of(const fs::path& directory) {
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(directory.c_str()), closedir);
     if (stream == nullptr) check_exhausted("opendir");
@@ -48,8 +48,8 @@ std::string word_in(const fs::path& file) {
     return word;
 }
 
-/// The network interfaces of a device as its address tables have them. Those may have a thousand places, the used ones
-/// first.
+/// Returns the network interfaces in the address tables of a device. The tables may have a thousand entries; the used
+/// ones come first.
 std::vector<std::string> interfaces_of(const fs::path& device) {
     std::vector<std::string> found;
     if (auto parent = word_in(device / "parent"); !parent.empty()) return {std::move(parent)};  // Soft-RoCE
@@ -62,8 +62,8 @@ std::vector<std::string> interfaces_of(const fs::path& device) {
     return found;
 }
 
-/// Which RDMA device is behind which network interface. Converged Ethernet and iWARP tell by their address tables,
-/// InfiniBand by the network interface's parent.
+/// Maps network interfaces to RDMA devices. For Converged Ethernet and iWARP, the address tables name the interface;
+/// for InfiniBand, the parent of the network interface is the device.
 std::map<std::string, std::string> rdma_devices() {
     std::map<std::string, std::string> devices;
     for (const fs::path& device : entries_of("/sys/class/infiniband"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The addresses of this host that lead to RDMA devices.
+// The addresses of this host that belong to RDMA devices.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 namespace viaduct::verbs {
 
 struct Interface {
-    std::string rdma_device;  ///< as the kernel names it: "rxe0", "mlx5_1"
+    std::string rdma_device;  ///< the kernel's name: "rxe0", "mlx5_1"
     std::string net_device;   ///< "eth0"
     HostAddress host;
 };
 
-/// As users name the device that is made of it.
+/// Returns the name under which users open the device of this interface.
 inline std::string name_of(const Interface& interface) { return "viaduct-" + interface.net_device; }
 
-/// One for each address of a network interface with an RDMA device behind it: IPv4 first, then IPv6, each by the
-/// name of the RDMA device. Link-local addresses mean nothing without their interface and are left out. Reads files
-/// only: nothing stays open that a child of this process would inherit. Throws std::bad_alloc, and std::system_error
-/// where descriptors are lacking.
+/// Returns one entry for each address of a network interface with an RDMA device: IPv4 first, then IPv6, each sorted by
+/// the name of the RDMA device. Link-local addresses are left out because they are ambiguous without their interface.
+/// Only reads files, so that children of this process inherit no open descriptors. Throws std::bad_alloc, and
+/// std::system_error if descriptors run out.
 std::vector<Interface> find_interfaces();
 
 }  // namespace viaduct::verbs

@@ -35,7 +35,7 @@ Request::~Request() {
     if (link_ != nullptr) nic_->agent().keep_dropped(std::move(link_));
 }
 
-/// Whatever comes before an answer: the peer has given up, or the device is gone.
+/// Any event before the answer means that the peer has given up or the device was removed.
 void Request::on_event(CmEvent&) noexcept { link_.reset(); }
 
 Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
@@ -92,13 +92,14 @@ bool ListeningPort::serves(std::uint64_t service) const noexcept {
     return std::ranges::any_of(listeners_, [&](const Listener* listener) { return listener->service() == service; });
 }
 
-/// What a request means that names no service: the port itself or, where that has no listener, whoever uses the port.
+/// Returns the service of a request that does not name one: the port's own service or, if that has no listener, the
+/// service of any listener on the port.
 std::uint64_t ListeningPort::bare_service() const noexcept {
     const std::uint64_t service = support::fingerprint(service_of(port_));
     return serves(service) || listeners_.empty() ? service : listeners_.front()->service();
 }
 
-/// Listeners of one service take turns.
+/// Alternates between the listeners of a service.
 Listener* ListeningPort::next_listener(std::uint64_t service) noexcept {
     const auto found =
         std::ranges::find_if(listeners_, [&](const Listener* listener) { return listener->service() == service; });
@@ -124,10 +125,10 @@ void ListeningPort::on_event(CmEvent& event) noexcept try {
         default: on_request(event, handshake); break;
     }
 } catch (const std::bad_alloc&) {
-    return;  // the request ends with its id: the peer is refused
+    return;  // the request is destroyed with its id, so the peer is refused
 }
 
-/// Ends this port: all who listen on it are told.
+/// Closes this port and notifies all its listeners.
 void ListeningPort::on_removal() noexcept {
     const auto last_owner = nic_.ports().extract(port_);
     for (Listener* listener : listeners_) listener->lose_port();
@@ -143,7 +144,7 @@ void ListeningPort::on_request(CmEvent& event, const Handshake& handshake) {
     listener->add(std::make_unique<Request>(listener->nic(), std::move(event), handshake));
 }
 
-/// The end of a connector may be that of the port.
+/// Destroying a connector may destroy the port.
 void ListeningPort::on_peer(CmEvent& event, const Handshake& handshake) noexcept {
     if (PeerConnector* connector = find_connector(host_of(rdma_get_peer_addr(event.id.get())), handshake))
         connector->on_peer_request(event, handshake);
@@ -200,7 +201,7 @@ void Listener::lose_port() noexcept {
 
 Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
     std::unique_ptr<Request> request;
-    std::list<std::unique_ptr<Request>> given_up;  // destroyed without the lock
+    std::list<std::unique_ptr<Request>> given_up;  // destroyed without the lock held
     const std::lock_guard lock(nic_->control());
     while (!requests_.empty() && requests_.front()->given_up())
         given_up.splice(given_up.end(), requests_, requests_.begin());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Listeners, the port of the connection manager that they share, and the requests that arrive there.
+// Listeners, the connection manager's port that they share, and incoming requests.
 #pragma once
 
 #include <list>
@@ -16,10 +16,10 @@ class Listener;
 class Nic;
 class PeerConnector;
 
-/// Thread-safe: everything under the control lock of the card.
+/// Thread-safe: everything is guarded by the control lock of the card.
 class Request final : public viaduct::ConnectionRequest, private LinkOwner {
 public:
-    /// With the control lock held. Throws std::bad_alloc.
+    /// The control lock must be held. Throws std::bad_alloc.
     Request(std::shared_ptr<Nic> nic, CmEvent event, const Handshake& handshake);
     ~Request() override;
 
@@ -31,7 +31,7 @@ public:
     Status refuse() noexcept override;
     void redirect(const Service&) noexcept override {}  // an answer has no room for it
 
-    // With the control lock held.
+    // The control lock must be held.
     bool given_up() const noexcept { return link_ == nullptr; }
     Status refuse(Handshake::Kind kind, const PrivateData& private_data) noexcept;
 
@@ -44,16 +44,17 @@ private:
     CmEvent event_;
     const Handshake handshake_;
     Address remote_address_;
-    std::unique_ptr<Link> link_;  // null once answered, or given up by the peer
+    std::unique_ptr<Link> link_;  // null if answered, or if the peer has given up
 };
 
-/// Answers a request that is not worth an object.
+/// Refuses a request for which no object was created.
 void refuse(rdma_cm_id* id, const Handshake& handshake) noexcept;
 
-/// With the control lock held. Owned by the card, for as long as somebody listens on it.
+/// The control lock must be held. Owned by the card as long as it has listeners.
 class ListeningPort final : private LinkOwner {
 public:
-    /// The one of the card, opened if need be. Busy: another process has the port. Throws std::bad_alloc.
+    /// Returns the port of the card and opens it if necessary. Busy: another process uses the port. Throws
+    /// std::bad_alloc.
     static Result<ListeningPort*> get(Nic& nic, std::uint16_t port);
     static void close_if_unused(Nic& nic, std::uint16_t port) noexcept;
 
@@ -80,12 +81,12 @@ private:
 
     Nic& nic_;
     const std::uint16_t port_;
-    std::vector<Listener*> listeners_;  // the one whose turn is next comes first
+    std::vector<Listener*> listeners_;  // in the order of their turns
     std::vector<PeerConnector*> peer_connectors_;
     std::unique_ptr<Link> link_;
 };
 
-/// Thread-safe: everything under the control lock of the card.
+/// Thread-safe: everything is guarded by the control lock of the card.
 class Listener final : public viaduct::Listener {
 public:
     static Result<std::unique_ptr<Listener>> create(std::shared_ptr<Nic> nic, const Address& local, Sharing sharing);
@@ -94,7 +95,7 @@ public:
     int fd() const noexcept override;
     Result<std::unique_ptr<viaduct::ConnectionRequest>> next_request() noexcept override;
 
-    // With the control lock held.
+    // The control lock must be held for the functions below.
     const std::shared_ptr<Nic>& nic() const noexcept { return nic_; }
     std::uint64_t service() const noexcept { return service_; }
     void add(std::unique_ptr<Request> request);

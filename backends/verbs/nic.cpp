@@ -21,7 +21,7 @@ struct Place {
     std::uint8_t port = 1;
 };
 
-/// Which device and port the connection manager uses for an address.
+/// Returns the device and port that the connection manager uses for an address.
 Result<Place> find_place(const HostAddress& host) {
     const auto created = create_id(nullptr);
     if (!created.ok()) return created.status();
@@ -32,7 +32,7 @@ Result<Place> find_place(const HostAddress& host) {
     return Place{.device = ibv_get_device_name(id->verbs->device), .port = id->port_num};
 }
 
-/// A context of our own: the connection manager's stays open for good, and a forked child would inherit it.
+/// Opens a context of our own. That of the connection manager stays open forever, and a forked child would inherit it.
 ContextOwner open_context(const std::string& name) {
     int count = 0;
     const std::unique_ptr<ibv_device*[], void (*)(ibv_device**)> list(ibv_get_device_list(&count),
@@ -97,12 +97,12 @@ bool Nic::probe_unreliable() noexcept {
 
 void Nic::on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept {
     if (type == IBV_EVENT_DEVICE_FATAL) {
-        const auto endpoints = endpoints_;  // losing a connection changes the original
+        const auto endpoints = endpoints_;  // ending a connection changes the original
         for (const auto& [number, endpoint] : endpoints) endpoint->on_hardware_event(type);
         return;
     }
     if (type == IBV_EVENT_SRQ_LIMIT_REACHED) {
-        // One that is gone by now needs no event.
+        // A queue that was destroyed meanwhile needs no event.
         const auto found = shared_queues_.find(static_cast<SharedReceiveQueue*>(queue));
         if (found != shared_queues_.end()) (*found)->on_limit();
         return;

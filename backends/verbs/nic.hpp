@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A network card as this process uses it: what all devices opened on one of its addresses share.
+// A network card in this process. All devices opened on one of its addresses share it.
 #pragma once
 
 #include <map>
@@ -20,10 +20,10 @@ class Endpoint;
 class ListeningPort;
 class SharedReceiveQueue;
 
-/// Thread-safe; what needs the control lock of its agent says so.
+/// Thread-safe. Functions that require the control lock of its agent are marked.
 class Nic final : private AsyncObserver {
 public:
-    /// The card at an address: shared by all who ask for it at the same time. Unreachable: no RDMA device is there.
+    /// Returns the card at an address, which all current users share. Unreachable: there is no RDMA device.
     static Result<std::shared_ptr<Nic>> open(const Interface& interface);
     ~Nic();
 
@@ -33,10 +33,10 @@ public:
     const HostAddress& host() const noexcept { return host_; }
     bool has_unreliable() const noexcept { return has_unreliable_; }
     bool pages_on_demand() const noexcept { return pages_on_demand_; }
-    /// Soft-RoCE of the Linux kernel, by the vendor that it names.
+    /// Detects the Linux kernel's Soft-RoCE by its vendor id.
     bool is_software() const noexcept { return limits_.vendor_id == 0xffffff; }
 
-    /// Soft-RoCE passes on the kernel's number of the flag, which libibverbs has for something else.
+    /// Soft-RoCE passes on the kernel's value of the flag, which has another meaning in libibverbs.
     unsigned invalidated_flags() const noexcept {
         return is_software() ? IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK : IBV_WC_WITH_INV;
     }
@@ -49,7 +49,7 @@ public:
     Agent& agent() noexcept { return *agent_; }
     std::mutex& control() noexcept { return agent_->control(); }
 
-    // With the control lock held.
+    // The control lock must be held for the functions below.
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>>& ports() noexcept { return ports_; }
     void add(std::uint32_t queue_pair, Endpoint& endpoint) { endpoints_.insert_or_assign(queue_pair, &endpoint); }
     void remove(std::uint32_t queue_pair) noexcept { endpoints_.erase(queue_pair); }
@@ -73,7 +73,7 @@ private:
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>> ports_;
     std::unordered_map<std::uint32_t, Endpoint*> endpoints_;
     std::unordered_set<SharedReceiveQueue*> shared_queues_;
-    std::unique_ptr<Agent> agent_;  // last: its thread uses all of the above
+    std::unique_ptr<Agent> agent_;  // last, because its thread uses all other members
 };
 
 }  // namespace viaduct::verbs

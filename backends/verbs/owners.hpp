@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Owners of what libibverbs and librdmacm hand out.
+// Owners of objects of libibverbs and librdmacm.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,7 +13,7 @@
 
 namespace viaduct::verbs {
 
-/// Failures of the destroying calls have no cure: what the kernel keeps goes with the process.
+/// Failures of the destroying functions cannot be handled; the kernel frees the object when the process ends.
 template <auto Destroy>
 struct Destroyer {
     template <class T>
@@ -41,10 +41,10 @@ struct EventChannelDestroyer {
 };
 using EventChannelOwner = std::unique_ptr<rdma_event_channel, EventChannelDestroyer>;
 
-/// How long the way to a host may take to be found.
+/// The maximum time to resolve an address or a route.
 inline constexpr int resolution_ms = 2000;
 
-/// An id of the connection manager. Without a channel, calls on it wait for their outcome.
+/// Creates a connection manager id. Without a channel, calls on it are synchronous.
 inline Result<IdOwner> create_id(rdma_event_channel* channel) noexcept {
     rdma_cm_id* id = nullptr;
     if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return Status::from_errno(errno, "rdma_create_id");

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A reason of InfiniBand's connection manager (IBTA, table 108).
+/// A reason for rejection by InfiniBand's connection manager (IBTA, table 108).
 constexpr int stale_connection = 10;
 
 /// The pause before a request is repeated if no probe will arrive.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pieces of a request as the hardware takes them.
+// The segments of a request in the hardware's format.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,12 +13,12 @@
 
 namespace viaduct::verbs {
 
-/// However many a device allows.
+/// The limit of this backend, even if a device supports more.
 inline constexpr std::uint32_t max_pieces = 64;
 
 class Pieces {
 public:
-    /// Checked against the device's limit, which is at most max_pieces.
+    /// The number of segments must not exceed the limit of the device, which is at most max_pieces.
     Pieces(std::span<const Sge> sges, bool to_write, const RegionTable& regions) noexcept
         : count_(static_cast<int>(sges.size())) {
         for (std::size_t i = 0; i < sges.size(); ++i)
@@ -31,7 +31,7 @@ public:
     explicit Pieces(const ibv_sge& piece) noexcept : count_(1) { pieces_[0] = piece; }
     Pieces() noexcept {}  // NOLINT(modernize-use-equals-default): that would clear them all
 
-    /// A receive that fails whatever comes, unless it is empty.
+    /// For a receive that must fail unless the message is empty.
     static Pieces unusable() noexcept { return Pieces(ibv_sge{.addr = 0, .length = 1, .lkey = 0}); }
 
     ibv_sge* data() noexcept { return pieces_.data(); }
@@ -45,7 +45,7 @@ private:
         }
     }
 
-    std::array<ibv_sge, max_pieces> pieces_;  // the first count_ of them
+    std::array<ibv_sge, max_pieces> pieces_;  // only the first count_ are valid
     int count_ = 0;
 };
 

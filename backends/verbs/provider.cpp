@@ -15,7 +15,7 @@
 namespace viaduct::verbs {
 namespace {
 
-/// The address of this host that the connection manager takes for connections to another.
+/// Returns the local address that the connection manager uses for connections to a host.
 Result<HostAddress> find_source(const HostAddress& host) noexcept {
     SocketAddress to(host, 0);
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
@@ -26,7 +26,7 @@ Result<HostAddress> find_source(const HostAddress& host) noexcept {
     return host_of(rdma_get_local_addr(id.value().get()));
 }
 
-/// The number of the first device that is meant, or `none`.
+/// Returns the number of the first matching device, or `none`.
 template <class Predicate>
 Result<std::uint32_t> number_of(Predicate is_meant, const Status& none) {
     const auto interfaces = find_interfaces();
@@ -43,7 +43,7 @@ Result<std::uint32_t> Provider::device_count() const noexcept {
 }
 
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
-    // Where the kernel copies registered pages at a fork by itself, this does nothing.
+    // Does nothing if the kernel copies registered pages on fork.
     if (const int error = ibv_fork_init(); error != 0) return Status::from_errno(error, "ibv_fork_init");
     return support::make_as<backend::Device>([&] { return Device::open(find_interfaces(), index, observer); });
 }

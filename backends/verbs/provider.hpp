@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The entry of the verbs backend.
+// The entry point of the verbs backend.
 #pragma once
 
 #include "core/backend.hpp"
 
 namespace viaduct::verbs {
 
-/// Devices are the addresses that find_interfaces() finds, at the time of the call.
+/// The devices are the addresses that find_interfaces() returns at the time of the call.
 class Provider final : public backend::Provider {
 public:
     std::string_view name() const noexcept override { return "verbs"; }
@@ -16,7 +16,7 @@ public:
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;
 };
 
-/// The one of this process; null in a build without it.
+/// Returns the provider of this process, or null in a build without it.
 backend::Provider* verbs_provider() noexcept;
 
 }  // namespace viaduct::verbs

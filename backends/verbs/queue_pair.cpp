@@ -7,16 +7,16 @@
 namespace viaduct::verbs {
 namespace {
 
-/// What is sent inside the request: small messages, which the device then need not fetch, but at least atomic writes.
+/// The size of messages to send inline, which the device need not fetch from memory. At least atomic writes must fit.
 constexpr std::uint32_t inline_bytes_wanted = 64;
 constexpr std::uint32_t inline_bytes_needed = 8;
 
-/// A receiver that is not ready asks for another try after 0.64 ms (InfiniBand's table of RNR timers); left at 0 it
-/// would be 655 ms.
+/// A receiver that is not ready requests a retry after 0.64 ms (InfiniBand's table of RNR timers). The value 0 would
+/// mean 655 ms.
 constexpr std::uint8_t not_ready_timer = 12;
 constexpr std::uint8_t retry_for_ever = 7;
 
-/// At most 4.096 us * 2^16, some 270 ms, until a lost packet is sent again.
+/// A lost packet is retransmitted after at most 4.096 us * 2^16, about 270 ms.
 constexpr std::uint8_t max_ack_timeout = 16;
 
 constexpr int reliable_only = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
@@ -46,7 +46,7 @@ Result<QueuePair> QueuePair::create(const QueuePairInit& init) noexcept {
 }
 
 Status QueuePair::change(ibv_qp_attr& attributes, int mask) noexcept {
-    if (!reliable_) mask &= ~reliable_only;  // the connection manager speaks of reliable ones only
+    if (!reliable_) mask &= ~reliable_only;  // the connection manager supports only reliable ones
     const int error = ibv_modify_qp(queue_pair_.get(), &attributes, mask);
     if (error != 0) return Status::from_errno(error, "ibv_modify_qp");
     return {};
@@ -85,7 +85,7 @@ Status QueuePair::make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexc
 void QueuePair::stop() noexcept {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_ERR;
-    // Fails only for a device that is gone, and then the queue pair has stopped.
+    // Fails only if the device was removed, and then the queue pair has stopped.
     (void)ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE);
 }
 

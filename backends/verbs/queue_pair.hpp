@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A queue pair of the hardware, for one connection.
+// A hardware queue pair for one connection.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,30 @@ struct QueuePairInit {
     bool reliable = true;
 };
 
-/// What the two ends of a connection agree on.
+/// The parameters of a connection that depend on both sides.
 struct ConnectionTerms {
     bool waits_for_receiver = true;
-    std::uint8_t reads_served = 0;     ///< of the peer, at once
-    std::uint8_t reads_requested = 0;  ///< of the peer, at once
+    std::uint8_t reads_served = 0;     ///< maximum number of the peer's reads in progress
+    std::uint8_t reads_requested = 0;  ///< maximum number of own reads in progress
 };
 
-/// Not thread-safe: its endpoint has the control lock.
+/// Not thread-safe. The endpoint holds the control lock.
 class QueuePair {
 public:
-    /// Unsupported: the device has no queue pairs of that kind.
+    /// Unsupported: the device does not support this kind of queue pair.
     static Result<QueuePair> create(const QueuePairInit& init) noexcept;
 
     ibv_qp* get() const noexcept { return queue_pair_.get(); }
     std::uint32_t number() const noexcept { return queue_pair_->qp_num; }
 
-    /// How many bytes of a message may be sent inside its request.
+    /// The maximum size of a message that is sent inline.
     std::uint32_t inline_bytes() const noexcept { return inline_bytes_; }
 
-    /// From here on receives may be posted.
+    /// Receives may be posted after this call.
     Status initialize(rdma_cm_id* id, Access access) noexcept;
 
-    /// Ready to receive and to send; the peer's answer or request must be known to the id. TimedOut: it is no more, as
-    /// the peer has given up.
+    /// Makes the queue pair ready to receive and to send. The id must know the peer's answer or request. TimedOut: the
+    /// peer has given up.
     Status make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexcept;
 
     void stop() noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receive queue of an endpoint. Before the endpoint is connected the receives are kept here, so that a refused
-// request to connect or a change of attributes leaves them alone.
+// The receive queue of an endpoint. Until the endpoint is connected, receives are buffered here, so that a refused
+// connection request or a change of attributes does not affect them.
 #pragma once
 
 #include <deque>
@@ -19,8 +19,8 @@ public:
 
     Status post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
 
-    // With mutex() held.
-    /// Gives the receives that were kept to the hardware.
+    // mutex() must be held for the functions below.
+    /// Posts the buffered receives to the hardware.
     Status post_buffered() noexcept;
     void flush_buffered() noexcept;
 

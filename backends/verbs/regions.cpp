@@ -15,23 +15,23 @@
 namespace viaduct::verbs {
 namespace {
 
-/// No region of this process has it: 0 is reserved on InfiniBand devices that have it at all.
+/// Never the key of a region of this process: InfiniBand devices that use 0 reserve it.
 constexpr std::uint32_t refused_key = 0;
 
-/// The hardware grants remote writes and atomics only to those regions that it may write for their owner as well.
+/// The hardware allows remote writes and atomics only for regions with local write access.
 int flags_of(Access access, const Nic& nic) noexcept {
     int flags = nic.has_windows(IBV_MW_TYPE_1) || nic.has_windows(IBV_MW_TYPE_2) ? IBV_ACCESS_MW_BIND : 0;
     if (access.local_write || access.lets_peers_write()) flags |= IBV_ACCESS_LOCAL_WRITE;
     return flags | remote_flags_of(access);
 }
 
-/// Whether this process may read the whole range, as /proc/self/maps has it. The kernel registers pages that nobody may
-/// touch, too, if no writing is asked for.
+/// Checks in /proc/self/maps that this process may read the whole range. The kernel also registers inaccessible pages,
+/// unless write access is requested.
 bool is_readable(const void* address, std::uint64_t length) {
     const auto wanted = reinterpret_cast<std::uintptr_t>(address);
     std::uintptr_t covered = wanted;
     std::ifstream maps("/proc/self/maps");
-    if (!maps) throw std::bad_alloc();  // nothing else keeps a process from this file
+    if (!maps) throw std::bad_alloc();  // lack of memory is the only reason why a process cannot open this file
     maps.exceptions(std::ios::badbit);
     for (std::string line; covered < wanted + length && std::getline(maps, line);) {
         std::uintptr_t begin = 0;
@@ -43,11 +43,11 @@ bool is_readable(const void* address, std::uint64_t length) {
     return covered >= wanted + length;
 }
 
-/// Registers memory, without the right to write where that cannot be had: the pages are read-only. Such memory has no
-/// windows, because the kernel wants to write to what may have them.
+/// Registers memory. If write access is not possible because the pages are read-only, registers it without. Such memory
+/// cannot have windows, because the kernel requires write access for them.
 Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t length, int& flags) {
     RegionOwner region(ibv_reg_mr(domain, address, length, flags));
-    // Files on persistent memory cannot be pinned; devices that page on demand take them all the same, without windows.
+    // Files on persistent memory cannot be pinned. Devices with on-demand paging accept them, but without windows.
     if (region == nullptr && errno == EOPNOTSUPP)
         region.reset(ibv_reg_mr(domain, address, length, (flags & ~IBV_ACCESS_MW_BIND) | IBV_ACCESS_ON_DEMAND));
     if (region != nullptr) return region;
@@ -70,7 +70,7 @@ int remote_flags_of(Access access) noexcept {
 std::uint32_t RegionTable::local_key(std::uint32_t key, bool to_write) const noexcept {
     const std::shared_lock lock(mutex_);
     const auto found = entries_.find(key);
-    if (found == entries_.end()) return key;  // let the hardware refuse it
+    if (found == entries_.end()) return key;  // the hardware will refuse it
     const Entry& entry = found->second;
     return to_write && entry.sealed ? refused_key : entry.local_key;
 }
@@ -143,7 +143,7 @@ void MemoryRegion::enter(const ProtectionDomain& domain, Access access, int flag
 bool MemoryRegion::change_in_place(const ProtectionDomain& domain, int flags) noexcept {
     int what = IBV_REREG_MR_CHANGE_ACCESS;
     if (region_->pd != domain.get()) what |= IBV_REREG_MR_CHANGE_PD;
-    // What fails after a partial change leaves the region invalid; a new registration replaces it then.
+    // If the change fails halfway, the region is invalid and a new registration replaces it.
     return ibv_rereg_mr(region_.get(), what, domain.get(), nullptr, 0, flags) == 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Protection domains and memory regions, and what is to be known of a region by its key.
+// Protection domains and memory regions, and a table to look up regions by key.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@ namespace viaduct::verbs {
 class Nic;
 class ProtectionDomain;
 
-/// What peers may do, as the hardware has it.
+/// Returns the access flags for peers in the hardware's format.
 int remote_flags_of(Access access) noexcept;
 
-/// The regions of a network card that this process has registered. Thread-safe: one lock, shared by those who look. The
-/// data path asks only where keys cannot be given to the hardware as they are.
+/// The regions of a network card that this process has registered. Thread-safe: one lock, shared by readers. The data
+/// path uses the table only if keys cannot be passed to the hardware unchanged.
 class RegionTable {
 public:
     struct Entry {
@@ -29,43 +29,44 @@ public:
         std::uint64_t begin = 0;
         std::uint64_t length = 0;
         std::uint32_t local_key = 0;
-        bool writable = false;  ///< by its owner, through the card
-        bool sealed = false;    ///< not writable, though the hardware was told so: remote writes ask for that right
+        bool writable = false;  ///< the owner may write through the card
+        bool sealed = false;    ///< not writable by the owner, although the hardware allows it because remote writes
+                                ///< require that
     };
 
-    /// Whether the hardware may be given every key as it is, for every use.
+    /// Reports whether every key can be passed to the hardware unchanged for every use.
     bool plain() const noexcept { return odd_.load(std::memory_order_relaxed) == 0; }
 
-    /// The key for a local piece; one that the hardware refuses where the use is not allowed.
+    /// Returns the key for a local segment. If the access is not allowed, returns a key that the hardware refuses.
     std::uint32_t local_key(std::uint32_t key, bool to_write) const noexcept;
 
-    /// Whether the hardware would accept the piece, or the range for a window.
+    /// Reports whether the hardware would accept the segment, or the range for a window.
     bool may_use(const Sge& piece, bool to_write, const ProtectionDomain& domain) const noexcept {
         return may_use(piece.key, piece.address, piece.length, to_write, domain);
     }
     bool may_use(std::uint32_t key, const void* address, std::uint64_t length, bool to_write,
                  const ProtectionDomain& domain) const noexcept;
 
-    /// The region of that key and domain; nothing where there is none.
+    /// Returns the region with this key in this domain, or nothing.
     std::optional<Entry> find(std::uint32_t key, const ProtectionDomain& domain) const noexcept;
 
-    /// Another one after each change of the regions.
+    /// Changes whenever the regions change.
     std::uint32_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 
     void insert(std::uint32_t key, const Entry& entry);
     void erase(std::uint32_t key) noexcept;
 
 private:
-    mutable std::shared_mutex mutex_;  // guards what follows
+    mutable std::shared_mutex mutex_;  // guards the members below
     std::unordered_map<std::uint32_t, Entry> entries_;
-    std::atomic<std::uint32_t> odd_{0};  // regions whose key or rights differ from what the hardware has
+    std::atomic<std::uint32_t> odd_{0};  // number of regions whose key or access differs from that in the hardware
     std::atomic<std::uint32_t> version_{0};
 };
 
-/// The region that was asked for last, for the data path. Not thread-safe.
+/// Caches the region of the previous lookup for the data path. Not thread-safe.
 class LastRegion {
 public:
-    /// Whether the owner may read the piece, which belongs to a region of that domain.
+    /// Reports whether the owner may read the segment and it belongs to a region of this domain.
     bool may_read(const Sge& piece, const RegionTable& regions, const ProtectionDomain& domain) noexcept {
         if (is_within(piece, regions, domain)) [[likely]]
             return true;
@@ -81,24 +82,24 @@ private:
     }
     [[gnu::cold, gnu::noinline]] void look_up(std::uint32_t key, const RegionTable& regions,
                                               const ProtectionDomain& domain) noexcept {
-        version_ = regions.version();  // before the look: a change that comes between is noticed
+        version_ = regions.version();  // read first, so that a concurrent change is detected
         key_ = key;
         region_ = regions.find(key, domain).value_or(RegionTable::Entry{});
     }
 
     std::uint32_t key_ = 0;
     std::uint32_t version_ = 0;
-    RegionTable::Entry region_;  // without a domain where there is none
+    RegionTable::Entry region_;  // without a domain if there is none
 };
 
-/// Thread-safe: nothing of it changes.
+/// Thread-safe, because it is immutable.
 class ProtectionDomain final : public backend::ProtectionDomain {
 public:
     static Result<std::unique_ptr<ProtectionDomain>> create(std::shared_ptr<Nic> nic);
 
     ibv_pd* get() const noexcept { return domain_.get(); }
 
-    /// Where a flush reads to: nobody looks at it.
+    /// The buffer for the reads of flushes. Its contents are not used.
     ibv_sge scratch(std::uint32_t length) const noexcept {
         return {
             .addr = reinterpret_cast<std::uintptr_t>(scratch_.get()), .length = length, .lkey = scratch_region_->lkey};
@@ -114,7 +115,7 @@ private:
     RegionOwner scratch_region_;
 };
 
-/// modify() is not thread-safe against key().
+/// modify() and key() must not be called at the same time.
 class MemoryRegion final : public backend::MemoryRegion {
 public:
     static Result<std::unique_ptr<MemoryRegion>> create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,
@@ -124,7 +125,7 @@ public:
     std::uint32_t key() const noexcept override { return key_of(*region_); }
     ibv_mr* get() const noexcept { return region_.get(); }
 
-    /// Devices that cannot change a region in place register it again: then its key changes, too.
+    /// Devices that cannot change a region in place register it again, which also changes its key.
     Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override;
 
 private:

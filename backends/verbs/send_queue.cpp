@@ -17,13 +17,13 @@ namespace {
 
 constexpr SendRequest nothing{};
 
-/// How much a flush reads, at the beginning of its range, as stock librpma does. What was written before has arrived
-/// once any read behind it is answered.
+/// Returns how many bytes a flush reads at the start of its range, like stock librpma. When a read is answered, all
+/// earlier writes have arrived.
 std::uint32_t flush_reads(const SendRequest& request) noexcept {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(request.flush_bytes, ProtectionDomain::scratch_bytes));
 }
 
-/// Without conditions, so that it becomes a table.
+/// Without conditions, so that the compiler creates a table.
 ibv_wr_opcode plain_opcode_of(Opcode opcode) noexcept {
     switch (opcode) {
         case Opcode::Send: return IBV_WR_SEND;
@@ -39,11 +39,11 @@ ibv_wr_opcode plain_opcode_of(Opcode opcode) noexcept {
     return IBV_WR_SEND;
 }
 
-/// Of a request that check() has passed: immediate data come with sends and writes alone.
+/// The request has passed check(), so only sends and writes have immediate data.
 ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
     if (request.with_immediate)
         return request.opcode == Opcode::Send ? IBV_WR_SEND_WITH_IMM : IBV_WR_RDMA_WRITE_WITH_IMM;
-    // A flush of nothing at all is a write of nothing, which completes in its turn.
+    // An empty flush is an empty write, which completes in order.
     if (request.opcode == Opcode::Flush && request.flush_bytes == 0) return IBV_WR_RDMA_WRITE;
     return plain_opcode_of(request.opcode);
 }
@@ -61,14 +61,13 @@ void SendQueue::set_rules(const EndpointAttributes& attributes, const Protection
     domain_ = &domain;
 }
 
-/// Every so often the hardware must tell of requests that ask for no completion, or their places never come
-/// free.
+/// Some unsignaled requests must be signaled anyway, because otherwise their places would never be freed.
 bool SendQueue::wants_signal(const SendRequest& request) noexcept {
     return request.signaled || unsignaled_ + 1 >= signal_interval_;
 }
 
-/// The device does not look whose memory it was that came inside a request, so that is done here. What is not allowed
-/// goes the ordinary way, and fails in its turn.
+/// The device does not check access to inline data, so that is done here. Data without access are not sent inline; the
+/// request then fails in order.
 [[gnu::always_inline]] inline bool SendQueue::goes_inline(const SendRequest& request, std::uint64_t bytes) noexcept {
     if (request.opcode == Opcode::AtomicWrite) return true;
     if (bytes > inline_bytes_ || request.sges.size() != 1) return false;
@@ -88,7 +87,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     if (request.fault != CompletionCode::Success) return request.fault;
     if (bytes > max_transfer_bytes_) return CompletionCode::LocalLength;
     const bool plain = request.opcode == Opcode::Send || request.opcode == Opcode::RdmaWrite;
-    if (plain && reliable_) return CompletionCode::Success;  // the hardware looks at the pieces
+    if (plain && reliable_) return CompletionCode::Success;  // the hardware checks the segments
     const bool atomic = request.opcode == Opcode::AtomicWrite;
     if (!reliable_ && !plain && !atomic) return CompletionCode::LocalFormat;
     if (request.with_immediate && !plain) return CompletionCode::LocalFormat;
@@ -99,17 +98,17 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     if (atomic || fetching) {
         if (bytes != 8 || request.sges.size() != 1) return CompletionCode::LocalLength;
         if (request.remote.address % 8 == 0) return CompletionCode::Success;
-        // Some devices have the target refuse it, others do not even take the request.
+        // On some devices the target refuses the request, others do not accept it at all.
         return fetching ? CompletionCode::RemoteProtection : CompletionCode::LocalFormat;
     }
     if (reliable_) return CompletionCode::Success;
     const bool usable = std::ranges::all_of(
         request.sges, [this](const Sge& piece) { return device_.nic().regions().may_use(piece, false, *domain_); });
-    // An error would end an unreliable connection as well.
+    // The hardware would end an unreliable connection on errors, so segments are checked here.
     return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
 }
 
-/// Where the operation finds the peer's memory, and what it does there.
+/// Sets the address in the peer's memory and the operands of atomics.
 [[gnu::always_inline]] inline void SendQueue::describe_target(const SendRequest& request, ibv_send_wr& work) noexcept {
     const RemoteAddress& place = request.remote;
     if (is_fetching_atomic(request.opcode)) [[unlikely]] {
@@ -124,7 +123,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     work.wr.rdma.rkey = place.key;
 }
 
-/// Posts a request that has the next slot; `post` tells an errno.
+/// Posts the request in the next slot. `post` returns an errno.
 template <class Post>
 [[gnu::always_inline]] inline Status SendQueue::hand_over(bool signal, Post post) noexcept {
     if (const Status status = completions().reserve(); !status.ok()) return status;
@@ -139,13 +138,13 @@ template <class Post>
     return {};
 }
 
-/// A faulty request becomes a write of nothing: it takes its turn in the hardware and moves no data.
+/// An invalid request is replaced by an empty write, which completes in order and transfers no data.
 [[gnu::always_inline]] inline Status SendQueue::post_to_hardware(const SendRequest& request, Slot& slot) noexcept {
     const bool faulty = slot.fault != CompletionCode::Success;
     const bool fence = request.fence || request.opcode == Opcode::AtomicWrite;
     const bool signal = faulty || wants_signal(request);
     Pieces pieces = faulty ? Pieces() : pieces_of(request);
-    ibv_send_wr work;  // not cleared: the rest is for operations that are not used here
+    ibv_send_wr work;  // not initialized: the other fields are for unused operations
     work.wr_id = reinterpret_cast<std::uintptr_t>(&slot);
     work.next = nullptr;
     work.sg_list = pieces.data();
@@ -163,12 +162,14 @@ template <class Post>
         ibv_send_wr* refused = nullptr;
         return ibv_post_send(queue_pair_, &work, &refused);
     });
-    if (faulty && reliable() && status.ok()) mode_ = Mode::Stalled;  // what follows is flushed in the fault's turn
+    if (faulty && reliable() && status.ok())
+        mode_ = Mode::Stalled;  // later requests are flushed when the error is
+                                // reported
     return status;
 }
 
-/// A write of nothing, whose completion says that all before it is done. (Where the peer allows no writes it refuses
-/// that, too, and takes the connection for broken.)
+/// Posts an empty write. Its completion means that all earlier requests are complete. (If the peer allows no writes, it
+/// refuses the empty write, too, and the connection fails.)
 bool SendQueue::post_marker() noexcept {
     completions().progress();
     if (!has_slot()) return false;
@@ -234,7 +235,7 @@ CompletionCode SendQueue::check(const MemoryWindow& window, const backend::BindR
     return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
 }
 
-/// To show nothing a window is closed, and so that this has its turn in the queue, nothing is written.
+/// To unbind, the window is closed. An empty flush is posted so that the request completes in order.
 Status SendQueue::bind(MemoryWindow& window, const backend::BindRequest& request) {
     const std::lock_guard lock(mutex());
     if (!make_room()) return {Code::QueueFull, "send queue"};

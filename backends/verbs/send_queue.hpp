@@ -24,11 +24,11 @@ public:
     /// Throws std::bad_alloc.
     Status bind(MemoryWindow& window, const backend::BindRequest& request);
 
-    /// Gives the hardware nothing more from now on. Tells the position behind its last request, for is_retired();
-    /// nothing where it has no room now for what shall tell of that request's end. Takes the mutex.
+    /// Stops posting requests to the hardware. Returns the position after the last request, for is_retired(), or
+    /// nothing if there is no room at present for the request that reports the end. Takes the mutex.
     std::optional<std::uint32_t> close() noexcept;
 
-    /// How many bytes the queue pair takes inside a request. With the mutex held.
+    /// Sets how many bytes the queue pair can send inline. The mutex must be held.
     void set_inline_bytes(std::uint32_t bytes) noexcept { inline_bytes_ = bytes; }
 
     /// Takes the mutex.
@@ -51,12 +51,12 @@ private:
 
     Device& device_;
     const std::uint32_t signal_interval_;
-    std::uint32_t unsignaled_ = 0;  // since the last request that the hardware tells of; guarded by mutex()
+    std::uint32_t unsignaled_ = 0;  // number of unsignaled requests since the last signaled one; guarded by mutex()
     bool reliable_ = true;
     std::uint64_t max_transfer_bytes_ = 0;
     const ProtectionDomain* domain_ = nullptr;
     std::uint32_t inline_bytes_ = 0;
-    LastRegion last_region_;  // that was sent from
+    LastRegion last_region_;  // of the last inline request
 };
 
 }  // namespace viaduct::verbs

@@ -55,7 +55,7 @@ std::uint32_t SharedReceiveQueue::known_outstanding() const noexcept {
     return static_cast<std::uint32_t>(slots_.size() - free_.size());
 }
 
-/// Receives whose messages came are known to be taken once somebody looks at their completions.
+/// Receives of arrived messages are known to be used only when their completions are polled.
 void SharedReceiveQueue::poll_completions() const noexcept {
     for (const auto& [queue, endpoints] : completions_) queue->progress();
 }
@@ -128,7 +128,7 @@ Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
         limit_armed_ = false;
         return status;
     }
-    // Some devices look only when the next receive is taken.
+    // Some devices check the limit only when the next receive is taken.
     poll_completions();
     if (known_outstanding() < limit) on_limit();
     return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives that the hardware hands to whichever queue pair gets a message.
+// Receives that the hardware passes to any queue pair that gets a message.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace viaduct::verbs {
 class Device;
 class ProtectionDomain;
 
-/// Thread-safe. Its mutex is taken before those of the completion queues.
+/// Thread-safe. Lock order: this mutex, then the mutexes of the completion queues.
 class SharedReceiveQueue final : public backend::SharedReceiveQueue {
 public:
     static Result<std::unique_ptr<SharedReceiveQueue>> create(Device& device, const ProtectionDomain& domain,
@@ -31,15 +31,15 @@ public:
 
     ibv_srq* get() const noexcept { return hardware_.get(); }
 
-    /// An endpoint takes its receives from here, through a queue pair of that number. Its completion queue may say that
-    /// a receive was taken, and holds room for all that wait. Throws std::bad_alloc.
+    /// Registers an endpoint that uses this queue, by the number of its queue pair. Its completion queue reports when
+    /// receives are used and has room for all of them. Throws std::bad_alloc.
     void attach(CompletionQueue& queue, std::uint32_t number, WorkQueue& receives);
     void detach(CompletionQueue& queue, std::uint32_t number) noexcept;
 
-    /// The device says so: fewer receives wait than the limit.
+    /// Called when the device reports that the number of receives is below the limit.
     void on_limit() noexcept;
 
-    /// Gives the slot of a receive that was taken back to its queue.
+    /// Returns the slot of a used receive to its queue.
     static void free(Slot& slot) noexcept;
 
 private:
@@ -56,12 +56,13 @@ private:
     const std::uint64_t context_;
     SharedQueueOwner hardware_;
     std::atomic<bool> limit_armed_{false};
-    mutable std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;  // guards the members below
     std::uint32_t depth_;
     std::uint32_t limit_ = 0;
-    std::unordered_map<CompletionQueue*, std::uint32_t> completions_;  // and how many endpoints each serves
-    mutable std::mutex free_mutex_;                                    // guards what follows; a leaf
-    std::deque<Slot> slots_;                                           // as many as were ever used at once
+    std::unordered_map<CompletionQueue*, std::uint32_t> completions_;  // with the number of endpoints of each
+    mutable std::mutex free_mutex_;                                    // guards the members below; innermost lock
+    std::deque<Slot> slots_;                                           // the maximum number used at the same time so
+                                                                       // far
     std::vector<Slot*> free_;
 };
 

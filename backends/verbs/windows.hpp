@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory windows, and what the hardware has of them.
+// Memory windows and their hardware resources.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace viaduct::verbs {
 class Nic;
 class ProtectionDomain;
 
-/// The windows that the hardware of a network card has, by numbers that are never given again; 0 is no window. Those
-/// of type 1 belong to a protection domain and are bound as often as one likes. Those of type 2 belong to a queue pair
-/// and are bound once: whether the peer has ended them in the meantime need not be known then.
+/// The hardware windows of a network card, by numbers that are never reused; 0 means no window. Windows of type 1
+/// belong to a protection domain and may be bound repeatedly. Windows of type 2 belong to a queue pair and are bound
+/// only once; therefore it does not matter whether the peer has invalidated them.
 ///
-/// Thread-safe: one lock, taken after all others.
+/// Thread-safe. Its lock is acquired after all others.
 class WindowTable {
 public:
     using Number = std::uint64_t;
@@ -27,35 +27,35 @@ public:
     Result<Number> add(ibv_pd* domain, ibv_mw_type type);
     std::uint32_t key(Number number) const noexcept;
 
-    /// Whether the hardware knows the key that libibverbs has for it, so that the next bind will be taken.
+    /// Reports whether the hardware's key is the one that libibverbs knows, so that the next bind will be accepted.
     bool is_bindable(Number number, const ibv_qp& queue_pair) const noexcept;
 
-    /// Posts a bind, whose end finish() tells. Returns its errno, and on success the new key.
+    /// Posts a bind. finish() must be called when it completes. Returns an errno and, on success, the new key.
     int bind(Number number, ibv_qp* queue_pair, ibv_mw_bind& bind, std::uint32_t& key) noexcept;
     void finish(Number number, bool success) noexcept;
 
-    /// Ends a window: at once or, where a bind is under way, when that ends.
+    /// Destroys a window now or, if a bind is in progress, when that completes.
     void release_when_done(Number number) noexcept;
     void remove(Number number) noexcept;
 
-    /// Ends the windows that belong to a queue pair: while there are any it cannot be destroyed.
+    /// Destroys the windows that belong to a queue pair, which cannot be destroyed before them.
     void remove_those_of(const ibv_qp& queue_pair) noexcept;
 
 private:
     struct Window {
         WindowOwner hardware;
-        std::uint32_t queue_pair = 0;  // that the last bind went to
-        std::uint32_t pending = 0;     // binds under way
+        std::uint32_t queue_pair = 0;  // of the last bind
+        std::uint32_t pending = 0;     // number of binds in progress
         bool bindable = true;
         bool release_requested = false;
     };
 
-    mutable std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;  // guards the members below
     std::unordered_map<Number, Window> windows_;
     Number last_ = 0;
 };
 
-/// Has a window of the hardware while it shows something, or is about to.
+/// Has a hardware window while it is bound or about to be bound.
 class MemoryWindow final : public backend::MemoryWindow {
 public:
     /// Throws std::bad_alloc.
@@ -66,14 +66,14 @@ public:
     std::uint32_t key() const noexcept override { return key_; }
     const ProtectionDomain& domain() const noexcept { return domain_; }
 
-    /// A window of the hardware for the next bind: the present one, or a fresh one. Throws std::bad_alloc.
+    /// Returns a hardware window for the next bind: the present one or a new one. Throws std::bad_alloc.
     Result<WindowTable::Number> prepare(const ibv_qp& queue_pair);
 
-    /// The bind of that one is posted, or it is not.
+    /// replace() is called if the bind was posted, discard() if it failed.
     void replace(WindowTable::Number number, std::uint32_t key) noexcept;
     void discard(WindowTable::Number number) noexcept;
 
-    /// Shows nothing any more.
+    /// Unbinds the window.
     void close() noexcept { replace(0, key_); }
 
 private:

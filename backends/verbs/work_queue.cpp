@@ -36,7 +36,7 @@ bool is_remote(CompletionCode code) noexcept {
            code == CompletionCode::RemoteLength;
 }
 
-/// Operations whose initiators wait for data, and so learn what became of them.
+/// Operations whose initiator waits for data and therefore learns of failures.
 bool is_answered(CompletedOperation operation) noexcept {
     return operation == CompletedOperation::RdmaRead || operation == CompletedOperation::Flush ||
            operation == CompletedOperation::FetchAdd || operation == CompletedOperation::CompareSwap;
@@ -63,7 +63,7 @@ void WorkQueue::activate(ibv_qp* queue_pair, const Translation& translation, Lin
     mode_ = Mode::Live;
 }
 
-/// Unsignaled requests that are done make room although nobody polls.
+/// Makes room by completing unsignaled requests, even if the consumer does not poll.
 bool WorkQueue::collect() noexcept {
     completions_.progress();
     return outstanding() < depth_;
@@ -86,7 +86,7 @@ void WorkQueue::retire_first() noexcept {
 }
 
 bool WorkQueue::complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
-    // Those before it asked for no completion, and succeeded: failures always have one.
+    // The requests before it were unsignaled and succeeded, because failures are always reported.
     while (&ring_[retired_ & mask_] != &slot) {
         retire_first();
         taken();
@@ -118,9 +118,9 @@ CompletionCode WorkQueue::code_of_failure(const Slot& slot, const ibv_wc& result
     if (kind_ == QueueKind::Receive) return code_of_receive(slot, result);
     const CompletionCode code = verbs::code_of(result);
     switch (result.status) {
-        // Requests are checked before they are posted, so what the queue pair objects to is memory.
+        // Requests are checked before they are posted, so the reason can only be the memory.
         case IBV_WC_LOC_QP_OP_ERR: return slot.bytes != 0 ? code : CompletionCode::LocalFormat;
-        // Of a send the peer objects to the length, of RDMA to the operation, which its queue pair does not allow.
+        // For a send, the peer refused the length. For RDMA, its queue pair does not allow the operation.
         case IBV_WC_REM_INV_REQ_ERR:
             return slot.operation == CompletedOperation::Send ? code : CompletionCode::RemoteProtection;
         default: return code;
@@ -129,14 +129,14 @@ CompletionCode WorkQueue::code_of_failure(const Slot& slot, const ibv_wc& result
 
 CompletionCode WorkQueue::code_of_receive(const Slot& slot, const ibv_wc& result) const noexcept {
     switch (result.status) {
-        // Some devices say no more than that the receive is unfit: its memory, or else its length.
+        // Some devices only report that the receive is invalid: because of its memory or its length.
         case IBV_WC_LOC_QP_OP_ERR: {
             const Sge& piece = slot.first_piece;
             const bool usable = piece.length == 0 || completions_.regions().may_use(piece, true, *translation_.domain);
             return usable ? CompletionCode::LocalLength : CompletionCode::LocalProtection;
         }
         case IBV_WC_REM_INV_REQ_ERR: return CompletionCode::LocalLength;
-        case IBV_WC_REM_ACCESS_ERR: return CompletionCode::LocalProtection;  // of a write with immediate data
+        case IBV_WC_REM_ACCESS_ERR: return CompletionCode::LocalProtection;  // of an RDMA write with immediate data
         default: return verbs::code_of(result);
     }
 }
@@ -166,7 +166,8 @@ void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode 
     if (completion.invalidated) completion.immediate = result.invalidated_rkey;
 }
 
-/// What stops the queue pair ends the connection, and so does a fault on a reliable one: the agent does that.
+/// Errors that stop the queue pair end the connection, and so do errors on a reliable connection. The agent handles
+/// that.
 void WorkQueue::report(const ibv_wc& result, CompletionCode code) noexcept {
     const bool stopped = result.status != IBV_WC_SUCCESS;
     const bool breaks = stopped || (translation_.reliable && code != CompletionCode::Success);
@@ -193,7 +194,7 @@ void WorkQueue::flush() noexcept {
     while (retired_ != posted_) {
         const Slot& slot = ring_[retired_ & mask_];
         if (slot.operation == CompletedOperation::BindWindow) completions_.windows().finish(slot.window, false);
-        retire_first();  // what is added takes its place
+        retire_first();  // the added completion occupies its place
         if (slot.is_marker) {
             taken();
             continue;

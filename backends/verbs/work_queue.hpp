@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the two work queues of an endpoint have in common: the requests that the hardware has, in their order.
+// The common part of the work queues of an endpoint: the requests in the hardware, in order.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -19,46 +19,46 @@ class ProtectionDomain;
 class SharedReceiveQueue;
 class WorkQueue;
 
-/// What is remembered of a request until it completes; its address is the hardware's name for it. Left as it is until
-/// it is used: most of a deep queue never is.
+/// The record of a request until it completes. Its address is the work request id. Not initialized until it is used,
+/// because most slots of a deep queue are never used.
 struct Slot {
-    WorkQueue* queue;            ///< null: the slot is of a shared queue
-    SharedReceiveQueue* shared;  ///< that one
+    WorkQueue* queue;            ///< null for a slot of a shared queue
+    SharedReceiveQueue* shared;  ///< the shared queue
     std::uint64_t context;
     union {
-        Sge first_piece{};     ///< of a receive; of length 0 where it has none
-        std::uint64_t window;  ///< of a bind that the hardware has: its number; else 0
+        Sge first_piece{};     ///< receives: the first segment, of length 0 if there is none
+        std::uint64_t window;  ///< binds in the hardware: the number of the window; otherwise 0
     };
     std::uint32_t bytes;
     CompletionCode fault;
     CompletedOperation operation;
     bool notifies;     ///< an RDMA write with immediate data
-    bool signaled;     ///< the consumer wants to know of success
-    bool in_hardware;  ///< false: waits in vain behind a fault
-    bool is_marker;    ///< no request of the consumer's, who is told nothing
+    bool signaled;     ///< the consumer wants a completion on success
+    bool in_hardware;  ///< false: waits to be flushed because an earlier request failed
+    bool is_marker;    ///< not a request of the consumer, so not reported
 };
 
 struct Translation {
-    bool silent = false;   ///< of failures at the far end the initiator is told success
-    bool reliable = true;  ///< a fault of the consumer's ends the connection, as an error of the hardware does
+    bool silent = false;   ///< failures at the peer are reported to the initiator as success
+    bool reliable = true;  ///< an error of the consumer ends the connection, like an error of the hardware
     const ProtectionDomain* domain = nullptr;
-    unsigned invalidated = IBV_WC_WITH_INV;  ///< how the hardware says that a message has ended a window
+    unsigned invalidated = IBV_WC_WITH_INV;  ///< the hardware's flag for a message that has invalidated a window
 };
 
 struct WorkQueueInit {
     std::uint32_t depth = 0;
-    std::uint32_t max_sges = 0;  ///< of one request
+    std::uint32_t max_sges = 0;  ///< per request
     std::uint64_t endpoint_context = 0;
 };
 
-/// Threads: posting holds mutex(); completing holds the lock of the completion queue; mutex() comes first.
+/// Locks: posting requires mutex(), completing requires the lock of the completion queue. Lock order: mutex() first.
 class WorkQueue {
 public:
     enum class Mode : std::uint8_t {
-        Idle,     ///< not connected: sends are flushed, receives are kept for the connection to come
-        Live,     ///< the hardware has the requests
-        Stalled,  ///< behind a fault of a reliable connection: requests wait to be flushed
-        Broken,   ///< requests are flushed at once
+        Idle,     ///< not connected: sends are flushed, receives are kept for the next connection
+        Live,     ///< requests are posted to the hardware
+        Stalled,  ///< an error occurred on a reliable connection: requests wait to be flushed
+        Broken,   ///< requests are flushed immediately
     };
 
     WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQueueInit& init);
@@ -73,32 +73,34 @@ public:
     std::uint32_t outstanding() const noexcept { return outstanding_.load(std::memory_order_acquire); }
     std::uint64_t endpoint_context() const noexcept { return endpoint_context_; }
 
-    // With mutex() held.
+    // mutex() must be held for the functions below.
     Mode mode() const noexcept { return mode_; }
     void set_mode(Mode mode) noexcept { mode_ = mode; }
     void activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept;
 
-    // With the lock of the completion queue held.
-    /// What the hardware says of a request. False: the consumer is not to know.
+    // The lock of the completion queue must be held for the functions below.
+    /// Converts a completion of the hardware. Returns false if it is not reported to the consumer.
     [[gnu::hot]] bool complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
     void complete_shared(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
     void taken() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
 
-    /// Whether every request before that position is completed. Takes the completion queue's lock.
+    /// Reports whether every request before that position is complete. Takes the lock of the completion queue.
     bool is_retired(std::uint32_t position) noexcept;
 
-    /// Ends what the hardware has not ended; it must have let go of the queue. Takes the completion queue's lock.
+    /// Flushes the requests that the hardware has not completed. The hardware must no longer use the queue. Takes the
+    /// lock of the completion queue.
     void flush() noexcept;
 
 protected:
-    /// False where no request has room.
+    /// Returns false if there is no room for a request.
     bool make_room() noexcept { return outstanding() < depth_ || collect(); }
 
-    /// Whether the next request has a slot; requests that are completed and not polled have none any more.
+    /// Reports whether there is a slot for the next request. Completed requests occupy no slot, even if they have not
+    /// been polled.
     bool has_slot() noexcept;
 
-    /// The slot of the next request; push() makes it part of the queue, before the hardware can complete it, and
-    /// unpush() takes that back.
+    /// Returns the slot of the next request. push() adds it to the queue before the hardware can complete it; unpush()
+    /// reverts that.
     Slot& next_slot() noexcept { return ring_[posted_ & mask_]; }
     void push() noexcept {
         ++posted_;
@@ -111,7 +113,7 @@ protected:
     void count() noexcept { outstanding_.fetch_add(1, std::memory_order_relaxed); }
     void uncount() noexcept { outstanding_.fetch_sub(1, std::memory_order_relaxed); }
 
-    /// A request that is over as it comes.
+    /// Completes a request immediately.
     [[gnu::cold, gnu::noinline]] void flush_at_once(std::uint64_t context, CompletedOperation operation) noexcept {
         count();
         complete_now(context, operation, CompletionCode::Flushed);
@@ -140,9 +142,9 @@ private:
     std::unique_ptr<Slot[]> ring_;
     std::atomic<std::uint32_t> outstanding_{0};
     SpinLock mutex_;
-    std::uint32_t retired_ = 0;  // guarded by the completion queue's lock, as what follows
+    std::uint32_t retired_ = 0;  // guarded by the completion queue's lock, like all members below
     Translation translation_;
-    Link* link_ = nullptr;  // whom to tell of an error
+    Link* link_ = nullptr;  // errors are reported to it
 };
 
 }  // namespace viaduct::verbs

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares Viaduct with UCX and libfabric over shared memory on this machine.
 
-All programs run in one go, pinned to the same two CPUs, one after the other and round after round, so that a change of
-the machine's mood meets all of them. The table shows medians over the rounds and ratios; docs/performance.md explains
-it.
+All programs run in the same session, pinned to the same two CPUs, one after another in several rounds, so that
+changes of the machine's speed affect all of them. The table shows medians over the rounds and ratios;
+docs/performance.md explains it.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from harness import (
 )  # fmt: skip
 
 MEGABYTE = 1 << 20
-APIS = {"core": "core", "vipl": "VIPL", "dat": "DAT", "rpma": "librpma"}  # as vi-perf and as people call them
-MAX_SPREAD = 1.10  # of the dearest to the cheapest interface
+APIS = {"core": "core", "vipl": "VIPL", "dat": "DAT", "rpma": "librpma"}  # the names in vi-perf and in the table
+MAX_SPREAD = 1.10  # of the slowest to the fastest interface
 UCX = {"UCX_TLS": "shm,self,cma", "UCX_LOG_LEVEL": "error"}
 
 
@@ -48,7 +48,7 @@ def siblings(cpu: int) -> str:
 
 
 def two_cpus() -> tuple[int, int]:
-    """Two CPUs that we may use, on different cores where possible."""
+    """Selects two available CPUs, on different cores if possible."""
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < 2:
         raise Failed("needs two CPUs")
@@ -141,7 +141,7 @@ def python_rate(machine: Machine, api: str) -> float:
 
 
 def lone_rate(machine: Machine) -> float:
-    """With one request under way at a time."""
+    """With one request in progress at a time."""
     return vi_perf(machine, "core", "rate", "write", 8, "messages_per_second", window=1) / 1e3
 
 
@@ -168,7 +168,7 @@ PEERS: dict[str, Callable[[Machine], float]] = {
 
 @dataclasses.dataclass
 class Row:
-    """One line of the table. Target and goal are ratios to the peer, or figures where there is no peer."""
+    """A row of the table. Target and goal are ratios to the peer, or absolute values if there is no peer."""
 
     what: str
     unit: str
@@ -177,7 +177,7 @@ class Row:
     lower_is_better: bool
     target: float | None = None
     goal: float | None = None
-    alike: bool = True  # every interface has to cost the same
+    alike: bool = True  # every interface must have the same cost
 
     def reaches(self, value: float, limit: float) -> bool:
         return value <= limit if self.lower_is_better else value >= limit
@@ -215,7 +215,7 @@ PYTHON_GOAL = 0.9  # of the bandwidth of C
 
 
 def python_measures(machine: Machine) -> list[tuple[str, Measure]]:
-    """What the package for Python reaches, and C with memory of the same kind and as many requests under way."""
+    """What the Python package achieves, and C with the same kind of memory and as many requests in progress."""
     measures = [(f"{api} {PYTHON_RATE}", functools.partial(python_rate, machine, api)) for api in APIS]
     measures += [(f"C {PYTHON_RATE}", functools.partial(lone_rate, machine))]
     for memory, what in PYTHON_BANDWIDTH.items():
@@ -225,7 +225,7 @@ def python_measures(machine: Machine) -> list[tuple[str, Measure]]:
 
 
 def all_measures(machine: Machine) -> list[tuple[str, Measure]]:
-    """What is compared stands side by side."""
+    """Compared measurements are adjacent."""
     measures: list[tuple[str, Measure]] = []
     for row in ROWS:
         if row.peer is not None:
@@ -248,7 +248,7 @@ def verdict(row: Row, value: float | None) -> str:
 
 
 def spread(samples: Samples, row: Row) -> float | None:
-    """How much the dearest interface costs over the cheapest, each of them beside the core."""
+    """The cost of the slowest interface relative to the fastest, each relative to the core."""
     costs = [median_ratio(samples, f"{api} {row.what}", f"core {row.what}") for api in APIS]
     return None if None in costs else max(costs) / min(costs)
 
@@ -289,7 +289,7 @@ def python_table(samples: Samples) -> str:
 
 
 def comparison(samples: Samples) -> str:
-    """Whether the interfaces cost the same, in a line."""
+    """Describes in one line whether the interfaces have the same cost."""
     rows = [row for row in ROWS if row.alike]
     names = ", ".join(APIS.values())
     line = f"{names} within {MAX_SPREAD - 1:.0%} of each other at 8 B and 1 MiB: "

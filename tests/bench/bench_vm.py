@@ -3,8 +3,8 @@
 """Compares Viaduct with perftest, the stock librpma and the stock DAT between the two hosts of a guest with Soft-RoCE
 devices.
 
-All programs run in one guest, pinned to the same two CPUs, one after the other and round after round. What the guest
-measures comes out of it as JSON; docs/performance.md explains the table.
+All programs run in the same guest, pinned to the same two CPUs, one after another in several rounds. The guest
+prints its measurements as JSON; docs/performance.md explains the table.
 """
 
 import argparse
@@ -31,14 +31,14 @@ from harness import (
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"  # the hosts of the guest, see tests/vm/README.md
 CLIENT_CPU, SERVER_CPU = 0, 1
 PORT = 7300
-WINDOW = 32  # messages under way in a stream; library_perf.h has the same
+WINDOW = 32  # messages in progress in a stream; same as in library_perf.h
 KIB = 1024
-MAX_COST = 1.02  # of ours over the stock library
+MAX_COST = 1.02  # of our library relative to the stock library
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of the table. Iterations are what takes some tens of milliseconds there."""
+    """A row of the table. The iterations are chosen to take some tens of milliseconds in the guest."""
 
     operation: str  # send or write
     size: int
@@ -52,7 +52,7 @@ class Row:
         return f"{size} {kind}, " + ("one way, us" if self.test == "latency" else "MB/s")
 
     def figure(self, ns: float) -> float:
-        """Of a latency in ns, or of the time that one message of a stream takes."""
+        """Converts a latency in ns, or the time per message of a stream."""
         return ns / 1000 if self.test == "latency" else 1000 * self.size / ns
 
 
@@ -64,19 +64,19 @@ ROWS = [
     Row("send", 64 * KIB, "bandwidth", 64),
     Row("write", 64 * KIB, "bandwidth", 64),
 ]
-APIS = {"core": "core", "vipl": "VIPL", "dat": "DAT", "rpma": "rpma"}  # as vi-perf and as people call them
+APIS = {"core": "core", "vipl": "VIPL", "dat": "DAT", "rpma": "rpma"}  # the names in vi-perf and in the table
 COLUMNS = ["perftest", *APIS.values()]
 STOCK, OUR = "stock", "our"
 
 
 @dataclasses.dataclass(frozen=True)
 class Library:
-    """One that comes stock and as ours, for the same program."""
+    """An interface with a stock library and ours, for the same program."""
 
     name: str
     program: str  # in tests/bench
-    directory: str  # of ours, in the build
-    server: str  # what the program calls the host that it runs on
+    directory: str  # of our library, in the build
+    server: str  # the program's name for the host that it runs on
     client: str
 
     def column(self, kind: str) -> str:
@@ -88,7 +88,7 @@ LIBRARIES = [
     Library("DAT", "dat_perf", "api/udat", "viaduct-veth2", "viaduct-veth1"),
 ]
 
-# Debian's provider under the names that ours has by itself.
+# Debian's provider under the names of our adapters.
 STOCK_DAT_CONF = "".join(
     f'viaduct-{netdev} u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "{netdev} 0" ""\n'
     for netdev in ("veth1", "veth2")
@@ -103,7 +103,7 @@ def name_of(column: str, row: Row) -> str:
 
 
 class Pair:
-    """A server and a client that stay connected, so that two libraries can take turns."""
+    """A server and a client that stay connected, so that two libraries can be measured alternately."""
 
     def __init__(self, build: pathlib.Path, library: Library, port: int, env: dict[str, str]) -> None:
         program = build / "tests/bench" / library.program
@@ -134,8 +134,8 @@ class Pair:
 
 @contextlib.contextmanager
 def open_pairs(build: pathlib.Path) -> Iterator[list[dict[str, Pair]]]:
-    """Of each library, by the names of their columns. And once more, opened in the other order: of two pairs of one
-    library the first is some per cent faster."""
+    """Opens a pair for each library, by column name, and another one in the opposite order, because the first of two
+    pairs of the same library is a few per cent faster."""
     with tempfile.NamedTemporaryFile("w", suffix="dat.conf") as stock_dat_conf:
         stock_dat_conf.write(STOCK_DAT_CONF)
         stock_dat_conf.flush()
@@ -161,7 +161,8 @@ def perftest(row: Row) -> float:
     with server(pinned(SERVER_CPU, *command, "-d", "rxe2"), PORT):
         output = run(pinned(CLIENT_CPU, *command, "-d", "rxe1", SERVER))
     values = re.search(rf"^ *{row.size} .*", output, re.MULTILINE)[0].split()
-    # Behind size and iterations are: the least, the largest and the median latency; or the best and the mean bandwidth.
+    # The values after size and iterations are the minimum, maximum and median latency, or the peak and average
+    # bandwidth.
     value = float(values[4]) if row.test == "latency" else float(values[3]) * KIB * KIB / 1e6
     if not math.isfinite(value):
         raise Failed(f"{program} could not measure its clock")
@@ -173,14 +174,14 @@ def vi_perf(build: pathlib.Path, api: str, row: Row) -> float:
     options = ["--test", row.test, "--op", row.operation, "--sizes", row.size, "--iterations", 10 * row.iterations]
     listener = pinned(SERVER_CPU, *command, "--listen", PORT, "--count", 1)
     client = pinned(CLIENT_CPU, *command, *options, "--window", WINDOW, "--json", f"{SERVER}:{PORT}")
-    with background(listener, {"VIADUCT_DEVICE": "rxe2"}):  # the client tries again until it listens
+    with background(listener, {"VIADUCT_DEVICE": "rxe2"}):  # the client retries until it listens
         result = json.loads(run(client, {"VIADUCT_DEVICE": "rxe1"}))["results"][0]
     return result["p50_ns"] / 1000 if row.test == "latency" else result["bytes_per_second"] / 1e6
 
 
 def hurry_interrupts() -> None:
-    """Soft-RoCE works in soft interrupts, which a program that polls may hold up until the next tick of the scheduler:
-    milliseconds, now and then. With priority they run at once."""
+    """Soft-RoCE works in soft interrupts. A program that polls may delay them until the next tick of the scheduler,
+    which sometimes takes milliseconds. With priority they run immediately."""
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         if (process / "comm").read_text().startswith("ksoftirqd"):
             os.sched_setscheduler(int(process.name), os.SCHED_FIFO, os.sched_param(50))
@@ -212,13 +213,14 @@ def measure_in_guest(build: pathlib.Path, rounds: int, turns: int) -> Samples:
 
 
 def cost(samples: Samples, row: Row, column: str, base: str) -> float | None:
-    """How much more time one takes than the other, below 1 where it takes less."""
+    """The time of one relative to the other, below 1 if it is faster."""
     names = name_of(column, row), name_of(base, row)
     return median_ratio(samples, *(names if row.test == "latency" else reversed(names)))
 
 
 def cost_of_order(samples: Samples, row: Row, column: str) -> float | None:
-    """How much more time the second pair of a library takes than the first: what the table does not tell apart."""
+    """The time of the second pair of a library relative to the first, an effect that the table does not show
+    separately."""
     values = samples[name_of(column, row)]
     apart = {"second": values[1::2], "first": values[0::2]}
     return median_ratio(apart, *(("second", "first") if row.test == "latency" else ("first", "second")))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DAT 2.0 for library_perf.c. */
+/* The DAT 2.0 part of dat_perf; see library_perf.c. */
 #include <arpa/inet.h>
 #include <dat2/udat.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 
 enum { is_receive = 1 }; /* the cookie of receives; other requests have 0 */
 
-/* Each end tells the other of its incoming memory, in its private data. */
+/* The private data, in which each end describes its incoming memory. */
 struct Greeting {
     uint64_t address;
     uint32_t context;

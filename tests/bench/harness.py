@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the comparisons have in common: running programs, medians, tables, and the page that keeps them."""
+"""Common code of the comparisons: running programs, medians, tables, and the page that stores them."""
 
 import contextlib
 import os
@@ -15,14 +15,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
 
 Measure = Callable[[], float]
-Samples = dict[str, list[float | None]]  # in the order in which they were taken; None: a failure
+Samples = dict[str, list[float | None]]  # in the order of measurement; None: a failure
 
 
 class Failed(Exception):
-    """A program could not be run or did not print what was expected."""
+    """A program could not be run or did not print the expected output."""
 
 
-PROBLEMS = (Failed, subprocess.TimeoutExpired, OSError, ValueError, KeyError)  # that cost one sample and no more
+PROBLEMS = (Failed, subprocess.TimeoutExpired, OSError, ValueError, KeyError)  # that only cost one sample
 
 
 def run(command: list[str], env: dict[str, str] | None = None) -> str:
@@ -35,14 +35,14 @@ def run(command: list[str], env: dict[str, str] | None = None) -> str:
 
 
 def is_listening(port: int) -> bool:
-    """Looks into the kernel's table: to try a connection would use up the server's only one."""
+    """Reads the kernel's table, because a test connection would use up the server's only one."""
     pattern = re.compile(rf":{port:04X} \S+ 0A ")
     return any(pattern.search(pathlib.Path(f"/proc/net/{table}").read_text()) for table in ("tcp", "tcp6"))
 
 
 @contextlib.contextmanager
 def background(command: list[str], env: dict[str, str] | None = None) -> Iterator[subprocess.Popen]:
-    """A program that ends by itself after its client."""
+    """Runs a program that terminates after its client."""
     process = subprocess.Popen(
         command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL
@@ -76,7 +76,7 @@ def show_progress(text: str) -> None:
 
 
 def collect(measures: list[tuple[str, Measure]], rounds: int) -> Samples:
-    """Measures everything, round after round. What fails is told."""
+    """Measures everything in several rounds. Failures are reported."""
     samples: Samples = {name: [] for name, _ in measures}
     for number in range(1, rounds + 1):
         for name, measure in measures:
@@ -100,14 +100,14 @@ def median(samples: Samples, name: str | None) -> float | None:
 
 
 def median_ratio(samples: Samples, name: str, base: str | None) -> float | None:
-    """Of what was measured one after the other, so that the machine was in the same mood."""
+    """Uses pairs measured one after the other, when the machine was in the same state."""
     pairs = zip(samples[name], samples.get(base or "", []))
     ratios = [value / basis for value, basis in pairs if value is not None and basis]
     return statistics.median(ratios) if ratios else None
 
 
 def is_complete(samples: Samples) -> bool:
-    """Whether there is something of everything."""
+    """Checks that there is a sample for each name."""
     return all(successes(samples, name) for name in samples)
 
 
@@ -125,7 +125,7 @@ def markdown(rows: list[list[str]]) -> str:
 
 
 def write_page(report: str, name: str) -> None:
-    """Puts the report between the page's comments with this name."""
+    """Inserts the report between the page's comments of this name."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     text = PAGE.read_text()
     before, rest = text.split(begin)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Latency and bandwidth by one interface, whichever library the loader finds for it: the stock library and Viaduct's
- * are measured with the same program. rpma_perf and dat_perf are made of this file and one for their interface.
+ * Measures latency and bandwidth through one interface, with the library that the loader finds. The same program
+ * measures the stock library and Viaduct's. rpma_perf and dat_perf consist of this file and a file for their
+ * interface.
  *
  * usage: PROGRAM PORT LOCAL             the server, at an address (rpma_perf) or on an adapter (dat_perf) of this host
  *        PROGRAM PORT LOCAL SERVER      a client of the server at an address
  *
- * The server says "listening" before it waits for the client. Then both are given the same lines on their standard
- * input, and answer each with a line of nanoseconds for an iteration; those of the client count.
+ * The server prints "listening" before it waits for the client. Then both get the same lines on standard input and
+ * answer each line with the nanoseconds per iteration. The client's results are used.
  *
  *     send-latency SIZE ITERATIONS        one way, by ping-pong
- *     write-latency SIZE ITERATIONS       the same with RDMA writes into watched memory
- *     send-bandwidth SIZE ITERATIONS      for a message of a stream; iterations are multiples of `grant`
- *     write-bandwidth SIZE ITERATIONS     for an RDMA write of a stream
+ *     write-latency SIZE ITERATIONS       the same with RDMA writes into polled memory
+ *     send-bandwidth SIZE ITERATIONS      per message of a stream; ITERATIONS is a multiple of `grant`
+ *     write-bandwidth SIZE ITERATIONS     per RDMA write of a stream
  */
 #include "tests/bench/library_perf.h"
 
@@ -25,7 +26,7 @@ unsigned char outgoing[max_size], incoming[max_size];
 bool leads;
 uint64_t sent, received;
 
-static unsigned char mark; /* what the next message by RDMA write ends with */
+static unsigned char mark; /* the last byte of the next message sent by RDMA write */
 
 void fail(const char* what, const char* why) {
     fprintf(stderr, "%s: %s\n", what, why);
@@ -64,7 +65,7 @@ static void write_latency(size_t size, uint64_t iterations) {
     }
 }
 
-/* The receiver grants the sender further messages, so that each finds a receive. */
+/* The receiver grants messages to the sender, so that each message finds a receive. */
 static void send_bandwidth(size_t size, uint64_t iterations) {
     uint64_t posted = 0, granted = window;
     if (!leads) {
@@ -97,7 +98,7 @@ static void write_bandwidth(size_t size, uint64_t iterations) {
 static const struct {
     const char* name;
     void (*run)(size_t size, uint64_t iterations);
-    double share; /* of the time of an iteration */
+    double share; /* fraction of an iteration's time */
 } tests[] = {{"send-latency", send_latency, 0.5},
              {"write-latency", write_latency, 0.5},
              {"send-bandwidth", send_bandwidth, 1},
@@ -114,7 +115,7 @@ static int compare(const void* one, const void* other) {
     return (difference > 0) - (difference < 0);
 }
 
-/* The median of some laps, so that an interruption of one of them does no harm. */
+/* Returns the median of several laps, so that an interruption of one lap does not matter. */
 static double measure(const char* name, size_t size, uint64_t iterations) {
     enum { laps = 5 };
     double times[laps];

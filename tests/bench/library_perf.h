@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the measurements of library_perf.c and the interface that they use. */
+/* The interface between the measurements in library_perf.c and the code for each API. */
 #ifndef TESTS_BENCH_LIBRARY_PERF_H
 #define TESTS_BENCH_LIBRARY_PERF_H
 
@@ -9,29 +9,29 @@
 
 enum { max_size = 1 << 16, window = 32, grant = window / 2, queue_size = 2 * window };
 
-/* ---- Of the measurements ----------------------------------------------------------------------------------------- */
+/* ---- Defined by library_perf.c ----------------------------------------------------------------------------------- */
 
 extern unsigned char outgoing[max_size], incoming[max_size];
-extern bool leads;              /* this is the client */
-extern uint64_t sent, received; /* completions that nobody has waited for yet */
+extern bool leads;              /* whether this is the client */
+extern uint64_t sent, received; /* completions that have not been waited for yet */
 
-/* Messages lie at the end of the memory, so that their last byte is always at the same place. */
+/* Messages are at the end of the memory, so that the position of their last byte is fixed. */
 static inline size_t offset(size_t size) { return max_size - size; }
 
-/* Ends the program. */
+/* Terminates the program. */
 void fail(const char* what, const char* why);
 
-/* ---- Of the interface -------------------------------------------------------------------------------------------- */
+/* ---- Defined for each interface ---------------------------------------------------------------------------------- */
 
-/* Connects `outgoing` and `incoming` with those of the peer, and posts a window of receives of the whole of `incoming`.
- * The server has no `server` to connect to: it says "listening", and waits. */
+/* Connects `outgoing` and `incoming` to those of the peer and posts a window of receives, each of the whole of
+ * `incoming`. Without a `server`, prints "listening" and waits for a client. */
 void open_connection(const char* port, const char* local, const char* server);
 void close_connection(void);
 
 void send_one(size_t size);
 void write_one(size_t size);
 
-/* Counts what has completed. Receives have their place taken by a new one at once. */
+/* Counts completions. Each completed receive is immediately replaced by a new one. */
 void take_completions(void);
 
 #endif

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the package for Python costs; prints one figure. tests/bench/bench.py runs it.
+"""Measures the cost of the Python package and prints one value. tests/bench/bench.py runs it.
 
-    python_perf.py rate API                8 B RDMA writes, each posted and polled for, per second; both ends are in
+    python_perf.py rate API                8 B RDMA writes per second, each posted and polled; both ends are in
                                            this process, and the initiator does all the work
-    python_perf.py bandwidth MEMORY        1 MiB RDMA writes through numpy arrays to a second process, bytes per second;
-                                           MEMORY: heap (numpy's own) or shareable (that of viaduct.alloc)
+    python_perf.py bandwidth MEMORY        bytes per second of 1 MiB RDMA writes through numpy arrays to a second
+                                           process;
+                                           MEMORY: heap (allocated by numpy) or shareable (by viaduct.alloc)
 """
 from __future__ import annotations
 
@@ -24,18 +25,18 @@ import viaduct
 from viaduct import core
 from viaduct.pytest_plugin import connected
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "python"))  # where pairs for each API are
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "python"))  # the connected pairs for each API
 
 MEGABYTE = 1 << 20
-WINDOW = 128  # requests under way at once, as vi-perf has it
-SECONDS = 0.5  # of each measurement, after as long a warm-up
+WINDOW = 128  # requests in progress, same as in vi-perf
+SECONDS = 0.5  # of each measurement, and of its warm-up
 TIMEOUT = 20.0
 
 Step = typing.Callable[[], None]
 
 
 def per_second(step: Step, batch: int) -> float:
-    """How often a second step() does what it does `batch` times a call."""
+    """Returns how often per second step() does its work, which it does `batch` times per call."""
     for seconds in (SECONDS, SECONDS):
         count, start = 0, time.perf_counter()
         while (passed := time.perf_counter() - start) < seconds:
@@ -48,12 +49,12 @@ def per_second(step: Step, batch: int) -> float:
 
 
 class Lane(typing.NamedTuple):
-    """How to write the first 8 bytes of one registered region over those of another, and to look for the completion."""
+    """Functions that write the first 8 bytes of one registered region to another and poll for the completion."""
     post: typing.Callable[[], object]
     poll: typing.Callable[[], object]
     source: typing.Any
     target: typing.Any
-    server: object  # the other end, which must not be collected
+    server: object  # keeps the other end alive
 
 
 def core_lane() -> Lane:
@@ -115,7 +116,7 @@ def array(memory: str) -> numpy.ndarray:
 
 
 def serve(link: multiprocessing.connection.Connection, memory: str, cpu: int | None) -> None:
-    """The other process: shows an array, until the writer disconnects."""
+    """Runs in the other process: shares an array until the writer disconnects."""
     pin(cpu)
     service = os.getpid() % 60000 + 1024
     with core.Device() as device, device.endpoint() as endpoint, device.listen(service) as listener:

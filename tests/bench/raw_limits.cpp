@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this machine can do at best, measured without the library: moving a cache line, copying, writing into another
-// process, waking one. The benchmark prints these limits beside its results.
+// Measures what this machine can achieve without the library: transferring a cache line, copying memory, writing into
+// another process, waking another process. The benchmark prints these limits next to its results.
 //
-// usage: raw_limits CPU PEER_CPU      prints one JSON object; a figure that cannot be had here is null
+// usage: raw_limits CPU PEER_CPU      prints a JSON object; values that cannot be measured here are null
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -38,7 +38,7 @@ void pin(int cpu) {
     if (sched_setaffinity(0, sizeof set, &set) != 0) fail("raw_limits: cannot pin");
 }
 
-/// Runs `body(iterations)` a few times and gives the median of the nanoseconds for one iteration.
+/// Runs `body(iterations)` several times and returns the median of the nanoseconds per iteration.
 template <class Body>
 double median_ns(int iterations, Body body) {
     using Clock = std::chrono::steady_clock;
@@ -53,14 +53,14 @@ double median_ns(int iterations, Body body) {
     return rounds[rounds.size() / 2];
 }
 
-/// Memory that a forked peer shares.
+/// Maps memory that forked processes share.
 void* shared_pages(std::size_t bytes) {
     void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (pages == MAP_FAILED) fail("raw_limits: mmap");
     return pages;
 }
 
-/// A process on the other CPU that runs `body` and is killed when the measurement is over.
+/// A process on the other CPU that runs `body`. It is killed when the measurement is done.
 class Peer {
 public:
     template <class Body>
@@ -85,7 +85,7 @@ private:
     pid_t pid_;
 };
 
-/// One way from core to core: a counter in each of two cache lines, each written by one side.
+/// Measures one direction between cores: each side increments a counter in its own cache line.
 double cache_line_ns(int peer_cpu) {
     struct Lines {
         alignas(128) std::atomic<std::uint64_t> ping{0};
@@ -110,7 +110,7 @@ double cache_line_ns(int peer_cpu) {
     return round_trip_ns / 2;
 }
 
-/// From one megabyte to another, both in the caches as in a benchmark that reuses its buffers.
+/// Copies one megabyte to another. Both are in the caches, as in a benchmark that reuses its buffers.
 double memcpy_ns() {
     auto* from = static_cast<char*>(shared_pages(2 * megabyte));
     char* to = from + megabyte;
@@ -122,13 +122,13 @@ double memcpy_ns() {
     });
 }
 
-/// Into private memory of another process; NaN where the system does not allow it.
+/// Writes into private memory of another process. Returns NaN if the system does not allow it.
 double process_vm_writev_ns(int peer_cpu, std::size_t bytes, int iterations) {
     auto* buffer = static_cast<char*>(std::aligned_alloc(4096, megabyte));
     std::memset(buffer, 1, megabyte);
     auto& ready = *new (shared_pages(4096)) std::atomic<bool>(false);
     const Peer peer(peer_cpu, [&] {
-        std::memset(buffer, 2, megabyte);  // the peer's own copy of the pages
+        std::memset(buffer, 2, megabyte);  // gives the peer its own copy of the pages
         ready = true;
     });
     while (!ready) sched_yield();
@@ -143,7 +143,7 @@ double process_vm_writev_ns(int peer_cpu, std::size_t bytes, int iterations) {
     return works ? ns : std::nan("");
 }
 
-/// From the write of an eventfd to the return of a read that slept on it, in another process.
+/// Measures the time from writing an eventfd until a blocked read returns in another process.
 double eventfd_wake_ns(int peer_cpu) {
     const int ping = eventfd(0, 0);
     const int pong = eventfd(0, 0);
@@ -169,7 +169,7 @@ void print_json(const char* name, double value, const char* end) {
         std::printf("  \"%s\": %.4g%s\n", name, value, end);
 }
 
-/// Bytes in a nanosecond are gigabytes in a second.
+/// Bytes per nanosecond equal gigabytes per second.
 double gigabytes_per_s(double ns_per_megabyte) { return megabyte / ns_per_megabyte; }
 
 }  // namespace

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* librpma for library_perf.c. */
+/* The librpma part of rpma_perf; see library_perf.c. */
 #include <librpma.h>
 #include <stdio.h>
 
@@ -50,7 +50,7 @@ static struct rpma_conn_req* request(const char* port, const char* local, const 
     return made;
 }
 
-/* The memory for the peer's writes is told in the private data. */
+/* The private data describe the memory for the peer's writes. */
 void open_connection(const char* port, const char* local, const char* server) {
     open_peer(local);
     struct rpma_conn_req* made = request(port, local, server);

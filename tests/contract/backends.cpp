@@ -15,7 +15,7 @@ namespace {
 
 std::shared_ptr<backend::Provider> make_fake() { return std::make_shared<FakeProvider>(); }
 
-/// A backend of the library, which the library keeps; null where it is not in this build.
+/// Returns a backend of the library, which keeps ownership. Null if it is not part of this build.
 std::shared_ptr<backend::Provider> borrow(const char* name) {
     const auto provider = find_provider(name);
     return {provider.ok() ? provider.value() : nullptr, [](backend::Provider*) {}};
@@ -27,7 +27,7 @@ constexpr BackendUnderTest backends[] = {
     {.name = "verbs", .several_processes = true, .by_device = true, .provider = [] { return borrow("verbs"); }},
 };
 
-/// VIADUCT_BACKEND chooses one of them; else it is the turn of each that has a device here.
+/// VIADUCT_BACKEND selects one of them. Otherwise the tests run on each backend that has a device.
 std::vector<const BackendUnderTest*> backends_that(bool (*wanted)(const BackendUnderTest&)) {
     const char* only = std::getenv("VIADUCT_BACKEND");
     std::vector<const BackendUnderTest*> chosen;

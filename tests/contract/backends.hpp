@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The backends that the contract suite runs on. One line in backends.cpp puts another one under it.
+// The backends that the contract suite tests. To add one, add a line to backends.cpp.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -12,18 +12,18 @@ namespace viaduct::testing {
 
 struct BackendUnderTest {
     std::string_view name;
-    bool several_processes;  ///< its connections lead from process to process
-    bool by_device;          ///< hardware reaches the peer's memory, whatever it is
+    bool several_processes;  ///< it connects different processes
+    bool by_device;          ///< hardware accesses any kind of memory of the peer
     std::shared_ptr<backend::Provider> (*provider)();
 };
 
-/// Test cases with this fixture run once for each backend, with two nodes that have nothing in common.
+/// The fixture for test cases that run once for each backend, with two nodes that share nothing.
 class EveryBackend {
 protected:
     EveryBackend();
 
-    /// What a sender is told of a message that is longer than the receive. Soft-RoCE does not tell it from a bad
-    /// receive.
+    /// Checks the sender's error for a message longer than the receive. Soft-RoCE does not distinguish this from an
+    /// invalid receive.
     bool says_too_long(CompletionCode code) const noexcept {
         return code == CompletionCode::RemoteLength || (backend.by_device && code == CompletionCode::RemoteOperation);
     }
@@ -31,7 +31,7 @@ protected:
     const BackendUnderTest& backend;
 
 private:
-    Catch::ScopedMessage note_;  // names the backend in what a failing test prints
+    Catch::ScopedMessage note_;  // names the backend in failure messages
 
 protected:
     std::shared_ptr<backend::Provider> provider;
@@ -39,22 +39,22 @@ protected:
     Node far;
 };
 
-/// Two endpoints, connected.
+/// Two connected endpoints.
 struct Connection {
     Connection(Node& client_node, Node& server_node, const PortOptions& options = {});
     Port client;
     Port server;
 };
 
-/// Test cases with this fixture run once for each backend that reaches other processes. Devices are opened in the
-/// processes of the scripts only.
+/// The fixture for test cases that run once for each backend that connects processes. Only the scripts' processes open
+/// devices.
 class EveryBackendBetweenProcesses {
 protected:
     EveryBackendBetweenProcesses();
 
     std::shared_ptr<backend::Provider> provider() const { return backend.provider(); }
 
-    /// Of its first device, which is opened for that in a process of its own.
+    /// Returns the capabilities of the first device, which a separate process opens for this purpose.
     Capabilities able() const;
 
     const BackendUnderTest& backend;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The program that a process of the tests becomes by execve(2): has memory at a given place, and tells whether anybody
-// writes to it. Arguments: the address, the size and the descriptor of a wire.
+// The program that a test process executes with execve(2). It maps memory at a given address and reports whether
+// anybody writes to it. Arguments: the address, the size and the descriptor of a wire.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rule 14: a message whose sender was told of success is received, whatever ends the connection afterwards.
+// Rule 14: a message that was reported to its sender as successful is received, whatever ends the connection
+// afterwards.
 #include <signal.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-/// Who ends the connection, and how.
+/// Which side ends the connection, and how.
 struct Ending {
     const char* name;
     bool by_receiver;
@@ -82,7 +83,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 14: what a process sent bef
             const auto listener = node.listen("last words");
             wire.notify();
             accept_on(port, *listener);
-            kill(wire.receive<pid_t>(), SIGKILL);  // it has taken the completions of two sends
+            kill(wire.receive<pid_t>(), SIGKILL);  // the completions of two sends
             require(port.lost(), "the loss");
             require_message(port.received(), 0, buffer, 1);
             require_message(port.received(), 1, buffer, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FetchAdd and CompareSwap: what they do, to whom they are atomic, and who refuses them.
+// FetchAdd and CompareSwap: results, atomicity and access checks.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -19,7 +19,7 @@ namespace {
 constexpr Access atomics_only{.remote_atomic = true};
 constexpr Access all_rights{.remote_write = true, .remote_read = true, .remote_atomic = true};
 
-/// A connection to an endpoint that calls nothing, with a word there.
+/// A connection to an endpoint that makes no calls, with a word in its memory.
 struct Counter {
     Counter(Node& near, Node& far, Reliability level = Reliability::ReliableReception, Memory memory = Memory::Heap)
         : connection(near, far, {.reliability = level, .access = all_rights}),
@@ -29,7 +29,7 @@ struct Counter {
 
     Sge old() const { return mine.sge(0, 8); }
 
-    /// What was there before.
+    /// Returns the previous value.
     std::uint64_t run(const SendRequest& request) {
         mine.store(~std::uint64_t{0});
         client.post(request);
@@ -48,7 +48,7 @@ struct Counter {
     Buffer theirs;
 };
 
-/// Adds 1 to a word, again and again, and checks that no old value comes back twice.
+/// Adds 1 to a word repeatedly and checks that each previous value is greater than the one before.
 void add_ones(Port& port, const Buffer& scratch, const RemoteAddress& target, std::uint64_t count) {
     const Sge old = scratch.sge(0, 8);
     std::uint64_t last = 0;
@@ -60,7 +60,7 @@ void add_ones(Port& port, const Buffer& scratch, const RemoteAddress& target, st
     }
 }
 
-/// Adds 1 by comparing and swapping until that has succeeded so often.
+/// Adds 1 with compare-and-swap until that has succeeded `count` times.
 void swap_ones(Port& port, const Buffer& scratch, const RemoteAddress& target, std::uint64_t count) {
     const Sge old = scratch.sge(0, 8);
     std::uint64_t guess = 0;
@@ -168,7 +168,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 12: atomic operations of several connection
                     ++failed;
                 }
             });
-        // The owner of the memory takes part where it may.
+        // The owner of the memory also uses atomics if that is allowed.
         std::uint64_t own = 0;
         if (far.able().atomic_write)
             for (; own < each; ++own) __atomic_fetch_add(reinterpret_cast<std::uint64_t*>(target.bytes().data()), 1, 5);
@@ -196,7 +196,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
             wire.notify();
             wire.await();
         };
-        // It adds to the word itself, directly and over a connection from its own process.
+        // Modifies the word directly and over a connection within its own process.
         const auto owner = [&](Wire& wire) {
             prepare(path);
             End end(*provider(), {.access = all_rights});
@@ -210,7 +210,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                 for (; own < each; ++own)
                     __atomic_fetch_add(reinterpret_cast<std::uint64_t*>(word.bytes().data()), 1, 5);
             add_ones(inner.client, scratch, word.remote(), each);
-            wire.await();  // asleep in a system call
+            wire.await();  // blocks in a system call
             require(word.load() == 3 * each + own, "an operation was lost");
             wire.notify();
         };

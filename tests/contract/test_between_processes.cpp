@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two processes: the rules of the data path that one process cannot show, the ways to a peer's memory, and other
-// users. Scripts fail by throwing.
+// Two processes: data path rules that need two processes, the methods of access to a peer's memory, and other users.
+// Scripts fail by throwing.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -28,7 +28,7 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-/// The abstract Unix sockets of the library on this machine, by name.
+/// Returns the names of the library's abstract Unix sockets on this machine.
 std::vector<std::string> abstract_sockets() {
     std::vector<std::string> names;
     std::ifstream sockets("/proc/net/unix");
@@ -37,7 +37,7 @@ std::vector<std::string> abstract_sockets() {
     return names;
 }
 
-/// Connects to an abstract socket; -1 where that fails.
+/// Connects to an abstract socket. Returns -1 on failure.
 int connect_abstract(const std::string& name) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -87,7 +87,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                 const Buffer theirs(end.node, size + 8, path.memory);
                 end.serve(wire);
                 wire.send(theirs.remote());
-                wire.await();  // asleep in a system call until everything is done
+                wire.await();  // blocks in a system call until everything is done
                 require(theirs.load(size) == 0x0123456789abcdef, "the atomic write");
                 require(matches(theirs.bytes().first(size), 5), "the write");
                 wire.notify();
@@ -441,7 +441,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: an exclusive service 
                     "shared beside shared");
             wire.notify();
             sleep_until_hangup(wire);
-            const Deadline deadline = patience();  // the system closes the descriptors of the dead in its own time
+            const Deadline deadline = patience();  // the kernel may close the descriptors of a dead process with a
+                                                   // delay
             while (dies && code(Sharing::Exclusive) == Code::Busy && !deadline.passed()) std::this_thread::yield();
             require(code(Sharing::Exclusive) == Code::Ok, "the service is free");
         };
@@ -486,7 +487,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: refused writes are re
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user's listener is not found") {
-    if (geteuid() != 0 || !able().own_user_only) return;  // needs the right to become somebody else
+    if (geteuid() != 0 || !able().own_user_only) return;  // requires the privilege to change the user
     const auto owner = [&](Wire& wire) {
         End end(*provider());
         const auto listener = end.node.listen("mine alone");
@@ -506,7 +507,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user's listen
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user who knows the socket's name is turned away") {
-    if (geteuid() != 0 || !able().own_user_only) return;  // needs the right to become somebody else
+    if (geteuid() != 0 || !able().own_user_only) return;  // requires the privilege to change the user
     const auto owner = [&](Wire& wire) {
         End end(*provider());
         const auto listener = end.node.listen("mine alone");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Channels: which completion queue has news, told once for each arm, behind a file descriptor.
+// Channels: they report which completion queue has completions, once per arm, on a file descriptor.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -21,7 +21,7 @@ using namespace viaduct::testing;
 
 namespace {
 
-/// Watches one descriptor.
+/// Watches a descriptor.
 class Epoll {
 public:
     Epoll(int fd, std::uint32_t events) : fd_(epoll_create1(EPOLL_CLOEXEC)) {
@@ -41,7 +41,7 @@ private:
     int fd_;
 };
 
-/// Queues on one channel. Each has an idle endpoint, which completes at once whatever is posted.
+/// Queues on one channel. Each has an idle endpoint, which completes all requests immediately.
 struct Watched {
     explicit Watched(Node& node, std::size_t count = 2) : channel(must(Channel::create(node.device))) {
         for (std::size_t i = 0; i < count; ++i) {
@@ -57,7 +57,7 @@ struct Watched {
         return queues[queue]->poll(out);
     }
 
-    /// The event that waits, if one does; the descriptor must agree.
+    /// Returns the pending event, if any. The state of the descriptor must match.
     std::optional<std::uint64_t> take() {
         const bool announced = readable(channel->fd());
         auto event = channel->take_event();
@@ -97,7 +97,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: one event for each arm, however many c
     CHECK(watched.poll(0) == 1);
     for (int round = 0; round < 20; ++round) {
         watched.arm(0);
-        watched.arm(0);  // the same as once
+        watched.arm(0);  // no additional effect
         for (int i = 0; i < 3; ++i) watched.complete(0);
         CHECK(watched.take() == 100);
         CHECK_FALSE(watched.take());
@@ -119,7 +119,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: arming takes back the event that nobod
     CHECK_FALSE(watched.take());
     watched.complete(0);
     CHECK(watched.take() == 100);
-    watched.arm(1);  // with its completion still there
+    watched.arm(1);  // while its completion is still queued
     CHECK_FALSE(watched.take());
     watched.complete(1);
     CHECK(watched.take() == 101);
@@ -136,7 +136,7 @@ TEST_CASE_METHOD(EveryBackend,
     CHECK(watched.poll(0) == 0);
     CHECK_FALSE(watched.queues[0]->ready());
     CHECK_FALSE(watched.take());
-    watched.complete(0);  // it is armed all the while
+    watched.complete(0);  // always armed
     CHECK(watched.take() == 100);
 }
 
@@ -146,7 +146,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: a poll that leaves completions behind 
     watched.arm(0);
     CHECK(watched.poll(0) == 1);
     CHECK(watched.take() == 100);
-    CHECK(watched.poll(0) == 1);  // not armed any more
+    CHECK(watched.poll(0) == 1);  // disarmed
     CHECK_FALSE(watched.take());
     watched.arm(0);
     CHECK(watched.queues[0]->poll({}) == 0);
@@ -252,10 +252,10 @@ TEST_CASE_METHOD(EveryBackend, "channels: epoll sees events, by level and by edg
         CHECK(level.wait());
         CHECK(edge.wait());
         CHECK(watched.take());
-        CHECK(level.wait());  // one more waits
+        CHECK(level.wait());  // another event is pending
         CHECK(watched.take());
         CHECK_FALSE(level.wait());
-        CHECK_FALSE(edge.wait());  // nothing new since the channel was emptied
+        CHECK_FALSE(edge.wait());  // no new event since the channel was emptied
         watched.poll(0, 5);
         watched.poll(1, 5);
     }
@@ -332,7 +332,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: one sleeper serves many queues and mis
             for (std::uint64_t n = 0; n < each; ++n) clients[i]->post(send_of(n, from));
             take(*clients[i]->send_queue, each);
         });
-    // As programs do that watch a channel: armed all the time, and an event leads to an empty queue.
+    // Like programs that watch a channel: queues are always armed, and events may refer to empty queues.
     for (const auto& queue : queues) {
         must(queue->arm());
         queue->ready();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections between clients and listeners.
+// Client/server connections.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -84,7 +84,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: private data may be as long as the d
     must(request->reject(data));
     const auto event = client.event();
     CHECK(event.kind == Kind::Rejected);
-    // Answers to bare requests may have zeros behind them.
+    // Answers to bare requests may be padded with zeros.
     const auto answer = event.private_data.span();
     REQUIRE(answer.size() >= limit);
     CHECK(std::ranges::equal(answer.first(limit), data.span()));
@@ -191,7 +191,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up within the gr
     CHECK(client.endpoint->state() == EndpointState::Unconnected);
     const auto listener = far.listen("late");
     CHECK(client.quiet());
-    // Over a device the request may still be on its way.
+    // On RDMA devices the request may still be in transit.
     CHECK((backend.by_device || listener->next_request().status().code() == Code::WouldBlock));
 }
 
@@ -250,7 +250,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: the accepting side is told before it
     CHECK(client.event().kind == Kind::Established);
     first.client.endpoint->disconnect();
     CHECK(first.server.event().kind == Kind::Disconnected);
-    // Devices hand over the messages of different connections in whichever order.
+    // RDMA devices deliver messages of different connections in any order.
     const auto event = server.events.wait(backend.by_device ? patience() : Deadline::now());
     CHECK((event && event->kind == Kind::Established));
     must(accepted.get());
@@ -261,7 +261,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a silent server makes the client tim
     Port client(near);
     Port server(far);
     auto parameters = parameters_for(near, far.address("service"));
-    parameters.deadline = Deadline::after(500ms);  // long enough for the request to be taken
+    parameters.deadline = Deadline::after(500ms);  // long enough to take the request
     must(client.endpoint->connect(parameters));
     const auto request = next_request(*listener);
     CHECK(client.event().kind == Kind::TimedOut);
@@ -373,7 +373,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a disconnect flushes both sides, and
     connection.client.post(send_of(9, here));
     CHECK(connection.client.sent().code == CompletionCode::Success);
     CHECK(connection.server.received().code == CompletionCode::Success);
-    for (std::uint64_t i = 1; i <= 3; ++i) connection.client.post(send_of(i + 20, here));  // they wait
+    for (std::uint64_t i = 1; i <= 3; ++i) connection.client.post(send_of(i + 20, here));  // they wait for receives
     connection.client.endpoint->disconnect();
     for (std::uint64_t i = 1; i <= 3; ++i) {
         const Completion sent = connection.client.sent();

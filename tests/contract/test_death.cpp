@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rule 6: the death of the peer, at whatever instruction, leaves the survivor whole. tests/crash has the random points.
+// Rule 6: when the peer dies, at any instruction, the survivor keeps working. tests/crash kills processes at random
+// points.
 #include <signal.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ namespace {
 
 constexpr std::string_view service = "mortal";
 
-/// The survivor listens; the victim connects, does something, and is killed on command.
+/// The survivor listens. The victim connects, does something, and is killed on request.
 template <class Before, class After>
 Script survivor(backend::Provider& provider, Before before, After after) {
     return [&provider, before, after](Wire& wire) {
@@ -79,14 +80,14 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies while the 
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what was posted is flushed in order, and once") {
     const auto keeper = provider();
-    std::unique_ptr<Buffer> buffer;  // of the survivor, for as long as its region is in use
+    std::unique_ptr<Buffer> buffer;  // the survivor's, kept as long as its region is used
     Sge piece;
     const auto before = [&](Port& port, Wire&) {
         buffer = std::make_unique<Buffer>(port.node, 100'000);
         piece = buffer->sge();
         for (std::uint64_t i = 0; i < 50; ++i) {
             port.post(receive_of(i, piece));
-            port.post(send_of(i, piece));  // the victim posts no receive
+            port.post(send_of(i, piece));  // the victim has no receive posted
         }
     };
     const auto after = [&](Port& port) {
@@ -106,7 +107,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what asked for no comple
     const auto keeper = provider();
     const auto before = [&](Port& port, Wire&) {
         for (std::uint64_t i = 0; i < 20; ++i) {
-            SendRequest request{.context = i};  // the victim posts no receive
+            SendRequest request{.context = i};  // the victim has no receive posted
             request.signaled = i % 2 == 0;
             port.post(request);
         }
@@ -164,7 +165,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies in the mid
             for (std::uint64_t i = 0; i < count; ++i) require(sent[i].context == i, "order");
             auto failed = std::ranges::find_if(
                 sent, [](const Completion& completion) { return completion.code != CompletionCode::Success; });
-            // A device may have lost the victim's memory before its connection.
+            // An RDMA device may lose the victim's memory before the connection.
             if (backend.by_device && failed != sent.end() && failed->code == CompletionCode::RemoteProtection) ++failed;
             check_flushed({failed, sent.end()}, static_cast<std::uint64_t>(failed - sent.begin()));
             buffer.reset();
@@ -179,7 +180,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies in the mid
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is known within 100 ms") {
-    auto best = std::chrono::nanoseconds::max();  // of several deaths: a busy machine may delay some
+    auto best = std::chrono::nanoseconds::max();  // the minimum of several deaths, because a busy machine may delay
+                                                  // some
     for (const Deadline deadline = patience(); best >= 100ms && !deadline.passed();) {
         const auto keeper = provider();
         const auto client = [&](Wire& wire) {
@@ -222,7 +224,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a client that dies befor
         require(port.endpoint->accept(*request, {}).code() == Code::TimedOut, "accept");
         require(port.endpoint->state() == EndpointState::Unconnected, "state");
         require(port.quiet(), "silence");
-        // The endpoint and the listener go on.
+        // The endpoint and the listener keep working.
         Port client(node);
         must(client.endpoint->connect(parameters_for(node, node.address(service))));
         accept_on(port, *listener);

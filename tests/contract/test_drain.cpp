@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The graceful end of a connection: what was posted to the send queue comes first.
+// Graceful disconnect: requests posted to the send queue complete first.
 #include <catch2/catch.hpp>
 
 #include "tests/contract/backends.hpp"
@@ -29,7 +29,7 @@ struct Backlog {
         for (std::uint64_t i = 0; i < count; ++i) server.post(receive_of(i, theirs.sge()));
     }
 
-    /// Everything was sent, and the receive that is left is flushed.
+    /// Checks that everything was sent and the remaining receive is flushed.
     void check_sent() {
         for (std::uint64_t i = 0; i < count; ++i) {
             const Completion sent = client.sent();
@@ -100,7 +100,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: the connection ends although nobody polls
 }
 
 TEST_CASE_METHOD(EveryBackend, "drain: requests without a completion are waited for, too") {
-    for (const std::uint64_t count : {1u, 4u}) {  // some, and as many as the queue holds
+    for (const std::uint64_t count : {1u, 4u}) {  // a few, and a full queue
         CAPTURE(count);
         Connection connection(near, far, {.send_depth = 4});
         const Buffer mine(near, 8);
@@ -167,7 +167,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: whoever loses patience disconnects at onc
     CHECK(backlog.server.event().kind == Kind::Disconnected);
 
     backlog.server.endpoint->disconnect();
-    join(backlog.client, backlog.server);  // and nothing is left of the drain
+    join(backlog.client, backlog.server);  // the drain has no effect on a new connection
     backlog.server.post(receive_of(1, backlog.theirs.sge()));
     backlog.client.post(send_of(2, backlog.mine.sge()));
     CHECK(backlog.client.sent().code == CompletionCode::Success);
@@ -196,7 +196,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: both ends may drain") {
     backlog.let_go();
     must(backlog.client.endpoint->drain_and_disconnect());
     const Code code = backlog.server.endpoint->drain_and_disconnect().code();
-    CHECK((code == Code::Ok || code == Code::InvalidState));  // it has ended already
+    CHECK((code == Code::Ok || code == Code::InvalidState));  // it may already have ended
     CHECK(backlog.client.event().kind == Kind::Disconnected);
     CHECK(backlog.server.event().kind == Kind::Disconnected);
     CHECK(backlog.client.events.try_take() == std::nullopt);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes wrong with a request, at each level of reliability (guide, sections 1.2.3 and 3.8).
+// Errors of requests at each reliability level (guide, sections 1.2.3 and 3.8).
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -11,7 +11,7 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-/// A fresh connection for each failure, with memory on both sides.
+/// A new connection for each failure, with memory on both sides.
 struct Stage {
     Stage(Node& near, Node& far, Reliability level, Access server_access = {.remote_write = true, .remote_read = true})
         : reliability(level),
@@ -31,12 +31,12 @@ struct Stage {
 
     bool reliable() const { return reliability != Reliability::Unreliable; }
 
-    /// What the sender is told of a failure at the far end.
+    /// Returns the sender's completion code for a failure at the peer.
     CompletionCode told(CompletionCode code) const {
         return reliability == Reliability::ReliableReception ? code : CompletionCode::Success;
     }
 
-    /// A reliable connection is broken at both ends, an unreliable one works.
+    /// Checks that a reliable connection is broken at both ends, and that an unreliable one still works.
     void check_aftermath() {
         if (reliable()) {
             CHECK(client.lost());
@@ -312,7 +312,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: RDMA that the target does not allow is r
                 const RemoteAddress remote = target(stage);
                 stage.client.post(SendRequest{.context = 3, .opcode = opcode, .remote = remote, .sges = {&piece, 1}});
                 const Completion completion = stage.client.sent();
-                // An atomic write may be answered at every level, as a read is.
+                // Atomic writes may be answered at every level, like reads.
                 const auto code = CompletionCode::RemoteProtection;
                 const auto expected = reads ? code : stage.told(code);
                 CHECK((completion.code == expected || (opcode == Opcode::AtomicWrite && completion.code == code)));
@@ -381,7 +381,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: of a refused write the initiator learns 
                 CAPTURE(static_cast<int>(level), static_cast<int>(choice), immediate);
                 const bool told = level == Reliability::ReliableReception ||
                                   (level == Reliability::ReliableDelivery && choice == RefusedWrite::Reported);
-                // The choice is the initiator's: the target has made the other one.
+                // Only the initiator's attribute counts; the target has the other value.
                 const auto other = choice == RefusedWrite::Silent ? RefusedWrite::Reported : RefusedWrite::Silent;
                 Port client(near, {.reliability = level, .refused_write = choice});
                 Port server(far, {.reliability = level, .refused_write = other});

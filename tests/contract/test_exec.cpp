@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A process that calls execve(2) with a connection open: its new program has nothing to do with what its old one had
-// registered.
+// A process calls execve(2) while it is connected. The peer must not access the memory of the new program.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,7 +19,7 @@ namespace {
 
 constexpr std::size_t size = std::size_t{64} * 1024;
 
-/// Memory far below what a program has by itself, so that the next one can have it at the same place.
+/// Maps memory far below the default mappings of programs, so that the next program can map the same address.
 std::span<std::byte> memory_for_two_programs() {
     void* const free_place = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(free_place != MAP_FAILED && munmap(free_place, size) == 0, "a place");
@@ -31,7 +30,7 @@ std::span<std::byte> memory_for_two_programs() {
     return {wanted, size};
 }
 
-/// So that no peer sees a hang-up: as where a forked child still has the sockets.
+/// Prevents a hang-up at the peers, like a forked child that has the sockets open.
 void keep_descriptors_open() {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
         fcntl(std::stoi(entry.path().filename().string()), F_SETFD, 0);
@@ -69,11 +68,11 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: RDMA never reaches the p
         wire.notify();
         bool reached = true;
         while (reached && !readable(wire.fd())) reached = use_memory();
-        wire.await();  // the new program has memory there
+        wire.await();  // the new program has mapped the memory
         for (int more = 0; more < 10 && reached; ++more) reached = use_memory();
         wire.notify();
         require(wire.receive<char>() == 'c', "the memory of the new program is untouched");
-        if (backend.by_device) return;  // pages that a device has pinned live on, out of sight of the new program
+        if (backend.by_device) return;  // pages pinned by a device stay allocated, but do not belong to the new program
         require(!reached, "the old memory is gone");
         require(end.port.lost(), "the loss");
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Flushes: how far the data have got when they complete, and what the peer refuses.
+// Flushes: where the data are when a flush completes, and access checks.
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,11 +58,12 @@ TEST_CASE_METHOD(EveryBackend, "flush: completes in its turn") {
     Connection connection(near, far);
     const Buffer mine(near, 100'000);
     const Buffer theirs(far, 100'000);
-    const Buffer inbox(far, 100'000);  // apart: RDMA may overtake a message that is not received yet (ADR 6)
+    const Buffer inbox(far, 100'000);  // separate memory, because RDMA may overtake a message that has not been
+                                       // received (ADR 6)
     const Buffer copy(near, 100'000);
     const Sge from = mine.sge();
     const Sge into = inbox.sge();
-    connection.client.post(send_of(0, from));  // waits
+    connection.client.post(send_of(0, from));  // waits for a receive
     connection.client.post(flush_of(1, theirs.remote(), 8, FlushTarget::Persistence));
     connection.client.post(write_of(2, from, theirs.remote()));
     connection.client.post(flush_of(3, theirs.remote(), 8));
@@ -84,7 +85,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: a file behind the memory has the data") {
     const MappedFile file(size);
     for (const Reliability level : reliable_levels) {
         Connection connection(near, far, {.reliability = level});
-        // Neither begin nor end lie on a page.
+        // Neither the start nor the end is page-aligned.
         const auto bytes = file.bytes().subspan(1000, 9000);
         const auto region = must(MemoryRegion::create(far.domain, bytes.data(), bytes.size(), full_access));
         const RemoteAddress remote{.address = reinterpret_cast<std::uintptr_t>(bytes.data()), .key = region->key()};
@@ -302,7 +303,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: another process finds the data in the file") {
     for (const Path& path : paths(backend)) {
-        if (path.memory == Memory::Shareable) continue;  // the file's mapping is the memory here
+        if (path.memory == Memory::Shareable) continue;  // here the memory is a mapping of the file
         CAPTURE(path.name);
         constexpr std::size_t size = std::size_t{3} * 4096;
         const MappedFile file(size);

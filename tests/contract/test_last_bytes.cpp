@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rule 15: programs poll the last bytes of a buffer that their peer writes. These become visible after all others.
+// Rule 15: programs poll the last bytes of a buffer that their peer writes. These bytes become visible after all
+// others.
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -18,7 +19,7 @@ constexpr int rounds = 100;
 constexpr std::size_t offsets[] = {0, 1, 60};
 constexpr std::size_t room = 64 * 1024 + 64;
 
-/// With a last word and bytes before it, up to where a fragment ends, and beyond.
+/// Sizes with more than 8 bytes, up to the size of a fragment and beyond.
 std::vector<std::size_t> polled_sizes() {
     std::vector<std::size_t> sizes = sizes_around_thresholds();
     std::erase_if(sizes, [](std::size_t size) { return size <= 8 || size > 64 * 1024; });
@@ -28,7 +29,7 @@ std::vector<std::size_t> polled_sizes() {
 
 std::byte mark_of(int round) { return static_cast<std::byte>(round % 250 + 1); }
 
-// What polls memory races with what writes it, and is meant to: the thread sanitizer need not look.
+// Polling deliberately races with the writer, so the thread sanitizer is disabled.
 [[gnu::no_sanitize_thread]] bool all_are(std::span<const std::byte> bytes, std::byte mark) {
     const auto* at = reinterpret_cast<const volatile std::byte*>(bytes.data());
     for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -36,7 +37,7 @@ std::byte mark_of(int round) { return static_cast<std::byte>(round % 250 + 1); }
     return true;
 }
 
-/// Looks again and again, without a call of the library, until the last 8 bytes are there.
+/// Polls memory, without calling the library, until the last 8 bytes have arrived.
 [[gnu::no_sanitize_thread]] void await_last(std::span<const std::byte> bytes, std::byte mark) {
     const auto* last = reinterpret_cast<const volatile std::byte*>(bytes.data() + bytes.size() - 8);
     for (const Deadline deadline = patience(); !deadline.passed(); std::this_thread::yield()) {
@@ -52,7 +53,7 @@ std::byte mark_of(int round) { return static_cast<std::byte>(round % 250 + 1); }
 }  // namespace
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RDMA write are visible last") {
-    if (backend.by_device) return;  // devices say themselves in which order they write
+    if (backend.by_device) return;  // the order of writes is specified by the device
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         const int count = path.memory == Memory::Shareable && path.process_vm ? rounds : 20;
@@ -87,7 +88,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RD
                         require(all_are(bytes, mark_of(round)), "all other bytes are there when the last ones are");
                         wire.notify();
                     }
-            wire.await();  // the last write may be here and not yet have been confirmed
+            wire.await();  // the last write may be visible before it is confirmed
         };
         CHECK_NOTHROW(run_processes(initiator, target));
     }
@@ -128,7 +129,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: a message arrives in me
 }
 
 TEST_CASE_METHOD(EveryBackend, "receives: memory that a message does not fill need not be there") {
-    if (backend.by_device) return;  // tests/conformance/rpma/unfit.c has what devices do
+    if (backend.by_device) return;  // see tests/conformance/rpma/unfit.c for devices
     for (const std::size_t size : {std::size_t{0}, std::size_t{8}, std::size_t{64}}) {
         CAPTURE(size);
         Connection connection(near, far);
@@ -137,7 +138,7 @@ TEST_CASE_METHOD(EveryBackend, "receives: memory that a message does not fill ne
         const Buffer theirs(far, 64);
         const Sge from = mine.sge(0, size);
         Sge into = theirs.sge();
-        into.length = 128;  // beyond the region
+        into.length = 128;  // exceeds the region
         server.post(receive_of(1, into));
         client.post(send_of(2, from));
         const Completion completion = server.received();

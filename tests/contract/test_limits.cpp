@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the core refuses for every backend alike (core/limits.hpp), and that nothing is left of it. Limits of completion
+// Requests that the core refuses for all backends (core/limits.hpp), and cleanup afterwards. Limits of completion
 // queues, depths, memory and windows are in test_queues.cpp, test_work_queues.cpp, test_shared_receives.cpp,
 // test_shared_receive_limits.cpp, test_memory.cpp and test_windows.cpp.
 #include <catch2/catch.hpp>
@@ -13,7 +13,7 @@ using namespace viaduct::testing;
 
 namespace {
 
-/// Attributes that the device lacks, with the code that says so.
+/// Returns attributes that the device does not support, with the expected error codes.
 std::vector<std::pair<EndpointAttributes, Code>> unsupported_attributes(const DeviceAttributes& device) {
     std::vector<std::pair<EndpointAttributes, Code>> wrong{
         {{.reliability = static_cast<Reliability>(3)}, Code::InvalidReliability},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Listeners: which services exist, who may share one, and which listener a request reaches.
+// Listeners: which services exist, who may share a service, and which listener gets a request.
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
@@ -58,7 +58,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: an exclusive listener comes only whe
     {
         const auto listener = must(listen(Sharing::Exclusive));
         CHECK(listen(Sharing::Exclusive).status().code() == Code::Busy);
-        // The one that is there serves on, and other services are nobody's business.
+        // The existing listener keeps working, and other services are not affected.
         CHECK(far.device->listen(far.address("another"), Sharing::Exclusive).ok());
         if (near.device->attributes().host != far.device->attributes().host)
             CHECK(near.device->listen(near.address("alone"), Sharing::Exclusive).ok());

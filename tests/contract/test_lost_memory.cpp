@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that the program takes away under its requests: it unmaps a source, or deregisters the memory of a receive.
-// Devices pin the pages of registered memory, so there the data still go out whole.
+// Programs that remove the memory of their requests: they unmap a source or deregister the memory of a receive. RDMA
+// devices pin the pages of registered memory, so there the whole message is sent.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t large = 1u << 20;
 
-/// Registered memory of one mapping, parts of which may be unmapped.
+/// Registered memory in one mapping, part of which can be unmapped.
 class Mapped {
 public:
     Mapped(const Node& node, std::size_t size)
@@ -48,7 +48,7 @@ private:
     std::unique_ptr<MemoryRegion> region_;
 };
 
-/// What both ends do where half of a source is gone.
+/// The expected results on both sides when half of a source is unmapped.
 struct HalfGone {
     Reliability level;
     Path path;
@@ -196,7 +196,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
         const Sge piece = buffer.sge();
         end.port.post(receive_of(1, piece));
         end.serve(wire);
-        // Polls while the sender's pages are asked for, and still answers after that.
+        // Polls during the sender's page fault, and serves another connection afterwards.
         for (bool fault_pending = false; !fault_pending;) {
             require(end.port.quiet(), "no message");
             pollfd news{.fd = wire.fd(), .events = POLLIN, .revents = 0};
@@ -226,14 +226,14 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
         require(ioctl(uffd, UFFDIO_REGISTER, &range) == 0, "UFFDIO_REGISTER");
         std::thread poster([&] {
             const Sge piece = source.sge();
-            end.port.post(send_of(2, piece));  // may not return: its own pages are missing
+            end.port.post(send_of(2, piece));  // may block, because its own pages are missing
             for (Completion completion;; (void)end.port.send_queue->poll({&completion, 1})) std::this_thread::yield();
         });
         pollfd fault{.fd = uffd, .events = POLLIN, .revents = 0};
         require(::poll(&fault, 1, -1) == 1, "a page fault");
         wire.notify();
         wire.await();
-        die();  // the poster cannot be joined
+        die();  // the thread cannot be joined
     };
     CHECK_NOTHROW(run_processes(receiver, sender));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registered memory: what may be registered, and what a region's changes mean to those who use it.
+// Memory registration: what can be registered, and the effect of changes on users of a region.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ using namespace viaduct::testing;
 
 namespace {
 
-/// Anonymous pages of chosen rights.
+/// Anonymous pages with the given access.
 class Pages {
 public:
     Pages(std::size_t count, int rights)
@@ -44,9 +44,9 @@ TEST_CASE_METHOD(EveryBackend, "memory: ranges that are no memory are refused") 
     CHECK(register_code(near, memory, 0) == Code::InvalidParameter);
     CHECK(register_code(near, nullptr, 64) == Code::InvalidParameter);
     CHECK(register_code(near, memory, ~std::uint64_t{0}) == Code::InvalidParameter);
-    auto* in_page_zero = reinterpret_cast<char*>(64);  // never mapped: below the kernel's mmap_min_addr
+    auto* in_page_zero = reinterpret_cast<char*>(64);  // never mapped, because it is below the kernel's mmap_min_addr
     CHECK(register_code(near, in_page_zero, 8) == Code::InvalidParameter);
-    // A hole that stays ours: an unmapped one could be filled by another thread's memory at any time.
+    // A reserved hole. An unmapped one could be used by another thread's memory at any time.
     const Pages pages(3, PROT_READ | PROT_WRITE);
     auto* middle = static_cast<char*>(pages.data()) + getpagesize();
     REQUIRE(mprotect(middle, static_cast<std::size_t>(getpagesize()), PROT_NONE) == 0);
@@ -132,10 +132,10 @@ TEST_CASE_METHOD(EveryBackend, "memory: without the local right nothing is recei
         {
             Connection connection(near, far);
             connection.server.post(receive_of(1, into));
-            connection.client.post(send_of(2, here));  // what is only read may be sent
+            connection.client.post(send_of(2, here));  // read access suffices for sending
             CHECK(connection.client.sent().code == CompletionCode::Success);
             CHECK(connection.server.received().code == CompletionCode::Success);
-            connection.client.post(write_of(3, here, theirs.remote()));  // the peer's right is another one
+            connection.client.post(write_of(3, here, theirs.remote()));  // the access of peers is independent
             CHECK(connection.client.sent().code == CompletionCode::Success);
             CHECK(matches(theirs.bytes(), 1));
             connection.client.post(read_of(4, here, source.remote()));
@@ -228,7 +228,7 @@ TEST_CASE_METHOD(EveryBackend, "memory: a file that is mapped shared works like 
     REQUIRE(data != MAP_FAILED);
     {
         Connection connection(near, far);
-        // Neither begin nor end lie on a page.
+        // Neither the start nor the end is page-aligned.
         auto* begin = static_cast<std::byte*>(data) + 1000;
         const auto region = must(MemoryRegion::create(far.domain, begin, 9000, {true, true}));
         const Buffer mine(near, 9000);

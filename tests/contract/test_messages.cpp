@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a message may look like: its size, its pieces, its immediate data.
+// Properties of messages: size, segments, immediate data.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
@@ -12,8 +12,7 @@ using namespace viaduct::testing;
 
 namespace {
 
-/// Cuts a buffer into `count` pieces of uneven length that cover it in a shuffled order; gives them back together with
-/// the bytes in the order of the pieces.
+/// Divides a buffer into `count` segments of different lengths in random order.
 std::vector<Sge> cut(const Buffer& buffer, std::size_t count, std::uint32_t seed) {
     std::mt19937 random(seed);
     const std::size_t size = buffer.bytes().size();
@@ -26,7 +25,7 @@ std::vector<Sge> cut(const Buffer& buffer, std::size_t count, std::uint32_t seed
     return pieces;
 }
 
-/// Fills the pieces with the pattern, in their order.
+/// Fills the segments with the pattern, in their order.
 void fill_pieces(const std::vector<Sge>& pieces, std::size_t total, std::uint32_t seed) {
     std::vector<std::byte> pattern(total);
     fill(pattern, seed);
@@ -297,8 +296,8 @@ TEST_CASE_METHOD(EveryBackend, "messages: both directions at once") {
 }
 
 TEST_CASE_METHOD(EveryBackend, "messages: a long stream one way, whose receiver looks now and then, arrives whole") {
-    if (backend.by_device) return;        // what counts slots is in memory that processes share
-    constexpr std::uint64_t batch = 300;  // more than are under way at once
+    if (backend.by_device) return;        // slots are counted in memory that processes share
+    constexpr std::uint64_t batch = 300;  // more than can be in progress
     constexpr std::uint64_t total = 240 * batch;
     for (const RefusedWrite errors : {RefusedWrite::Silent, RefusedWrite::Reported}) {
         CAPTURE(static_cast<int>(errors));

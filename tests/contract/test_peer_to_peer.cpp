@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections between two active sides.
+// Peer-to-peer connections.
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -17,8 +17,8 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-/// Who wants to meet whom. Peers meet where their hosts ask for each other and for the same service; the service of the
-/// local address plays no part (guide, sections 3.3 and 6.7).
+/// Parameters of a peer-to-peer connection. Two peers connect if they request each other's host and the same service.
+/// The service of the local address does not matter (guide, sections 3.3 and 6.7).
 ConnectParameters meeting(const Node& mine, const Node& theirs, std::string_view service = "meet") {
     return {.model = ConnectParameters::Model::PeerToPeer,
             .local = mine.address("meet"),
@@ -187,7 +187,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: nobody comes, and the time runs out") {
     must(one.endpoint->connect(parameters));
     CHECK(one.event().kind == Kind::TimedOut);
 
-    // What has timed out is not met any more.
+    // A request that has timed out is not matched.
     Port late(far);
     parameters = meeting(far, near);
     parameters.deadline = Deadline::after(20ms);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Completion queues in use: sharing, waiting, counting.
+// Using completion queues: sharing, waiting, counting.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -115,7 +115,8 @@ TEST_CASE_METHOD(EveryBackend, "queues: flushes and the end of a connection wake
 
 TEST_CASE_METHOD(EveryBackend, "queues: a ping-pong of sleepers loses no wake-up") {
     Connection connection(near, far);
-    // What is sent is not what is received into: the thread sanitizer cannot see that a message lies between the two.
+    // Uses different memory for sending and receiving, because the thread sanitizer cannot see the synchronization by
+    // the message.
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
     const Buffer mine_sent(near, 8);
@@ -185,7 +186,9 @@ TEST_CASE_METHOD(EveryBackend, "queues: a resize keeps what waits, or is refused
     Port port(near, {.queue = queue});
     const Buffer mine(near, 8);
     const Sge piece = mine.sge();
-    for (std::uint64_t i = 1; i <= 4; ++i) port.post(send_of(i, piece));  // not connected: each completes at once
+    for (std::uint64_t i = 1; i <= 4; ++i)
+        port.post(send_of(i, piece));  // not connected, so each completes
+                                       // immediately
     CHECK(queue->resize(3).code() == Code::Busy);
     CHECK(queue->resize(0).code() == Code::InvalidParameter);
     CHECK(queue->resize(near.device->attributes().max_completions + 1).code() == Code::InvalidParameter);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first eight rules of the data path (docs/adr/0001-data-path.md) as far as one process can show them;
-// test_between_processes.cpp and test_death.cpp have the rest. The later rules have files of their own:
-// test_shared_receives.cpp (9), test_work_queues.cpp (10), test_flush.cpp (11).
+// The first eight rules of the data path (docs/adr/0001-data-path.md), as far as one process can test them. The rest is
+// in test_between_processes.cpp and test_death.cpp. Later rules have separate files: test_shared_receives.cpp (9),
+// test_work_queues.cpp (10), test_flush.cpp (11).
 #include <time.h>
 
 #include <array>
@@ -24,7 +24,7 @@ std::chrono::nanoseconds cpu_time(clockid_t clock) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-/// Both ends of a connection that broke.
+/// Checks that both sides of a connection are broken.
 void check_lost(Connection& connection) {
     CHECK(connection.client.lost());
     CHECK(connection.server.lost());
@@ -132,7 +132,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 3: an unreliable message is dropped, and th
     CHECK(connection.client.sent().code == CompletionCode::Success);
     CHECK(far.hears(AsyncEventKind::ReceiveQueueEmpty, 9));
 
-    // Where nobody tells that the first message is gone, an RDMA write behind it does.
+    // If the drop of the first message is not reported, a later RDMA write shows that it has happened.
     mine.store(7);
     connection.client.post(write_of(4, from, theirs.remote()));
     CHECK(connection.client.sent().context == 4);
@@ -293,7 +293,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 5: a completion queue without room reports 
     Port port(near, {.queue = queue});
     const Buffer mine(near, 8);
     const Sge piece = mine.sge();
-    for (int i = 0; i < 8; ++i) port.post(send_of(1, piece));  // not connected: each completes at once
+    for (int i = 0; i < 8; ++i) port.post(send_of(1, piece));  // not connected, so each completes immediately
     const auto event = near.async.wait(patience());
     REQUIRE(event);
     CHECK(event->kind == AsyncEventKind::CompletionQueueOverrun);
@@ -306,7 +306,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 7: an idle wait uses no processor") {
     constexpr auto idle = 300ms;
     Completion completion;
     CHECK(connection.client.receive_queue->wait({&completion, 1}, Deadline::after(idle)) == 0);
-    // A thread that spins, anywhere in the process, would have used all of the time.
+    // A busy-waiting thread anywhere in the process would have used all of the time.
     CHECK(cpu_time(CLOCK_PROCESS_CPUTIME_ID) - begin < idle / 3);
 }
 
@@ -334,8 +334,8 @@ TEST_CASE_METHOD(EveryBackend, "rule 7: polling costs what is ready, not what is
         many[i]->client.post(send_of(2, from));
         for (const Completion& completion : take(*queue, 2)) CHECK(completion.endpoint_context == i + 1);
     }
-    // A scan of 1000 endpoints would cost hundreds of times as much as one of a single endpoint. The clock of a virtual
-    // machine may stand still for a few milliseconds.
+    // Scanning 1000 endpoints would cost hundreds of times as much as scanning one. The clock of a virtual machine may
+    // stop for a few milliseconds.
     std::chrono::nanoseconds cost_of_one{}, cost_of_many{};
     while (cost_of_one < 20ms) {
         cost_of_one += cost_of_polling(*one_queue);

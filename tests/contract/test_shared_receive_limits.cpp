@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many receives a shared queue has: its depth, which may change, and the limit at which its owner is told.
+// The number of receives in a shared queue: its depth, which may change, and the limit that triggers an event.
 #include <catch2/catch.hpp>
 #include <memory>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t queue_context = 77;
 
-/// Two connections whose messages take receives from one queue.
+/// Two connections that use one shared receive queue.
 struct Pond {
     Pond(Node& near, Node& far, std::uint32_t depth)
         : node(far),
@@ -28,7 +28,7 @@ struct Pond {
     }
     Code try_post() { return receives->post_receive(ReceiveRequest{.context = 1000}).code(); }
 
-    /// One message on each of the connections in turn, taken to its end.
+    /// Transfers messages on the two connections alternately and waits for their completions.
     void pass(int count) {
         for (int i = 0; i < count; ++i, ++passed) {
             clients[passed % 2].post(SendRequest{.context = passed});
@@ -61,13 +61,13 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: their owner is told once fewer 
     must(pond.receives->arm_limit(4));
     CHECK(pond.is_told_nothing());
     pond.pass(2);
-    CHECK(pond.is_told_nothing());  // four wait: not fewer
+    CHECK(pond.is_told_nothing());  // four are posted, which is not below the limit
     pond.pass(1);
     CHECK(pond.is_told());
     pond.pass(1);
     pond.post(6);
     pond.pass(6);
-    CHECK(pond.is_told_nothing());  // once for each arming
+    CHECK(pond.is_told_nothing());  // one event per arm
 }
 
 TEST_CASE_METHOD(EveryBackend, "shared receives: a limit that is not reached any more is told of at once") {
@@ -148,7 +148,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: depths that cannot be are refus
     pond.pass(1);
     CHECK(pond.is_told());
     must(pond.receives->arm_limit(4));
-    CHECK(resize(3) == Code::InvalidParameter);  // below the limit that is armed
+    CHECK(resize(3) == Code::InvalidParameter);  // below the armed limit
     pond.post(3);
     CHECK(pond.try_post() == Code::QueueFull);
     pond.pass(8);

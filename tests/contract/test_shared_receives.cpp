@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives that endpoints share; test_shared_receives_between_processes.cpp has what takes two processes.
+// Shared receive queues in one process; see test_shared_receives_between_processes.cpp for two.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -18,7 +18,7 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-/// Clients of their own at one node, each connected to an endpoint of the other whose receives are shared.
+/// Clients on one node, each connected to its own endpoint on the other node. These endpoints share their receives.
 struct Crowd {
     Crowd(Node& near, Node& far, std::size_t count, std::uint32_t depth, const PortOptions& options = {})
         : receives(far.make_shared_receives(depth)), mine(near, 64), theirs(far, std::size_t{64} * depth) {
@@ -32,7 +32,7 @@ struct Crowd {
         }
     }
 
-    /// Posts a receive with a place of its own in `theirs`, by its context.
+    /// Posts a receive with its own part of `theirs`, selected by its context.
     void post_receive(std::uint64_t context) {
         const Sge into = theirs.sge(64 * context, 64);
         post(*receives, receive_of(context, into));
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits until one is po
                 client.post(send_of(1, from));
                 client.post(write_of(2, from, theirs.remote()));
                 CHECK(server.quiet());
-                CHECK(client.quiet());  // neither the message nor what is behind it
+                CHECK(client.quiet());  // neither the message nor later ones
                 post(*receives, receive_of(3, into));
                 CHECK(client.sent().context == 1);
                 CHECK(client.sent().context == 2);
@@ -215,7 +215,7 @@ TEST_CASE_METHOD(EveryBackend,
             take_one();
             CHECK(taken[i] == 1);
         }
-        // Receives of different connections are taken in order, but may complete in another one.
+        // Receives of different connections are taken in order, but may complete in a different order.
         for (std::uint64_t i = 0; i < connections; ++i) post(*receives, ReceiveRequest{.context = i});
         for (std::uint64_t i = 0; i < connections; ++i) CHECK(take_one() == 2);
         CHECK(std::ranges::all_of(arrived, [](int count) { return count == 2; }));
@@ -311,7 +311,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: the depth bounds those that wai
     CHECK(crowd.receives->post_receive(receive_of(9, into)).code() == Code::QueueFull);
     for (std::uint64_t i = 0; i < 3; ++i) {
         crowd.send(0, i);
-        CHECK(crowd.clients[0]->sent().context == i);  // taken, and not polled at the far end
+        CHECK(crowd.clients[0]->sent().context == i);  // taken, but not polled by the peer
         CHECK(crowd.receives->post_receive(receive_of(depth + i, into)).ok());
         CHECK(crowd.receives->post_receive(receive_of(9, into)).code() == Code::QueueFull);
     }
@@ -344,7 +344,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: their endpoints have none of th
     join(client, server);
     CHECK(server.endpoint->post_receive(receive_of(1, into)).code() == Code::InvalidState);
     CHECK(server.quiet());
-    // Its send queue is like any other.
+    // The send queue works like any other.
     const Buffer target(near, 8);
     const Sge landing = target.sge();
     theirs.store(3);

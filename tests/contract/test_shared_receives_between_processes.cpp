@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared receives where the senders are other processes, which may die.
+// Shared receive queues with senders in other processes, which may die.
 #include <unistd.h>
 
 #include <array>
@@ -17,7 +17,7 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-/// The target of a connection between two processes: an endpoint whose receives are shared.
+/// The target of a connection between two processes: an endpoint with a shared receive queue.
 struct Target {
     explicit Target(backend::Provider& provider, std::size_t size, Memory memory = Memory::Heap,
                     std::uint32_t capacity = 64)
@@ -42,7 +42,7 @@ struct Target {
     Buffer memory;
 };
 
-/// A process of its own that connects to `service` and then runs the body.
+/// Runs a separate process that connects to `service` and then runs the body.
 template <class Body>
 Script client_of(backend::Provider& provider, Body body) {
     return [&provider, body](Wire& wire) {
@@ -54,14 +54,14 @@ Script client_of(backend::Provider& provider, Body body) {
     };
 }
 
-/// A connection within this process, to use up receives that a queue still has.
+/// A connection within this process that consumes remaining receives of a queue.
 struct Taker {
     Taker(Node& node, const std::shared_ptr<SharedReceiveQueue>& receives)
         : client(node), server(node, {.shared_receives = receives}) {
         join(client, server);
     }
 
-    /// The context of the oldest receive.
+    /// Returns the context of the oldest receive.
     std::uint64_t take_one() {
         client.post(SendRequest{.context = 1});
         const Completion received = server.received();
@@ -128,7 +128,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                 for (std::uint64_t i = 0; i < 5; ++i) {
                     end.port.post(send_of(i, from));
                     require(!end.port.send_queue->ready(), "no completion without a receive");
-                    wire.notify();  // the target posts one, and polls nothing
+                    wire.notify();  // the target posts one, but does not poll
                     require(end.port.sent().context == i, "send");
                 }
                 wire.notify();
@@ -262,7 +262,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that d
                 const Sge from = mine.sge();
                 for (std::uint64_t i = 0; i < count; ++i) port.post(send_of(i, from));
                 take(*port.send_queue, attempt + 1);
-                die();  // in the midst of the others
+                die();  // between the others
             });
             const auto receiver = [&](Wire& wire) {
                 Target target(*keeper, size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Solicited messages: whom they wake.
+// Solicited messages: which consumers they wake.
 #include <catch2/catch.hpp>
 #include <memory>
 
@@ -15,7 +15,7 @@ SendRequest solicited(SendRequest request) noexcept {
     return request;
 }
 
-/// A server that sleeps; what is sent to it has arrived when this says so.
+/// A server that sleeps. When arrive() returns, the message has arrived.
 struct Sleeper {
     Sleeper(Node& near, Node& far, std::size_t size, const PortOptions& options = {})
         : connection(near, far, options), queue(*connection.server.receive_queue), mine(near, size), theirs(far, size) {
@@ -53,7 +53,7 @@ TEST_CASE_METHOD(EveryBackend, "solicited: whoever waits for solicited messages 
             sleeper.arrive(solicited(send_of(3, from)));
             CHECK(sleeper.is_woken());
             sleeper.arrive(solicited(send_of(4, from)));
-            CHECK(sleeper.sleeps_on());  // one event for each arming
+            CHECK(sleeper.sleeps_on());  // one event per arm
             CHECK(take(sleeper.queue, 4).size() == 4);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several threads at once, on objects of their own and on shared ones.
+// Several threads that use separate and shared objects at the same time.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -15,7 +15,7 @@ using namespace viaduct::testing;
 
 namespace {
 
-/// Runs the bodies on threads of their own and passes on what the first one of them threw.
+/// Runs each body on a thread and rethrows the first exception.
 template <class Body>
 void on_threads(std::size_t count, Body body) {
     std::vector<std::thread> threads;
@@ -33,7 +33,7 @@ void on_threads(std::size_t count, Body body) {
     for (const auto& failure : failures) CHECK(failure.empty());
 }
 
-/// Messages of one connection in one direction, checked.
+/// Sends messages in one direction of a connection and checks them.
 void stream(Connection& connection, std::uint64_t count) {
     const Buffer mine(connection.client.node, 4000);
     const Buffer theirs(connection.server.node, 4000);
@@ -55,7 +55,7 @@ TEST_CASE_METHOD(EveryBackend, "threads: each with a connection of its own") {
     on_threads(4, [&](std::size_t) {
         Port client(near);
         Port server(far);
-        // Listeners of several threads share the service of join(): each must get a client of its own service.
+        // Listeners in several threads would share the service of join(), so each thread uses its own service.
         const std::string service = "thread " + std::to_string(reinterpret_cast<std::uintptr_t>(&client));
         const auto listener = far.listen(service);
         must(client.endpoint->connect(parameters_for(near, far.address(service))));

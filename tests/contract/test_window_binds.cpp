@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory windows: binding them to memory, once and again.
+// Memory windows: binding and rebinding.
 #include <algorithm>
 #include <set>
 
@@ -161,7 +161,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: without a connection a bind is flushed,
 }
 
 TEST_CASE_METHOD(EveryBackend, "windows: binds without a connection use up no keys") {
-    constexpr std::uint32_t enough = 1u << 17;  // hardware may have millions
+    constexpr std::uint32_t enough = 1u << 17;  // hardware may support millions
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
         Stage stage(near, far, scope);

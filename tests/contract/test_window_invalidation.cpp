@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory windows: messages that end what their receiver shows.
+// Memory windows: messages that invalidate a window of the receiver.
 #include "tests/contract/windows.hpp"
 
 using namespace viaduct;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory windows: what peers see through them.
+// Memory windows: access of peers.
 #include <cstring>
 
 #include "tests/contract/windows.hpp"
@@ -54,7 +54,8 @@ TEST_CASE_METHOD(EveryBackend, "windows: peers reach what is shown, and nothing 
             }
             Stage stage(near, far, scope, {}, memory);
             stage.show();
-            CHECK(stage.write(stage.theirs.remote(64)) == CompletionCode::RemoteProtection);  // the region stays closed
+            CHECK(stage.write(stage.theirs.remote(64)) == CompletionCode::RemoteProtection);  // the region itself
+                                                                                              // remains inaccessible
         }
     }
 }
@@ -75,7 +76,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: have rights of their own") {
             CHECK(stage.read(shown) == CompletionCode::RemoteProtection);
         }
         {
-            Stage stage(near, far, scope, {.access = read_only});  // the endpoint's rights count as well
+            Stage stage(near, far, scope, {.access = read_only});  // the endpoint's attributes also limit access
             CHECK(stage.write(stage.show()) == CompletionCode::RemoteProtection);
         }
     }
@@ -101,7 +102,8 @@ TEST_CASE_METHOD(EveryBackend, "windows: every way to write and to flush leads t
                 stage.client().post(flush_of(4, shown, 64, target));
                 CHECK(stage.client().sent().code == CompletionCode::Success);
             }
-            const std::uint64_t beyond = near.able().bounds_windows ? 65 : 193;  // of the window, or of the region
+            const std::uint64_t beyond = near.able().bounds_windows ? 65 : 193;  // beyond the window or, on some
+                                                                                 // devices, the region
             const std::uint64_t first = near.able().bounds_flushes ? 0 : beyond - 8;
             stage.client().post(flush_of(5, {shown.address + first, shown.key}, beyond - first));
             CHECK(stage.client().sent().code == CompletionCode::RemoteProtection);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory windows where the initiators are other processes.
+// Memory windows with initiators in other processes.
 #include "tests/contract/two_processes.hpp"
 #include "tests/contract/windows.hpp"
 

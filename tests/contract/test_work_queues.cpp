@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is posted and what it occupies: requests that report failures only, depths of an endpoint, sizes without a
-// limit.
+// Posting requests: unsignaled requests, depths of an endpoint, long lists of requests.
 #include <array>
 #include <catch2/catch.hpp>
 #include <thread>
@@ -15,7 +14,7 @@ using Kind = ConnectionEventKind;
 
 namespace {
 
-/// Posts once the queue has room, without a look at any completion queue.
+/// Posts when the queue has room, without polling any completion queue.
 void post_when_room(Endpoint& endpoint, const SendRequest& request) {
     const Deadline deadline = patience();
     Status status;
@@ -24,7 +23,7 @@ void post_when_room(Endpoint& endpoint, const SendRequest& request) {
     must(status);
 }
 
-/// Reads of unreliable connections are refused, flushes of them are nobody's promise.
+/// Unreliable connections do not support reads, and flushes on them guarantee nothing.
 bool possible(Opcode opcode, Reliability level) {
     return level != Reliability::Unreliable || (opcode != Opcode::RdmaRead && opcode != Opcode::Flush);
 }
@@ -173,7 +172,9 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: what is flushed by a disconnect, or 
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Sge piece = mine.sge();
-    for (std::uint64_t i = 0; i < 3; ++i) connection.client.post(unsignaled(send_of(i, piece)));  // they wait
+    for (std::uint64_t i = 0; i < 3; ++i)
+        connection.client.post(unsignaled(send_of(i, piece)));  // they wait for
+                                                                // receives
     CHECK(connection.client.quiet());
     CHECK(connection.client.endpoint->outstanding(QueueKind::Send) == 3);
     connection.client.endpoint->disconnect();
@@ -296,7 +297,7 @@ TEST_CASE_METHOD(EveryBackend,
         for (int round = 0; round < 3; ++round) {
             for (std::uint32_t i = 0; i < receive_depth; ++i) connection.server.post(receive_of(i, into));
             CHECK(server.post_receive(receive_of(0, into)).code() == Code::QueueFull);
-            // Each is done at once, and stays outstanding until somebody takes its completion.
+            // Each completes immediately, but stays outstanding until its completion is polled.
             for (std::uint32_t i = 0; i < send_depth; ++i)
                 connection.client.post(i < receive_depth ? send_of(i, piece) : write_of(i, piece, theirs.remote()));
             CHECK(client.post_send(send_of(0, piece)).code() == Code::QueueFull);
@@ -320,7 +321,7 @@ TEST_CASE_METHOD(EveryBackend, "depths: a batch stops at the depth") {
     std::size_t posted = 0;
     CHECK(port.endpoint->post_receive(receives, posted).code() == Code::QueueFull);
     CHECK(posted == 2);
-    const std::vector<SendRequest> sends(5, send_of(1, piece));  // not connected: each completes at once
+    const std::vector<SendRequest> sends(5, send_of(1, piece));  // not connected, so each completes immediately
     CHECK(port.endpoint->post_send(sends, posted).code() == Code::QueueFull);
     CHECK(posted == 3);
     CHECK(port.endpoint->outstanding(QueueKind::Send) == 3);
@@ -399,7 +400,7 @@ TEST_CASE_METHOD(EveryBackend, "transfer size: without a limit of the endpoint's
     const auto& attributes = near.device->attributes();
     const Buffer mine(near, 16u << 20);
     const Buffer theirs(far, 8);
-    // The same memory again and again, as far as it takes.
+    // Uses the same memory repeatedly to reach the size.
     const std::size_t count = attributes.max_transfer_bytes / mine.bytes().size() + 1;
     REQUIRE(count <= attributes.max_sges);
     const std::vector<Sge> pieces(count, mine.sge());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What tests between two processes share: the ends of a connection, and the ways to a peer's memory.
+// Shared by tests with two processes: the ends of a connection, and the methods of access to a peer's memory.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace viaduct::testing {
 
-/// One end of a connection between two processes. The server listens before it lets the client go on.
+/// One end of a connection between two processes. The client connects after the server has started to listen.
 struct End {
     explicit End(backend::Provider& provider, const PortOptions& options = {});
 
@@ -24,20 +24,20 @@ struct End {
     Port port;
 };
 
-/// How the initiator reaches the target's memory.
+/// A method of access to the target's memory.
 struct Path {
     const char* name;
     Memory memory;
     bool process_vm;
 };
 
-/// All of them where memory is shared by the system's means; where a device reaches it, there is one.
+/// Returns all methods of the system, or a single one for RDMA devices.
 std::span<const Path> paths(const BackendUnderTest& backend) noexcept;
 
-/// Closes the ways that the path does not have, in this process.
+/// Disables the methods that are not part of the path in this process.
 void prepare(const Path& path);
 
-/// What another process has in its memory, without its help. False where the system does not tell.
+/// Reads the memory of another process without its help. Returns false if the system does not allow it.
 bool peek(pid_t process, std::uint64_t address, std::span<std::byte> bytes);
 
 }  // namespace viaduct::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of memory windows share.
+// Shared by the tests of memory windows.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -39,7 +39,7 @@ inline BindRequest nothing(std::uint64_t context) {
     return request;
 }
 
-/// A connection whose far end shows memory, which is closed without a window.
+/// A connection to an endpoint with a window onto memory that is otherwise inaccessible.
 struct Stage {
     Stage(Node& near, Node& far, WindowScope scope, const PortOptions& options = {}, Memory memory = Memory::Heap)
         : connection(near, far, options),
@@ -58,7 +58,7 @@ struct Stage {
         return server().sent();
     }
 
-    /// Shows bytes 64 to 128 and gives their address.
+    /// Binds the window to bytes 64 to 128 and returns their address.
     RemoteAddress show(Access access = open) {
         CHECK(bind(part_of(1, theirs, 64, 64, access)).code == CompletionCode::Success);
         return at(64);
@@ -72,7 +72,7 @@ struct Stage {
         return client().sent().code;
     }
 
-    /// By another endpoint.
+    /// Writes with another endpoint.
     CompletionCode write(Port& port, const RemoteAddress& to, std::size_t length = 8) {
         const Sge piece = mine.sge(0, length);
         port.post(write_of(2, piece, to));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What tests of peers that lie share: an honest process and one that speaks the wire by hand, which meet.
+// Shared by the tests of hostile peers: a process that uses the library, and one that uses the wire protocol directly.
 #pragma once
 
 #include "core/provider.hpp"
@@ -16,9 +16,9 @@ inline backend::Provider& loopback_provider() {
 }
 
 inline constexpr std::size_t page = 4096;
-inline constexpr std::uint32_t hostile_key = 0x10001;  // of the region that a hostile target has
+inline constexpr std::uint32_t hostile_key = 0x10001;  // the key of a hostile target's region
 
-/// An honest process with a port. It tells the other one of the test where they meet.
+/// A process that uses the library, with a port. It tells the test's other process its address.
 struct Honest {
     explicit Honest(Wire& wire, bool shared = false)
         : shared_receives(shared ? node.make_shared_receives() : nullptr),
@@ -57,7 +57,7 @@ struct Honest {
     Port port;
 };
 
-/// A speaker that listens where the honest process will call.
+/// A speaker that listens for the process that uses the library.
 struct Hostile : Speaker {
     explicit Hostile(Wire& wire) {
         listen(wire.receive<Address>());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A process that dies while a child that it forked lives on. The child holds copies of all its descriptors, so no
-// socket hangs up; the survivor must see the loss all the same.
+// A process dies while a child that it forked is alive. The child has copies of all descriptors, so no socket hangs up.
+// The survivor must detect the loss nevertheless.
 #include <signal.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view meeting_place = "forked child";
 
-/// Accepts, leaves a child behind, and waits for its end.
+/// Accepts, forks a child, and waits to be killed.
 [[noreturn]] void connect_and_fork(backend::Provider& provider, Wire& wire) {
     Node node(provider);
     Port port(node);

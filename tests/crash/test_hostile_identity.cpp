@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Processes that give another's name to the loopback backend, or spoil what they share with others.
+// Processes that claim the identity of another one, or damage what they share with others, on the loopback backend.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TEST_CASE("hostile: a process that takes another's name receives nothing that is
             const auto region = must(MemoryRegion::create(node.domain, place.data(), page, {.remote_write = true}));
             must(port.endpoint->connect(parameters_for(node, wire.receive<Address>())));
             const auto address = wire.receive<Address>();
-            port.endpoint->disconnect();  // the thief has seen enough
+            port.endpoint->disconnect();  // the hostile process has seen enough
             connect_to(port, address);
             wire.send(RemoteAddress{.address = reinterpret_cast<std::uintptr_t>(place.data()), .key = region->key()});
             wire.await();
@@ -116,7 +116,7 @@ TEST_CASE("hostile: peers have doorbells of their own, and what they write to on
         const Sge piece = buffer.sge();
         accept_on(to_caller, *listener);
         for (int round = 0; round < rounds; ++round) to_caller.post(receive_of(1, piece));
-        caller.finish();  // it is the agent, woken by doorbells, that receives
+        caller.finish();  // only the agent receives, woken by doorbells
         vandal.wire().notify();
         vandal.finish();
     });

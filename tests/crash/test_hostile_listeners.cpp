@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Listeners of the loopback backend that stop in the midst of an answer. Who asks them goes on, in time.
+// Listeners of the loopback backend that stop in the middle of an answer. Their requesters must continue within the
+// timeout.
 #include <catch2/catch.hpp>
 #include <chrono>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Targets of the loopback backend whose memory is not what they said. The initiator goes on.
+// Targets of the loopback backend that describe their memory incorrectly. The initiator must keep working.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ TEST_CASE("hostile: memory that was mapped for reading is not written, whatever 
         honest.be_connected();
         const auto address = wire.receive<std::uint64_t>();
         const Deadline deadline = patience();
-        do {  // until the read leads to the file
+        do {  // until the read uses the file
             require(!deadline.passed() && honest.read(address, buffer) == CompletionCode::Success, "a read");
         } while (buffer.load() != 2);
         wire.notify();
@@ -72,7 +72,7 @@ TEST_CASE("hostile: memory that was mapped for reading is not written, whatever 
 
 namespace {
 
-/// A target that makes its peer map what `say` tells it, and looks whether it did.
+/// A target that tries to make its peer map what `say` describes, and checks whether it did.
 template <class Say>
 void check_unmapped(std::uint64_t length, Say say) {
     const auto client = [](Wire& wire) {
@@ -82,7 +82,7 @@ void check_unmapped(std::uint64_t length, Say say) {
         wire.send(buffer.remote());
         require(honest.read(wire.receive<std::uint64_t>(), buffer) == CompletionCode::Success, "a read");
         wire.notify();
-        wire.await();  // all that came is seen
+        wire.await();  // the peer has handled all messages
         require(!is_mapped("hostile-file"), "the peer's file is not mapped");
         wire.notify();
     };
@@ -98,7 +98,7 @@ void check_unmapped(std::uint64_t length, Say say) {
         wire.await();
         require(talk.hear_map_message().type == MessageType::MapRequest, "the request for the file");
         say(hostile, talk, base);
-        // An answer comes only after what was said before.
+        // The answer arrives only after all earlier messages were handled.
         talk.say({.type = MessageType::MapRequest, .key = theirs.key, .base = 0, .length = 0, .offset = 0});
         require(talk.hear_map_message().type == MessageType::MapReply, "the answer");
         wire.notify();
@@ -133,7 +133,7 @@ TEST_CASE("hostile: files that would eat the address space are not mapped") {
 }
 
 TEST_CASE("hostile: files that would eat the address space under many names are not mapped") {
-    constexpr std::uint64_t large = std::uint64_t{5} << 37;  // one of them is within the bounds
+    constexpr std::uint64_t large = std::uint64_t{5} << 37;  // one of them is within the limit
     const auto client = [](Wire& wire) {
         Honest honest(wire);
         const Buffer buffer(honest.node, page, Memory::Shareable);
@@ -198,7 +198,7 @@ TEST_CASE("hostile: a target that truncates its file costs the initiator the ope
             honest.port.post(write_of(1, piece, remote));
             return honest.port.sent().code;
         };
-        for (int round = 0; round < 200; ++round) {  // time for the initiator to map what it may
+        for (int round = 0; round < 200; ++round) {  // gives the initiator time to map what it may
             require(write() == CompletionCode::Success, "a write");
             wire.notify();
             wire.await();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Senders of the loopback backend whose slots do not add up to messages. The receiver ends the connection, touches no
-// memory that it has not checked, and can connect again.
+// Senders of the loopback backend that send slots which do not form valid messages. The receiver must end the
+// connection without touching unchecked memory, and must be able to connect again.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ Slot fragment(std::uint8_t with, std::uint32_t number, std::uint32_t announced) 
             .external = {.offset = number * fragment_bytes, .total = announced}};
 }
 
-/// The receiver has room for `room` bytes, and behind them memory whose region is gone.
+/// The receive has room for `room` bytes. The memory after it is not registered.
 void check_refused(std::uint32_t room, const std::vector<Slot>& slots) {
     const bool shared = GENERATE(false, true);
     CAPTURE(shared);

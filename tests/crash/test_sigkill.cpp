@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SIGKILL at 200 random points of a peer that streams sends, RDMA writes and RDMA reads. The survivor must see exactly
-// one loss, get back everything it had posted, and be left with nothing that it did not have before.
+// Kills a peer that streams sends, RDMA writes and RDMA reads, at 200 random points. The survivor must see exactly one
+// loss, get back all posted requests, and leak nothing.
 //
-// A failing run is repeated with VIADUCT_CRASH_SEED set to the seed that it printed.
+// To repeat a failing run, set VIADUCT_CRASH_SEED to the seed that it printed.
 #include <signal.h>
 #include <unistd.h>
 
@@ -29,16 +29,16 @@ constexpr std::string_view service = "crash";
 constexpr std::size_t window = 16;
 constexpr std::size_t area_size = 256 * 1024;
 
-/// The parts of each side's memory. Each has one use, so that nothing is written and read at once.
+/// The parts of each side's memory. Each has a single use, so that no part is written and read at the same time.
 enum Area : std::size_t { Source, Received, Read, Target, area_count };
 
-/// What both sides of a round do; drawn by the survivor, told to the victim.
+/// The parameters of a round, chosen by the survivor and sent to the victim.
 struct Plan {
     std::uint32_t seed;
     Memory memory;
     Reliability reliability;
-    std::uint32_t completions;  ///< the survivor takes so many before it kills,
-    std::uint32_t spins;        ///< and then counts so far
+    std::uint32_t completions;  ///< number of completions that the survivor takes before it kills,
+    std::uint32_t spins;        ///< and how long it spins then
 };
 
 template <class Engine>
@@ -56,7 +56,7 @@ std::uint32_t seed_of_this_run() {
     return given != nullptr ? static_cast<std::uint32_t>(std::strtoul(given, nullptr, 0)) : std::random_device()();
 }
 
-/// Keeps both work queues of a port full with a random mixture, and counts what is posted and completed.
+/// Keeps both work queues of a port filled with random requests, and counts posted and completed ones.
 class Stream {
 public:
     Stream(Port& port, const Buffer& buffer, const RemoteAddress& remote, std::uint32_t seed)
@@ -74,7 +74,7 @@ public:
         for (; posted_sends_ < completed_sends_ + window; ++posted_sends_) port_.post(next_request());
     }
 
-    /// Takes what there is; throws unless it comes in order.
+    /// Takes the available completions. Throws if they are out of order.
     std::size_t poll() {
         std::vector<Completion> taken(2 * window);
         taken.resize(port_.send_queue->poll(taken));
@@ -170,7 +170,7 @@ TEST_CASE("crash: a peer killed at 200 random points leaves the survivor whole")
 
     const Traces at_first = find_traces();
     const Script survivor = [&](Wire&) {
-        // The victims are forked by a process that has no device yet: each waits for its round.
+        // A process without a device forks the victims. Each waits for its round.
         std::vector<std::unique_ptr<Child>> victims;
         for (int round = 0; round < rounds; ++round)
             victims.push_back(std::make_unique<Child>([&](Wire& wire) { live_dangerously(*provider, wire); }));
@@ -180,7 +180,7 @@ TEST_CASE("crash: a peer killed at 200 random points leaves the survivor whole")
         for (int round = 0; round < rounds; ++round) {
             const Plan plan = draw_plan(random);
             survive(node, *listener, *victims[static_cast<std::size_t>(round)], plan);
-            // The first round may leave what later ones share.
+            // The first round may create resources that later rounds reuse.
             if (round == 0) before = find_traces();
             const std::string left = leaked_since(before);
             require(left.empty(), "round " + std::to_string(round) + " left " + left);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A peer that speaks the wire of the loopback backend by hand (docs/shm-wire.md), and so can say what an honest one
-// never would.
+// A peer that uses the wire protocol of the loopback backend directly (docs/shm-wire.md), and can therefore send
+// invalid data.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace viaduct::testing {
 
-/// What a slot says, of messages that lie in the area.
+/// The contents of a slot, for messages in the area.
 struct Slot {
     loopback::wire::SlotKind kind;
     std::uint8_t flags;
@@ -25,20 +25,20 @@ struct Slot {
 /// One connection of a speaker.
 struct Talk {
     UniqueFd socket;
-    loopback::Handshake heard;  ///< from the other side
+    loopback::Handshake heard;  ///< the message from the other side
     loopback::Mapping memory;   ///< of the segment
 
     loopback::wire::Segment& segment() const noexcept { return *memory.as<loopback::wire::Segment>(); }
 
-    /// The next message of the other side about a region.
+    /// Receives the next message about a region.
     loopback::MapMessage hear_map_message() const;
     void say(const loopback::MapMessage& message, std::span<const int> descriptors = {}) const;
 
-    /// The first slots from the acceptor, which finds them in the segment.
+    /// Writes the first slots of the acceptor's direction.
     void say(std::span<const Slot> slots) const noexcept;
 };
 
-/// Holds what a device hands to its peers. All of it may be changed before it is said.
+/// The resources that a device passes to its peers. They can be modified before they are sent.
 class Speaker {
 public:
     static constexpr std::uint32_t domain = 1;
@@ -47,22 +47,22 @@ public:
 
     void listen(const Address& address);
     Talk await_request() const;
-    /// Accepts all that a peer can ask for.
+    /// Accepts a connection with all access rights.
     void accept(Talk& talk) const;
 
-    /// Asks, and hears the answer.
+    /// Sends a request and receives the answer.
     Talk connect(const Address& address) const;
 
-    /// What peers find in this process, which should be the instance.
+    /// Sets the token that peers read in this process, which should be the instance id.
     void set_token(std::uint64_t token) noexcept { *word_ = token; }
 
     void publish(std::uint32_t key, std::uint64_t base, std::uint64_t length, std::uint32_t flags) noexcept;
 
     loopback::InstanceInfo instance{};
-    int region_table;  ///< the descriptor that is handed over
+    int region_table;  ///< the descriptor that is sent
 
 private:
-    std::unique_ptr<std::uint64_t> word_;  // what peers look for in this process
+    std::unique_ptr<std::uint64_t> word_;  // the token and scratch word that peers access
     UniqueFd board_;
     UniqueFd event_;
     UniqueFd table_;
@@ -70,7 +70,7 @@ private:
     UniqueFd listening_;
 };
 
-/// A memfd of that size, which cannot shrink where it is sealed, with a number in its first word.
+/// Creates a memfd of this size, which cannot shrink if it is sealed, with a number in its first word.
 UniqueFd make_memfd(const char* name, std::size_t size, bool sealed, std::uint64_t number = 0);
 
 }  // namespace viaduct::testing

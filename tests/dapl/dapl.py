@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""dapl.py PLACE GROUP SERVER CLIENT LIBRARY CONFIGURATION: runs Debian's own DAT programs (package dapl2-utils), and
-believes them when both ends say that all went well and nothing else.
+"""dapl.py PLACE GROUP SERVER CLIENT LIBRARY CONFIGURATION: runs Debian's DAT programs (package dapl2-utils). A run
+passes if both ends report success and nothing else.
 
-PLACE is "loopback" or "guest": hosts 2 and 1 of the guest of tests/vm. GROUP is one of those in GROUPS, at the end.
-SERVER and CLIENT tell what an end loads:
-  library    our libdat2.so.2 in the directory LIBRARY, in place of Debian's
-  provider   Debian's libdat2.so.2, which finds our libdaplviaduct.so.2 by a dat.conf of the directory CONFIGURATION
-  stock      Debian's libdat2.so.2 and libdaplofa.so.2, likewise
-Ends with 77, for "skipped", without the programs or, in the guest, without RDMA devices."""
+PLACE is "loopback" or "guest": hosts 2 and 1 of the guest of tests/vm. GROUP is one of GROUPS, defined at the end.
+SERVER and CLIENT select what each end loads:
+  library    our libdat2.so.2 in the directory LIBRARY, instead of Debian's
+  provider   Debian's libdat2.so.2, which finds our libdaplviaduct.so.2 through a dat.conf in CONFIGURATION
+  stock      Debian's libdat2.so.2 and libdaplofa.so.2, also through a dat.conf
+The exit status is 77, for "skipped", if the programs or, in the guest, RDMA devices are missing."""
 import contextlib
 import os
 import pathlib
@@ -20,17 +20,17 @@ import sys
 import time
 
 SKIPPED = 77
-PATIENCE_S = 200  # what takes longer hangs
-GRACE_MS = "5000"  # dtest and dtestx name the server's address a moment before the server listens there
-PARAMETER_PORT = 15828  # where a server of dtest, dtestx and dtestcm tells clients of itself
+PATIENCE_S = 200  # a program that takes longer hangs
+GRACE_MS = "5000"  # dtest and dtestx announce the server's address shortly before the server listens
+PARAMETER_PORT = 15828  # where servers of dtest, dtestx and dtestcm send their parameters to clients
 
 
 class Failed(Exception):
-    """A program did not do what it should."""
+    """A program did not behave as expected."""
 
 
 class Place:
-    """Where the two ends are."""
+    """The location of the two ends."""
 
     def __init__(self, name, library, configuration):
         self.name, self.library, self.configuration = name, library, configuration
@@ -46,13 +46,13 @@ class Place:
         if self.name == "guest":
             maker = "stock" if stack == "stock" else "ours"
             variables["DAT_OVERRIDE"] = os.path.join(self.configuration, f"{maker}-{host}.conf")
-        elif stack == "provider":  # our library knows its adapter without being told
+        elif stack == "provider":  # our library knows its adapter without a file
             variables["DAT_OVERRIDE"] = os.path.join(self.configuration, "provider-lo.conf")
         return variables
 
 
 class Program:
-    """A process and what it says."""
+    """A process and its output."""
 
     def __init__(self, place, host, stack, command):
         self.command, self.stack = command, stack
@@ -65,7 +65,7 @@ class Program:
         return f"{' '.join(self.command)} ({self.stack})"
 
     def listen(self):
-        """Takes in more of its output; false at its end."""
+        """Reads more output. Returns False at its end."""
         ready, _, _ = select.select([self.process.stdout], [], [], max(0, self.ends_at - time.monotonic()))
         if not ready:
             raise Failed(f"{self.describe()} hangs")
@@ -74,7 +74,7 @@ class Program:
         return bool(more)
 
     def await_words(self, words, before=0):
-        """Until it has said the words once more than before."""
+        """Waits until the output contains the words once more than before."""
         while self.said.count(words) <= before:
             if not self.listen():
                 raise Failed(f"{self.describe()} does not say '{words}'")
@@ -83,7 +83,7 @@ class Program:
         while not listens(port):
             if self.process.poll() is not None or time.monotonic() > self.ends_at:
                 raise Failed(f"{self.describe()} does not listen")
-            time.sleep(0.01)  # nothing tells of a port
+            time.sleep(0.01)  # nothing notifies of an open port
 
     def end(self):
         while self.listen():
@@ -110,15 +110,15 @@ def listens(port):
     return False
 
 
-# What an end says that is not content.
+# Patterns in the output that indicate an error.
 COMPLAINTS = re.compile(r"\bERR|[Ee]rror|FAIL|[Ff]ail|[Uu]nexpected|Warning|[Mm]ismatch|[Cc]annot|Skipping|[Ii]nvalid")
 
-# Of libdaplofa, which now and then counts an endpoint that has been freed.
+# From libdaplofa, which sometimes counts an endpoint that has been freed.
 STOCK_COMPLAINT = "dat_ia_close (graceful) error: DAT_INVALID_STATE"
 
 
 def check(program, *words):
-    """The program has said the words, and has not complained."""
+    """Checks that the program has printed the words and no error."""
     for line in program.said.splitlines():
         if program.stack == "stock" and STOCK_COMPLAINT in line:
             continue
@@ -133,7 +133,7 @@ def check(program, *words):
 
 VERDICTS = {"dtest": "DAPL Test Complete. PASSED", "dtestx": "immed/atomic test PASSED",
             "dtestcm": "DAPL Connection Test Complete.", "dtestsrq": "SRQ Test Complete."}
-# The options of each run. The guest is slow: what takes seconds there by default is made smaller.
+# The options of each run. The guest is slow, so options reduce what takes seconds there by default.
 LOOPBACK = {
     "dtest": ("", "-p", "-c", "-w", "-w -p", "-w -c", "-u", "-u -w -b 100000", "-t -w -S 1 -B 100",
               "-w -b 1 -B 10 -S 3", "-W -B 100", "-W -b 65536 -B 100", "-W -B 10 -a -b 4096",
@@ -150,11 +150,12 @@ GUEST = {
     "dtestcm": ("-w -c 20 -b 20",),
     "dtestsrq": ("-S 0 -c 4 -B 10 -t 2", "-c 4 -B 10 -t 2"),
 }
-# With an SRQ dtestsrq waits at last for what libdaplofa makes of a notice of the device that Soft-RoCE does not give.
+# With an SRQ, dtestsrq finally waits for an event that libdaplofa derives from a device event, which Soft-RoCE does not
+# generate.
 GUEST_STOCK = {**GUEST, "dtestsrq": GUEST["dtestsrq"][:1]}
 
 
-# A stock client that is faster than its server is refused.
+# A stock client that starts before its server listens is refused.
 TOO_EARLY = "0x4003"  # DAT_CONNECTION_EVENT_NON_PEER_REJECTED
 ATTEMPTS = 30
 
@@ -185,7 +186,8 @@ def run_pair(place, server_stack, client_stack, name, options):
 
 # ---- dapltest: a server for many -------------------------------------------------------------------------------------
 
-# Segments of an operation of several are multiples of 256 bytes: dapltest aligns them, and forgets that with RDMA.
+# Segments of operations with several segments are multiples of 256 bytes, because dapltest aligns them, except with
+# RDMA.
 TRANSACTIONS = (
     "client SR server SR",
     "-P client SR 1 server SR 65536",
@@ -203,7 +205,7 @@ LOOPBACK_TRANSACTIONS = ("-V -t 8 -w 16 client SR server SR client RW server RR"
                          "-V -i 20 client RW 4000000 4 server RR 4000000 4")
 LOOPBACK_PERFORMANCES = ("-m p -p 1 RW 65536", "-m b -p 10 RW 1", "-m b -p 1 RR 1", "-m p -p 10 RR 4096",
                          "RW 1000000 2", "-i 20000 -m p RW 8")
-ITERATIONS = {"loopback": 2000, "guest": 10}  # too few take no time, which dapltest reports
+ITERATIONS = {"loopback": 2000, "guest": 10}  # with fewer iterations no time passes, which dapltest reports as an error
 AT_ONCE = 3  # clients
 PORT = 62000
 
@@ -238,9 +240,9 @@ LIMITS = {"ia": "IAs opened", "pz": "PZs created", "cno": "CNOs created", "evd":
 
 
 def alone(place, _, stack):
-    """Creates LIMIT of each object, posts receives until there is no room, and queries without opening."""
+    """Creates LIMIT objects of each kind, posts receives until there is no room, and queries unopened adapters."""
     common = ["dapltest", "-T", "L", "-D", place.adapter]
-    for width in (1, 3):  # adapters that are open; endpoints of all share an event dispatcher of the first
+    for width in (1, 3):  # open adapters; endpoints of all of them share an event dispatcher of the first one
         command = [*common, "-w", str(width), "-m", str(LIMIT), *(f"limit_{kind}" for kind in LIMITS)]
         with Program(place, 2, stack, command) as program:
             program.end()
@@ -263,7 +265,7 @@ def run_pairs(place, server_stack, client_stack, table):
 
 
 def kin(place, *stacks):
-    """What is worth another route to the same provider, or the guest's time."""
+    """A subset, for another configuration with the same provider, or for the slow guest."""
     table = PROVIDER if place.name == "loopback" else GUEST_STOCK if "stock" in stacks else GUEST
     run_pairs(place, *stacks, table)
 
@@ -286,7 +288,7 @@ GROUPS = {**{name: all_of(name) for name in LOOPBACK}, "kin": kin, "dapltest": d
 
 
 def missing(place):
-    """What is not there to run the tests."""
+    """Returns what is missing to run the tests."""
     lacking = [program for program in (*VERDICTS, "dapltest") if not shutil.which(program)]
     if place == "guest" and not (os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband")):
         lacking.append("RDMA device")

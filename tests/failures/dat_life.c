@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The life of a connection by DAT, and of another one that duplicates it.
+ * The life of a DAT connection and of a second connection that duplicates it.
  */
 #include "../support/ends/dat_end.h"
 #include "sweep.h"
@@ -11,13 +11,13 @@
 
 enum { MESSAGE = 64, LARGE = 256 * 1024, WRITTEN = 32 * 1024, QUEUE_LENGTH = 64, DTOS = 8 };
 enum { SENDING, GREETING, ENDING }; /* cookies */
-enum { REFUSAL, FIRST, SECOND };    /* what a request asks for, in its private data */
+enum { REFUSAL, FIRST, SECOND };    /* the action requested in the private data of a connection request */
 
-/* An endpoint and the EVD that tells of its connection. */
+/* An endpoint and its connect EVD. */
 typedef struct {
     DAT_EP_HANDLE ep;
     DAT_EVD_HANDLE evd;
-    bool asked; /* what comes of a request or an acceptance has to be waited for */
+    bool asked; /* the outcome of a request or an acceptance is pending */
 } End;
 
 static DAT_IA_HANDLE ia;
@@ -33,10 +33,10 @@ static DAT_PSP_HANDLE psp;
 static DAT_CSP_HANDLE csp;
 static DAT_CR_HANDLE request;
 static int receives_posted;
-static bool posted; /* a send waits to be waited for */
+static bool posted; /* a send was posted but not waited for */
 static bool second_stands;
 
-/* Loading the provider is not part of it: the dynamic linker says no more than that it failed. */
+/* Loads the provider in advance, because the dynamic linker reports failures without a reason. */
 void prepare(void) {
     DAT_IA_HANDLE kept;
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
@@ -53,14 +53,14 @@ static Outcome outcome_of(DAT_RETURN rc, const char* call) {
 
 #define OUTCOME(call) outcome_of((call), #call)
 
-/* What was made can always be freed. */
+/* Objects can always be freed. */
 static Outcome ended(DAT_RETURN rc, const char* call) {
     return rc == DAT_SUCCESS ? DONE : complain("%s gives 0x%x", call, (unsigned)rc);
 }
 
 #define ENDED(call) ended((call), #call)
 
-/* Waits for an event. NOT_YET: none comes. */
+/* Waits for an event. NOT_YET: there is none. */
 static Outcome next(DAT_EVD_HANDLE evd, unsigned timeout_ms, DAT_EVENT* event) {
     DAT_RETURN rc = await_event(evd, timeout_ms * 1000, event);
     return DAT_GET_TYPE(rc) == DAT_TIMEOUT_EXPIRED ? NOT_YET : outcome_of(rc, "dat_evd_wait");
@@ -161,7 +161,7 @@ static DAT_LMR_TRIPLET piece(DAT_SEG_LENGTH length) {
         .virtual_address = (DAT_VADDR)(uintptr_t)heap_memory, .segment_length = length, .lmr_context = heap_context};
 }
 
-/* Makes an endpoint unconnected, whatever it was. */
+/* Makes an endpoint unconnected, whatever its state. */
 static Outcome reset(End* end) {
     DAT_EP_STATE state = DAT_EP_STATE_UNCONNECTED;
     DAT_BOOLEAN idle;
@@ -174,7 +174,7 @@ static Outcome reset(End* end) {
     return outcome;
 }
 
-/* An endpoint that may have been connected before waits for a greeting and for the end. */
+/* Posts receives for the greeting and the end. The endpoint may have been connected before. */
 static Outcome post_receives(void) {
     DAT_EP_STATE state = DAT_EP_STATE_UNCONNECTED;
     DAT_BOOLEAN idle;
@@ -195,7 +195,7 @@ static Outcome post_receives(void) {
     return outcome;
 }
 
-/* The connection may have ended; what the end that fails has done to the other one is not looked at. */
+/* The connection may have ended. The effect of a failing end on the other one is not checked. */
 static Outcome completed(DAT_EVD_HANDLE evd) {
     DAT_EVENT event;
     Outcome outcome = next(evd, WAIT_MS, &event);
@@ -219,7 +219,7 @@ static Outcome finish(DAT_RETURN rc, const char* call) {
 
 static const DAT_DTO_COOKIE sending = {.as_64 = SENDING};
 
-/* What is posted already is only waited for. */
+/* A send that was already posted is only waited for. */
 #define FINISH(call) (posted ? completed(sends) : finish((call), #call))
 
 static Outcome greet(void) {
@@ -261,8 +261,7 @@ static Outcome await_greeting(void) { return completed(receives); }
 
 /* ---- Connecting -------------------------------------------------------------------------------------------------- */
 
-/* Waits for what comes of a request. Of a server that fails a client learns in many ways, but not by waiting in vain.
- */
+/* Waits for the outcome of a request. If the server fails, the client may see various results, but must not hang. */
 static Outcome asked(End* end, DAT_EVENT_NUMBER expected) {
     DAT_EVENT event;
     Outcome outcome = next(end->evd, 2 * WAIT_MS, &event);
@@ -271,7 +270,7 @@ static Outcome asked(End* end, DAT_EVENT_NUMBER expected) {
     if (outcome == NOT_YET || event.event_number == DAT_CONNECTION_EVENT_TIMED_OUT)
         return complain("a request waits in vain");
     if (event.event_number == expected) return DONE;
-    /* The server is not there yet, or begins anew. */
+    /* The server does not listen yet, or starts again. */
     const bool rejected = event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED ||
                           event.event_number == DAT_CONNECTION_EVENT_PEER_REJECTED;
     if (rejected || !failing_here) return NOT_YET;
@@ -355,7 +354,7 @@ static Outcome take_any(void) {
                                                                                        : outcome_of(rc, "dat_cno_wait");
 }
 
-/* The client has given up what else it has asked for. */
+/* The client has given up its other request. */
 static Outcome take_request(void) {
     Outcome outcome = take_any();
     if (outcome != DONE) return outcome;
@@ -393,7 +392,7 @@ static Outcome accept_on(End* end) {
 
 static Outcome accept_first(void) { return accept_on(&first); }
 
-/* The client says when its end stands, too. Until then its end may fail, and it asks again. */
+/* Waits until the client's end is established, too. Until then the client may fail and connect again. */
 static Outcome accept_second(void) {
     DAT_EVENT event;
     Outcome outcome = DONE;

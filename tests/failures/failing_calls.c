@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Calls of the C library that fail on demand; failing_calls.h tells how they are used.
+ * C library calls that fail on demand; see failing_calls.h.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -26,7 +26,7 @@
 static atomic_bool armed;
 static atomic_long calls[CALL_NONE];
 static atomic_long failures;
-static _Atomic CallKind failing_kind; /* calls of other threads may still be under way */
+static _Atomic CallKind failing_kind; /* atomic, because other threads may be in such calls */
 static atomic_long first_failure;
 static atomic_bool all_from_there;
 
@@ -57,7 +57,7 @@ static const struct {
 
 const char* call_name(CallKind kind) { return kinds[kind].name; }
 
-/* Counts a call. Returns whether it fails, with errno set. */
+/* Counts a call. Returns whether it fails, and sets errno. */
 static bool refuse(CallKind kind) {
     if (!armed) return false;
     long call = atomic_fetch_add(&calls[kind], 1) + 1;
@@ -89,14 +89,15 @@ int posix_memalign(void** memory, size_t alignment, size_t size) {
 
 /* ---- System calls ------------------------------------------------------------------------------------------------ */
 
-/* The names are looked up while nothing fails. A library that is loaded earlier may call before. */
+/* Looks up the real function, which must happen while no call fails. Libraries that are loaded earlier may call
+   before. */
 #define NEXT(name)                                                                \
     static __typeof__(&(name)) next_##name;                                       \
     __attribute__((constructor)) static void find_##name(void) {                  \
         if (next_##name == NULL) *(void**)&next_##name = dlsym(RTLD_NEXT, #name); \
     }
 
-/* PASS(result, failure, kind, name, (parameters), (arguments)): a call that fails or is passed on. */
+/* PASS(result, failure, kind, name, (parameters), (arguments)): a call that fails or is forwarded. */
 #define PASS(result, failure, kind, name, parameters, arguments) \
     NEXT(name)                                                   \
     result name parameters {                                     \
@@ -133,7 +134,7 @@ PASS(ssize_t, -1, process_vm_writev, process_vm_writev,
       unsigned long flags),
      (process, here, count, there, pieces, flags))
 
-/* Those that take something away cannot fail. */
+/* Operations that remove something cannot fail. */
 NEXT(epoll_ctl)
 int epoll_ctl(int epoll, int operation, int fd, struct epoll_event* event) {
     if (operation != EPOLL_CTL_DEL && refuse(CALL_epoll_ctl)) return -1;
@@ -141,7 +142,7 @@ int epoll_ctl(int epoll, int operation, int fd, struct epoll_event* event) {
     return next_epoll_ctl(epoll, operation, fd, event);
 }
 
-/* Those that only ask cannot fail. */
+/* Operations that only query cannot fail. */
 NEXT(fcntl)
 int fcntl(int fd, int command, ...) {
     va_list arguments;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Calls of the C library that fail on demand, in all threads of the process. A program that links this library before
- * all others has no other malloc, sendmsg and so on, and neither have the libraries that it loads.
+ * C library calls that fail on demand, in all threads of the process. If this library is linked before all others,
+ * it replaces malloc, sendmsg and so on in the program and in the libraries that it loads.
  *
- * Under a sanitizer, which takes malloc for itself, no allocation fails.
+ * With sanitizers, which have their own malloc, no allocation fails.
  */
 #ifndef FAILING_CALLS_H
 #define FAILING_CALLS_H
 
 #include <stdbool.h>
 
-/* One kind of calls fails at a time: X(kind, errno). */
+/* Only one kind of call fails at a time: X(kind, errno). */
 #define CALL_KINDS(X)          \
     X(malloc, ENOMEM)          \
     X(mmap, ENOMEM)            \
@@ -39,13 +39,13 @@ typedef enum {
         CALL_NONE
 } CallKind;
 
-/* From now on the nth call of this kind fails, counted from 1; `onwards`: and all after it. CALL_NONE only counts. */
+/* Makes the nth call of this kind fail, counted from 1. `onwards`: all later ones fail, too. CALL_NONE: only counts. */
 void fail_calls(CallKind kind, long nth, bool onwards);
 
-/* No call fails any more. Returns how many have failed. */
+/* Stops making calls fail. Returns how many have failed. */
 long restore_calls(void);
 
-/* How many calls of a kind there were between the two. */
+/* Returns the number of calls of a kind between fail_calls() and restore_calls(). */
 long calls_made(CallKind kind);
 
 const char* call_name(CallKind kind);

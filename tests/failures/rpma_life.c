@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The life of a connection by librpma.
+ * The life of a librpma connection.
  */
 #include "sweep.h"
 
@@ -20,7 +20,7 @@ static struct rpma_ep *listener, *refuser;
 static struct rpma_conn_req* req;
 static struct rpma_conn* conn;
 static struct rpma_mr_remote *heap_there, *file_there;
-static bool posted; /* a send waits to be waited for */
+static bool posted; /* a send was posted but not waited for */
 
 void prepare(void) { rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED); }
 
@@ -34,7 +34,7 @@ static Outcome outcome_of(int rc, const char* call) {
 
 #define OUTCOME(call) outcome_of((call), #call)
 
-/* What was made can always be deleted. */
+/* Objects can always be deleted. */
 static Outcome ended(int rc, const char* call) {
     return rc == 0 ? DONE : complain("%s gives %s", call, rpma_err_2str(rc));
 }
@@ -78,7 +78,7 @@ static const char* port(int number) {
     return text;
 }
 
-/* Its requests are looked for without waiting. */
+/* The descriptor is non-blocking. */
 static Outcome listen_at(int number, struct rpma_ep** ep) {
     int fd = -1;
     Outcome outcome = OUTCOME(rpma_ep_listen(peer, "127.0.0.1", port(number), ep));
@@ -97,7 +97,7 @@ static Outcome listen_to_accept(void) {
 
 /* ---- Work -------------------------------------------------------------------------------------------------------- */
 
-/* The connection may have ended; what the end that fails has done to the other one is not looked at. */
+/* The connection may have ended. The effect of a failing end on the other one is not checked. */
 static Outcome completed(bool sent) {
     struct rpma_cq* queue = NULL;
     struct ibv_wc completion;
@@ -127,7 +127,7 @@ static Outcome finish(int rc, const char* call) {
     return completed(true);
 }
 
-/* What is posted already is only waited for. */
+/* A send that was already posted is only waited for. */
 #define FINISH(call) (posted ? completed(true) : finish((call), #call))
 
 static Outcome greet(void) { return FINISH(rpma_send(conn, heap, 0, LARGE, RPMA_F_COMPLETION_ALWAYS, NULL)); }
@@ -172,7 +172,7 @@ static Outcome delete_connection(void) {
     return outcome == DONE && conn != NULL ? ENDED(rpma_conn_delete(&conn)) : outcome;
 }
 
-/* A receive for the greeting, for connections whose requests come here, too. */
+/* Posts a receive for the greeting, also for connections whose requests arrive here. */
 static Outcome post_receive(void) {
     if (req == NULL) return BROKEN;
     return OUTCOME(rpma_conn_req_recv(req, heap, 0, LARGE, NULL));
@@ -196,7 +196,7 @@ static long now_ms(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Of a server that fails a client learns in many ways, but not by waiting in vain. */
+/* If the server fails, the client may see various results, but must not hang. */
 static Outcome ask(enum rpma_conn_event expected) {
     const long begin = now_ms();
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
@@ -223,7 +223,7 @@ static Outcome ask_refusal(void) {
 static Outcome make_request(void) { return request_to(0); }
 
 static Outcome connect_request(void) {
-    if (req == NULL && conn == NULL) return BROKEN; /* what fails uses it up */
+    if (req == NULL && conn == NULL) return BROKEN; /* a failure consumes it */
     return ask(RPMA_CONN_ESTABLISHED);
 }
 
@@ -238,7 +238,7 @@ static Outcome take(struct rpma_ep* ep) {
 
 static Outcome take_to_refuse(void) { return shared->refused ? DONE : take(refuser); }
 
-/* A refusal that fails uses the request up as well. */
+/* A rejection that fails consumes the request, too. */
 static Outcome refuse(void) {
     if (req == NULL && !is_set(&shared->refused)) take_to_refuse();
     if (req == NULL) return shared->refused ? DONE : NOT_YET;
@@ -257,7 +257,7 @@ static Outcome accept_request(void) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     if (req == NULL && conn == NULL) return BROKEN;
     Outcome outcome = conn == NULL ? OUTCOME(rpma_conn_req_connect(&req, NULL, &conn)) : DONE;
-    if (outcome == REFUSED && !failing_here) return BROKEN; /* who asked has left */
+    if (outcome == REFUSED && !failing_here) return BROKEN; /* the requester is gone */
     if (outcome == DONE) outcome = next_event(&event);
     if (outcome != DONE) return outcome;
     return event == RPMA_CONN_ESTABLISHED ? DONE : BROKEN;

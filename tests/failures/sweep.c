@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A sweep over failing calls; sweep.h tells how it goes.
+ * A sweep over failing calls; see sweep.h.
  */
 #include "sweep.h"
 
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { NOTHING = -1, WARM_UP = -2 }; /* instead of a step: no call fails; and what the first use loads stays */
+enum { NOTHING = -1, WARM_UP = -2 }; /* not steps: no call fails; the same, to load what stays loaded */
 enum { FIRST_PORT = 20000, PORT_BLOCKS = 6000, LIFE_MS = 15000, MAX_TRIES = 3, MAX_STEPS = 64 };
 
 Shared* shared;
@@ -22,7 +22,7 @@ bool failing_here;
 uint8_t* heap_memory;
 uint8_t* file_memory;
 
-/* What fails in a life. */
+/* The failure in a life. */
 typedef struct {
     int step;
     CallKind kind;
@@ -34,10 +34,10 @@ static Failure failure;
 static atomic_int* complaints; /* of both processes */
 static pid_t case_process;
 
-/* Of the connection that both processes talk of. */
+/* The state of the connection that both processes know. */
 typedef enum { NONE, STANDING, LEFT } ConnectionState;
 
-/* ---- What steps use ---------------------------------------------------------------------------------------------- */
+/* ---- Functions for steps ----------------------------------------------------------------------------------------- */
 
 uint16_t port_of(int number) { return (uint16_t)(FIRST_PORT + case_process % PORT_BLOCKS * 2 + number); }
 
@@ -58,7 +58,7 @@ bool leave(void) {
     return atomic_compare_exchange_strong(&shared->connection, &state, LEFT) || state == LEFT;
 }
 
-/* Whether a connection that has ended is one that the client has left; if not, it cannot do so any more. */
+/* Returns whether the client has left the connection. If it has not, it no longer can. */
 static bool was_left(void) {
     int state = STANDING;
     return role == SERVER && !atomic_compare_exchange_strong(&shared->connection, &state, NONE) && state == LEFT;
@@ -87,7 +87,7 @@ Outcome complain(const char* format, ...) {
     return WRONG;
 }
 
-/* ---- What a process holds ---------------------------------------------------------------------------------------- */
+/* ---- Resources of a process -------------------------------------------------------------------------------------- */
 
 typedef struct {
     int descriptors, mappings, threads;
@@ -102,7 +102,7 @@ static int count_entries(const char* directory) {
     return count;
 }
 
-/* Mappings of files and memfds: those of stacks and heaps may stay. */
+/* Counts mappings of files and memfds. Those of stacks and heaps may remain. */
 static int count_mappings(void) {
     static char text[256 * 1024];
     int count = 0;
@@ -122,7 +122,7 @@ static Holdings holdings(void) {
     return (Holdings){count_entries("/proc/self/fd"), count_mappings(), count_entries("/proc/self/task")};
 }
 
-/* Threads let go of what they hold a moment after they were told to. */
+/* Threads may release their resources shortly after they were told to. */
 static void check_holdings(Holdings before) {
     Holdings now = holdings();
     for (int tries = 0; tries < 100 && memcmp(&now, &before, sizeof now) != 0; ++tries) {
@@ -137,7 +137,7 @@ static void check_holdings(Holdings before) {
 /* ---- Lives ------------------------------------------------------------------------------------------------------- */
 
 static long failures_seen;
-static long counts[MAX_STEPS][CALL_NONE]; /* of calls in each step */
+static long counts[MAX_STEPS][CALL_NONE]; /* number of calls in each step */
 
 static Outcome run_step(int index, bool fails) {
     if (!fails) return steps()[index].run();
@@ -162,7 +162,7 @@ static long long now_ms(void) {
     return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* With `counting` the calls of every step are counted. */
+/* `counting`: counts the calls of every step. */
 static void live(bool counting) {
     const Holdings before = holdings();
     const long long end = now_ms() + LIFE_MS;
@@ -239,7 +239,7 @@ static void sweep_step(Peer* partner, int step, CallKind kind) {
 
 static void sweep(Role failing_role, CallKind kind) {
     if (UNDER_SANITIZER && kind == CALL_malloc) skip("a sanitizer has taken malloc");
-    CHECK(setenv("VIADUCT_BACKEND", "loopback", 1) == 0); /* looking for others allocates, too */
+    CHECK(setenv("VIADUCT_BACKEND", "loopback", 1) == 0); /* searching for other backends would allocate, too */
     case_process = getpid();
     shared = map_shared(sizeof *shared, MAP_SHARED | MAP_ANONYMOUS, -1);
     complaints = map_shared(sizeof *complaints, MAP_SHARED | MAP_ANONYMOUS, -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The life of a connection by VIPL.
+ * The life of a VIPL connection.
  */
 #include "sweep.h"
 
@@ -12,7 +12,7 @@ typedef union {
     VIP_UINT8 bytes[64];
 } NetAddress;
 
-/* At the beginning of the heap memory; the first descriptor is for what is sent. */
+/* The descriptors are at the start of the heap memory; the first one is for sends. */
 enum { SENDING, GREETING, ENDING, DESCRIPTORS };
 
 typedef struct {
@@ -27,7 +27,7 @@ static VIP_CQ_HANDLE queue;
 static VIP_VI_HANDLE vi;
 static VIP_CONN_HANDLE request;
 static VIP_VI_ATTRIBUTES attributes;
-static bool posted; /* a send waits to be waited for */
+static bool posted; /* a send was posted but not waited for */
 
 void prepare(void) {}
 
@@ -41,7 +41,7 @@ static Outcome outcome_of(VIP_RETURN rc, const char* call) {
 
 #define OUTCOME(call) outcome_of((call), #call)
 
-/* What was made can always be destroyed. */
+/* Objects can always be destroyed. */
 static Outcome ended(VIP_RETURN rc, const char* call) {
     return rc == VIP_SUCCESS ? DONE : complain("%s gives %d", call, (int)rc);
 }
@@ -111,7 +111,7 @@ static Outcome disconnect_vi(void) {
     return outcome;
 }
 
-/* A VI that may have been connected before is idle and empty, and waits for a greeting and for the end. */
+/* The VI may have been connected before. It is idle and empty; posts receives for the greeting and the end. */
 static Outcome post_receives(void) {
     Outcome outcome = disconnect_vi();
     if (outcome == DONE) outcome = OUTCOME(VipPostRecv(vi, prepare_descriptor(GREETING, LARGE), heap));
@@ -119,7 +119,7 @@ static Outcome post_receives(void) {
     return outcome;
 }
 
-/* The connection may have ended; what the end that fails has done to the other one is not looked at. */
+/* The connection may have ended. The effect of a failing end on the other one is not checked. */
 static Outcome completed(VIP_RETURN rc, const VIP_DESCRIPTOR* done) {
     if (rc == VIP_SUCCESS) return DONE;
     if (rc == VIP_ERROR_RESOURCE) return REFUSED;
@@ -129,7 +129,7 @@ static Outcome completed(VIP_RETURN rc, const VIP_DESCRIPTOR* done) {
     return complain("a completion is %d, with status 0x%x", (int)rc, done != NULL ? (unsigned)done->CS.Status : 0);
 }
 
-/* What is posted already is only waited for. */
+/* A send that was already posted is only waited for. */
 static Outcome send_and_wait(VIP_DESCRIPTOR* descriptor) {
     VIP_DESCRIPTOR* done = NULL;
     Outcome outcome = posted ? DONE : OUTCOME(VipPostSend(vi, descriptor, heap));
@@ -189,7 +189,7 @@ static VIP_RETURN ask(int service) {
     return VipConnectRequest(vi, address_of(&local, 0), address_of(&remote, service), WAIT_MS, &theirs);
 }
 
-/* Of a server that fails a client learns in many ways, but not by waiting in vain. */
+/* If the server fails, the client may see various results, but must not hang. */
 static Outcome asked(VIP_RETURN rc, VIP_RETURN expected) {
     if (rc == expected) return DONE;
     if (rc == VIP_NO_MATCH) return NOT_YET;
@@ -237,7 +237,7 @@ static Outcome take_request(void) {
 static Outcome accept_request(void) {
     VIP_RETURN rc = VipConnectAccept(request, vi);
     if (rc == VIP_SUCCESS || rc == VIP_TIMEOUT) request = NULL;
-    if (rc == VIP_TIMEOUT) return BROKEN; /* who asked has left */
+    if (rc == VIP_TIMEOUT) return BROKEN; /* the requester is gone */
     return outcome_of(rc, "VipConnectAccept");
 }
 

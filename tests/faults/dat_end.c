@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * An end of a connection by DAT.
+ * One end of a DAT connection.
  */
 #include <arpa/inet.h>
 #include <dat2/udat.h>
@@ -17,14 +17,14 @@ static DAT_IA_HANDLE adapter;
 static DAT_PZ_HANDLE zone;
 static DAT_LMR_HANDLE region;
 static DAT_LMR_CONTEXT context;
-static DAT_CNO_HANDLE notifier; /* of errors and requests */
+static DAT_CNO_HANDLE notifier; /* for errors and requests */
 static DAT_EVD_HANDLE errors, requests, connections, completions;
 static DAT_EP_HANDLE endpoint;
 static DAT_PSP_HANDLE service_point;
 static DAT_CR_HANDLE request;
 static int outstanding;
 
-/* The first failure of a command, which is its answer. */
+/* The first failure during a command, which becomes its answer. */
 static DAT_RETURN problem;
 
 static bool check(DAT_RETURN result) {

@@ -16,7 +16,7 @@ static const struct {
                 {"send", post_send}, {"event", next_event},  {"finish", finish},        {"close", close_all}};
 
 static int count_descriptors(void) {
-    int count = -3; /* "." and "..", and the descriptor that lists the others */
+    int count = -3; /* excludes "." and "..", and the descriptor used for listing */
     DIR* directory = opendir("/proc/self/fd");
     if (directory == NULL) return -1;
     while (readdir(directory) != NULL) ++count;

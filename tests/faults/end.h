@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * One end of a connection, which does what the lines on its standard input say and answers each with a line.
+ * One end of a connection. It reads commands from standard input and answers each with a line.
  *
- * usage: NAME HOST [SERVER]      HOST is the number of this end's host; with SERVER, another one's, it is a client
+ * usage: NAME HOST [SERVER]      HOST is the number of this host; SERVER, for clients, that of the server's host
  */
 #ifndef END_H
 #define END_H
@@ -10,14 +10,14 @@
 
 enum { memory_size = 4096, message_size = 8, connect_timeout_ms = 5000 };
 
-/* What the program of each API knows how to do. All return their answer: "ok", or what happened. */
+/* The operations of the program for each API. Each returns its answer: "ok" or an error. */
 const char* open_all(void);
 const char* take_request(void);
 const char* connect_ends(void);
 const char* post_receive(void);
 const char* post_send(void);
 const char* next_event(void);
-const char* finish(void); /* waits until all work has completed, and tells whether any of it succeeded */
+const char* finish(void); /* waits until all work has completed and returns whether any of it succeeded */
 const char* close_all(void);
 
 extern int own_host;

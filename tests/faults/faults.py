@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""faults.py PROGRAM FAULT: two ends of a connection (end.h) on hosts 1 and 2, one of which dies, loses its link or its
-device. The survivors must be told, every later call must return, and nothing may be left.
+"""faults.py PROGRAM FAULT: connects two ends (end.h) on hosts 1 and 2. One of them dies, loses its link or its device.
+The surviving ends must be notified, every later call must return, and nothing may be leaked.
 
-For the guest of tests/vm, which it breaks and mends. Ends with 77, for "skipped", elsewhere."""
+For the guest of tests/vm, which it breaks and repairs. Elsewhere the exit status is 77, for "skipped"."""
 import contextlib
 import json
 import os
@@ -13,18 +13,18 @@ import subprocess
 import sys
 import time
 
-CLIENT, SERVER = 1, 2  # the hosts
-PATIENCE_S = 60  # what takes longer hangs
+CLIENT, SERVER = 1, 2  # numbers of the hosts
+PATIENCE_S = 60  # a command that takes longer hangs
 SKIPPED = 77
-KINDS = ("cm_id", "qp", "cq", "mr", "pd")  # what rdma(8) knows of a process; contexts stay open in librdmacm
+KINDS = ("cm_id", "qp", "cq", "mr", "pd")  # resources of a process in rdma(8); contexts stay open in librdmacm
 
 
 class Failed(Exception):
-    """An end did not answer as it should."""
+    """An end did not answer as expected."""
 
 
 class End:
-    """A process that does what it is told, and tells how that went."""
+    """A process that executes commands and reports the result of each."""
 
     def __init__(self, program, *hosts):
         self.name = "client" if len(hosts) > 1 else "server"
@@ -32,7 +32,7 @@ class End:
         self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self.command = None
         self.since = 0.0
-        self.shows = False  # what it does
+        self.shows = False  # print commands and answers
 
     def begin(self, command):
         self.command, self.since = command, time.monotonic()
@@ -47,7 +47,7 @@ class End:
         return line
 
     def end(self, *expected):
-        """The end of the command that was begun."""
+        """Waits for the result of the command that was started."""
         answer = self.answer()
         if answer not in expected:
             raise Failed(f"{self.name}: {self.command}: '{answer}', not {' or '.join(expected)}")
@@ -61,7 +61,7 @@ class End:
         return int(self.answer())
 
     def resources(self, *kinds):
-        """What the kernel's RDMA keeps for the process."""
+        """Returns the RDMA resources that the kernel holds for the process."""
         kept = []
         for kind in kinds:
             entries = json.loads(run("rdma", "-j", "resource", "show", kind) or "[]")
@@ -69,7 +69,7 @@ class End:
         return kept
 
     def await_listening(self):
-        """A VIPL server listens from the moment that it waits for a client."""
+        """Waits until the server listens. A VIPL server listens only while it waits for a client."""
         while not self.resources("cm_id"):
             if self.process.poll() is not None:
                 raise Failed(f"the {self.name} has died")
@@ -84,14 +84,14 @@ def run(*command):
 
 
 class Hosts:
-    """A client and a server. What they keep after they have closed everything is compared with what they kept after a
-    connection that went well."""
+    """A client and a server. The resources that they hold after closing everything are compared with those after a
+    connection without a fault."""
 
     def __init__(self, program):
         self.client, self.server = End(program, CLIENT, SERVER), End(program, SERVER)
         self.open()
         self.connect()
-        self.client.begin("close")  # both at once: an end that closes waits for the other's confirmation
+        self.client.begin("close")  # at the same time, because an end that closes waits for the other's confirmation
         self.server.begin("close")
         self.client.end("ok")
         self.server.end("ok")
@@ -104,7 +104,7 @@ class Hosts:
             end.do("open")
 
     def request(self):
-        """The client asks, and the server knows of it."""
+        """The client sends a request, and the server receives it."""
         self.server.begin("take")
         self.server.await_listening()
         self.client.begin("connect")
@@ -218,7 +218,7 @@ def removed_device():
 
 @contextlib.contextmanager
 def without_device(hosts, host):
-    """The device is gone at once, but the command ends only when nobody has it open."""
+    """The device disappears immediately, but the command ends only when no process has it open."""
     command = subprocess.Popen(["rdma", "link", "delete", f"rxe{host}"])
     try:
         yield

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * An end of a connection by librpma.
+ * One end of a librpma connection.
  */
 #include <librpma.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static struct rpma_conn_req* request;
 static struct rpma_conn* connection;
 static int outstanding;
 
-/* The first failure of a command, which is its answer. */
+/* The first failure during a command, which becomes its answer. */
 static const char* problem;
 
 static bool check(int result) {
@@ -99,7 +99,7 @@ const char* finish(void) {
 
 const char* close_all(void) {
     if (connection != NULL) {
-        rpma_conn_disconnect(connection); /* where there is nothing to disconnect any more it says so */
+        rpma_conn_disconnect(connection); /* returns an error if it is not connected */
         check(rpma_conn_delete(&connection));
     }
     if (request != NULL) check(rpma_conn_req_delete(&request));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * An end of a connection by VIPL.
+ * One end of a VIPL connection.
  */
 #include <semaphore.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef union {
     VIP_UINT8 bytes[address_size];
 } NetAddress;
 
-/* Registered as a whole: descriptors are read there, too. */
+/* Registered as one region, because descriptors are read from it, too. */
 static struct {
     _Alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR send;
     _Alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR receive;
@@ -45,7 +45,7 @@ static const char* name_of(VIP_RETURN result) {
     }
 }
 
-/* The first failure of a command, which is its answer. */
+/* The first failure during a command, which becomes its answer. */
 static VIP_RETURN problem;
 
 static bool check(VIP_RETURN result) {
@@ -155,7 +155,7 @@ const char* finish(void) {
 
 const char* close_all(void) {
     check(VipDisconnect(vi));
-    finish(); /* a VI is destroyed with empty queues */
+    finish(); /* a VI can be destroyed only when its queues are empty */
     check(VipDestroyVi(vi));
     check(VipDeregisterMem(nic, &memory, region));
     check(VipDestroyPtag(nic, tag));

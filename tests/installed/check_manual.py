@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that an installed tree has a manual page for each function of librpma.h, and for those of other APIs that are
-to have one: check_manual.py PREFIX"""
+"""check_manual.py PREFIX: checks that an installed tree has a manual page for each function of librpma.h, and for those
+functions of other APIs that must have one"""
 
 import pathlib
 import re

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The smallest program of uDAPL 1.2: it opens an interface adapter and closes it.
+ * A minimal uDAPL 1.2 program: opens and closes an interface adapter.
  */
 #include <dat/udat.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The smallest program of uDAPL: it opens an interface adapter and closes it.
+ * A minimal uDAPL program: opens and closes an interface adapter.
  */
 #include <dat2/udat.h>
 

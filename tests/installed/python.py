@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: python.py DIRECTORY    uses the package that is installed there: each API finds its library and a device"""
+"""usage: python.py DIRECTORY    uses the package installed there: each API must find its library and a device"""
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The smallest program of librpma: a peer on the device of this host.
+ * A minimal librpma program: creates a peer on a device of this host.
  */
 #include <librpma.h>
 #include <stdio.h>

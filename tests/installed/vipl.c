@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The smallest program of VIPL: it opens a NIC and closes it.
+ * A minimal VIPL program: opens and closes a NIC.
  */
 #include <stdio.h>
 #include <vipl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * An end by DAT, written against dat2/udat.h alone. The interface adapter is called "adapter" in its dat.conf.
+ * One end of a DAT connection; uses only dat2/udat.h. dat.conf must define an interface adapter "adapter".
  */
 #include <arpa/inet.h>
 #include <dat2/udat.h>
-/* after the header that it needs */
+/* after the header that it requires */
 #include <dat2/dat_ib_extensions.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ void* const function_of_library = (void*)(uintptr_t)dat_ia_openv;
 
 /* ---- An end ------------------------------------------------------------------------------------------------------ */
 
-/* What each tells the other along with the request and the answer; both are processes of one machine. */
+/* The private data of the request and the answer. Both processes run on the same kind of machine. */
 typedef struct {
     uint64_t address;
     uint32_t context;
@@ -32,7 +32,7 @@ struct End {
     DAT_IA_HANDLE ia;
     DAT_PZ_HANDLE pz;
     DAT_EVD_HANDLE async_evd, request_evd, receive_evd, connection_evd, cr_evd;
-    DAT_PSP_HANDLE psp; /* of the server */
+    DAT_PSP_HANDLE psp; /* server only */
     DAT_EP_HANDLE ep;
     DAT_LMR_HANDLE lmr;
     DAT_LMR_CONTEXT context;
@@ -61,7 +61,7 @@ End* open_end(const char* address, const char* port) {
     end->qualifier = strtoul(port, NULL, 10);
     CHECK(inet_pton(AF_INET, address, &end->address.sin_addr) == 1);
     OK(dat_ia_open(name, EVENTS, &end->async_evd, &end->ia));
-    /* The stock provider, if it is the one, must stay: it is unloaded while its thread still runs. */
+    /* Keeps the stock provider loaded, if it is used: it can be unloaded while its thread still runs. */
     (void)dlopen("libdaplofa.so.2", RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
     OK(dat_pz_create(end->ia, &end->pz));
     OK(dat_evd_create(end->ia, EVENTS, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &end->request_evd));
@@ -120,8 +120,8 @@ static void create_ep(End* end) {
     OK(dat_ep_create(end->ia, end->pz, end->receive_evd, end->request_evd, end->connection_evd, &attributes, &end->ep));
 }
 
-/* With its event dispatcher: where a receive is flushed late, the stock library would look into the endpoint that it
- * was posted to as it takes the completion, and crash. */
+/* Frees the event dispatcher, too. If a receive is flushed late, the stock library would access its endpoint when
+ * the completion is taken, and crash. */
 static void free_ep(End* end) {
     OK(dat_ep_free(end->ep));
     OK(dat_evd_free(end->receive_evd));
@@ -193,7 +193,7 @@ void answer(End* end) {
     await_connection_event(end, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* The receives that are left come back flushed, but with the stock library on Soft-RoCE not always. */
+/* The remaining receives are flushed, except sometimes with the stock library on Soft-RoCE. */
 static void part(End* end) {
     DAT_EVENT event;
     while (dat_evd_dequeue(end->receive_evd, &event) == DAT_SUCCESS)
@@ -202,7 +202,7 @@ static void part(End* end) {
     memset(memory, 0, MEMORY_BYTES);
 }
 
-/* The server does it abruptly. */
+/* The server disconnects abruptly. */
 void hang_up(End* end) {
     OK(dat_ep_disconnect(end->ep, end->psp != DAT_HANDLE_NULL ? DAT_CLOSE_ABRUPT_FLAG : DAT_CLOSE_GRACEFUL_FLAG));
     await_connection_event(end, DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -249,7 +249,7 @@ void send_pattern(End* end, size_t length, unsigned seed) {
     await_done(end, length);
 }
 
-/* The inbox of a receive that is done is used again. */
+/* Posts the inbox of the completed receive again. */
 void receive_pattern(End* end, size_t length, unsigned seed) {
     DAT_EVENT event = await(end->receive_evd);
     DAT_DTO_COMPLETION_EVENT_DATA* done = &event.event_data.dto_completion_event_data;
@@ -266,7 +266,7 @@ static DAT_RMR_TRIPLET remote_place(const End* end, size_t at, size_t length) {
     return triplet;
 }
 
-/* In two pieces, if there is enough for two. */
+/* With two segments if the data are long enough. */
 static void post_write(End* end, DAT_RMR_TRIPLET to, unsigned seed, DAT_COMPLETION_FLAGS flags) {
     size_t length = to.segment_length, half = length / 2;
     DAT_LMR_TRIPLET from[2] = {place(end, SOURCE, half), place(end, SOURCE + half, length - half)};
@@ -288,7 +288,7 @@ void read_from(End* end, size_t from, size_t to, size_t length) {
 
 /* ---- The operations of this API ---------------------------------------------------------------------------------- */
 
-/* The word after it is the next that is heard of. */
+/* The next completion is that of the message after it. */
 static void begin_suppressed_write(End* end) {
     post_write(end, remote_place(end, TARGET + 777, 3333), 50, DAT_COMPLETION_SUPPRESS_FLAG);
     say_done(end);
@@ -336,7 +336,7 @@ static void await_atomic(End* end, DAT_IB_EXT_TYPE type, uint64_t before) {
 
 enum { FIRST = 1000000007, ADDED = 999, SWAPPED = 5 };
 
-/* Added to, then swapped, then compared in vain. */
+/* Adds, then swaps, then compares without a match. */
 static void begin_atomics(End* end) {
     DAT_LMR_TRIPLET result = place(end, SOURCE, sizeof(uint64_t));
     DAT_RMR_TRIPLET word = remote_place(end, TARGET + 8192, sizeof(uint64_t));
@@ -361,7 +361,7 @@ static void end_atomics(End* end) {
     *word_at(TARGET + 8192) = 0;
 }
 
-/* The other binds a window to a part of its target, if its library can, and tells its context; without, that is 0. */
+/* The other end binds a window to a part of its target, if its library supports that, and sends its context or 0. */
 enum { WINDOW_AT = TARGET + 20000, WINDOW_BYTES = 4000 };
 
 static void begin_write_to_window(End* end) {

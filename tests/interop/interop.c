@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * One end of a connection, for ends whose libraries are not the same:
+ * One end of a connection; the other end may use a different library:
  *   PROGRAM server|client ADDRESS PORT DIRECTORY
- * DIRECTORY is where the loaded library must come from. The server listens on PORT, says so on its standard output, and
- * serves one client, which calls ADDRESS.
+ * The library must have been loaded from DIRECTORY. The server listens on PORT, announces that on standard output, and
+ * serves one client, which connects to ADDRESS.
  */
 #include "interop.h"
 
@@ -146,7 +146,7 @@ static void run_server(End* end) {
     hang_up(end);
 }
 
-/* The library in use must lie in the directory. */
+/* Checks that the loaded library is in the directory. */
 static void check_library(const char* directory) {
     Dl_info info;
     CHECK(dladdr(function_of_library, &info) != 0);

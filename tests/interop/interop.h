@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What the ends of all APIs share: checks, the bytes that travel, and who does what when.
+ * Shared by the ends of all APIs: checks, data patterns, and the order of operations.
  *
- * After a request that is rejected the two ends are connected, do each kind of operation once from the client and once
- * from the server, and the client hangs up; of another connection it is the server that hangs up. Every byte is checked
- * where it arrives.
+ * The ends first reject a request, then connect and execute each kind of operation, once from the client and once
+ * from the server. The client disconnects. On a second connection the server disconnects. The receiver checks every
+ * byte.
  */
 #ifndef INTEROP_H
 #define INTEROP_H
@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where the memory of an end is written from and read by the other, where messages are sent from and received, and
- * where it is written to by the other and read into. */
+/* The parts of an end's memory: the source of own writes and of the peer's reads, outgoing and incoming messages,
+ * and the target of the peer's writes and of own reads. */
 enum { SOURCE = 0, OUTBOX = 1 << 20, INBOX = 2 << 20, TARGET = 3 << 20, MEMORY_BYTES = 4 << 20 };
 enum { MESSAGE_BYTES = 65536, RECEIVES = 2, IMMEDIATE = 0x12345678 };
 
@@ -24,10 +24,10 @@ extern const char* role; /* "server" or "client" */
 #define CHECK(condition) CHECK_EQ((condition) ? 1 : 0, 1)
 #define OK(call) CHECK_EQ(call, 0)
 
-/* Ends the program where the two are not equal. */
+/* Terminates the program if the values differ. */
 void check_eq(int line, const char* what, long long actual, long long expected);
 
-/* Private data: the text, which connection managers fill up with zeros. */
+/* Checks private data for the text, which connection managers pad with zeros. */
 void check_data(const void* data, size_t size, const char* text);
 
 static inline size_t inbox(size_t slot) { return INBOX + slot * MESSAGE_BYTES; }
@@ -35,10 +35,10 @@ static inline size_t inbox(size_t slot) { return INBOX + slot * MESSAGE_BYTES; }
 uint8_t pattern(size_t seed, size_t i);
 void fill(size_t at, size_t length, unsigned seed);
 
-/* The place has the pattern, and the bytes around it are zeros, as they were; afterwards all are. */
+/* Checks that the place has the pattern and that the bytes around it are zero. Clears it. */
 void check_and_clear(size_t at, size_t length, unsigned seed);
 
-/* ---- What the program of each API defines ------------------------------------------------------------------------ */
+/* ---- Defined by the program of each API -------------------------------------------------------------------------- */
 
 typedef struct End End;
 
@@ -56,22 +56,23 @@ void answer(End* end);
 void hang_up(End* end);
 void hang_up_after_the_other(End* end);
 
-/* Each waits until it is done. Offsets are those of the memory of either end. */
+/* Each waits for completion. Offsets are relative to the memory of an end. */
 void send_pattern(End* end, size_t length, unsigned seed);
 void receive_pattern(End* end, size_t length, unsigned seed);
 void write_pattern(End* end, size_t to, size_t length, unsigned seed);
 void read_from(End* end, size_t from, size_t to, size_t length);
 
-/* An operation as the end that begins it and the other one see it. */
+/* An operation, as seen by the end that starts it and by the other one. */
 typedef struct {
     const char* name;
     void (*begin)(End* end);
     void (*end)(End* end);
 } Operation;
 
-extern const Operation operations[]; /* besides sending, writing and reading; the last one has no name */
+extern const Operation operations[]; /* in addition to sends, writes and reads; terminated by an operation without a
+                                        name */
 
-/* A word between both: what was done before it is in the other's memory when it arrives. */
+/* Sends a message. When it arrives, all earlier operations are visible in the peer's memory. */
 void say_done(End* end);
 void hear_done(End* end);
 

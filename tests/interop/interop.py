@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""interop.py PROGRAM SERVER_LIBRARY CLIENT_LIBRARY [SERVER_CONF CLIENT_CONF]: two hosts with different libraries, which
-are the directories of shared libraries that PROGRAM finds, and with a dat.conf each where it wants one. It runs as the
-server on host 2 and as the client on host 1.
+"""interop.py PROGRAM SERVER_LIBRARY CLIENT_LIBRARY [SERVER_CONF CLIENT_CONF]: runs PROGRAM as the server on host 2 and
+as the client on host 1, with different libraries. The libraries are given as directories of shared libraries and,
+for DAT, a dat.conf for each side.
 
-For the guest of tests/vm. Ends with 77, for "skipped", where there is no RDMA device."""
+For the guest of tests/vm. The exit status is 77, for "skipped", if there is no RDMA device."""
 import os
 import subprocess
 import sys

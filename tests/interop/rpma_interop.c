@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * An end by librpma, written against librpma.h alone.
+ * One end of a librpma connection; uses only librpma.h.
  */
 #include <arpa/inet.h>
 #include <librpma.h>
@@ -14,7 +14,7 @@ void* const function_of_library = (void*)(uintptr_t)rpma_ep_listen;
 
 /* ---- An end ------------------------------------------------------------------------------------------------------ */
 
-/* What each tells the other along with the request and the answer. */
+/* The private data of the request and the answer. */
 typedef struct {
     uint8_t memory[DESCRIPTOR_BYTES];
     uint8_t peer_cfg[PEER_CFG_BYTES];
@@ -25,7 +25,7 @@ struct End {
     const char *address, *port;
     struct rpma_peer* peer;
     struct rpma_conn_cfg* cfg;
-    struct rpma_ep* ep; /* of the server */
+    struct rpma_ep* ep; /* server only */
     struct rpma_conn* conn;
     struct rpma_cq *cq, *rcq;
     struct rpma_mr_local* mr;
@@ -44,7 +44,7 @@ static void register_memory(End* end) {
     OK(rpma_mr_get_descriptor(end->mr, end->own.memory));
 }
 
-/* Says that its memory may be flushed to persistence. */
+/* Announces that its memory may be flushed to persistence. */
 static void open_peer_cfg(End* end) {
     struct rpma_peer_cfg* cfg = NULL;
     size_t size = 0;
@@ -93,7 +93,7 @@ static enum rpma_conn_event next_event(End* end) {
     return event;
 }
 
-/* The number of an inbox, which names its receive. */
+/* Returns the number of an inbox as the context of its receive. */
 static const void* name_of(size_t slot) { return (const void*)(uintptr_t)(slot + 1); }
 
 static void start(End* end, struct rpma_conn_req* req) {
@@ -181,7 +181,7 @@ static struct ibv_wc await(struct rpma_cq* cq) {
     return wc;
 }
 
-/* Every operation posted has this context. */
+/* The context of all posted operations. */
 static const char operation_context;
 
 static void await_done(End* end, enum ibv_wc_opcode opcode) {
@@ -196,7 +196,7 @@ void send_pattern(End* end, size_t length, unsigned seed) {
     await_done(end, IBV_WC_SEND);
 }
 
-/* The inbox of a receive that is done is used again. */
+/* Posts the inbox of the completed receive again. */
 static struct ibv_wc receive(End* end, size_t length, unsigned seed) {
     struct ibv_wc wc = await(end->rcq);
     size_t slot = (size_t)wc.wr_id - 1;
@@ -280,7 +280,7 @@ static void end_atomic_write(End* end) {
     say_done(end);
 }
 
-/* The write tells nothing of itself: it has been done when the flush has been. */
+/* The write has no completion. It is complete when the flush is. */
 static void flush_to(End* end, enum rpma_flush_type type, size_t length) {
     post_write(end, TARGET + 12345, 70000, 50, RPMA_F_COMPLETION_ON_ERROR);
     OK(rpma_flush(end->conn, end->remote, TARGET + 12345, length, type, RPMA_F_COMPLETION_ALWAYS, &operation_context));
@@ -291,7 +291,8 @@ static void flush_to(End* end, enum rpma_flush_type type, size_t length) {
 
 static void begin_flush(End* end) {
     flush_to(end, RPMA_FLUSH_TYPE_VISIBILITY, 70000);
-    flush_to(end, RPMA_FLUSH_TYPE_PERSISTENT, MEMORY_BYTES); /* beyond the region: the stock library takes it, too */
+    flush_to(end, RPMA_FLUSH_TYPE_PERSISTENT, MEMORY_BYTES); /* exceeds the region; the stock library accepts that,
+                                                                too */
 }
 
 static void end_flush(End* end) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Looks for what tools find in the sources, in the pages and in the subjects of commits; `./dev lint` runs it.
+"""Checks the sources, the pages and the subjects of commits with tools; `./dev lint` runs it.
 
-Without a mode: everything but the checks of the Clang Static Analyzer, which take half an hour; files that CMake
-compiles as one are checked as one, which takes a third of the time.
-changed: only files that differ from HEAD. --all: everything. Both check each file by itself, with the analyzer.
+Without a mode: everything except the checks of the Clang Static Analyzer, which take half an hour. Files that CMake
+compiles as a unit are checked as a unit, which takes a third of the time. changed: only files that differ from HEAD.
+--all: everything. Both check each file separately, with the analyzer.
 """
 import argparse
 import os
@@ -19,13 +19,12 @@ import tidy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUBJECT_LIMIT, SUBJECTS = 72, 50
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # of git: what differs from it is everything
-# Roff's macros; the direction of an argument; `iif` of ip-rule(8); a word of tests that is cut short;
-# to and fro.
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's empty tree, from which everything differs
+# Roff macros; parameter directions; `iif` of ip-rule(8); a truncated word in tests; "to and fro".
 NOT_MISSPELLED = "nd,fo,inout,inflight,iif,adapte,fro"
-# Debian 12 has no ruff: pyflakes and pycodestyle find the same. pyflakes cannot be told what to leave out: mypy, in the
-# suite python, knows what a star imports, an __init__.py imports what its package shows, and pytest calls fixtures that
-# a test file imports.
+# Debian 12 has no ruff; pyflakes and pycodestyle find the same problems. pyflakes cannot ignore anything, so its output
+# is filtered: mypy, in the suite python, checks star imports; an __init__.py imports the names that its package
+# exports; and pytest calls fixtures that a test file imports.
 PYFLAKES_ERRS = re.compile(r"unable to detect undefined names|or defined from star imports"
                            r"|__init__\.py:.* imported but unused"
                            r"|'\w+_pair\.\w+' imported but unused|redefinition of unused '(ia|nic|pair)'")
@@ -41,7 +40,7 @@ def git(*arguments: str) -> list[str]:
 
 
 def files(changed: bool) -> list[str]:
-    """Those that git knows, and those that it would add."""
+    """Returns the files that git tracks or would add."""
     names = git("diff", "--name-only", "HEAD") if changed else git("ls-files")
     names += git("ls-files", "--others", "--exclude-standard")
     return sorted(name for name in set(names) if (ROOT / name).is_file())
@@ -94,7 +93,7 @@ def check_subjects(_: list[str]) -> tuple[bool, str]:
 
 
 def check_code(mode: str, names: list[str]) -> tuple[bool, str]:
-    # Tests compile these in several languages, some with names of headers that CMake passes.
+    # Tests compile these in several languages, some with header names that CMake passes.
     sources = [name for name in of_kind(names, ".c", ".cpp") if not name.endswith("/header_alone.c")]
     if mode == "tree":
         return tidy.check(ROOT, ROOT / "build/lint", sources, "-clang-analyzer-*")
@@ -102,7 +101,7 @@ def check_code(mode: str, names: list[str]) -> tuple[bool, str]:
 
 
 def write_report(path: str, results: dict[str, tuple[bool, str]]) -> None:
-    """As ctest does."""
+    """In the format of ctest."""
     suite = xml.Element("testsuite", name="lint")
     for name, (passed, output) in results.items():
         case = xml.SubElement(suite, "testcase", name=f"lint.{name}", status="run" if passed else "fail")

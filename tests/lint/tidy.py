@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""clang-tidy for a tree, two at a time, with a memory of what was clean.
+"""Runs clang-tidy for a tree, two files at a time, with a cache of clean files.
 
-What was clean stays so while the file, everything it includes, its command line, the configuration and clang-tidy are
-the same. build/lint-cache keeps a file for each such case: a list of all that was read, with hashes.
+A file stays clean as long as the file, its includes, its command line, the configuration and clang-tidy do not
+change. For each clean result build/lint-cache contains a file with the hashes of all files that were read.
 """
 import concurrent.futures
 import functools
@@ -13,10 +13,10 @@ import pathlib
 import re
 import subprocess
 
-PROGRAM = "clang-tidy-19"  # 14, Debian's default, cannot read what gcc's library has of C++20
-# Sources are headers where many files are one. Those in C of api/ are left out: their names are an API's.
+PROGRAM = "clang-tidy-19"  # version 14, Debian's default, cannot parse the C++20 parts of gcc's library
+# The sources of a unit are checked as headers. C headers of api/ are excluded, because the APIs define their names.
 HEADERS = r"/(api|backends|bindings|core|tests|tools)/.*\.[ch]pp$|/tests/.*\.h$"
-# Warnings are gcc's to give. -H lists what is included, for the cache.
+# Warnings are left to gcc. -H lists the included files, for the cache.
 OPTIONS = ["--quiet", f"--header-filter={HEADERS}", "--extra-arg=-Wno-error", "--extra-arg=-H"]
 
 
@@ -53,25 +53,26 @@ class Cache:
 
 
 def commands(build: pathlib.Path) -> dict[str, str]:
-    """What is compiled, and how."""
+    """Returns the compiled files and their commands."""
     entries = json.loads((build / "compile_commands.json").read_text())
     return {entry["file"]: re.sub(r" -o \S+", "", entry["command"]) for entry in entries
-            if os.path.exists(entry["file"])}  # else the build makes it
+            if os.path.exists(entry["file"])}  # the build generates the others
 
 
 def parts_of(source: str) -> list[str]:
-    """The files that CMake compiles as one."""
+    """Returns the files that CMake compiles as a unit."""
     if not source.endswith(".cxx"):
         return [source]
     return re.findall(r'#include "([^"]+)"', pathlib.Path(source).read_text())
 
 
 def check(root: pathlib.Path, build: pathlib.Path, names: list[str], checks: str) -> tuple[bool, str]:
-    """Whether the files named are clean, and what clang-tidy says. `checks` are added to those of .clang-tidy."""
+    """Returns whether the files are clean, and the output of clang-tidy. `checks` are added to those of .clang-tidy."""
     wanted = {str(root / name) for name in names}
     compiled = commands(build)
     jobs = {source: command for source, command in compiled.items() if not wanted.isdisjoint(parts_of(source))}
-    # A file that is not compiled here, for instance in tests/installed/, is checked as if it were one beside it.
+    # A file that is not compiled here, for example in tests/installed/, is checked like a compiled file in the same
+    # directory.
     alone = wanted.difference(*map(parts_of, compiled))
     jobs.update({source: "" for source in alone})
 
@@ -89,7 +90,7 @@ def check(root: pathlib.Path, build: pathlib.Path, names: list[str], checks: str
         return done.stdout or done.stderr
 
     missing = [source for source in jobs if not cache.is_clean(source, jobs[source])]
-    missing.sort(key=lambda source: (source.endswith(".c"), source))  # the longest first
+    missing.sort(key=lambda source: (source.endswith(".c"), source))  # longest first
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = [output for output in pool.map(run, missing) if output]
     summary = f"{len(jobs)} compilations, {len(missing)} of them checked anew\n"

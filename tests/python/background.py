@@ -3,11 +3,11 @@
 import threading
 import time
 
-TIMEOUT = 60  # seconds; only for what would hang
+TIMEOUT = 60  # seconds; reached only if a call hangs
 
 
 class Background:
-    """A call in another thread; result() waits for what it returns or raises."""
+    """A call in another thread. result() waits for it and returns its result or raises its exception."""
 
     def __init__(self, call, *arguments, **options):
         self._thread = threading.Thread(target=self._run, args=(call, arguments, options), daemon=True)
@@ -29,8 +29,8 @@ class Background:
 
 
 def use_until_gone(thing, uses, says_gone):
-    """Makes all calls again and again, until each has found that there is no such object: what it raises then says so.
-    says_gone() raises what must not come."""
+    """Repeats all calls until each has failed because the object no longer exists, which says_gone() detects in the
+    exception. says_gone() raises unexpected exceptions."""
     left = list(uses)
     while left:
         for use in list(left):
@@ -42,7 +42,7 @@ def use_until_gone(thing, uses, says_gone):
 
 
 def end_in_use(make, end, use, users, rounds, shown=lambda thing: thing):
-    """Makes an object and ends it, again and again, while threads use it, or what is shown of it."""
+    """Creates and ends objects repeatedly while threads use them, or what `shown` returns for them."""
     done, current = threading.Event(), []
 
     def work():
@@ -53,7 +53,7 @@ def end_in_use(make, end, use, users, rounds, shown=lambda thing: thing):
     for _ in range(rounds):
         thing = make()
         current[:] = [shown(thing)]
-        time.sleep(0)  # lets the others have a look at it
+        time.sleep(0)  # lets other threads use it
         end(thing)
     done.set()
     for worker in workers:

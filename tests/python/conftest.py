@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Notes which calls of the raw modules the tests make, and what tests of all APIs need."""
+"""Records which calls of the raw modules the tests make, and provides fixtures for the tests of all APIs."""
 import importlib
 import sys
 import types
@@ -15,7 +15,7 @@ def functions_of(module):
 
 
 class Calls:
-    """Counts what is called in the raw module of an API."""
+    """Records the calls made in the raw module of an API."""
 
     def __init__(self, api):
         self.module = importlib.import_module(f"viaduct._{api}")
@@ -36,7 +36,7 @@ class Calls:
 
 @pytest.fixture(scope="session", autouse=True)
 def watched():
-    """The raw module of each API, watched from the first test on."""
+    """Watches the raw module of each API from the first test on."""
     return {api: Calls(api) for api in ("vipl", "dat", "rpma")}
 
 
@@ -48,7 +48,7 @@ def uncalled(watched):
 
 @pytest.fixture
 def eager_threads():
-    """Python gives each thread so little time that their calls meet."""
+    """Makes Python switch threads so often that their calls overlap."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield

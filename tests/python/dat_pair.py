@@ -14,7 +14,7 @@ AREA = 4096  # bytes of each side's memory
 
 @contextlib.contextmanager
 def fails(code, subtype=None):
-    """The block must raise that error."""
+    """The block must raise this error."""
     with pytest.raises(dat.Error) as raised:
         yield raised
     assert raised.value.code is code, raised.value
@@ -22,12 +22,12 @@ def fails(code, subtype=None):
 
 
 def of_extension(call):
-    """Whether test_dat_extension.py makes the call, and not test_dat.py."""
+    """Returns whether test_dat_extension.py tests the call, rather than test_dat.py."""
     return call == "dat_extension_op" or call.startswith("dat_ib_") and not call.endswith("_query")
 
 
 class Side:
-    """One end: a zone, memory, an EVD for each kind of events, and an endpoint."""
+    """One end: a zone, memory, an EVD for each kind of event, and an endpoint."""
 
     def __init__(self, ia, attributes=None, privileges=None, srq=False):
         self.ia = ia
@@ -45,15 +45,15 @@ class Side:
                                  attributes or (dat.EpAttr() if self.srq else None), self.srq)
 
     def done(self):
-        """The next completion of a request, which must have succeeded."""
+        """Returns the next completion of a request, which must be successful."""
         return succeeded(self.requested.wait(TIMEOUT))
 
     def got(self):
-        """The next receive, which must have succeeded."""
+        """Returns the next completion of a receive, which must be successful."""
         return succeeded(self.received.wait(TIMEOUT))
 
     def connection(self):
-        """The number of the next event of a connection."""
+        """Returns the number of the next connection event."""
         return self.connections.wait(TIMEOUT).event_number
 
 
@@ -67,7 +67,7 @@ DISCONNECTED = dat.EventNumber.CONNECTION_EVENT_DISCONNECTED
 
 
 class Pair:
-    """A client and a server, which share the adapter."""
+    """A client and a server on the same adapter."""
 
     def __init__(self, ia, **options):
         self.client = Side(ia, **options)
@@ -76,7 +76,7 @@ class Pair:
         self.qual = self.psp.conn_qual
 
     def request(self, private_data=b"", ep=None):
-        """Asks, and returns the request as the server sees it."""
+        """Sends a connection request and returns the server's view of it."""
         (ep or self.client.ep).connect(self.client.ia.address, self.qual, TIMEOUT, private_data)
         return self.server.requests_for_connection.wait(TIMEOUT)
 
@@ -87,7 +87,7 @@ class Pair:
         return self
 
     def send(self, data):
-        """A message to the server, which must come."""
+        """Sends a message to the server and waits for it."""
         self.server.ep.post_recv(self.server.lmr[:AREA // 2], cookie=1)
         self.client.lmr.view[:len(data)] = data
         self.client.ep.post_send(self.client.lmr[:len(data)], cookie=2)

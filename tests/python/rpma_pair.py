@@ -12,7 +12,7 @@ def new_peer():
 
 
 class Pair:
-    """A client and a server, each with 4096 bytes of registered memory, and each with a description of the other's."""
+    """A client and a server, each with 4096 bytes of registered memory and a description of the other's."""
 
     def __init__(self, peer, client_cfg=None, server_cfg=None):
         self.peer = peer
@@ -26,7 +26,7 @@ class Pair:
         assert self.client.next_event(TIMEOUT) == rpma.ConnEvent.ESTABLISHED
 
     def send(self, data, context=0):
-        """The client sends, and waits until that is done."""
+        """Sends from the client and waits for the completion."""
         self.client_memory.view[:len(data)] = data
         self.client.send(self.client_memory[:len(data)], context=context)
         assert self.client.cq.next_wc(TIMEOUT).check().wr_id == context

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers of services for the tests of the three APIs: ports, qualifiers, discriminators."""
+"""Service numbers for the tests of the three APIs: ports, qualifiers, discriminators."""
 import itertools
 import os
 
@@ -7,6 +7,6 @@ _counter = itertools.count()
 
 
 def free_number():
-    """One that no other process of the tests uses, for a while. Processes that run at once have ids that are close to
-    each other. Below the numbers of viaduct.pytest_plugin and of the programs in C."""
+    """Returns a number that no other test process uses for some time. Concurrent processes have similar ids. The
+    numbers are below those of viaduct.pytest_plugin and of the C programs."""
     return 1024 + (os.getpid() * 1409 + next(_counter)) % 8976

@@ -20,7 +20,7 @@ from viaduct.core.errors import error_of
 from viaduct.core.objects import next_of, repeat
 from viaduct.pytest_plugin import PATIENCE, connected
 
-TIMEOUT = PATIENCE  # only for what would hang
+TIMEOUT = PATIENCE  # reached only if a call hangs
 
 
 def needs(device, ability):
@@ -236,7 +236,7 @@ def test_ends_of_connections_are_told(device, pair):
 
 
 def test_peers_are_told_of_the_end_while_a_thread_waits(pair):
-    held = pair.client._raw.next_event  # as a thread holds it that waits
+    held = pair.client._raw.next_event  # like a thread that waits
     pair.client.close()
     assert pair.server.next_event(TIMEOUT).kind == core.ConnectionEventKind.DISCONNECTED
     assert held() is None
@@ -312,7 +312,7 @@ def test_a_time_out_that_is_not_a_number_is_a_value_error(device):
 
 @pytest.fixture
 def begun(monkeypatch):
-    """Set when a wait has begun."""
+    """Set when a wait has started."""
     event = threading.Event()
 
     def noting(attempt, timeout):
@@ -493,7 +493,7 @@ def test_cycles_leak_nothing(device, free_service):
         gc.collect()
         after = descriptors(), mappings(), len(gc.get_objects()), len(device.domain._children)
     assert after[0] == before[0]
-    assert after[1] <= before[1] + 8  # the allocator's arenas come and go
+    assert after[1] <= before[1] + 8  # arenas of the allocator vary
     assert after[2] <= before[2] + 100
     assert after[3] == before[3]
 

@@ -22,7 +22,7 @@ def side(ia):
 
 
 def windows(pz):
-    """Skips where the device has no memory windows."""
+    """Skips the test if the device does not support memory windows."""
     try:
         return pz.rmr_create()
     except dat.Error as error:
@@ -66,7 +66,7 @@ def test_registry_lists_adapters():
 
 
 def test_registry_takes_a_provider_of_the_program_and_gives_it_back():
-    table = ctypes.create_string_buffer(4096)  # nothing of it is called
+    table = ctypes.create_string_buffer(4096)  # none of its functions is called
     info = dat.ProviderInfo("of-this-test")
     dat.registry_add_provider(ctypes.addressof(table), info)
     with fails(dat.ReturnType.PROVIDER_ALREADY_REGISTERED):
@@ -199,7 +199,7 @@ def test_suppressed_completions(pair):
     pair.server.ep.post_recv(pair.server.lmr[:8])
     pair.client.ep.post_send(pair.client.lmr[:8], 1, dat.CompletionFlags.SUPPRESS)
     pair.server.got()
-    pair.send(b"next")  # whose completion is the first one
+    pair.send(b"next")  # its completion is the first one
 
 
 def test_rdma(pair):
@@ -270,7 +270,7 @@ def test_windows(pair):
     assert bytes(server.lmr.view[64:68]) == b"here"
     with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_LMR_IN_USE):
         server.lmr.free()
-    server.lmr.close()  # and the window before
+    server.lmr.close()  # after the window
     assert rmr.closed
     with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_RMR):
         rmr.query()
@@ -452,11 +452,11 @@ def test_reserved_service_points(ia):
     request = evd.wait(TIMEOUT).cr
     assert request.ep is pair.server.ep
     with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_EP):
-        request.accept(pair.server.ep)  # which it has
+        request.accept(pair.server.ep)  # it is reserved for the request
     request.accept()
     assert pair.client.connection() == pair.server.connection() == ESTABLISHED
     with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_RSP):
-        rsp.query()  # it took its request
+        rsp.query()  # it was destroyed by its request
     another = ia.rsp_create(free_qual(), pair.server.new_ep(), evd)
     another.free()
     with fails(dat.ReturnType.INVALID_STATE):
@@ -555,7 +555,7 @@ def test_notification_objects(ia):
 # ---- All of it -------------------------------------------------------------------------------------------------------
 
 def exported():
-    """The functions of libdat2.so.2."""
+    """Returns the functions of libdat2.so.2."""
     return set((pathlib.Path(__file__).parents[1] / "conformance/udat/exports.txt").read_text().split())
 
 

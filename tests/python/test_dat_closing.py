@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.dat: what becomes of the calls of threads on objects that another thread ends."""
+"""viaduct.dat: calls of threads on objects that another thread ends."""
 import threading
 
 import pytest
@@ -16,18 +16,18 @@ pytestmark = pytest.mark.usefixtures("eager_threads")
 
 def says_gone(error):
     if isinstance(error, dat.Error):
-        if error.code is dat.ReturnType.INVALID_STATE:  # of an endpoint that is not connected
+        if error.code is dat.ReturnType.INVALID_STATE:  # the endpoint is not connected
             return False
         if error.code is dat.ReturnType.INVALID_HANDLE:
             return True
     elif isinstance(error, ValueError):
-        assert "is closed" in str(error)  # by who makes something of it
+        assert "is closed" in str(error)  # raised when the object is constructed from the handle
         return True
     raise error
 
 
 def user_of(thing, uses):
-    """A thread that uses it until it is gone."""
+    """Starts a thread that uses the object until it no longer exists."""
     return Background(use_until_gone, thing, uses, says_gone)
 
 
@@ -42,7 +42,7 @@ def make_rsp(side):
     return side.ia.rsp_create(RESERVED, side.new_ep(), side.requests_for_connection)
 
 
-# For each kind of object how to make it, and calls that keep the interpreter's lock and that do not.
+# For each kind of object, a function that creates it, and calls that hold and that release the interpreter lock.
 KINDS = {
     "evd": (make_evd, [dat.Evd.dequeue, dat.Evd.query, dat.Evd.post_se, lambda evd: evd.handle_type]),
     "ep": (Side.new_ep, [dat.Ep.get_status, dat.Ep.recv_query, dat.Ep.query, lambda ep: ep.post_send(()),
@@ -98,7 +98,7 @@ def test_threads_may_use_the_endpoint_of_a_request_that_another_one_rejects(ia):
 
 
 def test_threads_may_end_the_same_object(ia):
-    """One of them does."""
+    """Only one of them succeeds."""
     pz = ia.pz_create()
     for _ in range(ROUNDS):
         lmr = ia.lmr_create(bytearray(64), pz)
@@ -192,13 +192,13 @@ def test_who_waits_for_evds_hears_of_the_end_of_their_cno(ia):
     cno.close()
     try:
         assert waiter.result() is None
-    except dat.Error as error:  # it was not inside at that moment
+    except dat.Error as error:  # it was not waiting at that moment
         assert error.code is dat.ReturnType.INVALID_HANDLE
     assert evd.query().cno_handle == 0
 
 
 def test_an_agent_may_use_what_is_being_ended(ia):
-    """The end waits for the agent, so the agent does not wait for the end."""
+    """Closing waits for the agent, so the agent must not wait for the close."""
     called, gone = threading.Event(), []
 
     def agent(evd):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.dat: making connections, and not making them."""
+"""viaduct.dat: successful and failing connection setup."""
 import socket
 
 import pytest

@@ -20,7 +20,7 @@ def evd(ia):
 
 
 def runs(main):
-    """A test that is a coroutine."""
+    """Runs a test that is a coroutine."""
     @functools.wraps(main)
     def test(*arguments, **fixtures):
         asyncio.run(asyncio.wait_for(main(*arguments, **fixtures), TIMEOUT))
@@ -68,7 +68,7 @@ def test_a_wait_ends_when_the_evd_does(ia):
         with pytest.raises(dat.Error) as raised:
             waiter.result()
         assert raised.value.code in (dat.ReturnType.ABORT, dat.ReturnType.INVALID_STATE,
-                                     dat.ReturnType.INVALID_HANDLE)  # between two slices it is gone
+                                     dat.ReturnType.INVALID_HANDLE)  # freed between two slices of the wait
 
 
 INTERRUPTED = """
@@ -234,7 +234,7 @@ async def test_a_cancelled_task_takes_no_event(evd):
     task = asyncio.create_task(evd.wait_async())
     await asyncio.sleep(0)
     evd.post_se(1)
-    evd._distribute()  # the event is its, and now it is cancelled before it runs
+    evd._distribute()  # the task has the event, but is cancelled before it runs
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -286,7 +286,7 @@ async def test_connections_are_awaited_side_by_side(ia):
     server = asyncio.create_task(serve(pair, 4))
     eps = [pair.client.new_ep() for _ in range(4)]
     events = await asyncio.gather(*(ep.connect_async(ia.address, pair.qual, TIMEOUT) for ep in eps))
-    assert [event.ep for event in events] == eps  # each got its own, though they share an EVD
+    assert [event.ep for event in events] == eps  # each got its own, although they share an EVD
     assert all(event.private_data.startswith(b"welcome") for event in events)
     await server
     event = await eps[0].disconnect_async(timeout=TIMEOUT)
@@ -295,7 +295,7 @@ async def test_connections_are_awaited_side_by_side(ia):
 
 @runs
 async def test_all_events_of_one_evd(ia):
-    """Tasks that want any event do not get those that others wait for."""
+    """Tasks that wait for any event do not get events that other tasks wait for."""
     pz, evd = ia.pz_create(), ia.evd_create(64)
     client, server = (ia.ep_create(pz, evd, evd, evd) for _ in range(2))
     psp = ia.psp_create(free_qual(), evd)
@@ -331,6 +331,6 @@ async def test_a_cancelled_attempt_is_given_up(ia):
     request.close()
     pair.client.ep.reset()
     server = asyncio.create_task(serve(pair, 1))
-    event = await pair.client.ep.connect_async(ia.address, pair.qual)  # hears nothing of the first attempt
+    event = await pair.client.ep.connect_async(ia.address, pair.qual)  # gets no event of the first attempt
     assert event.established
     await server

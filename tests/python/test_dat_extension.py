@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.dat: the extension for InfiniBand."""
+"""viaduct.dat: the InfiniBand extension."""
 import array
 import ctypes
 
@@ -53,11 +53,11 @@ def test_counters(pair, capfd):
     assert client.query_counter("POST_SEND_DATA", reset=True) == 21
     assert client.query_counter("POST_SEND_DATA") == 0
     assert pair.client.ia.query_counter("EP_CREATE") == 2
-    assert pair.client.requested.query_counters()["WAIT"] >= 3  # each waits in slices
+    assert pair.client.requested.query_counters()["WAIT"] >= 3  # waits in slices
     evd = pair.client.ia.evd_create(4, dat.EvdFlags.SOFTWARE)
     for _ in range(3):
         evd.post_se()
-        evd.wait(TIMEOUT)  # in one slice: the event is there
+        evd.wait(TIMEOUT)  # in one slice, because the event is available
     assert evd.query_counters()["WAIT"] == 3
     with pytest.raises(KeyError):
         client.query_counter("NO_SUCH_COUNTER")

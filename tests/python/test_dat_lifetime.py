@@ -90,7 +90,7 @@ def test_closing_an_endpoint_that_the_provider_made(ia):
 def test_parents_live_as_long_as_their_children():
     ep = Pair(dat.ia_open()).connect().client.ep
     gc.collect()
-    assert ep.state in (dat.EpState.CONNECTED, dat.EpState.DISCONNECTED)  # the other end has gone
+    assert ep.state in (dat.EpState.CONNECTED, dat.EpState.DISCONNECTED)  # the other end may be gone
     ia = weakref.ref(ep.ia)
     assert not ia().closed
     del ep
@@ -152,7 +152,7 @@ def test_cycles_leak_nothing(ia):
 # ---- Threads ---------------------------------------------------------------------------------------------------------
 
 def all_of(functions):
-    """Runs each in a thread of its own."""
+    """Runs each function in a thread."""
     failures = []
 
     def run(function):
@@ -227,7 +227,7 @@ def test_the_example_of_the_help(ia, capsys):
 # ---- Two processes ---------------------------------------------------------------------------------------------------
 
 def serve(link, count):
-    """Accepts, tells where its memory is, and sends `count` messages back."""
+    """Accepts a connection, sends the location of its memory, and sends `count` messages back."""
     with dat.ia_open() as ia:
         side = Side(ia)
         psp = ia.psp_create_any(side.requests_for_connection)
@@ -247,7 +247,7 @@ def serve(link, count):
 
 @pytest.fixture
 def server():
-    """A process that runs serve(), and our end of its link."""
+    """Starts a process that runs serve(), and returns it with our end of the link."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=serve, args=(theirs, 3), daemon=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.dat: what memory can be registered, and how it is named."""
+"""viaduct.dat: which memory can be registered, and how it is addressed."""
 import array
 import mmap
 
@@ -22,7 +22,7 @@ def test_any_buffer_can_be_registered(ia, buffer):
     assert (param.lmr_context, param.rmr_context) == (lmr.lmr_context, lmr.rmr_context)
     assert param.mem_priv == dat.MemPrivFlags.ALL and param.mem_type is dat.MemType.VIRTUAL
     lmr.view[3:5] = b"ab"
-    assert bytes(memoryview(buffer).cast("B")[3:5]) == b"ab"  # it is the same memory
+    assert bytes(memoryview(buffer).cast("B")[3:5]) == b"ab"  # the same memory
 
 
 def test_registered_buffers_are_pinned(ia):

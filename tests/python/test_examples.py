@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scripts in bindings/python/examples, run as users run them."""
+"""The scripts in bindings/python/examples, run like users run them."""
 import contextlib
 import os
 import pathlib
@@ -37,7 +37,7 @@ def test_echo_server(backend, free_service):
 
 @contextlib.contextmanager
 def serving(script, service):
-    """The server of a script, which has said that it listens. It is ended with the block, if not before."""
+    """Starts the server of a script and waits until it listens. It is stopped at the end of the block at the latest."""
     command = [sys.executable, EXAMPLES / script, "--service", str(service), "--listen"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:

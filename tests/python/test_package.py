@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the package is put together: the names it shows, and which of its modules imports which."""
+"""The structure of the package: the names it exports, and the imports between its modules."""
 import __future__
 import ast
 import graphlib
@@ -64,16 +64,16 @@ def test_names_are_what_they_were(api):
 
 
 def modules():
-    """The modules in Python, by name, with their syntax trees."""
+    """Returns the Python modules by name, with their syntax trees."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        if not path.exists():  # a link of an earlier build
+        if not path.exists():  # a link left by an earlier build
             continue
         name = ".".join(("viaduct", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
         yield name, ast.parse(path.read_text(encoding="utf-8"))
 
 
 def imported_by(statements):
-    """What statements at the top of a module import when it is loaded."""
+    """Returns the modules that top-level statements of a module import when it is loaded."""
     for statement in statements:
         if isinstance(statement, ast.Import):
             yield from (alias.name for alias in statement.names)
@@ -86,7 +86,7 @@ def test_modules_import_downwards():
     trees = dict(modules())
     graph = {name: {other for other in imported_by(tree.body) if other in trees and other != "viaduct"}
              for name, tree in trees.items()}
-    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
+    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError if there is a cycle
     apis = {f"viaduct.{api}" for api in NAMES}
     assert apis < set(trees)
     upwards = [(name, other) for name in graph for other in graph[name] & apis if name.startswith(other + ".")]
@@ -111,7 +111,7 @@ def test_what_is_shown_can_be_found_under_the_name_it_gives(api):
 
 
 def members_of(kind):
-    """The public methods and properties that a class defines."""
+    """Returns the public methods and properties that a class defines."""
     for name, value in vars(kind).items():
         value = getattr(value, "__func__", value)
         if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
@@ -137,7 +137,7 @@ def raised_by(call, *arguments):
 
 @pytest.fixture
 def errors():
-    """An error of each API, and those that are made in another way than others."""
+    """An error of each API, and errors that are created differently."""
     with vipl.open_nic() as nic:
         return [raised_by(dat.ia_open, "no such adapter"), raised_by(vipl.open_nic, "no such NIC"),
                 raised_by(nic.create_vi().send_done), raised_by(core.Device, "no such device"),

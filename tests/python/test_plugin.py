@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.pytest_plugin: what users' tests get, and what a failure of the other process looks like."""
+"""viaduct.pytest_plugin: the fixtures for users' tests, and the report of a failure in the other process."""
 import os
 import pathlib
 
@@ -42,13 +42,13 @@ PEERS = """
 
 
 MANUAL = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
-# As it stands there.
+# The example in the manual, verbatim.
 PAGE = MANUAL.read_text(encoding="utf-8").split("## pytest")[1].split("```python")[1].split("```")[0]
 
 
 @pytest.fixture
 def run(pytester, backend):
-    """Runs a user's file of tests, with these peers, as a user does."""
+    """Runs a user's test file with these peers, like a user does."""
     def run_tests(tests, *options):
         pytester.makepyfile(peers=PEERS)
         pytester.makepyfile(test_user="from peers import *\n" + tests)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.rpma: each call of librpma, errors included, between two ends in one process."""
+"""viaduct.rpma: each call of librpma, including errors, between two ends in one process."""
 import array
 import mmap
 import pathlib
@@ -31,7 +31,7 @@ def pair(peer):
 
 
 class Raises:
-    """raises(code): the block raises rpma.Error with that code."""
+    """raises(code): the block must raise rpma.Error with this code."""
 
     def __init__(self, code):
         self.raised = pytest.raises(rpma.Error)
@@ -135,7 +135,7 @@ def test_conn_cfg_has_its_defaults_and_keeps_what_is_set(peer):
     with pytest.raises(TypeError):
         rpma.ConnCfg(no_such_field=1)
     wanted["srq"].close()
-    with Raises(rpma.ErrorCode.INVAL):  # where it is used, cfg being one that has it
+    with Raises(rpma.ErrorCode.INVAL):  # checked on use; cfg has such a queue
         peer.conn_req_new(ADDRESS, 9, cfg)
     cfg.delete()
 
@@ -493,7 +493,7 @@ def test_a_shared_receive_queue_serves_its_connections(peer):
 
 @pytest.fixture
 def log():
-    """The messages."""
+    """Returns the messages."""
     threshold = rpma.log_get_threshold(rpma.LogThreshold.THRESHOLD)
     messages = []
     rpma.log_set_function(lambda *message: messages.append(message))

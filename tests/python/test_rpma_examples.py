@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The examples of librpma, each end in a process of its own."""
+"""The librpma examples, each end in its own process."""
 import os
 import pathlib
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.rpma as programs use it: lifetimes, threads, signals, asyncio."""
+"""viaduct.rpma in programs: lifetimes, threads, signals, asyncio."""
 import asyncio
 import gc
 import os
@@ -33,14 +33,14 @@ def test_a_peer_closes_what_was_made_with_it(peer):
     for child in (pair.client, pair.server, pair.client_memory, ep, request):
         assert child.closed
         child.close()
-    assert not pair.at_server.closed  # a description is nobody's
+    assert not pair.at_server.closed  # a description has no owner
     with pytest.raises(rpma.Error) as raised:
         peer.mr_reg(8)
     assert raised.value.code == rpma.ErrorCode.INVAL
 
 
 def test_children_keep_what_they_were_made_from():
-    conn = Pair(new_peer()).client  # peer, memory and the other end are dropped
+    conn = Pair(new_peer()).client  # drops peer, memory and the other end
     gc.collect()
     assert conn.next_event(TIMEOUT) == rpma.ConnEvent.CLOSED
     cq = conn.cq
@@ -50,7 +50,7 @@ def test_children_keep_what_they_were_made_from():
 
 
 def test_the_end_of_the_process_closes_everything():
-    # Python itself aborts where a daemon thread has a buffered stream in its hands when the interpreter ends.
+    # Python itself aborts if a daemon thread uses a buffered stream when the interpreter exits.
     program = """
 from rpma_pair import *
 import os, threading
@@ -64,7 +64,7 @@ print("the end")
     here = os.path.dirname(os.path.abspath(__file__))
     done = subprocess.run([sys.executable, "-c", program], cwd=here, timeout=10 * TIMEOUT, check=True, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert "the end" in done.stdout  # the thread may be told that its connection was closed, or nothing any more
+    assert "the end" in done.stdout  # the thread may or may not be told that its connection was closed
 
 
 def counts():
@@ -90,14 +90,14 @@ def test_cycles_leak_nothing(peer):
     gc.collect()
     after = counts()
     assert after[0] == before[0]
-    assert after[1] <= before[1] + 8  # the allocator's arenas come and go
+    assert after[1] <= before[1] + 8  # arenas of the allocator vary
     assert after[2] <= before[2] + 100
 
 
 # ---- Threads and signals ----
 
 class Threads:
-    """Runs functions side by side; what one raises is raised at the end."""
+    """Runs functions in threads. An exception of one of them is raised at the end."""
 
     def __init__(self, functions):
         self.failures = []
@@ -134,7 +134,7 @@ def test_eight_threads(peer):
 
 
 def test_closing_under_calls_of_other_threads(peer):
-    """Whatever the others do at that moment, they get an error or a result."""
+    """Calls in other threads return either an error or a result."""
     large = peer.mr_reg(1 << 20)
     remote = rpma.MrRemote.from_descriptor(large.descriptor)
 
@@ -166,7 +166,7 @@ RAW = {
 
 @pytest.mark.parametrize("make, uses", RAW.values(), ids=RAW)
 def test_raw_calls_on_what_another_thread_deletes(peer, make, uses, eager_threads):
-    """The handle that a thread has got from an object outlives it, and is good for an error."""
+    """A handle that a thread got from an object may outlive the object. Using it must raise an error."""
     def use(handle):
         for call in uses:
             try:

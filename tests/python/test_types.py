@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The package is fully typed, and its stubs say what the extension modules have."""
+"""The package is fully typed, and its stubs match the extension modules."""
 import os
 import pathlib
 import subprocess
@@ -32,5 +32,6 @@ def test_package_is_typed(environment):
 @pytest.mark.parametrize("module", RAW)
 def test_stub_is_true(environment, module):
     _, output = run(environment, "mypy.stubtest", "--concise", "--ignore-missing-stub", f"viaduct.{module}")
-    wrong = [line for line in output.splitlines() if "metaclass" not in line]  # that of pybind11 is nobody's to name
+    wrong = [line for line in output.splitlines() if "metaclass" not in line]  # pybind11's metaclass is not part of the
+                                                                               # API
     assert not wrong, "\n".join(wrong)

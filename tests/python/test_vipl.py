@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.vipl: every call, and what it says where it fails."""
+"""viaduct.vipl: every call and its errors."""
 import array
 import itertools
 import mmap
@@ -21,7 +21,7 @@ OPEN = vipl.MemAttributes(enable_rdma_write=True, enable_rdma_read=True)
 
 
 def errors_of(nic):
-    """A queue of the asynchronous errors of a NIC."""
+    """Returns a queue of the asynchronous errors of a NIC."""
     errors = queue.Queue()
     nic.error_callback(errors.put)
     return errors
@@ -62,7 +62,7 @@ def test_calls_after_the_end_have_an_invalid_handle():
 
 
 def test_null_is_refused_where_a_structure_is_asked_for(nic):
-    """The raw module passes None on as NULL."""
+    """The raw module passes None as NULL."""
     vi = nic.create_vi()
     for call in (lambda: _vipl.VipCreateVi(nic.handle, None, 0, 0), lambda: _vipl.VipConnectWait(nic.handle, None, 1),
                  lambda: _vipl.VipConnectRequest(vi.handle, None, None, 1),
@@ -509,7 +509,7 @@ def test_autodiscovery(nic):
 # ---- Notifications ----
 
 def test_user_data_and_calls_that_the_objects_do_not_need(nic):
-    """Where a method has another way, the raw call."""
+    """Uses the raw call if the method behaves differently."""
     vi = nic.create_vi()
     _vipl.VipSetUserData(vi.handle, 7)
     assert _vipl.VipGetUserData(vi.handle) == 7
@@ -552,14 +552,14 @@ def test_the_example_of_the_manual_works(capsys):
         try:
             exec(client, {"vipl": vipl})
             break
-        except vipl.Error as error:  # the server does not wait yet
+        except vipl.Error as error:  # the server is not waiting yet
             assert error.code == ReturnCode.NO_MATCH
     serving.result()
     assert capsys.readouterr().out == "b'over the valley'\n"
 
 
 def names_in_the_manual():
-    """(name in C, name in Python) of each pair that docs/python.md has."""
+    """Returns the (C name, Python name) pairs in docs/python.md."""
     page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text(encoding="utf-8")
     for row in re.findall(r"^\| (`Vip.*) \| (.*) \|$", page, re.MULTILINE):
         calls, names = (re.findall(r"`([\w.]+)(?:\(\))?`", column) for column in row)

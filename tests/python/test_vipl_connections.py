@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.vipl: connections that are not made."""
+"""viaduct.vipl: connection setup that fails."""
 import pytest
 from background import TIMEOUT, Background
 from vipl_pair import fails, free_discriminator, nic, request

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.vipl: what ends when, in many threads too, and what is left behind."""
+"""viaduct.vipl: the lifetime of objects, also with many threads, and leaks."""
 import gc
 import os
 import queue
@@ -166,7 +166,7 @@ def test_memory_of_other_nics_ends_beside_a_handler(nic, pair):
     assert inside.wait(TIMEOUT)
 
     def work():
-        with vipl.open_nic() as own:  # whose memory has the same handles as that of the others
+        with vipl.open_nic() as own:  # its memory has the same handles as that of the others
             vi = own.create_vi()
             for _ in range(200):
                 with own.register_mem(64) as memory:
@@ -205,7 +205,7 @@ def test_a_thousand_cycles_leave_nothing_behind(nic):
     gc.collect()
     after_descriptors, after_mappings = resources()
     assert after_descriptors <= descriptors
-    assert after_mappings <= mappings + 8  # what malloc keeps
+    assert after_mappings <= mappings + 8  # allocated by malloc
     assert len(gc.get_objects()) <= objects + 50
 
 
@@ -308,7 +308,7 @@ def test_threads_may_use_a_nic_that_another_one_closes(eager_threads):
 
 
 def test_threads_may_post_what_lies_in_memory_that_another_one_deregisters(nic, eager_threads):
-    """The library refuses it, and does not look at it."""
+    """The library refuses it without accessing it."""
     vi = nic.create_vi()
     for _ in range(100):
         region = nic.register_mem(4096)
@@ -317,7 +317,7 @@ def test_threads_may_post_what_lies_in_memory_that_another_one_deregisters(nic, 
         def post():
             while not region.closed:
                 _vipl.VipPostRecv(vi.handle, descriptor.address, memory)
-                vi.disconnect()  # flushes it
+                vi.disconnect()  # flushes the descriptor
                 _vipl.VipRecvDone(vi.handle)
         user = Background(post)
         region.close()

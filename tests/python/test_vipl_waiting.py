@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""viaduct.vipl: waits and what ends them, handlers, asyncio."""
+"""viaduct.vipl: waits and their interruption, handlers, asyncio."""
 import asyncio
 import queue
 import signal
@@ -23,7 +23,7 @@ class Alarm(Exception):
 
 @pytest.fixture
 def alarm():
-    """Makes Alarm of the signal that comes a little later."""
+    """Raises Alarm on the signal, which is sent shortly afterwards."""
     def ring(number, frame):
         raise Alarm
     before = signal.signal(signal.SIGALRM, ring)
@@ -33,7 +33,7 @@ def alarm():
 
 
 async def give_up(vi):
-    """Leaves a notify handler behind."""
+    """Leaves a notify handler pending."""
     with pytest.raises(vipl.TimeoutError):
         await vi.recv_wait_async(0.001)
 
@@ -87,10 +87,10 @@ def test_a_server_is_not_deaf_while_it_looks_for_signals(nic):
     vi, service = nic.create_vi(), free_discriminator()
 
     class Look:
-        """Asked like an event in the midst of the wait, asks for a connection itself."""
+        """Called like an event during the wait; sends a connection request."""
 
         def is_set(self):
-            with pytest.raises(vipl.TimeoutError):  # and not NO_MATCH
+            with pytest.raises(vipl.TimeoutError):  # rather than NO_MATCH
                 vi.connect_request(nic.net_address(service), 0.05)
             return True
     with pytest.raises(vipl.Error) as raised:
@@ -150,7 +150,7 @@ def test_a_vi_that_closes_ends_waits(nic, pair):
     for end in pair:
         end.close()
     for wait in waiting:
-        with pytest.raises(vipl.Error):  # the flushed receive, or that there is nothing any more
+        with pytest.raises(vipl.Error):  # the receive was flushed, or there is none any more
             wait.result()
 
 
@@ -166,7 +166,7 @@ def test_a_vi_that_cannot_be_destroyed_disturbs_nobody(nic, pair):
 
 
 def test_a_signal_handler_cannot_close_what_is_waited_for(nic, alarm):
-    """It is told so, the wait ends with that, and the NIC can be closed afterwards."""
+    """The handler gets an error, which ends the wait. The NIC can be closed afterwards."""
     signal.signal(signal.SIGALRM, lambda *_: _vipl.VipCloseNic(nic.handle))
     with pytest.raises(RuntimeError):
         alarm()
@@ -189,12 +189,12 @@ def test_what_a_handler_raises_goes_to_the_hook(nic, pair, monkeypatch):
     client.post_send(region[0:4])
     assert raised.get(timeout=TIMEOUT) is KeyError
     nic.error_callback(fail)
-    client.disconnect()  # which the other end is told
+    client.disconnect()  # the other end gets an error
     assert raised.get(timeout=TIMEOUT) is KeyError
 
 
 def test_handlers_are_let_go(nic):
-    """Those that were called, those that never will be, and those that were replaced."""
+    """Handlers that were called, that will never be called, and that were replaced."""
     class Handler:
         living = 0
 
@@ -247,11 +247,11 @@ def test_asynchronous_errors_name_what_they_concern(nic, pair):
     nic.error_callback(errors.put)
     descriptor = nic.ptag.descriptor(())
     place = descriptor.memory_handle
-    descriptor.memory_handle = 0  # of no memory at all: the descriptor is refused
+    descriptor.memory_handle = 0  # not registered, so the descriptor is refused
     client.post_send(descriptor)
     descriptor.memory_handle = place
     while (error := errors.get(timeout=TIMEOUT)).error_code != vipl.ErrorCode.POST_DESC:
-        assert error.error_code == vipl.ErrorCode.CONN_LOST  # which both ends have, too
+        assert error.error_code == vipl.ErrorCode.CONN_LOST  # both ends get this error, too
     assert error.resource_code == vipl.ResourceCode.DESCRIPTOR
     assert error.vi is client and error.descriptor is descriptor
 
@@ -356,11 +356,11 @@ def test_nothing_is_lost_where_a_task_is_cancelled(nic, pair):
 def test_what_came_for_a_task_that_is_cancelled_meanwhile_is_for_the_next_one():
     async def run():
         arrivals = Arrivals()
-        waiting = arrivals.future(lambda: None)  # of another thread
+        waiting = arrivals.future(lambda: None)  # belongs to another thread
         task = asyncio.create_task(result_in_time_async("VipRecvWait", arrivals, lambda: None, None))
         await asyncio.sleep(0)
         arrivals.put(1)
-        arrivals.put(2)  # the task has it, and is cancelled before it runs
+        arrivals.put(2)  # the task has it, but is cancelled before it runs
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -386,7 +386,7 @@ def test_cancelled_waits_for_connections_are_over(nic):
         return vi
     vi = asyncio.run(run())
     for thread in threading.enumerate():
-        if thread.name == "viaduct.vipl":  # it has told of its end, and is about to be gone
+        if thread.name == "viaduct.vipl":  # it has reported its end and is about to exit
             thread.join(TIMEOUT)
             assert not thread.is_alive()
     vi.disconnect()

@@ -7,7 +7,7 @@ from viaduct import vipl
 
 
 def fails(code, call, *arguments, **options):
-    """Expects a failure, and returns it."""
+    """Expects a failure and returns it."""
     with pytest.raises(vipl.Error) as raised:
         call(*arguments, **options)
     assert raised.value.code == code, raised.value
@@ -15,7 +15,7 @@ def fails(code, call, *arguments, **options):
 
 
 def request(vi, remote, timeout=TIMEOUT):
-    """Asks for a connection until somebody waits there, as programs of VIPL do."""
+    """Repeats a connection request until a server waits for it, like VIPL programs do."""
     while True:
         try:
             return vi.connect_request(remote, timeout)
@@ -36,7 +36,7 @@ RDMA = vipl.ViAttributes(enable_rdma_write=True, enable_rdma_read=True)
 
 
 def connected(nic, attributes=RDMA, **queues):
-    """Two VIs of the NIC, connected with each other; the queues are the server's."""
+    """Creates two connected VIs of the NIC; the queues are the server's."""
     client, server = nic.create_vi(attributes), nic.create_vi(attributes, **queues)
     connect(client, server)
     return client, server

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that the pages point at things that exist and have no marks of merges, that README.md shows the program
-tests/installed/core.cpp, and that docs/thread-safety.md has a row for each call of vipl.h, dat2/*.h and librpma.h, also
-by a pattern such as `rpma_log_*`."""
+"""Checks that links in the pages are valid and that there are no merge markers, that README.md contains the program
+tests/installed/core.cpp, and that docs/thread-safety.md has a row for each call of vipl.h, dat2/*.h and librpma.h,
+possibly as a pattern such as `rpma_log_*`."""
 
 import fnmatch
 import pathlib
@@ -28,7 +28,7 @@ def unfinished_merges() -> list[str]:
 
 
 def stale_examples() -> list[str]:
-    """The program without its first line, which names the license."""
+    """The program without its first line, the license."""
     program = (ROOT / "tests/installed/core.cpp").read_text().split("\n", 1)[1]
     if f"```cpp\n{program}```\n" in (ROOT / "README.md").read_text():
         return []
@@ -43,7 +43,7 @@ def vipl_gaps(table: str) -> set[str]:
 
 
 def pattern_gaps(table: str, prefix: str, declared: set[str]) -> set[str]:
-    """Of rows that name several calls, also by patterns."""
+    """From rows that name several calls, possibly as patterns."""
     cells = re.findall(rf"^\| (`{prefix}_[^|]*)\|", table, re.MULTILINE)
     patterns = re.findall(rf"`({prefix}_[\w*]+)`", " ".join(cells))
     idle = {pattern for pattern in patterns if not fnmatch.filter(declared, pattern)}

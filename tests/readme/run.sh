@@ -8,7 +8,7 @@ trap 'rm -f "$received"' EXIT
 "$@" >"$received" &
 server=$!
 
-# Until the server waits, the client is told that nobody does.
+# Until the server listens, the client's requests are refused.
 attempts=0
 until "$@" "over the valley"; do
     attempts=$((attempts + 1))

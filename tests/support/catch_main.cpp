@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The test runner's main(), compiled once for each program of tests.
+// The main() of the test programs, compiled once.
 #define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>

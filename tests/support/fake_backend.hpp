@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A complete backend inside one process, for tests: no threads, no files, every operation done at once under one mutex.
+// A complete backend within one process, for tests. It uses no threads and no files, and executes every operation
+// immediately under one mutex.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ namespace fake {
 class World;
 }
 
-/// Devices of one provider reach each other and no others. Deadlines are looked at whenever somebody calls in: waiting
-/// for an event alone does not make time pass, check_deadlines() does.
+/// Devices of one provider can connect only to each other. Deadlines are checked during calls: while a test waits for
+/// an event, none expire unless it calls check_deadlines().
 class FakeProvider final : public backend::Provider {
 public:
     FakeProvider();
@@ -26,13 +27,13 @@ public:
     Result<std::uint32_t> find(std::string_view device) noexcept override;
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;
 
-    /// Of the devices opened from now on: those that they lack, they have all the same, and do not offer.
+    /// Of devices opened later. Features that are turned off still work, but are not offered.
     Capabilities capabilities;
 
-    /// Ends the connection attempts whose time is up.
+    /// Ends the connection attempts whose deadlines have passed.
     void check_deadlines() noexcept;
 
-    /// Backend objects that exist now, of every kind: 0 once a test has cleaned up.
+    /// Returns the number of existing backend objects: 0 after a test has cleaned up.
     std::size_t live_objects() const noexcept;
 
 private:

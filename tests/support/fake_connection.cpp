@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How endpoints of the fake backend find each other and part.
+// Setup and teardown of connections of the fake backend.
 #include <algorithm>
 
 #include "tests/support/fake_endpoint.hpp"
@@ -9,7 +9,7 @@ namespace viaduct::testing::fake {
 using Model = ConnectParameters::Model;
 
 void World::expire() noexcept {
-    const auto waiting = connecting;  // end_attempt() takes endpoints out of the original
+    const auto waiting = connecting;  // a copy, because end_attempt() removes endpoints from the original
     for (Endpoint* endpoint : waiting) {
         const Attempt& attempt = endpoint->attempt();
         if (!attempt.heard && attempt.grace.passed())
@@ -42,7 +42,7 @@ Endpoint* World::matching_peer(const Endpoint& endpoint) noexcept {
     const auto& wanted = endpoint.attempt().parameters;
     const auto found = std::ranges::find_if(connecting, [&](const Endpoint* other) {
         const auto& offered = other->attempt().parameters;
-        // The hosts crosswise, and the service that both ask for (guide, sections 3.3 and 6.7).
+        // Each must request the other's host, and both the same service (guide, sections 3.3 and 6.7).
         return other != &endpoint && offered.model == Model::PeerToPeer && offered.local.host == wanted.remote.host &&
                offered.remote.host == wanted.local.host && offered.remote.service == wanted.remote.service;
     });

@@ -12,8 +12,8 @@ struct PostedSend {
     SendRequest request;
     std::vector<Sge> pieces;
     std::uint64_t bytes = 0;
-    backend::BindRequest shown{};           ///< of a bind, whose window gets the key in request.remote
-    std::shared_ptr<WindowState> window{};  ///< that one
+    backend::BindRequest shown{};           ///< for a bind, whose key is in request.remote
+    std::shared_ptr<WindowState> window{};  ///< for a bind
 };
 
 class Endpoint final : public backend::Endpoint, private CountedObject {
@@ -31,12 +31,12 @@ public:
     void drain() noexcept override;
     void fail() noexcept override;
 
-    // For the world and the requests, with the mutex held.
+    // For World and Request, with the mutex held.
     bool idle() const noexcept { return state_ == State::Idle; }
     const Attempt& attempt() const noexcept { return *attempt_; }
-    /// Hands the attempt under way to a listener.
+    /// Sends the current attempt to a listener.
     void ask(Listener& listener);
-    /// Ends the attempt under way with an event; the endpoint is idle again.
+    /// Ends the current attempt with an event and makes the endpoint idle.
     void end_attempt(const ConnectionEvent& event) noexcept;
     static void join(Endpoint& one, Endpoint& other) noexcept;
     void tell(const ConnectionEvent& event) noexcept;
@@ -46,11 +46,11 @@ public:
 private:
     enum class State { Idle, Connecting, Connected, Broken };
 
-    /// How a request at the head of the send queue fared.
+    /// The outcome of a request at the head of the send queue.
     struct Outcome {
         CompletionCode code = CompletionCode::Success;
-        bool breaks = false;  ///< the connection, at both ends
-        bool waits = false;   ///< for a receive; nothing happened yet
+        bool breaks = false;  ///< the connection breaks at both ends
+        bool waits = false;   ///< for a receive; not executed yet
     };
 
     bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
@@ -102,7 +102,7 @@ private:
     Endpoint* peer_ = nullptr;
     std::shared_ptr<Attempt> attempt_;
     std::deque<PostedSend> sends_;
-    std::optional<std::size_t> left_to_drain_;  // of them
+    std::optional<std::size_t> left_to_drain_;  // number of them
     std::deque<PostedReceive> receives_;
     std::shared_ptr<Outstanding> outstanding_ = std::make_shared<Outstanding>();
 };

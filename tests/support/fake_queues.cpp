@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the fake backend's completions are found, and the receives that endpoints share.
+// The completion queues and shared receive queues of the fake backend.
 #include <algorithm>
 
 #include "tests/support/fake_world.hpp"

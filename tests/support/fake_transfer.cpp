@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The work queues of the fake backend: a request runs when it is posted, or when what it waits for has come.
+// The work queues of the fake backend. A request is executed when it is posted or when the receive that it waits for is
+// available.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ std::span<std::byte> bytes_at(const RemoteAddress& remote, std::uint64_t count) 
     return {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(remote.address)), count};
 }
 
-/// Writes memory that belongs to a file to that file.
+/// Writes memory that is mapped from a file to the file.
 bool persist(const RemoteAddress& remote, std::uint64_t count) noexcept {
     const auto within_page = static_cast<std::uintptr_t>(remote.address) % static_cast<std::uintptr_t>(getpagesize());
     return msync(bytes_at(remote, count).data() - within_page, within_page + count, MS_SYNC) == 0;
@@ -47,7 +48,7 @@ PostedReceive::PostedReceive(const ReceiveRequest& request)
     : request(request), pieces(request.sges.begin(), request.sges.end()), bytes(support::total_length(pieces)) {}
 
 void World::run_waiting() noexcept {
-    const auto endpoints = waiting;  // run_sends() changes the original
+    const auto endpoints = waiting;  // a copy, because run_sends() changes the original
     for (Endpoint* endpoint : endpoints) endpoint->run_sends();
 }
 
@@ -214,7 +215,7 @@ Endpoint::Outcome Endpoint::exchange(const PostedSend& send) {
     return {};
 }
 
-/// Earlier requests have run to their end, so that only the way to a file is left.
+/// Earlier requests are complete, so only the file has to be written.
 Endpoint::Outcome Endpoint::flush(const PostedSend& send) {
     const SendRequest& request = send.request;
     if (!peer_->grants(request, request.flush_bytes)) {
@@ -251,12 +252,12 @@ bool Endpoint::may_show(const PostedSend& send) const noexcept {
            (!send.shown.access.lets_peers_write() || (region.writable() && region.access().local_write));
 }
 
-/// Ends what windows show to the peer of this endpoint alone.
+/// Ends the bindings that only the peer of this endpoint can use.
 void Endpoint::close_views() noexcept {
     std::erase_if(world().views, [this](const auto& item) { return item.second.only_through == this; });
 }
 
-/// What a message of the peer asks for.
+/// Invalidates a window on request of the peer.
 bool Endpoint::invalidate(std::uint32_t key) noexcept {
     const auto found = world().views.find(key);
     if (found == world().views.end() || found->second.only_through != this) return false;
@@ -264,7 +265,7 @@ bool Endpoint::invalidate(std::uint32_t key) noexcept {
     return true;
 }
 
-/// The peer posted no receive (guide, sections 1.2.3 and 3.8.2).
+/// Called if the peer has no receive posted (guide, sections 1.2.3 and 3.8.2).
 Endpoint::Outcome Endpoint::no_receive(CompletedOperation operation) {
     const bool waits = reliable() && attributes_.receiver_not_ready == ReceiverNotReady::Wait;
     if (waits || peer_->shared_receives_ != nullptr) return {.waits = true};
@@ -272,14 +273,14 @@ Endpoint::Outcome Endpoint::no_receive(CompletedOperation operation) {
     return remote_failure(CompletionCode::RemoteOperation);
 }
 
-/// Reliable Reception tells the sender what happened at the far end; Reliable Delivery, if asked to.
+/// With Reliable Reception, failures at the peer are reported to the sender; with Reliable Delivery, only if requested.
 Endpoint::Outcome Endpoint::remote_failure(CompletionCode code) const noexcept {
     const bool told = attributes_.reliability == Reliability::ReliableReception ||
                       (reliable() && attributes_.refused_write == RefusedWrite::Reported);
     return {.code = told ? code : CompletionCode::Success, .breaks = reliable()};
 }
 
-/// A message for a shared queue also waits for room for its completion.
+/// With a shared queue, a message also waits for room for its completion.
 bool Endpoint::can_receive() const noexcept {
     if (shared_receives_ == nullptr) return !receives_.empty();
     return !shared_receives_->empty() && !receive_queue_->full();
@@ -287,7 +288,7 @@ bool Endpoint::can_receive() const noexcept {
 
 PostedReceive Endpoint::take_receive() {
     if (shared_receives_ != nullptr) {
-        ++outstanding_->receive;  // this endpoint's from now on
+        ++outstanding_->receive;  // it now belongs to this endpoint
         return shared_receives_->take();
     }
     PostedReceive receive = std::move(receives_.front());
@@ -322,7 +323,7 @@ CompletionCode Endpoint::check(const PostedSend& send) const noexcept {
 CompletionCode Endpoint::check(const PostedReceive& receive, std::uint64_t needed) const noexcept {
     if (receive.request.fault != CompletionCode::Success) return receive.request.fault;
     const auto& domain = shared_receives_ != nullptr ? shared_receives_->domain : *domain_;
-    std::uint64_t left = needed;  // what the message does not fill does not count
+    std::uint64_t left = needed;  // only the memory that the message fills is checked
     for (Sge piece : receive.pieces) {
         piece.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece.length, left));
         left -= piece.length;
@@ -340,7 +341,7 @@ bool Endpoint::may_use(const Sge& piece, bool to_write, const backend::Protectio
            region.view().holds(reinterpret_cast<std::uintptr_t>(piece.address), piece.length);
 }
 
-/// Whether this endpoint lets its peer run the request.
+/// Reports whether this endpoint allows the request of its peer.
 bool Endpoint::grants(const SendRequest& request, std::uint64_t bytes) const noexcept {
     const auto found = world().regions.find(request.remote.key);
     const auto shown = world().views.find(request.remote.key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The objects of the fake backend. Everything mutable is guarded by the one mutex of their World.
+// The objects of the fake backend. All mutable state is guarded by the mutex of their World.
 #pragma once
 
 #include <atomic>
@@ -21,29 +21,29 @@ class Endpoint;
 class Listener;
 class Region;
 
-/// A connection attempt, shared by the endpoint that makes it and the request that the listener hands out.
+/// A connection attempt, shared by its endpoint and the request that the listener returns.
 struct Attempt {
     Endpoint* client = nullptr;  ///< null once the attempt has ended
     ConnectParameters parameters;
     EndpointAttributes attributes;
-    Deadline grace = Deadline::never();  ///< until when to wait for a listener
-    bool heard = false;                  ///< by a listener
+    Deadline grace = Deadline::never();  ///< how long to wait for a listener
+    bool heard = false;                  ///< a listener has it
 };
 
-/// What a window shows.
+/// What a window or a region gives access to.
 struct View {
     const Region* region = nullptr;
     std::uint64_t begin = 0;
     std::uint64_t length = 0;
     Access access;
-    const Endpoint* only_through = nullptr;  ///< whose peer alone may use it; null: scope Domain
+    const Endpoint* only_through = nullptr;  ///< only its peer may use the window; null: scope Domain
 
     bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept {
         return address >= begin && address - begin <= length && bytes <= length - (address - begin);
     }
 };
 
-/// What the devices of one provider share.
+/// The state that the devices of one provider share.
 class World {
 public:
     static constexpr std::uint32_t device_count = 8;
@@ -51,24 +51,24 @@ public:
     static Bytes<Address::max_host> host(std::uint32_t index) noexcept;
     static bool knows(const Bytes<Address::max_host>& host) noexcept;
 
-    /// Ends the attempts whose time is up. Callers hold the mutex, here and below.
+    /// Ends the attempts whose deadlines have passed. The mutex must be held for this and the functions below.
     void expire() noexcept;
 
-    /// The listener that gets the next request for a service; they take turns. Null where nobody listens.
+    /// Returns the listener for the next request for a service, or null. Listeners of a service take turns.
     Listener* next_listener(const Address& service) noexcept;
 
-    /// Gives a new listener the requests that wait for one.
+    /// Passes waiting requests to a new listener.
     void begin_listening(Listener& listener);
 
-    /// A waiting peer that the endpoint asks for and that asks for it.
+    /// Returns a waiting peer such that it and the endpoint request each other, or null.
     Endpoint* matching_peer(const Endpoint& endpoint) noexcept;
 
-    /// Lets the messages that wait for a receive, or for room in a completion queue, try again: the longest wait first.
+    /// Retries the messages that wait for a receive or for room in a completion queue, oldest first.
     void run_waiting() noexcept;
 
     std::mutex mutex;
     std::unordered_map<std::uint32_t, Region*> regions;
-    std::unordered_map<std::uint32_t, View> views;  ///< of the windows that show something, by key
+    std::unordered_map<std::uint32_t, View> views;  ///< of bound windows, by key
     std::uint32_t next_key = 1;
     std::deque<Listener*> listeners;
     std::vector<Endpoint*> connecting;
@@ -76,7 +76,7 @@ public:
     std::atomic<std::size_t> live_objects{0};
 };
 
-/// Base of every object: keeps the world alive and counts.
+/// The base of all objects: keeps the world alive and counts objects.
 class CountedObject {
 public:
     explicit CountedObject(std::shared_ptr<World> world) noexcept : world_(std::move(world)) { ++world_->live_objects; }
@@ -134,7 +134,7 @@ public:
     std::uint32_t key() const noexcept override { return key_; }
     Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override;
 
-    /// What it shows to peers without a window.
+    /// The access of peers without a window.
     View view() const noexcept {
         return {.region = this, .begin = begin_, .length = length_, .access = access_, .only_through = nullptr};
     }
@@ -153,12 +153,12 @@ private:
     std::uint32_t key_;
 };
 
-/// What is left of a window in the requests to bind it.
+/// The state of a window, shared with the requests to bind it.
 struct WindowState {
     const backend::ProtectionDomain& domain;
     const WindowScope scope;
-    std::uint32_t key = 0;       ///< that the last request will put in force
-    std::uint32_t in_force = 0;  ///< 0: it shows nothing
+    std::uint32_t key = 0;       ///< the key after the last request is executed
+    std::uint32_t in_force = 0;  ///< the current key; 0: unbound
     bool gone = false;
 };
 
@@ -174,7 +174,7 @@ private:
     std::shared_ptr<WindowState> state_;
 };
 
-/// The events of its queues, one of each at most.
+/// Contains at most one event per queue.
 class Channel final : public backend::Channel, private CountedObject {
 public:
     using CountedObject::CountedObject;
@@ -182,7 +182,7 @@ public:
     int fd() const noexcept override;
     Result<std::uint64_t> take_event() noexcept override;
 
-    // With the mutex held.
+    // The mutex must be held.
     void leave_event(const CompletionQueue& queue, std::uint64_t context);
     void take_back(const CompletionQueue& queue) noexcept;
 
@@ -196,7 +196,8 @@ private:
     mutable ReadableFlag readable_;
 };
 
-/// Requests of one endpoint that were posted and not yet polled. Outlives the endpoint in its queues.
+/// The number of requests of an endpoint that were posted but not polled. The queues keep it alive after the endpoint
+/// is destroyed.
 struct Outstanding {
     std::uint32_t send = 0;
     std::uint32_t receive = 0;
@@ -214,13 +215,13 @@ public:
     Status arm(Arm what) noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
 
-    // With the mutex held.
+    // The mutex must be held.
     bool full() const noexcept { return entries_.size() >= capacity_; }
-    /// A completion that finds no room is dropped and reported.
+    /// If there is no room, the completion is dropped and reported.
     void push(const Completion& completion, const std::shared_ptr<Outstanding>& outstanding, bool solicited = false);
 
 private:
-    /// Leaves an event where completions wait and one is asked for.
+    /// Leaves an event if there are completions and the queue is armed.
     void notify();
 
     struct Entry {
@@ -237,7 +238,7 @@ private:
     std::deque<Entry> entries_;
 };
 
-/// A receive that waits for its message.
+/// A posted receive.
 struct PostedReceive {
     explicit PostedReceive(const ReceiveRequest& request);
 
@@ -257,7 +258,7 @@ public:
     Status resize(std::uint32_t depth) noexcept override;
     std::uint32_t outstanding() const noexcept override;
 
-    // With the mutex held.
+    // The mutex must be held.
     bool empty() const noexcept { return receives_.empty(); }
     PostedReceive take() noexcept;
 
@@ -281,7 +282,7 @@ public:
     int fd() const noexcept override;
     Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override;
 
-    // With the mutex held.
+    // The mutex must be held.
     void add(std::shared_ptr<Attempt> attempt);
     const Address& local() const noexcept { return local_; }
 

@@ -5,7 +5,7 @@
 namespace viaduct::testing {
 namespace {
 
-/// What every decorator holds: the object that does the work, and the plan.
+/// The base of all decorators: the inner object and the plan.
 template <class Interface>
 class Decorator : public Interface {
 public:
@@ -16,7 +16,7 @@ public:
 protected:
     FaultPlan& plan() const noexcept { return plan_; }
 
-    /// Runs the call unless its failure is due.
+    /// Executes the call unless it has to fail.
     template <class Call>
     auto attempt(Call call) const noexcept -> decltype(call()) {
         if (const Status failure = plan_.next(); !failure.ok()) return failure;
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Interface>> wrap(Result<std::unique_ptr<Interface>> resul
     return std::unique_ptr<Interface>(std::make_unique<Wrapper>(std::move(*result), plan));
 }
 
-/// The inner object behind one that this backend has made.
+/// Returns the inner object of a decorator.
 template <class Wrapper, class Interface>
 auto* unwrap(Interface* object) noexcept {
     return object == nullptr ? nullptr : &static_cast<Wrapper*>(object)->inner();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A backend around another one that makes a chosen call fail, so that a test can sweep over every failure of a
-// scenario.
+// Wraps a backend and makes a selected call fail, so that a test can try every failure in a scenario.
 #pragma once
 
 #include <atomic>
@@ -11,10 +10,10 @@
 
 namespace viaduct::testing {
 
-/// Which call fails, and how. Counts every call that can fail, from 1.
+/// Selects the call that fails and its status. Counts the calls that can fail, from 1.
 class FaultPlan {
 public:
-    /// Call number `call` fails with `status`, once; 0 lets all succeed. Starts to count anew.
+    /// Makes call number `call` fail once with `status`; 0 means none. Resets the counter.
     void fail_call(std::uint64_t call, Status status) noexcept {
         status_ = status;
         failing_ = call;
@@ -23,7 +22,7 @@ public:
 
     std::uint64_t calls() const noexcept { return calls_; }
 
-    /// Counts a call: the failure that is due, or Ok.
+    /// Counts a call and returns the selected status or Ok.
     Status next() noexcept { return ++calls_ == failing_ ? status_ : Status(); }
 
 private:
@@ -32,12 +31,12 @@ private:
     Status status_;
 };
 
-/// A failing call does not reach the inner backend. Calls that report no Status are passed on and not counted.
+/// A failing call is not passed to the inner backend. Calls that do not return a Status are passed on without counting.
 class FaultProvider final : public backend::Provider {
 public:
     explicit FaultProvider(backend::Provider& inner) noexcept : inner_(inner) {}
 
-    FaultPlan plan;  ///< set while no call is under way
+    FaultPlan plan;  ///< change it only while no call is in progress
 
     std::string_view name() const noexcept override { return "fault"; }
     Result<std::uint32_t> device_count() const noexcept override { return inner_.device_count(); }

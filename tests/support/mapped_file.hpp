@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file without a name, mapped shared: memory that belongs to storage.
+// A shared mapping of an unnamed file: memory that belongs to storage.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace viaduct::testing {
 
-/// Processes that are forked later share it. Throws where the system gives none.
+/// Processes forked later share it. The constructor throws on failure.
 class MappedFile {
 public:
     explicit MappedFile(std::size_t size);
@@ -20,7 +20,7 @@ public:
 
     std::span<std::byte> bytes() const noexcept { return bytes_; }
 
-    /// What the file has, as read from it.
+    /// Reads the contents of the file.
     std::vector<std::byte> content(std::size_t offset, std::size_t size) const;
 
 private:

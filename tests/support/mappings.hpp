@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the system says about the address space of this process.
+// Queries the address space of this process.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct Mapping {
     bool writable = false;  ///< every byte is writable as well
 };
 
-/// Looks a range up in /proc/self/maps.
+/// Looks up a range in /proc/self/maps.
 Mapping find_mapping(const void* address, std::uint64_t length);
 
 }  // namespace viaduct::testing

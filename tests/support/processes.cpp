@@ -44,11 +44,11 @@ std::string read_text(int fd) {
     return text;
 }
 
-/// The whole life of a child. Skips the exit handlers, which belong to the parent's test runner.
+/// Runs in the child until it exits. Skips exit handlers, which belong to the parent's test runner.
 [[noreturn]] void live(const Script& script, Wire& wire, int report) noexcept {
-    alarm(patience_seconds);  // a script that hangs fails
+    alarm(patience_seconds);  // terminates a script that hangs
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The handlers of the test runner would report the failures of the parent's test case once more.
+    // The test runner's handlers would report the failures of the parent's test case again.
     for (const int number : {SIGINT, SIGILL, SIGFPE, SIGSEGV, SIGTERM, SIGABRT}) ::signal(number, SIG_DFL);
     try {
         script(wire);
@@ -143,7 +143,7 @@ void Child::finish() {
 }
 
 void run_processes(const Script& first, const Script& second) {
-    // The parent only passes the wire on: each child inherits one end and closes the other.
+    // The parent only creates the wire: each child inherits one end and closes the other.
     auto [first_end, second_end] = make_wire();
     Wire* const ends[] = {&first_end, &second_end};
     Child one([&](Wire&) {
@@ -173,7 +173,7 @@ void sleep_until_hangup(Wire& wire) noexcept {
     try {
         wire.await();
     } catch (const std::exception&) {
-        return;  // what it waits for
+        return;  // the hang-up
     }
 }
 

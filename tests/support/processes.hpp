@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests with two processes: each runs a script, and both talk over a socket pair.
+// Tests with two processes. Each process runs a script; the two communicate over a socket pair.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace viaduct::testing {
 
-/// One end of a socket pair. Throws where the other process has gone.
+/// One end of a socket pair. Throws if the other process is gone.
 class Wire {
 public:
     explicit Wire(int fd) noexcept : fd_(fd) {}
@@ -31,14 +31,14 @@ public:
         return value;
     }
 
-    /// Rendezvous without data: each side calls both, or one notifies and the other awaits.
+    /// Synchronization without data: either both sides call both functions, or one side notifies and the other awaits.
     void notify() { send('.'); }
     void await() { (void)receive<char>(); }
 
-    /// For poll(2): readable when something was sent, or the other process has gone.
+    /// For poll(2): readable when data has arrived or the other process is gone.
     int fd() const noexcept { return fd_; }
 
-    /// Closes this end: the other one sees a hang-up.
+    /// Closes this end, so that the other one sees a hang-up.
     void close() noexcept;
 
 private:
@@ -50,7 +50,7 @@ private:
 
 using Script = std::function<void(Wire&)>;
 
-/// A forked process that runs a script. Forked before the script opens anything, it shares no device with its parent.
+/// A forked process that runs a script. If it is forked before the parent opens a device, they share none.
 class Child {
 public:
     explicit Child(const Script& script);
@@ -61,34 +61,34 @@ public:
     Wire& wire() noexcept { return wire_; }
     pid_t pid() const noexcept { return pid_; }
 
-    /// SIGKILL, and waits until the process is gone.
+    /// Sends SIGKILL and waits until the process is gone.
     void kill() noexcept;
 
-    /// Waits for the end; throws what the script threw.
+    /// Waits for the end and throws the exception of the script, if any.
     void finish();
 
 private:
     int wait() noexcept;
 
     Wire wire_;
-    int report_;  // what the script threw, as text
+    int report_;  // the message of the script's exception
     pid_t pid_;
 };
 
-/// Runs two scripts in two new processes that share a wire, and waits for both; throws what either threw. A script may
-/// end by SIGKILL.
+/// Runs two scripts in two new processes that share a wire, waits for both, and throws an exception of either. A script
+/// may end by SIGKILL.
 void run_processes(const Script& first, const Script& second);
 
-/// SIGKILL to this process.
+/// Sends SIGKILL to this process.
 [[noreturn]] void die() noexcept;
 
-/// Sits still until killed, or until the wire hangs up.
+/// Waits until the process is killed or the wire hangs up.
 void sleep_until_hangup(Wire& wire) noexcept;
 
-/// Makes process_vm_readv and process_vm_writev fail with EPERM in this process from now on.
+/// Makes process_vm_readv and process_vm_writev fail with EPERM in this process.
 void forbid_process_vm();
 
-/// Goes on as the user nobody. Needs root.
+/// Changes to the user nobody. Requires root.
 void become_nobody();
 
 }  // namespace viaduct::testing

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The process that began this run of tests: its children meet on its services, and runs beside it do not.
+/// The process that started this test run. Its children share its services; concurrent runs have different ones.
 const pid_t run = getpid();
 
 std::span<const std::uint8_t> octets(std::string_view text) noexcept {
@@ -194,8 +194,8 @@ RemoteAddress Buffer::remote(std::size_t offset) const noexcept {
     return {.address = reinterpret_cast<std::uintptr_t>(bytes_.data()) + offset, .key = region_->key()};
 }
 
-// What follows looks at memory that peers write and read. The thread sanitizer does not see what orders that: messages
-// of other processes, and shared memory that is mapped twice.
+// The functions below access memory that peers access, too. The thread sanitizer does not see the synchronization
+// through messages of other processes and through shared memory that is mapped twice.
 
 [[gnu::no_sanitize("thread")]] std::uint64_t Buffer::load(std::size_t offset) const noexcept {
     return __atomic_load_n(reinterpret_cast<std::uint64_t*>(bytes_.data() + offset), __ATOMIC_SEQ_CST);
@@ -229,7 +229,7 @@ RemoteAddress Buffer::remote(std::size_t offset) const noexcept {
 }
 
 std::vector<std::size_t> sizes_around_thresholds() {
-    return {std::begin(message_sizes) + 1, std::end(message_sizes)};  // no buffer is of no bytes
+    return {std::begin(message_sizes) + 1, std::end(message_sizes)};  // buffers are never empty
 }
 
 std::vector<std::size_t> sizes_around_thresholds(const Node& node) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What tests need around the core's objects: an opened device, an endpoint with its queues and events, a buffer with
-// its region. Failures throw, so that the same helpers serve test cases and forked processes.
+// Fixtures for the core's objects: an open device, an endpoint with its queues and events, and a buffer with its
+// region. Failures throw, so that test cases and forked processes can use the same helpers.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace viaduct::testing {
 
 using Where = std::source_location;
 
-/// Throws std::runtime_error with the place of the call.
+/// Throws std::runtime_error with the location of the call.
 void require(bool condition, std::string_view what, const Where& where = Where::current());
 void must(const Status& status, const Where& where = Where::current());
 
@@ -30,10 +30,10 @@ T must(Result<T> result, const Where& where = Where::current()) {
     return std::move(*result);
 }
 
-/// How long tests wait for what must come: far longer than it ever takes.
+/// The timeout for expected events, much longer than they ever take.
 Deadline patience() noexcept;
 
-/// Whether the descriptor is readable, or becomes so in time.
+/// Reports whether the descriptor is readable or becomes readable before the deadline.
 inline bool readable(int fd, const Deadline& deadline = Deadline::now()) noexcept {
     return await_readable(fd, deadline);
 }
@@ -42,28 +42,30 @@ inline constexpr std::array reliable_levels{Reliability::ReliableDelivery, Relia
 inline constexpr std::array all_levels{Reliability::Unreliable, Reliability::ReliableDelivery,
                                        Reliability::ReliableReception};
 
-/// A device of the provider, opened, with one protection domain.
+/// An open device of the provider with a protection domain.
 class Node final : private DeviceObserver {
 public:
     explicit Node(backend::Provider& provider, std::uint32_t index = 0);
 
-    /// A service of this run of tests, so that another run beside it is not disturbed; or just these bytes.
+    /// address() makes the service unique for this test run, so that concurrent runs do not interfere. exact_address()
+    /// uses exactly these bytes.
     Address address(std::string_view service) const;
     Address exact_address(std::string_view service) const;
-    /// Waits where another test has the port of the service, of which RDMA devices of a host have not many.
+    /// Waits if another test uses the port of the service, because an RDMA host has only a limited number of ports.
     std::unique_ptr<Listener> listen_at(const Address& address) const;
     std::unique_ptr<Listener> listen(std::string_view service) const { return listen_at(address(service)); }
-    /// By default with room for what two full work queues hold.
+    /// By default has room for the contents of two full work queues.
     std::shared_ptr<CompletionQueue> make_queue(std::uint32_t capacity = 16384, std::uint64_t context = 0,
                                                 std::shared_ptr<Channel> channel = nullptr) const;
     std::shared_ptr<SharedReceiveQueue> make_shared_receives(std::uint32_t depth = 1024) const;
 
     const Capabilities& able() const noexcept { return device->attributes().capabilities; }
-    /// So many bytes or pieces, or as many as one message of this device has.
+    /// Return the number of bytes or segments, limited to what one message of this device may have.
     std::size_t bytes_up_to(std::size_t wanted) const noexcept;
     std::size_t pieces_up_to(std::size_t wanted) const noexcept;
 
-    /// Waits for the next asynchronous event, which must be this one; of devices that tell targets nothing, none comes.
+    /// Waits for the next asynchronous event and reports whether it is this one. On devices that report nothing to
+    /// targets, reports whether there is no event.
     bool hears(AsyncEventKind kind, std::uint64_t endpoint_context);
 
     EventQueue<AsyncEvent> async;
@@ -78,16 +80,16 @@ struct PortOptions {
     Reliability reliability = Reliability::ReliableReception;
     ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;
     RefusedWrite refused_write = RefusedWrite::Reported;
-    std::uint32_t max_transfer_bytes = 16u << 20;              ///< at most; less where the device does less
-    Access access{.remote_write = true, .remote_read = true};  ///< reads are left out where they cannot be had
+    std::uint32_t max_transfer_bytes = 16u << 20;              ///< reduced to the limit of the device
+    Access access{.remote_write = true, .remote_read = true};  ///< without reads if they are not supported
     std::uint64_t context = 0;
-    std::shared_ptr<CompletionQueue> queue;  ///< for both directions; by default each gets its own
+    std::shared_ptr<CompletionQueue> queue;  ///< for both directions; by default each direction has its own
     std::shared_ptr<SharedReceiveQueue> shared_receives;
     std::uint32_t send_depth = default_depth;
     std::uint32_t receive_depth = default_depth;
 };
 
-/// An endpoint with its completion queues and its events.
+/// An endpoint with its completion queues and its connection events.
 class Port final : private EndpointObserver {
 public:
     explicit Port(Node& node, const PortOptions& options = {});
@@ -103,32 +105,33 @@ public:
     void post(const SendRequest& request, const Where& where = Where::current());
     void post(const ReceiveRequest& request, const Where& where = Where::current());
 
-    /// The next completions; throws if they do not come.
+    /// Return the next completion. Throw if there is none in time.
     Completion sent(const Where& where = Where::current());
     Completion received(const Where& where = Where::current());
 
-    /// The next event; throws if none comes. Keeps polling, as backends may look at deadlines only then.
+    /// Returns the next event. Throws if there is none in time. Keeps polling, because some backends check deadlines
+    /// only then.
     ConnectionEvent event(const Where& where = Where::current());
 
-    /// The next event; whether it tells of a loss, or of an end that this device cannot tell from one.
+    /// Takes the next event and reports whether it is a loss, or a disconnect if the device cannot distinguish the two.
     bool lost(const Where& where = Where::current());
 
-    /// Likewise; whether the peer went first.
+    /// Takes the next event and reports whether the peer is gone.
     bool lost_peer(const Where& where = Where::current());
 
-    /// Whether nothing at all is to be taken from either queue or the events.
+    /// Reports whether there are no completions and no events.
     bool quiet();
 
 private:
     void on_connection_event(const ConnectionEvent& event) noexcept override { events.push(event); }
 };
 
-/// Takes `count` completions, in order; throws if they do not come.
+/// Takes `count` completions in order. Throws if they do not arrive in time.
 std::vector<Completion> take(CompletionQueue& queue, std::size_t count, const Where& where = Where::current());
 
 enum class Memory { Heap, Shareable };
 
-/// Zeroed memory and its region.
+/// Zeroed memory with a region.
 class Buffer {
 public:
     Buffer(const Node& node, std::size_t size, Memory memory = Memory::Heap,
@@ -140,7 +143,7 @@ public:
     RemoteAddress remote(std::size_t offset = 0) const noexcept;
     MemoryRegion& region() const noexcept { return *region_; }
 
-    /// The 8 bytes at an offset, as another observer sees them.
+    /// Access the 8 bytes at an offset atomically.
     std::uint64_t load(std::size_t offset = 0) const noexcept;
     void store(std::uint64_t value, std::size_t offset = 0) const noexcept;
 
@@ -151,12 +154,12 @@ private:
     std::unique_ptr<MemoryRegion> region_;
 };
 
-/// Sizes of messages on both sides of every size at which a backend changes its way, from 1 byte to 1 MiB + 1; or as
-/// far as one message of this device goes.
+/// Returns message sizes on both sides of every size at which a backend changes its method, from 1 byte to 1 MiB + 1 or
+/// the maximum for one message of this device.
 std::vector<std::size_t> sizes_around_thresholds();
 std::vector<std::size_t> sizes_around_thresholds(const Node& node);
 
-/// Requests of one piece, which must outlive the post.
+/// Create requests with one segment, which must outlive the post.
 SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept;
 SendRequest write_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
 SendRequest read_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
@@ -171,24 +174,24 @@ ReceiveRequest receive_of(std::uint64_t context, const Sge& piece) noexcept;
 SendRequest with_immediate(SendRequest request, std::uint32_t immediate) noexcept;
 SendRequest unsignaled(SendRequest request) noexcept;
 
-/// Posts a receive that endpoints share.
+/// Posts a receive to a shared queue.
 void post(SharedReceiveQueue& queue, const ReceiveRequest& request, const Where& where = Where::current());
 
-/// Bytes that tell where they belong and which message they are.
+/// fill() writes a pattern that depends on the position and the seed; matches() checks it.
 void fill(std::span<std::byte> bytes, std::uint32_t seed) noexcept;
 bool matches(std::span<const std::byte> bytes, std::uint32_t seed) noexcept;
 bool same(std::span<const std::byte> one, std::span<const std::byte> other) noexcept;
 
-/// Waits for a request, and fails the test if none comes.
+/// Waits for a request. Throws if there is none in time.
 std::unique_ptr<ConnectionRequest> next_request(Listener& listener, const Where& where = Where::current());
 
 ConnectParameters parameters_for(const Node& node, const Address& remote);
 PrivateData private_data_of(std::string_view text);
 
-/// What becomes of an attempt that nobody accepts: Unreachable, NoListener or Rejected.
+/// Returns the outcome of an attempt that nobody accepts: Unreachable, NoListener or Rejected.
 Code attempt(Port& port, const ConnectParameters& parameters, const Where& where = Where::current());
 
-/// The two ends of a connection, each of which waits until it stands and takes the event.
+/// The two sides of connection setup. Each waits until the connection is established and takes the event.
 void connect_to(Port& port, const Address& remote, const Where& where = Where::current());
 void accept(Port& port, ConnectionRequest& request, const PrivateData& private_data = {},
             const Where& where = Where::current());

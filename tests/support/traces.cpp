@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Sockets and pipes bear a number that differs from one to the next: only their kind is kept.
+/// The names of sockets and pipes contain a unique number, so only their kind is kept.
 std::string kind_of(const std::string& target) {
     const auto colon = target.find(":[");
     return colon == std::string::npos ? target : target.substr(0, colon);
@@ -23,7 +23,7 @@ std::string kind_of(const std::string& target) {
 
 std::vector<std::string> open_descriptors() {
     std::vector<std::string> found;
-    std::error_code gone;  // the descriptor that reads the directory is closed before it is looked at
+    std::error_code gone;  // the descriptor of the directory iterator no longer exists
     for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
         const fs::path target = fs::read_symlink(entry.path(), gone);
         if (!gone) found.push_back(kind_of(target.string()));
@@ -49,7 +49,8 @@ std::vector<std::string> left_files() {
     for (const fs::path& place : places) {
         for (const auto& entry : fs::directory_iterator(place, absent)) {
             const std::string path = entry.path().string();
-            // Other programs use these places too; all of /dev/shm is looked at, elsewhere only what bears our name.
+            // Other programs use these directories, too. All entries of /dev/shm are included, but elsewhere only those
+            // with our name.
             if (place == "/dev/shm" || path.find("viaduct") != std::string::npos) found.push_back(path);
         }
     }

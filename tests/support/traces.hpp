@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a process holds and what it has left on the machine, so that a test can tell whether something leaked.
+// The resources of this process and on this machine, so that a test can detect leaks.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 namespace viaduct::testing {
 
 struct Traces {
-    std::vector<std::string> descriptors;  ///< what the open file descriptors of this process refer to
-    std::vector<std::string> mappings;     ///< mappings of this process that have a file or a memfd behind them
-    std::vector<std::string> files;        ///< in /dev/shm and the directories for run-time files
+    std::vector<std::string> descriptors;  ///< what the open descriptors of this process refer to
+    std::vector<std::string> mappings;     ///< mappings of this process that refer to a file or a memfd
+    std::vector<std::string> files;        ///< in /dev/shm and the directories for runtime files
 };
 
-/// Looks at this process and the machine.
+/// Finds the current resources of this process and the machine.
 Traces find_traces();
 
-/// What there is now and was not there before, one item a line; empty where nothing leaked. Looks for a while before it
-/// calls something a leak, as backends may let go of it on a thread of their own.
+/// Returns new resources that did not exist before, one per line. Repeats the check for some time, because backends may
+/// release resources on their own threads.
 std::string leaked_since(const Traces& before);
 
 }  // namespace viaduct::testing

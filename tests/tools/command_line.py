@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of the command lines share: programs that are started, watched and stopped."""
+"""Common code for tests of the command-line tools: starting, watching and stopping programs."""
 import os
 import signal
 import socket
@@ -9,7 +9,7 @@ import traceback
 
 PATIENCE_S = 120
 APIS = "vipl", "dat", "rpma", "core"
-ON_DEVICES = os.environ.get("VIADUCT_BACKEND") == "verbs"  # of emulated machines: a few runs show what all would
+ON_DEVICES = os.environ.get("VIADUCT_BACKEND") == "verbs"  # emulated machines run only some of the combinations
 
 
 def check(condition, text):
@@ -18,7 +18,7 @@ def check(condition, text):
 
 
 class Running:
-    """A program under way; what it prints, errors included, is read line by line."""
+    """A running program. Its output, including errors, is read line by line."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(
@@ -27,7 +27,7 @@ class Running:
         self.log = ""
 
     def wait_for(self, text):
-        """Reads on until a line has the text; returns the line."""
+        """Reads until a line contains the text; returns the line."""
         for line in self.process.stdout:
             self.log += line
             if text in line:
@@ -61,18 +61,19 @@ class Running:
 
 
 def free_service():
-    """A service number of one's own: that of a TCP port, which the system gives out once."""
+    """Returns an unused service number: the number of a TCP port that the system has allocated."""
     port = socket.socket()
     port.bind(("", 0))
     reserved.append(port)
     return str(port.getsockname()[1])
 
 
-reserved = []  # sockets, open to the end of the script
+reserved = []  # sockets that stay open until the script ends
 
 
 class Server(Running):
-    """Listens on the second device, for clients on the first one: where these are cards, the wire is between them."""
+    """Listens on the second device. Clients use the first one, so that data travel between two network cards, if there
+    are any."""
 
     def __init__(self, command, service):
         super().__init__([*command, "--device", "1", "--listen", service])
@@ -86,13 +87,13 @@ class Tool:
         self.path = sys.argv[1]
 
     def run(self, *options, status=0):
-        """Runs to the end; the status must be the expected one."""
+        """Runs the program to its end and checks its exit status."""
         result = subprocess.run([self.path, *options], capture_output=True, text=True, timeout=PATIENCE_S)
         check(result.returncode == status, f"{options}: ended with {result.returncode}: {result.stderr}{result.stdout}")
         return result
 
     def run_redirected(self, redirection, *options, status):
-        """Runs to the end with streams that a shell has set up; returns what could be written to the others."""
+        """Runs the program with streams set up by a shell; returns the output on the other streams."""
         command = ["sh", "-c", f'exec "$0" "$@" {redirection}', self.path, *options]
         result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
         check(result.returncode == status, f"{options} {redirection}: ended with {result.returncode}: {result.stderr}")
@@ -102,13 +103,13 @@ class Tool:
         return Running([self.path, *options])
 
     def server(self, *options, service=None):
-        """A server on a service of its own, listening."""
+        """Starts a server on an unused service and waits until it listens."""
         service = service or free_service()
         return Server([self.path, *options], service)
 
 
 def finish(names, tool):
-    """Runs every function of the script whose name begins with test_."""
+    """Runs every function of the script whose name starts with test_."""
     failed = 0
     for name, test in list(names.items()):
         if not name.startswith("test_"):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Servers of the measuring library on threads of the test, each on a service of its own.
+// Servers of the measuring library, each on its own thread and service.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace viaduct::measure::test {
 
-/// What a server told about its clients.
+/// Collects the lines that a server prints about its clients.
 class Lines {
 public:
     void add(const std::string& line) {
@@ -37,7 +37,7 @@ private:
     std::vector<std::string> lines_;
 };
 
-/// A vi-ping or vi-perf server that serves one client and ends.
+/// A vi-ping or vi-perf server that serves one client and returns.
 class ServerThread {
 public:
     enum class Tool { Ping, Perf };
@@ -46,13 +46,13 @@ public:
         listening_.get_future().wait();
     }
 
-    /// Cuts short a server whose client never came.
+    /// Stops a server whose client never connected.
     ~ServerThread() {
         stop_ = true;
         if (thread_.joinable()) thread_.join();
     }
 
-    /// Waits for the end of the server.
+    /// Waits until the server returns.
     std::string finish() {
         thread_.join();
         return lines_.all();
@@ -79,7 +79,7 @@ private:
     std::thread thread_;
 };
 
-/// Each interface in turn, for GENERATE.
+/// All interfaces, for GENERATE.
 inline auto any_api() { return Catch::Generators::from_range(api_kinds); }
 
 }  // namespace viaduct::measure::test

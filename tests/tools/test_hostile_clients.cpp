@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Servers and clients that meet something else than each other.
+// Servers and clients whose peer is a different program.
 #include <catch2/catch.hpp>
 
 #include "tests/tools/servers.hpp"
@@ -12,7 +12,7 @@ using Catch::Contains;
 
 namespace {
 
-/// A connection that says what the test wants.
+/// A connection that sends arbitrary messages.
 class RawClient {
 public:
     explicit RawClient(const Address& server)
@@ -33,7 +33,7 @@ public:
     Conversation talk;
 };
 
-/// Why the server refuses an opening message.
+/// Returns the server's reason for refusing an opening message.
 template <class Message>
 std::string refusal_of(ServerThread& server, const Message& message) {
     RawClient client(server.address());

@@ -9,7 +9,7 @@ using Catch::Contains;
 
 namespace {
 
-/// Measures a few iterations against a server; the figures themselves say nothing here.
+/// Measures a few iterations against a server. The values are not checked.
 std::vector<Measurement> measure_with(ApiKind server_api, ApiKind client_api, PerfParameters parameters,
                                       const std::vector<std::uint32_t>& sizes) {
     ServerThread server(ServerThread::Tool::Perf, server_api);
@@ -68,7 +68,7 @@ TEST_CASE("streams of every operation, in both modes and one or both directions"
     parameters.window = GENERATE(1U, 2U, 7U, 128U);
     CAPTURE(parameters.window);
     parameters.iterations = 600;
-    // Sizes of 1 and 2 bytes are those that signals would have otherwise.
+    // Signals would normally have sizes of 1 and 2 bytes.
     for (const auto& result : measure_with(api, api, parameters, {1, 2, 5000})) {
         CHECK(result.iterations == 600);
         REQUIRE(result.messages_per_second);

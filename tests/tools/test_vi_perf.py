@@ -15,7 +15,7 @@ def test_information(tool):
 
 
 def test_bad_options(tool):
-    if ON_DEVICES:  # no device matters to them
+    if ON_DEVICES:  # independent of the device
         return
     for options, reason in [
         ([], "no host given"),

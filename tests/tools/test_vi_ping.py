@@ -16,7 +16,7 @@ def test_information(tool):
 
 
 def test_bad_options(tool):
-    if ON_DEVICES:  # no device matters to them
+    if ON_DEVICES:  # independent of the device
         return
     for options, reason in [
         ([], "no host given"),
@@ -58,7 +58,7 @@ def test_streams_that_take_nothing(tool):
 
 
 def test_service_in_use(tool):
-    if ON_DEVICES:  # these say it in words of their own
+    if ON_DEVICES:  # the messages differ on devices
         return
     for api, reason in ("dat", "DAT_CONN_QUAL_IN_USE"), ("rpma", "busy"):
         with tool.server("--api", api) as server:
@@ -67,7 +67,7 @@ def test_service_in_use(tool):
 
 
 def operations_between(server_api, api):
-    """All; on devices one, so that each API has each of them."""
+    """Returns all operations or, on devices, one, such that each API is tested with each operation."""
     number = APIS.index(server_api) + APIS.index(api)
     return [OPERATIONS[number % len(OPERATIONS)]] if ON_DEVICES else OPERATIONS
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints docs/state-machine.md from the table of endpoint states. A test compares the page with what this prints.
+// Prints docs/state-machine.md from the table of endpoint states. A test compares the page with this output.
 #include <cstdio>
 
 #include "core/state_machine.hpp"
@@ -9,7 +9,7 @@ namespace {
 using viaduct::EndpointState;
 using viaduct::EndpointTrigger;
 
-/// The four states that a VIPL program sees (guide, section 3.7.3).
+/// Returns the VIPL state of an endpoint (guide, section 3.7.3).
 const char* vipl_state(EndpointState state) {
     switch (state) {
         case EndpointState::Unconnected:

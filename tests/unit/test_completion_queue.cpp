@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Polling, waiting and arming of the core's completion queue, over the fake backend.
+// Polling, waiting and arming of the core's completion queue, with the fake backend.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// An idle endpoint completes sends at once as Flushed: the simplest source of completions.
+/// An idle endpoint, which completes sends immediately as Flushed: the simplest source of completions.
 class Source {
 public:
     Source() : node_(provider_), port_(node_, {.context = 77, .queue = node_.make_queue(64)}) {}

@@ -43,7 +43,7 @@ TEST_CASE("deadline map: what is removed, or never comes, is not there") {
     map.add(soon, 2);
     map.add(soon, 3);
     map.remove(soon, 3);
-    map.remove(Deadline::now(), 2);  // not with that deadline
+    map.remove(Deadline::now(), 2);  // has another deadline
     map.remove(Deadline::never(), 1);
     CHECK(map.take_due() == 2);
     CHECK_FALSE(map.take_due().has_value());

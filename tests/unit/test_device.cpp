@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices, protection domains and memory regions of the core, over the fake backend.
+// Devices, protection domains and memory regions of the core, with the fake backend.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -45,7 +45,7 @@ TEST_CASE("device: VIADUCT_DEVICE names the one to use where nobody chooses") {
     setenv("VIADUCT_BACKEND", "loopback", 1);
     CHECK(Device::default_number().status().code() == Code::InvalidParameter);
     CHECK(must(selected_provider())->name() == "loopback");
-    setenv("VIADUCT_DEVICE", "", 1);  // as if it were not set
+    setenv("VIADUCT_DEVICE", "", 1);  // equivalent to unset
     CHECK(must(Device::default_number()) == 0);
     unsetenv("VIADUCT_DEVICE");
     unsetenv("VIADUCT_BACKEND");

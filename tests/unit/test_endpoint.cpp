@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The core's endpoint: its state follows the calls and the backend's events.
+// The state of the core's endpoint, which follows calls and events of the backend.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
@@ -104,7 +104,7 @@ TEST_CASE("endpoint: an accept that comes too late leaves it idle") {
     Pair pair;
     const auto listener = pair.node.listen("service");
     auto parameters = parameters_for(pair.node, pair.node.address("service"));
-    parameters.deadline = Deadline::after(500ms);  // long enough for the request to be taken
+    parameters.deadline = Deadline::after(500ms);  // long enough to take the request
     must(pair.client.endpoint->connect(parameters));
     const auto request = next_request(*listener);
     CHECK(pair.client.event().kind == ConnectionEventKind::TimedOut);
@@ -197,7 +197,7 @@ TEST_CASE("compatible: reliability, transfer size and quality of service must ag
     theirs.receiver_not_ready = ReceiverNotReady::Break;
     theirs.refused_write = RefusedWrite::Silent;
     CHECK(compatible(mine, theirs).ok());
-    theirs.max_transfer_bytes = 0;  // fits every size
+    theirs.max_transfer_bytes = 0;  // no limit
     CHECK(compatible(mine, theirs).ok());
     CHECK(compatible(theirs, mine).ok());
     CHECK(compatible(theirs, theirs).ok());
@@ -211,7 +211,7 @@ TEST_CASE("compatible: reliability, transfer size and quality of service must ag
 
 namespace {
 
-/// What another thread does with the endpoint while a request is being accepted.
+/// Changes an endpoint from another thread while a request is being accepted.
 class InterruptedRequest final : public ConnectionRequest {
 public:
     explicit InterruptedRequest(std::function<void()> interrupt) : interrupt_(std::move(interrupt)) {}

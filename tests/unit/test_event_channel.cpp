@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events behind a descriptor, and the sleep on it.
+// Events with a descriptor, and waiting for it.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -70,7 +70,7 @@ TEST_CASE("readable flag: a consumer who reads the descriptor hangs nobody") {
     flag.set(true);
     eventfd_t value = 0;
     REQUIRE(eventfd_read(flag.fd(), &value) == 0);
-    flag.set(false);  // nothing is left to be read
+    flag.set(false);  // nothing remains to be read
     CHECK_FALSE(readable(flag.fd()));
     flag.set(true);
     CHECK(readable(flag.fd()));
@@ -112,7 +112,7 @@ TEST_CASE("event channel: has room once it was given some, and keeps what it hol
 TEST_CASE("event channel: the descriptor is readable while events wait") {
     EventChannel<int> channel(4);
     CHECK(channel.push(1));
-    const int fd = channel.fd();  // asked for after the first event came
+    const int fd = channel.fd();  // requested after the first event
     CHECK(readable(fd));
     CHECK(channel.push(2));
     CHECK(channel.try_take() == 1);
@@ -180,7 +180,7 @@ TEST_CASE("event channel: of several takers each event reaches one") {
                     --left;
                 } else {
                     pollfd waiter{.fd = channel.fd(), .events = POLLIN, .revents = 0};
-                    ::poll(&waiter, 1, 1);  // another taker may have been faster with the last
+                    ::poll(&waiter, 1, 1);  // another thread may have taken the last one
                 }
             }
         });
@@ -233,7 +233,7 @@ TEST_CASE("await_readable: a signal ends the sleep") {
         status = await_readable(fd);
         done = true;
     });
-    // Before it sleeps a signal is lost on it.
+    // A signal that arrives before the thread sleeps would have no effect, so it is repeated.
     while (!done) {
         pthread_kill(sleeper.native_handle(), SIGUSR1);
         std::this_thread::yield();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every call into the backend fails once: the scenario must report it and leave nothing behind.
+// Makes every call to the backend fail once. The scenario must report the failure and leave nothing behind.
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
@@ -13,7 +13,7 @@ using namespace viaduct::testing;
 
 namespace {
 
-/// Two endpoints that share receives, and completion queues that share a channel.
+/// Creates two endpoints that share receives, and completion queues that share a channel.
 void share(Node& node) {
     const auto channel = must(Channel::create(node.device));
     const auto queue = node.make_queue(16, 7, channel);
@@ -38,7 +38,7 @@ void share(Node& node) {
     require(client.sent().context == 3, "flush");
 }
 
-/// Open, register, connect, send, write, read, wait, change, close. Throws where a call reports a failure.
+/// Opens, registers, connects, sends, writes, reads, waits, modifies, closes. Throws if a call reports a failure.
 void run_scenario(backend::Provider& provider) {
     Node node(provider);
     const auto other_domain = must(ProtectionDomain::create(node.device));

@@ -57,7 +57,7 @@ TEST_CASE("fifo: elements are moved where it grows, and reused where they were")
     CHECK(fifo.front().data() == first);  // not copied
     CHECK(fifo.front() == std::vector<int>(100, 0));
     const std::size_t places = fifo.size() + fifo.room();
-    for (std::size_t i = 0; i < places; ++i) {  // once around
+    for (std::size_t i = 0; i < places; ++i) {  // wraps around
         fifo.push({});
         fifo.pop();
     }
@@ -76,7 +76,7 @@ TEST_CASE("fifo: elements are moved where it grows, and reused where they were")
 TEST_CASE("fifo: where there is no memory nothing changes") {
     Fifo<int> fifo(1);
     fifo.push(7);
-    constexpr std::size_t too_many = std::size_t{1} << 62;  // so many bytes that no allocation is tried
+    constexpr std::size_t too_many = std::size_t{1} << 62;  // too large to try an allocation
     CHECK_FALSE(fifo.reserve(too_many));
     CHECK(fifo.size() == 1);
     CHECK(fifo.front() == 7);

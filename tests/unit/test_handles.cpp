@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The handles of a process, and who may end what they stand for.
+// The handles of a process, and which thread may end their objects.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <optional>
@@ -18,7 +18,7 @@ struct Pear;
 
 }  // namespace
 
-// Kinds that no front-end has.
+// Kinds that no front-end uses.
 template <>
 inline constexpr std::uint8_t viaduct::handle_kind<Apple> = 0xf1;
 template <>
@@ -69,13 +69,13 @@ TEST_CASE("handles: one call revokes, and is told so") {
     CHECK(apple.registration.revoke());
     CHECK(resolve<Apple>(handle) == nullptr);
     CHECK_FALSE(apple.registration.revoke());
-    CHECK(apple.registration.handle() == handle);  // a name still, but of nothing
+    CHECK(apple.registration.handle() == handle);  // the handle has a value but is invalid
 }
 
 TEST_CASE("handles: a revoked one takes no other object's place along when its own ends") {
     std::optional<Apple> first(std::in_place);
     CHECK(first->registration.revoke());
-    const Apple second;  // in the slot that has become free
+    const Apple second;  // in the freed slot
     first.reset();
     CHECK(resolve<Apple>(second.registration.handle()) == &second);
 }

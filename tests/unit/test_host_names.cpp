@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Names and addresses of hosts. Asks no name server: numeric addresses, and names that every host has.
+// Names and addresses of hosts. Uses no name server, only numeric addresses and names that every host has.
 #include <unistd.h>
 
 #include <algorithm>

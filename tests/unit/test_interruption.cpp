@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How waits of one thread are told to end.
+// Interrupting the waits of another thread.
 #include <catch2/catch.hpp>
 #include <thread>
 

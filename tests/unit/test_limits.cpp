@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a device lacks is refused before its backend is asked: the fake one has it all the same, and would do it.
+// The core refuses what a device does not support before it calls the backend. The fake backend would execute it.
 #include <catch2/catch.hpp>
 
 #include "tests/support/fake_backend.hpp"

@@ -40,7 +40,7 @@ TEST_CASE("services: each is found at a port") {
         CHECK(port_for(other) >= 16384);
         CHECK(port_for(other) <= 32767);
     }
-    // What other processes compute, of this version and of others.
+    // The values that other processes compute, including those of other versions.
     CHECK(port_for(service("foobar")) == (0x4000 | ((0x85944171f73967e8u ^ 0x85944171f73967e8u >> 29) & 0x3FFF)));
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("services: two hosts meet at one port, whoever asks") {
     CHECK_FALSE(is_lower(one, one));
     CHECK(peer_to_peer_port(one, other, service("s")) == peer_to_peer_port(other, one, service("s")));
     CHECK(peer_to_peer_port(one, other, service("s")) != peer_to_peer_port(one, other, service("t")));
-    // The hash of the lower host, the higher one and the service, in a row.
+    // The hash of the lower host, the higher host and the service, in this order.
     CHECK(peer_to_peer_port(other, one, service("s")) ==
           hashed_port(fingerprint(service(std::string_view("\x0a\x00\x00\x01\x0a\x00\x00\x02s", 9)))));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The core's shared receive queue, over the fake backend.
+// The core's shared receive queue, with the fake backend.
 #include <catch2/catch.hpp>
 
 #include "tests/support/fake_backend.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Walks the whole table: every pair of state and trigger.
+// Checks the whole table: every pair of state and trigger.
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 constexpr EndpointState state_number(std::size_t number) { return static_cast<EndpointState>(number); }
 constexpr EndpointTrigger trigger_number(std::size_t number) { return static_cast<EndpointTrigger>(number); }
 
-/// States that can be reached from one, itself included.
+/// Returns the states that can be reached from a state, including itself.
 std::set<EndpointState> reachable_from(EndpointState start) {
     std::set<EndpointState> seen{start};
     std::set<EndpointState> frontier{start};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The library's own threads: deaf to signals, and safe to end from inside.
+// The library's threads: they ignore signals and may end themselves.
 #include <pthread.h>
 #include <signal.h>
 
@@ -32,7 +32,7 @@ TEST_CASE("thread: takes no signals, and leaves the starter's mask as it was") {
     end_thread(thread);
     CHECK_FALSE(thread.joinable());
     CHECK(deaf);
-    end_thread(thread);  // ended already
+    end_thread(thread);  // has already ended
 }
 
 TEST_CASE("thread: takes bodies that can only be moved") {

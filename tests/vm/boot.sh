@@ -1,8 +1,9 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
 # SPDX-License-Identifier: BSD-3-Clause
-# The first program in the guest. Makes this machine's files its root: read-only, under a layer of memory that takes all
-# that is written. Then goes on with guest.sh there. The shell finds its commands in busybox, once there is /proc.
+# The first program in the guest. Makes the host's files the root file system: read-only, with a layer of memory on top
+# for everything that is written. Then continues with guest.sh there. The shell finds its commands in busybox once /proc
+# is mounted.
 set -e
 /bin/busybox mount -t proc proc /proc
 mount -t devtmpfs dev /dev

@@ -1,9 +1,9 @@
 # shellcheck shell=dash
 # SPDX-License-Identifier: BSD-3-Clause
-# Process 1 of the guest, once this machine's files are its root: sets up the network and its RDMA devices, runs the
-# command and tells the program `run` outside how it ended. `run` hands in the command as a shell script, and takes what
-# is written to the ports of a virtual serial device. The shell is busybox, whose applets start much faster here than
-# programs that the emulated processor must link first.
+# Process 1 of the guest, once the host's files are its root. Sets up the network and its RDMA devices, runs the command
+# and reports its exit status to the program `run` on the host. `run` passes the command as a shell script and receives
+# what is written to the ports of a virtual serial device. The shell is busybox, because its applets start much faster
+# here than programs that the emulated processor must link first.
 set -e
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 configuration=/sys/firmware/qemu_fw_cfg/by_name/opt/viaduct
@@ -22,10 +22,10 @@ mount_systems() {
     ln -s fd/2 /dev/stderr
 }
 
-# port NAME: the serial port with this name, without /dev/
+# port NAME: prints the serial port with this name, without /dev/
 port() { grep -lx "$1" /sys/class/virtio-ports/*/name | cut -d / -f 5; }
 
-# The directories that the command may write to, each at its place.
+# Mounts the directories that the command may write to.
 mount_writable() {
     local number=0 directory
     configured writable >/run/vm/writable
@@ -35,10 +35,10 @@ mount_writable() {
     done </run/vm/writable
 }
 
-# Commands for ip(8): two addresses, at the ends of one wire. Both ends are of this one system, which would deliver what
-# is sent to an address of its own without a wire. So the table of local addresses is asked only for what came in by the
-# wire, and for what an address sends to itself; all else takes the wire from the other end, or is unreachable.
-# A third one is alone with itself.
+# Prints commands for ip(8): two addresses, at the ends of one wire. Both ends belong to this system, which would
+# normally deliver packets to its own addresses without a wire. Therefore the table of local addresses is used only for
+# packets that arrive over the wire, and for packets from an address to itself. All other packets go over the wire, or
+# are unreachable. A third address is not connected to the others.
 network() {
     local number address
     echo "link set lo up"
@@ -67,7 +67,8 @@ set_up_hosts() {
     /usr/local/bin/host-up 1 2 3
 }
 
-# Of the drivers in libibverbs only that of rxe: every process would load those of all makes, which takes most of a second.
+# Leaves only the rxe driver of libibverbs. Otherwise every process would load the drivers of all vendors, which takes
+# most of a second.
 choose_driver() {
     local driver
     for driver in /etc/libibverbs.d/*.driver; do
@@ -75,7 +76,7 @@ choose_driver() {
     done
 }
 
-# Runs the command in a control group, by which all that it leaves running can be ended.
+# Runs the command in a control group, by which all processes that it leaves running can be killed.
 run_command() {
     mkdir /sys/fs/cgroup/command
     configured command >/run/vm/command
@@ -94,7 +95,7 @@ run_command() {
     wait
 }
 
-# sent PORT: how many bytes went out by it. `run` reads that many before it ends the guest.
+# sent PORT: prints the number of bytes sent through the port. `run` reads that many before it stops the guest.
 sent() { sed -n 's/^bytes_sent: //p' "/sys/kernel/debug/virtio-ports/$1"; }
 
 mount_systems

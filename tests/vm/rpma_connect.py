@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rpma_connect.py ADDRESS: librpma, whichever one the loader finds, connects to itself at an address, with private data
-both ways, and disconnects. A server process and a client process."""
+"""rpma_connect.py ADDRESS: librpma, as found by the loader, connects to itself at an address, with private data in both
+directions, and disconnects. A server process and a client process."""
 import ctypes
 import os
 import sys
@@ -24,14 +24,14 @@ def call(name, *arguments):
 
 
 def made(name, *arguments):
-    """What a function gives by its last argument."""
+    """Returns the output of a function in its last argument."""
     handle = ctypes.c_void_p()
     call(name, *arguments, ctypes.byref(handle))
     return handle
 
 
 def connect(request, greeting):
-    """Connects, and returns the connection and what the other side said."""
+    """Connects; returns the connection and the other side's private data."""
     text = ctypes.create_string_buffer(greeting)
     data = PrivateData(ctypes.addressof(text), len(greeting))
     connection = made("conn_req_connect", ctypes.byref(request), ctypes.byref(data))

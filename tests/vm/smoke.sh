@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Whether the guest can do what tests ask of it. Runs itself in there, and looks at its exit code.
+# Checks that the guest supports what tests need. Runs itself in the guest and checks its exit code.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

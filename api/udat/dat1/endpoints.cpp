@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints: their attributes have lengths of 64 bits in 1.2, and 2.0 has more parameters and states.
+// Endpoints. In 1.2 their attributes contain 64-bit lengths; 2.0 has more parameters and states.
 #include "members.hpp"
 #include "triplets.hpp"
 
@@ -19,7 +19,7 @@ bool fits(const DAT_EP_ATTR& attr) noexcept {
 }
 
 DAT_EP_STATE state_of(dat2::DAT_EP_STATE state) noexcept {
-    const bool new_in_2 = state > dat2::DAT_EP_STATE_COMPLETION_PENDING;  // connected, by one path or by several
+    const bool new_in_2 = state > dat2::DAT_EP_STATE_COMPLETION_PENDING;  // connected, possibly over several paths
     return new_in_2 ? DAT_EP_STATE_CONNECTED : same<DAT_EP_STATE>(state);
 }
 
@@ -31,7 +31,7 @@ DAT_EP_PARAM param_of(const dat2::DAT_EP_PARAM& from) noexcept {
     return to;
 }
 
-/// Without the state, which no program can change.
+/// Leaves out the state, which programs cannot change.
 dat2::DAT_EP_PARAM param_in_2(const DAT_EP_PARAM& from) noexcept {
     dat2::DAT_EP_PARAM to{};
     EP_PARAM_MEMBERS(COPY)
@@ -39,14 +39,14 @@ dat2::DAT_EP_PARAM param_in_2(const DAT_EP_PARAM& from) noexcept {
     return to;
 }
 
-/// 2.0 has the communicator before the local address; the attributes' bits are the same.
+/// In 2.0 the communicator comes before the local address. The bits of the attributes are the same.
 constexpr dat2::DAT_EP_PARAM_MASK mask_in_2(DAT_EP_PARAM_MASK mask) noexcept {
     return with_gap(mask & ~DAT_EP_FIELD_EP_ATTR_ALL, DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR, 1) |
            (mask & DAT_EP_FIELD_EP_ATTR_ALL);
 }
 static_assert(mask_in_2(DAT_EP_FIELD_SRQ_HANDLE) == dat2::last_ep_field);
 
-/// Calls `create` with the attributes in the form of 2.0; they are the `place`-th argument.
+/// Calls `create` with the attributes, argument number `place`, converted to 2.0.
 template <class Create>
 DAT_RETURN with_attributes(const DAT_EP_ATTR* attr, unsigned place, Create&& create) noexcept {
     if (attr == nullptr) return create(nullptr);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events, which 2.0 has made larger, and CNOs, which it has given file descriptors.
+// Events, which are larger in 2.0, and CNOs, which have file descriptors in 2.0.
 #include "pass.hpp"
 
 using namespace viaduct::dat1;
 
 namespace {
 
-// But for DTO completions, what 1.2 has of an event's data is where 2.0 has it, too.
+// Except for DTO completions, the event data of 1.2 have the same layout as in 2.0.
 static_assert(offsetof(DAT_CR_ARRIVAL_EVENT_DATA, cr_handle) == offsetof(dat2::DAT_CR_ARRIVAL_EVENT_DATA, cr_handle));
 static_assert(sizeof(DAT_CONNECTION_EVENT_DATA) == sizeof(dat2::DAT_CONNECTION_EVENT_DATA));
 static_assert(sizeof(DAT_RMR_BIND_COMPLETION_EVENT_DATA) == sizeof(dat2::DAT_RMR_BIND_COMPLETION_EVENT_DATA));
 static_assert(sizeof(DAT_ASYNCH_ERROR_EVENT_DATA) == sizeof(dat2::DAT_ASYNCH_ERROR_EVENT_DATA));
 static_assert(sizeof(DAT_EVENT_DATA) <= sizeof(dat2::DAT_EVENT_DATA));
 
-/// Some completions are events of an extension in 2.0: a receive that a peer's RDMA write with immediate data has
-/// taken, for one. They carry the same data.
+/// In 2.0 some completions are events of an extension, for example a receive completed by a peer's RDMA write with
+/// immediate data. They carry the same data.
 DAT_EVENT_NUMBER number_of(dat2::DAT_EVENT_NUMBER number) noexcept {
     return number == dat2::DAT_IB_EXTENSION_RANGE_BASE ? DAT_DTO_COMPLETION_EVENT : same<DAT_EVENT_NUMBER>(number);
 }

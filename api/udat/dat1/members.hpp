@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The members that structures have in both releases, at other places and some of other sizes: a table for each
-// structure, which applies its argument to every member. What only one release has, and values that mean something else
-// in the other, are missing here and treated where the tables are used.
+// The members that structures have in both releases, at different offsets and partly with different sizes. Each
+// structure has a table that applies its argument to every member. Members of only one release, and members whose
+// values have different meanings, are not listed; the users of the tables handle them.
 #pragma once
 
 // clang-format off

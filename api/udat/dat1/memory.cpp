@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory regions: 2.0 has added the kind of their addresses, and dat_rmr_bind() names them in another way.
+// Memory regions. 2.0 adds an address type, and its dat_rmr_bind() identifies regions differently.
 #include <algorithm>
 #include <new>
 
@@ -36,15 +36,15 @@ using namespace viaduct::dat1;
 
 namespace {
 
-/// The number that the kind of addresses has among the arguments of dat_lmr_create() and dat_rmr_bind() in 2.0, and
-/// that of the region's handle in the latter.
+/// The argument number of the address type in dat_lmr_create() and dat_rmr_bind() of 2.0, and of the region's handle in
+/// the latter.
 constexpr unsigned lmr_create_va_type = 7;
 constexpr unsigned rmr_bind_va_type = 5;
 constexpr unsigned rmr_bind_lmr = 2;
 
 using Sync = decltype(dat2::dat2_lmr_sync_rdma_read);
 
-/// Piece by piece: unlike a transfer, this may be of any number of segments, each as long as a region.
+/// Works segment by segment. Unlike a transfer, a call may have any number of segments, each as long as a region.
 DAT_RETURN sync_memory(Sync* sync, DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments) noexcept {
     if (segments == nullptr || num_segments == 0)
         return num_segments == 0 ? pass(sync, ia, nullptr, num_segments) : bad_argument(2);
@@ -69,10 +69,11 @@ DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_REGION_DE
                           DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_HANDLE* lmr,
                           DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_length,
                           DAT_VADDR* registered_address) {
-    // All memory is strongly ordered here.
+    // All memory is strongly ordered with Viaduct.
     if (mem_type == DAT_MEM_TYPE_SO_VIRTUAL) mem_type = DAT_MEM_TYPE_VIRTUAL;
     privileges = static_cast<DAT_MEM_PRIV_FLAGS>(privileges & ~DAT_MEM_PRIV_RO_DISABLE_FLAG);
-    DAT_LMR_CONTEXT unwanted{};  // the region can be bound all the same: dat_lmr_query() tells its context
+    DAT_LMR_CONTEXT unwanted{};  // needed even if the caller does not want it, since dat_lmr_query() returns it and the
+                                 // region can be bound
     DAT_LMR_CONTEXT* const context = lmr_context != nullptr ? lmr_context : &unwanted;
     const DAT_RETURN result =
         pass(dat2::dat2_lmr_create, ia, mem_type, region, length, pz, privileges, dat2::DAT_VA_TYPE_VA, lmr, context,

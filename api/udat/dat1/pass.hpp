@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From types of one release to those of the other.
+// Converts types of one release to those of the other.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,8 @@
 
 namespace viaduct::dat1 {
 
-/// A value of the other release's type: it is the same in all but its name. What pointers lead to has the same layout.
+/// Converts a value to the type of the other release, which is identical except for its name. Memory that pointers
+/// refer to has the same layout.
 template <class To, class From>
 To same(From from) noexcept {
     if constexpr (std::is_convertible_v<From, To>) {
@@ -25,14 +26,14 @@ To same(From from) noexcept {
     }
 }
 
-/// Calls a function of 2.0 whose arguments are the same in 1.2.
+/// Calls a function of 2.0 that takes the same arguments in 1.2.
 template <class... To>
 DAT_RETURN pass(dat2::DAT_RETURN (*call)(To...), auto... arguments) noexcept {
     return result_of(call(same<To>(arguments)...));
 }
 
-/// Copies a member that both releases have, whatever its place and size: COPY(member) where `to` and `from` are
-/// visible.
+/// Copies a member that exists in both releases, whatever its offset and size. Use COPY(member) where `to` and `from`
+/// are visible.
 #define COPY(member) copy_member(to.member, from.member);
 
 template <class To, class From>
@@ -43,13 +44,13 @@ void copy_member(To& to, const From& from) noexcept {
         to = same<To>(from);
     } else {
         static_assert(sizeof(To) == sizeof(From));
-        // Byte by byte, since a program may have put anything into an enumeration; and some of the consumer's members
-        // are const although its structure is there to be filled.
+        // Copies bytes, because a program may have stored any value in an enumeration, and because some members that
+        // the consumer wants filled are declared const.
         std::memcpy(const_cast<void*>(static_cast<const void*>(&to)), &from, sizeof to);
     }
 }
 
-/// A mask in which 2.0 has put `width` new bits before `bit`.
+/// Makes room in a mask for `width` new bits that 2.0 inserted before `bit`.
 constexpr std::uint64_t with_gap(std::uint64_t mask, std::uint64_t bit, unsigned width) noexcept {
     return (mask & (bit - 1)) | (mask & ~(bit - 1)) << width;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which region a context names: dat_rmr_bind() of 2.0 wants the region's handle, that of 1.2 has its context only.
+// Finds the region of a context: dat_rmr_bind() takes the region's handle in 2.0, but only its context in 1.2.
 #pragma once
 
 #include <map>
@@ -9,16 +9,17 @@
 
 namespace viaduct::dat1 {
 
-/// The regions of all open adapters, each of which has contexts of its own. Thread-safe.
+/// The regions of all open adapters. Contexts are unique per adapter. Thread-safe.
 class Regions {
 public:
     /// May throw std::bad_alloc.
     void add(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context, DAT_LMR_HANDLE lmr);
 
-    /// DAT_HANDLE_NULL if there is none.
+    /// Returns DAT_HANDLE_NULL if there is no such region.
     DAT_LMR_HANDLE find(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context);
 
-    /// Frees a region by calling `free`, and forgets it if that succeeds. Its context may at once name another one.
+    /// Frees a region by calling `free` and removes it from the table on success. Its context may be reused
+    /// immediately.
     template <class Free>
     DAT_RETURN remove(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context, Free&& free) {
         const std::lock_guard lock(mutex_);
@@ -27,7 +28,7 @@ public:
         return result;
     }
 
-    /// What an adapter that is closed has left.
+    /// Removes the remaining regions of an adapter that was closed.
     void forget(DAT_IA_HANDLE ia);
 
 private:
@@ -35,7 +36,7 @@ private:
     std::map<std::pair<DAT_IA_HANDLE, DAT_LMR_CONTEXT>, DAT_LMR_HANDLE> regions_;
 };
 
-/// Never destroyed: programs free regions while they exit.
+/// Never destroyed, because programs may free regions while they exit.
 Regions& regions();
 
 }  // namespace viaduct::dat1

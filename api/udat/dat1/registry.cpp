@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registry and interface adapters: providers are those of 2.0, and their attributes are told in the form of 1.2.
+// The registry and interface adapters. Providers are those of 2.0; their attributes are converted to those of 1.2.
 #include <algorithm>
 #include <string_view>
 
@@ -20,7 +20,8 @@ void tell(DAT_PROVIDER_ATTR& to, const dat2::DAT_PROVIDER_ATTR& from) noexcept {
     to.pz_support = from.pz_support == dat2::DAT_PZ_SHAREABLE ? DAT_PZ_SHAREABLE : DAT_PZ_UNIQUE;
 }
 
-/// 2.0 has three new attributes of adapters, before those of the transport, and five of providers, before their own.
+/// 2.0 adds three attributes of adapters, before those of the transport, and five of providers, before the
+/// provider-specific ones.
 constexpr dat2::DAT_IA_ATTR_MASK ia_mask_in_2(DAT_IA_ATTR_MASK mask) {
     return with_gap(mask, DAT_IA_FIELD_IA_NUM_TRANSPORT_ATTR, 3);
 }
@@ -30,11 +31,10 @@ constexpr dat2::DAT_PROVIDER_ATTR_MASK provider_mask_in_2(DAT_PROVIDER_ATTR_MASK
 static_assert(ia_mask_in_2(DAT_IA_FIELD_IA_VENDOR_ATTR) == dat2::last_ia_field);
 static_assert(provider_mask_in_2(DAT_PROVIDER_FIELD_PROVIDER_SPECIFIC_ATTR) == dat2::last_provider_field);
 
-/// Programs for Solaris tell by this prefix that weakly ordered memory does not surprise them.
+/// Programs for Solaris use this prefix to declare that they support weakly ordered memory.
 constexpr std::string_view relaxed_ordering = "RO_AWARE_";
 
-/// Hands a provider of 2.0, its structures and its result on as they are. Those of 1.2 have no place in a registry
-/// of 2.0.
+/// Passes a provider of 2.0 and the result through unchanged. Providers of 1.2 cannot be added to a registry of 2.0.
 DAT_RETURN with_registry(decltype(dat2::dat2_registry_add_provider)* call, DAT_PROVIDER* provider,
                          const DAT_PROVIDER_INFO* info) noexcept {
     if (provider == nullptr) return bad_argument(1);
@@ -90,7 +90,7 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entri
     return DAT_SUCCESS;
 }
 
-// Providers of 2.0 that name their registry's functions without a version find these first, in a program of 1.2.
+// In a program of 1.2, providers of 2.0 that link to the registry's functions without a symbol version get these.
 
 DAT_RETURN dat_registry_add_provider(DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
     return with_registry(dat2::dat2_registry_add_provider, provider, info);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Both releases of DAT in one place: 1.2 as programs see it, and 2.0 in namespace dat2, its calls named dat2_*.
+// Declares both releases of DAT: 1.2 as programs see it, and 2.0 in namespace dat2 with its calls named dat2_*.
 #pragma once
 
-// What 2.0's headers include must not end up in the namespace.
+// Headers that the 2.0 headers include, so that they are not included inside the namespace.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -24,7 +24,7 @@ inline constexpr DAT_PROVIDER_ATTR_MASK last_provider_field = DAT_PROVIDER_FIELD
 inline constexpr DAT_EP_PARAM_MASK last_ep_field = DAT_EP_FIELD_SRQ_HANDLE;
 }  // namespace dat2
 #include "dat2_forget.hpp"
-#pragma GCC visibility push(default)  // what libdat.map lets through
+#pragma GCC visibility push(default)  // the symbols that libdat.map exports
 #include <dat/dat_registry.h>
 #pragma GCC visibility pop
 // clang-format on

@@ -5,7 +5,7 @@ namespace viaduct::dat1 {
 
 namespace {
 
-// 2.0 has put subtypes between those of 1.2. Behind each of them the numbers are one higher.
+// 2.0 inserts two subtypes among those of 1.2. After each of them the numbers are one higher.
 constexpr DAT_RETURN first_new = dat2::DAT_INVALID_HANDLE_CSP;
 constexpr DAT_RETURN second_new = dat2::DAT_INVALID_STATE_SRQ_SHUTDOWN;
 static_assert(first_new == DAT_INVALID_HANDLE1 && second_new == DAT_PRIVILEGES_READ + 1);
@@ -61,7 +61,7 @@ DAT_RETURN dat_strerror(DAT_RETURN result, const char** major_message, const cha
     const DAT_RETURN subtype = DAT_GET_SUBTYPE(result);
     if ((type > DAT_CONN_QUAL_UNAVAILABLE && type != DAT_NOT_IMPLEMENTED) || subtype > DAT_INVALID_RO_COOKIE)
         return bad_argument(1);
-    const bool of_solaris = subtype == DAT_INVALID_RO_COOKIE;  // 2.0 has never heard of it
+    const bool of_solaris = subtype == DAT_INVALID_RO_COOKIE;  // not defined in 2.0
     const DAT_RETURN known = of_solaris ? result - subtype : result;
     const DAT_RETURN answer = result_of(dat2::dat2_strerror(result_in_2(known), major_message, minor_message));
     if (answer == DAT_SUCCESS && of_solaris) *minor_message = "DAT_INVALID_RO_COOKIE";

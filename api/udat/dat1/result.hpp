@@ -6,13 +6,13 @@
 
 namespace viaduct::dat1 {
 
-/// The code of 1.2 that says what the one of 2.0 does.
+/// Converts a result of 2.0 to the equivalent one of 1.2.
 DAT_RETURN result_of(dat2::DAT_RETURN result) noexcept;
 
-/// The other way round, for a type and subtype that 2.0 has, too.
+/// Converts a result of 1.2 whose type and subtype also exist in 2.0.
 dat2::DAT_RETURN result_in_2(DAT_RETURN result) noexcept;
 
-/// Where 2.0's call has an argument more, the `place`-th, those behind it have lower numbers in 1.2.
+/// For calls that have an additional argument in 2.0, number `place`: adjusts the numbers of the arguments after it.
 DAT_RETURN without_argument(DAT_RETURN result, unsigned place) noexcept;
 
 constexpr DAT_RETURN error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype = DAT_NO_SUBTYPE) noexcept {

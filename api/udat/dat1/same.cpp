@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that are the same in both releases, but for the numbers of what they return.
+// The calls that are the same in both releases except for the numeric values of their results.
 #include "pass.hpp"
 
 using namespace viaduct::dat1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Triplets: 1.2 has lengths of 64 bits in them, 2.0 of 32.
+// Triplets, which contain 64-bit lengths in 1.2 and 32-bit lengths in 2.0.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace viaduct::dat1 {
 
 inline constexpr DAT_VLEN max_length = std::numeric_limits<dat2::DAT_SEG_LENGTH>::max();
 
-/// The length must have been checked: fits().
+/// The caller must have checked the length with fits().
 inline dat2::DAT_LMR_TRIPLET triplet_in_2(const DAT_LMR_TRIPLET& triplet) noexcept {
     return {.virtual_address = triplet.virtual_address,
             .segment_length = static_cast<dat2::DAT_SEG_LENGTH>(triplet.segment_length),
@@ -28,7 +28,7 @@ inline DAT_LMR_TRIPLET triplet_of(const dat2::DAT_LMR_TRIPLET& triplet) noexcept
 
 inline bool fits(const DAT_LMR_TRIPLET& triplet) noexcept { return triplet.segment_length <= max_length; }
 
-/// The peer's memory may be larger than any transfer: its length only bounds one.
+/// The length only limits a transfer, so it may be reduced: the peer's memory may be larger than any transfer.
 inline dat2::DAT_RMR_TRIPLET triplet_in_2(const DAT_RMR_TRIPLET& triplet) noexcept {
     return {.virtual_address = triplet.target_address,
             .segment_length = static_cast<dat2::DAT_SEG_LENGTH>(std::min(triplet.segment_length, max_length)),
@@ -41,7 +41,7 @@ struct SegmentArguments {
     unsigned segments;
 };
 
-/// Calls `call` with the segments in the form of 2.0. No provider takes as many as there is room for.
+/// Calls `call` with the segments converted to 2.0. The array is larger than any provider's limit.
 template <class Call>
 DAT_RETURN with_segments(DAT_VLEN count, const DAT_LMR_TRIPLET* segments, SegmentArguments places,
                          Call&& call) noexcept {

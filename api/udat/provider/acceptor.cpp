@@ -54,7 +54,7 @@ void Acceptor::run() noexcept {
             const auto found = points_.find(event.data.fd);
             if (found != points_.end()) taken = found->second->on_request();
         }
-        // Descriptors or memory are lacking: the request stays, and its descriptor readable.
+        // Out of descriptors or memory. The request stays queued and its descriptor readable, so try again later.
         if (!taken) (void)await_readable(stop_.fd(), Deadline::after(pause));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The thread of an IA that hears of connection requests.
+// The thread of an IA that receives connection requests.
 #pragma once
 
 #include <mutex>
@@ -21,21 +21,21 @@ public:
     Acceptor(const Acceptor&) = delete;
     Acceptor& operator=(const Acceptor&) = delete;
 
-    /// Calls on_request() of the service point for each readiness of its descriptor. Throws std::bad_alloc and
+    /// Calls on_request() of the service point whenever its descriptor is readable. Throws std::bad_alloc and
     /// std::system_error.
     void add(ServicePoint& point);
 
-    /// After this the service point is not called any more. To be called for each that was added.
+    /// The service point is not called after this returns. Must be called for each service point that was added.
     void remove(ServicePoint& point) noexcept;
 
-    /// Calls a function while no service point is called, or ends.
+    /// Calls a function while no service point is being called or destroyed.
     template <class Function>
     auto hold(Function function) {
         const std::lock_guard lock(lock_);
         return function();
     }
 
-    /// Waits until a service point that is called, or ends, is done: what it held on to is free then.
+    /// Waits until no service point is being called or destroyed, so that its resources are released.
     void await_quiet() noexcept { const std::lock_guard lock(lock_); }
 
 private:
@@ -46,7 +46,7 @@ private:
     ReadableFlag stop_;
     std::thread thread_;
 
-    std::recursive_mutex lock_;  // held while a service point is called, which may remove itself
+    std::recursive_mutex lock_;  // held while a service point is called; recursive because it may remove itself
     std::unordered_map<int, ServicePoint*> points_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The public headers, and the codes that entry points return.
+// The public headers and the results of entry points.
 #pragma once
 
 #include <dat2/udat.h>
-// udat.h is to come first
+// udat.h must come first
 #include <dat2/dat_ib_extensions.h>
 #include <dat2/dat_registry.h>
 
@@ -17,7 +17,7 @@ inline constexpr DAT_RETURN success = DAT_SUCCESS;
 constexpr DAT_RETURN invalid_handle(DAT_RETURN_SUBTYPE subtype) noexcept { return error(DAT_INVALID_HANDLE, subtype); }
 constexpr DAT_RETURN invalid_state(DAT_RETURN_SUBTYPE subtype) noexcept { return error(DAT_INVALID_STATE, subtype); }
 
-/// What a call of the core reports. `resource`: what is lacking where resources are.
+/// Converts the status of a core call. `resource` is the subtype for a lack of resources.
 [[gnu::cold, gnu::noinline]] DAT_RETURN to_return(const Status& status,
                                                   DAT_RETURN_SUBTYPE resource = DAT_RESOURCE_MEMORY) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the core does not know of a bind: which window it is of, its cookie, and who is to hear of it.
+// Properties of binds that the core does not know: the window, the cookie, and how the completion is reported.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace viaduct::dat {
 struct Bind {
     DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
     DAT_RMR_COOKIE cookie{};
-    bool suppressed = false;  ///< tell of it only where it fails
-    bool quiet = false;       ///< DAT_COMPLETION_UNSIGNALLED_FLAG: it is to wake nobody
+    bool suppressed = false;  ///< report it only on failure
+    bool quiet = false;       ///< DAT_COMPLETION_UNSIGNALLED_FLAG: its event wakes no waiter
 };
 
-/// The binds whose completions a dispatcher is still to hand out, by the numbers under which they were posted. They may
+/// The binds whose completions a dispatcher has not yet returned, by the numbers under which they were posted. They may
 /// outlive their windows and endpoints.
 class Binds {
 public:
@@ -36,7 +36,7 @@ public:
     }
 
 private:
-    SpinLock lock_;  // guards what follows
+    SpinLock lock_;  // guards the members below
     std::unordered_map<std::uint64_t, Bind> open_;
     std::uint64_t next_ = 1;
 };

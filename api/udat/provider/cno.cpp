@@ -17,7 +17,7 @@
 namespace viaduct::dat {
 namespace {
 
-/// Adds or changes what an epoll(7) descriptor looks at: the completions of a dispatcher, while those may notify.
+/// Adds or changes what an epoll(7) descriptor watches: the completions of a dispatcher, as long as it may notify.
 bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
     if (epoll < 0 || evd.completion_fd() < 0) return true;
     epoll_event event{.events = evd.is_enabled() ? std::uint32_t{EPOLLIN} : 0u, .data = {.fd = evd.completion_fd()}};
@@ -26,7 +26,7 @@ bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
 
 }  // namespace
 
-/// Counts a thread among the waiters while it waits.
+/// Counts a thread as a waiter during its wait.
 class Cno::WaitScope {
 public:
     WaitScope(Cno& cno, Waiters& waiters) noexcept : cno_(cno), waiters_(waiters) {
@@ -54,7 +54,7 @@ Cno::~Cno() {
         if (waiters->epoll >= 0) ::close(waiters->epoll);
 }
 
-/// Only objects that somebody waits for need descriptors.
+/// Created on demand: only objects with waiters need descriptors.
 int Cno::make_fd(Waiters& waiters) {
     const std::lock_guard members(members_lock_);
     if (waiters.epoll >= 0) return waiters.epoll;
@@ -98,7 +98,7 @@ void Cno::attach(Evd& evd) {
     members_.push_back(&evd);
 }
 
-/// Who waits for dispatchers that are all gone would wait forever.
+/// If no dispatcher is left, the waiters must be released, because nothing would wake them.
 void Cno::detach(Evd& evd) noexcept {
     const std::lock_guard members(members_lock_);
     if (std::erase(members_, &evd) == 0) return;
@@ -133,7 +133,7 @@ void Cno::look_at_completions() noexcept {
         if (member->notifies() && member->take_notice()) trigger(member->handle());
 }
 
-/// The oldest trigger. False: there is none.
+/// Takes the oldest trigger. Returns false if there is none.
 bool Cno::take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept {
     const std::lock_guard lock(lock_);
     if (!waiters.triggers.empty()) {
@@ -178,7 +178,7 @@ DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& ev
 
 // ---- The proxy agent ----------------------------------------------------------------------------------------------
 
-/// The agent may take itself away, or free this object: then there is nothing to come back to.
+/// The agent may remove itself or free this object. Then this function must not access any members.
 void Cno::run_agent(const StopFlag& stops) noexcept {
     while (!*stops && !closing_) {
         DAT_HANDLE evd = DAT_HANDLE_NULL;
@@ -242,7 +242,7 @@ void Cno::close() noexcept {
 
 DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const {
     const std::lock_guard members(members_lock_);
-    (void)mask;  // its values overlap: all is told
+    (void)mask;  // returns everything, because the values of the mask overlap
     param.ia_handle = ia().number();
     param.proxy = {};
     if (exposes_fd_) {

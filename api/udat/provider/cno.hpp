@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Notification objects: one place to wait for several event dispatchers.
+// Notification objects, which wait for several event dispatchers.
 #pragma once
 
 #include <array>
@@ -18,9 +18,9 @@ namespace viaduct::dat {
 
 class Evd;
 
-/// Events that are posted to a dispatcher trigger at once. Completions are noticed by who waits: a consumer, the thread
-/// of the proxy agent, or whoever watches the descriptor. The consumer's threads share triggers; the agent hears of
-/// each, too.
+/// An event posted to a dispatcher triggers its CNO immediately. Completions are detected only by waiters: a consumer,
+/// the thread of the proxy agent, or a poller of the descriptor. The consumer's threads share triggers; the agent gets
+/// each trigger, too.
 class Cno final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_CNO;
@@ -28,32 +28,33 @@ public:
     explicit Cno(Ia& ia);
     ~Cno() override;
 
-    /// Readable while a trigger waits. -1 where no descriptor could be had. From the first call on the proxy of this
-    /// object is its descriptor.
+    /// Readable while there is a trigger. Returns -1 if no descriptor can be created. After the first call, query()
+    /// returns the descriptor as the proxy of this object.
     int fd() noexcept;
 
-    /// An agent that is called by a thread of its own for each trigger. Null function: none. Throws std::system_error.
+    /// Sets an agent, which a separate thread calls for each trigger. A null function removes the agent. Throws
+    /// std::system_error.
     void set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent);
     DAT_RETURN query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const;
 
-    /// Dispatchers that feed this object. Throw std::bad_alloc and std::system_error.
+    /// Add and remove dispatchers that trigger this object. attach() throws std::bad_alloc and std::system_error.
     void attach(Evd& evd);
     void detach(Evd& evd) noexcept;
 
-    /// A dispatcher has been enabled or disabled.
+    /// Called when a dispatcher was enabled or disabled.
     void update_watches(const Evd& evd) noexcept;
 
-    /// A dispatcher has an event. Never waits; observers may call it.
+    /// Called when a dispatcher has an event. Never blocks; observers may call it.
     void trigger(DAT_HANDLE evd) noexcept;
 
-    /// The dispatcher that triggered first. False: none did.
+    /// Takes the dispatcher that triggered first. Returns false if there is none.
     bool take(DAT_HANDLE& evd) noexcept { return take(consumers_, evd); }
     DAT_RETURN wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept;
 
-    /// Whether a thread of the consumer's is in wait().
+    /// Reports whether a thread of the consumer is in wait().
     bool awaited() const noexcept;
 
-    /// Lets go of all who wait, with no dispatcher, and ends the agent.
+    /// Releases all waiters without a dispatcher and stops the agent.
     void close() noexcept override;
 
 private:
@@ -65,8 +66,8 @@ private:
 
         // Guarded by lock_:
         std::vector<DAT_HANDLE> triggers;  // each dispatcher at most once
-        int present = 0;                   // threads that wait
-        int to_release = 0;                // as many of them are still to hear that no dispatcher is left
+        int present = 0;                   // number of threads that wait
+        int to_release = 0;                // number of waiters yet to be told that no dispatcher is left
         ReadableFlag flag;
 
         void update_flag() noexcept { flag.set(!triggers.empty() || to_release != 0); }
@@ -84,14 +85,14 @@ private:
     std::atomic<bool> exposes_fd_{false};
     std::atomic<bool> closing_{false};
 
-    mutable std::mutex members_lock_;  // guards what follows
+    mutable std::mutex members_lock_;  // guards the members below
     std::vector<Evd*> members_;
     DAT_OS_WAIT_PROXY_AGENT agent_{};
 
     std::thread agent_thread_;
-    StopFlag agent_stops_;  // of that thread, which outlives this object where its agent frees it
+    StopFlag agent_stops_;  // belongs to the thread, which outlives this object if its agent frees it
 
-    mutable SpinLock lock_;  // innermost
+    mutable SpinLock lock_;  // innermost lock
     Waiters consumers_;
     Waiters agents_;  // the thread of the agent
     bool has_agent_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How endpoints get and lose their connections.
+// Setup and teardown of the connections of endpoints.
 #include "api/udat/provider/cr.hpp"
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/ia.hpp"
@@ -9,9 +9,9 @@
 
 namespace viaduct::dat {
 
-// ---- What the consumer is told ------------------------------------------------------------------------------------
+// ---- Events for the consumer --------------------------------------------------------------------------------------
 
-/// `events_lock_` is held.
+/// The caller holds `events_lock_`.
 void Ep::tell(DAT_EVENT_NUMBER number) noexcept {
     DAT_EVENT event{};
     event.event_number = number;
@@ -24,15 +24,15 @@ void Ep::tell(DAT_EVENT_NUMBER number) noexcept {
         ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW, connect_evd_.handle(), DAT_EVD_OVERFLOW_ERROR);
 }
 
-/// Tells the end of a connection, or of the attempt to make one, once. `events_lock_` is held.
+/// Reports the end of a connection or of a connection attempt once. The caller holds `events_lock_`.
 void Ep::tell_end(DAT_EVENT_NUMBER number) noexcept {
     if (std::exchange(told_end_, true)) return;
     const bool was_connected = std::exchange(connected_, false);
-    // A consumer that has asked for the end waits for it, whatever breaks the connection until then.
+    // A consumer that requested the disconnect expects DISCONNECTED, even if the connection breaks meanwhile.
     if (number == DAT_CONNECTION_EVENT_BROKEN && disconnecting_) number = DAT_CONNECTION_EVENT_DISCONNECTED;
     if (number == DAT_CONNECTION_EVENT_BROKEN && !was_connected) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
     tell(number);
-    // The receives that the endpoint had taken from a shared queue have all been completed.
+    // At this point all receives that the endpoint took from a shared queue have completed.
     if (was_connected && srq_) ia().report(DAT_ASYNC_ERROR_EP_BROKEN, handle(), DAT_EP_OTHER_ERROR);
 }
 
@@ -54,7 +54,7 @@ void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
     tell_end(number);
 }
 
-/// Another service than was asked may have answered (dat_cr_handoff). `events_lock_` is held.
+/// The answer may come from another service than the requested one (dat_cr_handoff). The caller holds `events_lock_`.
 void Ep::follow_redirection(const Bytes<Address::max_service>& service) noexcept {
     const std::uint16_t port = port_of(service);
     if (port == 0 || port == remote_.port) return;
@@ -67,7 +67,7 @@ void Ep::settle() noexcept {
     if (flush_due_.exchange(false) && endpoint_ != nullptr) endpoint_->fail();
 }
 
-/// A connection begins, by which side ever.
+/// Initializes the state for a new connection, on either side.
 void Ep::begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept {
     local_port_ = local_port;
     remote_address_ = address;
@@ -89,7 +89,8 @@ DAT_RETURN Ep::connect(const Request& request) {
     return status.ok() ? success : to_return(status);
 }
 
-/// Asks from a port of its own. Over devices, where others may have it, from the next one.
+/// Connects from a port of its own. If another process uses the port, which is possible over RDMA devices, tries the
+/// next.
 Status Ep::ask(const Request& request) {
     constexpr int attempts = 100;
     Status status;
@@ -110,11 +111,11 @@ Status Ep::ask(const Request& request) {
 // ---- The passive side ---------------------------------------------------------------------------------------------
 
 DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
-    // Whoever has no protection zone or nowhere to report to cannot be connected.
+    // An endpoint without a protection zone or connect EVD cannot be connected.
     if (endpoint_ == nullptr || !connect_evd_) return invalid_handle(DAT_INVALID_HANDLE_EP);
     const EndpointState before = state();
     if (before != EndpointState::Unconnected && before != EndpointState::TentativePending) return wrong_state();
-    // Who hears of the connection may free the endpoint, which then waits for the end of this.
+    // The consumer may free the endpoint as soon as it sees the connection event. The destructor waits for this lock.
     const std::lock_guard accepting(accept_lock_);
     Ep* const reserved = cr.ep();
     cr.let_go();
@@ -135,13 +136,13 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
         told_end_ = true;
         return to_return(status);
     }
-    // The peer has given up, or the way to it is broken.
+    // The peer has given up, or the connection to it failed.
     flush_due_ = true;
     tell_end(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
     return success;
 }
 
-// ---- The end ------------------------------------------------------------------------------------------------------
+// ---- Disconnecting ------------------------------------------------------------------------------------------------
 
 DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
     counters.add(DCNT_EP_DISCONNECT);
@@ -158,7 +159,7 @@ DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
             if (flags == DAT_CLOSE_GRACEFUL_FLAG) return success;
             break;
         case EndpointState::Connected:
-            // Once what was posted is done, an event tells the end.
+            // An event reports the disconnect once the posted operations have completed.
             if (flags == DAT_CLOSE_GRACEFUL_FLAG && endpoint_->drain_and_disconnect().ok()) return success;
             break;
         case EndpointState::PassivePending:
@@ -174,7 +175,7 @@ DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
 
 namespace {
 
-/// Where a connection is to go, by a socket address.
+/// Converts the socket address of a peer.
 DAT_RETURN find_host(const sockaddr* address, HostAddress& host) noexcept {
     const HostAddress found = host_of(address);
     if (found.empty()) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);

@@ -120,7 +120,7 @@ struct Counted {
     std::span<const char* const> names;
 };
 
-/// What an object counts; nothing where it is none that does.
+/// Returns the counters of an object, or nothing if it has none.
 Counted counters_of(DAT_HANDLE handle) noexcept {
     if (Ia* ia = resolve<Ia>(handle)) return {ia->counters.all(), ia_names};
     if (Ep* ep = resolve<Ep>(handle)) return {ep->counters.all(), ep_names};
@@ -128,7 +128,7 @@ Counted counters_of(DAT_HANDLE handle) noexcept {
     return {};
 }
 
-/// Calls `use` with the number and the value of one counter, or, where the number is that of all, of each.
+/// Calls `use` with the number and the value of one counter, or of each counter if the number means all.
 template <class Use>
 DAT_RETURN for_each(const Counted& counted, int wanted, bool reset, Use use) noexcept {
     if (counted.values.empty()) return error(DAT_INVALID_HANDLE);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the InfiniBand extension can ask an IA, an endpoint and an event dispatcher for: how often something happened.
+// The counters that the InfiniBand extension can query: how often an event occurred on an IA, an endpoint or an event
+// dispatcher.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 
 namespace viaduct::dat {
 
-/// Exact where one thread counts at a time, which is what the objects of the data path ask of their consumers anyway.
+/// Exact if only one thread counts at a time, which consumers must ensure anyway for the objects of the data path.
 class Counter {
 public:
     void add(DAT_UINT64 amount) noexcept {
@@ -34,10 +35,10 @@ private:
     std::array<Counter, Count> values_;
 };
 
-/// One counter goes to its place in the array, as all of them do where `wanted` is DCNT_..._ALL_COUNTERS.
+/// Writes one counter to its place in the array, or all counters if `wanted` is DCNT_..._ALL_COUNTERS.
 DAT_RETURN query_counters(DAT_HANDLE handle, int wanted, DAT_UINT64* values, bool reset) noexcept;
 
-/// To standard output: this is what the call is for.
+/// Prints to standard output, which is the purpose of the call.
 DAT_RETURN print_counters(DAT_HANDLE handle, int wanted, bool reset) noexcept;
 
 }  // namespace viaduct::dat

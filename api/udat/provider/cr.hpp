@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connection requests that wait for an answer.
+// Pending connection requests.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,16 @@ class Cr final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_CR;
 
-    /// `local_port`: that of the service point.
+    /// `local_port` is that of the service point.
     Cr(Ia& ia, const ConnectionRequest& request, std::uint16_t local_port);
 
-    /// The request that it was made for, once nothing can fail any more.
+    /// Stores the request. Called last, when nothing can fail any more.
     void keep(std::unique_ptr<ConnectionRequest> request) noexcept { request_ = std::move(request); }
 
-    /// The only endpoint that may accept the request. Null, and before: the consumer brings one.
+    /// Sets the only endpoint that may accept the request. Null, the initial value: the consumer provides one.
     void reserve(Ep* ep) noexcept { ep_ = Use<Ep>(ep); }
 
-    /// The request has got its answer: the consumer may free the endpoint.
+    /// Called when the request was answered, so that the consumer may free the endpoint.
     void let_go() noexcept { ep_ = {}; }
 
     ConnectionRequest& request() noexcept { return *request_; }
@@ -33,7 +33,7 @@ public:
     std::uint16_t local_port() const noexcept { return local_port_; }
     void query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM& param) noexcept;
 
-    /// Takes the request away, for another service point. The endpoint that was meant for it is free again.
+    /// Releases the request, for another service point, and the endpoint that was reserved for it.
     std::unique_ptr<ConnectionRequest> release() noexcept;
 
 private:

@@ -13,7 +13,7 @@ constexpr int recv_flags =
     DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 constexpr int request_flags = recv_flags | DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
-/// Whether a device with these limits can do what is asked for. Sizes of messages and RDMA are told, not enforced.
+/// Checks that the device supports these attributes. The sizes of messages and RDMA are reported but not enforced.
 bool within(const DAT_EP_ATTR& attr, const DeviceAttributes& device) noexcept {
     const auto in = [](DAT_COUNT value, std::uint32_t limit) {
         return value >= 0 && static_cast<std::uint32_t>(value) <= limit;
@@ -28,7 +28,7 @@ bool within(const DAT_EP_ATTR& attr, const DeviceAttributes& device) noexcept {
            (attr.request_completion_flags & ~request_flags) == 0;
 }
 
-/// How many pieces a request of any kind may have.
+/// Returns the maximum number of segments over all kinds of requests.
 std::uint32_t most_pieces(const DAT_EP_ATTR& attr) noexcept {
     return static_cast<std::uint32_t>(
         std::max({attr.max_recv_iov, attr.max_request_iov, attr.max_rdma_read_iov, attr.max_rdma_write_iov, 1}));
@@ -40,7 +40,7 @@ Evd::Notification notification_of(DAT_COMPLETION_FLAGS flags) noexcept {
     return Evd::Notification::Threshold;
 }
 
-/// For an endpoint whose requests may ask that nobody is woken. Those that it has it keeps: completions may be left.
+/// Prepares for requests whose events wake no waiter. Existing cookies are kept, because completions may refer to them.
 void provide_cookies(std::unique_ptr<RequestCookies>& cookies, Evd* evd, DAT_COMPLETION_FLAGS flags) {
     const bool needed = cookies != nullptr || (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
     if (evd == nullptr) return cookies.reset();
@@ -51,11 +51,12 @@ void provide_cookies(std::unique_ptr<RequestCookies>& cookies, Evd* evd, DAT_COM
 
 }  // namespace
 
-// ---- What it is made of -------------------------------------------------------------------------------------------
+// ---- Parts --------------------------------------------------------------------------------------------------------
 
 Ep::Ep(Ia& ia, EndpointState initial) : Object(ia, ia.provider(), handle_type), reservation_(initial) {}
 
-/// The consumer may free it as soon as it hears of its end: whoever told that, or is told, is let go first.
+/// The consumer may free the endpoint as soon as it sees its last event, so wait for the threads that report or take
+/// it.
 Ep::~Ep() {
     { const std::lock_guard accepting(accept_lock_); }
     { const std::lock_guard lock(events_lock_); }
@@ -108,7 +109,7 @@ EpParts Ep::parts() const noexcept {
             .attr = attr_};
 }
 
-/// The queue of a dispatcher, or, where the consumer does not care, one of the endpoint's.
+/// Returns the queue of a dispatcher or, if the consumer wants no events, a queue of the endpoint.
 std::shared_ptr<CompletionQueue> Ep::queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own) {
     own.reset();
     if (evd != nullptr) return evd->completions();
@@ -149,7 +150,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     const std::lock_guard lock(parts_lock_);
     provide_cookies(recv_cookies_, parts.recv_evd, parts.attr.recv_completion_flags);
     provide_cookies(request_cookies_, parts.request_evd, parts.attr.request_completion_flags);
-    std::swap(endpoint_, made);  // what was made before ends without the lock
+    std::swap(endpoint_, made);  // destroys the previous endpoint after releasing the lock
     recv_stream_ = std::move(recv_stream);
     request_stream_ = std::move(request_stream);
     pz_ = Use<Pz>(parts.pz);
@@ -172,7 +173,7 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
                              parts.attr.recv_completion_flags == attr_.recv_completion_flags &&
                              parts.attr.request_completion_flags == attr_.request_completion_flags;
     if (!same_queues) {
-        // What was posted would be lost.
+        // Posted receives would be lost.
         if (!idle(QueueKind::Receive)) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
         return rebuild(parts);
     }
@@ -189,7 +190,7 @@ DAT_RETURN Ep::wrong_state() const noexcept { return invalid_state(state_subtype
 DAT_RETURN Ep::reset() noexcept {
     const EndpointState present = state();
     if (present != EndpointState::Unconnected && present != EndpointState::Disconnected) return wrong_state();
-    if (present == EndpointState::Unconnected) return success;  // receives stay posted
+    if (present == EndpointState::Unconnected) return success;  // posted receives are kept
     endpoint_->disconnect();
     flush_due_ = false;
     private_data_size_ = 0;
@@ -223,7 +224,7 @@ constexpr DAT_EP_PARAM_MASK fixed_fields =
     DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
     DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
 
-/// What may be changed only where no connection is on its way at all (dat_ep_modify(3DAT)).
+/// Fields that cannot be changed once a connection request is expected or pending (dat_ep_modify(3DAT)).
 constexpr DAT_EP_PARAM_MASK quiescent_fields =
     DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR | DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR |
     DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR | DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR;
@@ -246,8 +247,8 @@ DAT_RETURN check_modifiable(const Ep& ep, DAT_EP_PARAM_MASK mask) noexcept {
     return ep.wrong_state();
 }
 
-/// The dispatcher of a handle, which may be none. False: it does not take such events, or is not one of the IA; those
-/// of connections may be another's.
+/// Finds a dispatcher; the handle may be DAT_HANDLE_NULL. Returns false if it does not accept such events or belongs to
+/// another IA. The latter is allowed for connection events.
 bool find_evd(DAT_EVD_HANDLE handle, DAT_EVD_FLAGS stream, const Ia& ia, Evd*& evd) noexcept {
     evd = resolve<Evd>(handle);
     if (handle == DAT_HANDLE_NULL) return true;
@@ -366,7 +367,7 @@ DAT_RETURN calls::ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD
         if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG7);
         if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG8);
         parts.attr = *attr;
-        parts.attr.max_recv_iov = parts.srq->max_recv_iov();  // receives are the queue's
+        parts.attr.max_recv_iov = parts.srq->max_recv_iov();  // receives are those of the queue
         return adopt_new(*owner, parts, DAT_INVALID_ARG7, ep);
     });
 }
@@ -402,7 +403,7 @@ DAT_RETURN calls::ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLE
     return success;
 }
 
-// Receives that connections take from a shared queue are not told apart by endpoint.
+// Receives of a shared queue are not counted per endpoint.
 
 DAT_RETURN calls::ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT* allocated, DAT_COUNT* span) {
     const Ep* endpoint = resolve<Ep>(ep);

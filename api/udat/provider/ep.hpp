@@ -20,7 +20,7 @@ namespace viaduct::dat {
 class Cr;
 class Segments;
 
-/// What an endpoint is made of and can be changed while it is not connected.
+/// The parts of an endpoint, which can be changed while it is not connected.
 struct EpParts {
     Pz* pz = nullptr;
     Evd* recv_evd = nullptr;
@@ -35,15 +35,15 @@ class Ep final : public Object, private EndpointObserver {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_EP;
 
-    /// DAT_INVALID_PARAMETER (argument `attr_argument`): an attribute is beyond what the IA can do.
+    /// DAT_INVALID_PARAMETER (argument `attr_argument`): the IA does not support an attribute.
     static DAT_RETURN create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, std::unique_ptr<Ep>& ep);
 
     ~Ep() override;
 
-    /// Made for a request to a service point; the consumer has yet to configure it.
+    /// Creates an endpoint for a request to a service point. The consumer has yet to configure it.
     static std::unique_ptr<Ep> create_for_request(Ia& ia);
 
-    /// What dat_ep_create(3DAT) gives where the consumer names no attributes.
+    /// Returns the attributes that dat_ep_create(3DAT) uses if the consumer passes none.
     static DAT_EP_ATTR default_attributes(const DeviceAttributes& device) noexcept;
 
     Counters<DCNT_EP_ALL_COUNTERS> counters;
@@ -66,14 +66,15 @@ public:
     DAT_COUNT outstanding(QueueKind queue) const noexcept;
     bool idle(QueueKind queue) const noexcept { return outstanding(queue) == 0; }
 
-    /// Whether a dispatcher may still have completions of this endpoint. Receives of a shared queue are not told apart.
+    /// Reports whether a dispatcher may still have completions of this endpoint. Receives of a shared queue are not
+    /// considered.
     bool awaited_on(const Evd& evd) const noexcept {
         const std::lock_guard lock(parts_lock_);
         return (recv_evd_.get() == &evd && (srq_ || !idle(QueueKind::Receive))) ||
                (request_evd_.get() == &evd && !idle(QueueKind::Send));
     }
 
-    // Connections: api/udat/provider/connection.cpp
+    // Connections: see api/udat/provider/connection.cpp.
 
     struct Request {
         HostAddress host;
@@ -86,19 +87,20 @@ public:
     DAT_RETURN accept(Cr& cr, const PrivateData& private_data);
     DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags) noexcept;
 
-    /// To whom the endpoint is connected. Meaningful in the state Connected.
+    /// Returns the peer of the connection. Valid in the state Connected.
     Request remote() const noexcept {
         const std::lock_guard lock(events_lock_);
         return remote_;
     }
 
-    /// The reserved endpoint of a service point, on its way to a request and back. False in the wrong state.
+    /// Changes the state of an endpoint that a service point has reserved. Returns false if the state does not allow
+    /// it.
     bool follow(EndpointTrigger trigger) noexcept { return reservation_.apply(trigger); }
 
-    /// The consumer has been told that a connection was not made: what was posted is flushed.
+    /// Called when the consumer has seen that a connection attempt failed: flushes the posted requests.
     [[gnu::cold, gnu::noinline]] void settle() noexcept;
 
-    // Data transfers: api/udat/provider/transfer.cpp
+    // Data transfers: see api/udat/provider/transfer.cpp.
 
     DAT_RETURN post(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                     DAT_COMPLETION_FLAGS flags) noexcept;
@@ -109,10 +111,10 @@ public:
                             DAT_COMPLETION_FLAGS flags) noexcept;
     DAT_RETURN bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept;
 
-    /// Puts the cookie of its request into a completion. True: it is to wake nobody.
+    /// Restores the cookie of the request in a completion. Returns true if the completion wakes no waiter.
     bool restore_cookie(Completion& completion) noexcept;
 
-    /// Counts a receive that is taken.
+    /// Counts a completed receive.
     void count_receive(const Completion& completion) noexcept;
 
     bool provider_made() const noexcept { return provider_made_; }
@@ -120,7 +122,7 @@ public:
 private:
     explicit Ep(Ia& ia, EndpointState initial = EndpointState::Unconnected);
 
-    /// Makes the endpoint of the core anew, or none where parts are lacking that it needs.
+    /// Recreates the endpoint of the core, or removes it if a required part is missing.
     DAT_RETURN rebuild(const EpParts& parts);
     DAT_RETURN check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept;
     DAT_RETURN check_posting() noexcept;
@@ -133,7 +135,7 @@ private:
     void tell(DAT_EVENT_NUMBER number) noexcept;
     void tell_end(DAT_EVENT_NUMBER number) noexcept;
 
-    /// Held while parts change, and by threads that take events, whichever these are.
+    /// Held while parts change, and by threads that take events from any dispatcher.
     mutable std::mutex parts_lock_;
 
     Use<Pz> pz_;
@@ -147,29 +149,30 @@ private:
     DAT_EP_ATTR attr_{};
     bool provider_made_ = false;
 
-    /// The states of an unconnected endpoint that a service point has: the core may have none for it yet, since the
-    /// consumer configures it after the request has come.
+    /// The state of an unconnected endpoint that belongs to a service point. The core may have no endpoint for it yet,
+    /// because the consumer may configure it after the request has arrived.
     StateMachine reservation_;
-    std::atomic<bool> flush_due_{false};  // an attempt to connect has failed, and the consumer does not know yet
+    std::atomic<bool> flush_due_{false};  // a connection attempt has failed and the consumer has not yet seen the event
 
     sockaddr_storage remote_address_{};
     std::atomic<std::uint16_t> local_port_{0};
-    std::array<std::uint8_t, PrivateData::capacity> private_data_{};  // of the peer's answer; the consumer sees it
+    std::array<std::uint8_t, PrivateData::capacity> private_data_{};  // the private data of the peer's answer; the
+                                                                      // consumer gets a pointer to it
     std::atomic<DAT_COUNT> private_data_size_{0};
 
-    std::mutex accept_lock_;          // held while a request is accepted; before events_lock_
-    mutable std::mutex events_lock_;  // guards what follows
+    std::mutex accept_lock_;          // held while a request is accepted; acquired before events_lock_
+    mutable std::mutex events_lock_;  // guards the members below
     Request remote_;
-    bool connected_ = false;      // and the consumer told so
-    bool disconnecting_ = false;  // the consumer has asked for the end of the present connection
-    bool told_end_ = true;        // of the present connection
+    bool connected_ = false;      // and the consumer has been notified
+    bool disconnecting_ = false;  // the consumer has requested to end the present connection
+    bool told_end_ = true;        // for the present connection
 
-    std::unique_ptr<RequestCookies> recv_cookies_;  // where completions may be such as wake nobody
+    std::unique_ptr<RequestCookies> recv_cookies_;  // if completions may be unsignalled
     std::unique_ptr<RequestCookies> request_cookies_;
 
-    std::shared_ptr<CompletionQueue> own_recv_queue_;  // where the consumer does not want completions
+    std::shared_ptr<CompletionQueue> own_recv_queue_;  // used if the consumer wants no completions
     std::shared_ptr<CompletionQueue> own_request_queue_;
-    std::unique_ptr<Endpoint> endpoint_;  // last: its observer and queues outlive it
+    std::unique_ptr<Endpoint> endpoint_;  // last, because its observer and queues must outlive it
 };
 
 }  // namespace viaduct::dat

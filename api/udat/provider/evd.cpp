@@ -19,15 +19,18 @@ namespace {
 constexpr int all_streams = DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG;
 constexpr int completion_streams = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG;
 
-/// Programs make dispatchers for one event at a time and leave the flushed requests of hundreds of endpoints there.
+/// Some programs create dispatchers for a single event, but leave the flushed requests of hundreds of endpoints in
+/// them.
 constexpr std::uint32_t fewest_completions = 64;
 
-/// For how many events a dispatcher of some length has memory from the start. What programs post needs none.
+/// Returns the number of events for which a new dispatcher allocates memory. Posting software events and connection
+/// requests must never allocate.
 constexpr std::size_t room_at_first(std::size_t qlen, DAT_EVD_FLAGS flags) noexcept {
     return (flags & (DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG)) != 0 ? qlen : std::min(qlen, std::size_t{256});
 }
 
-/// Whether the event tells the end of a connection: what was completed before it is reported first.
+/// Reports whether the event means the end of a connection. Completions that precede the end must be returned before
+/// it.
 bool ends_connection(DAT_EVENT_NUMBER number) noexcept {
     switch (number) {
         case DAT_CONNECTION_EVENT_DISCONNECTED:
@@ -36,7 +39,7 @@ bool ends_connection(DAT_EVENT_NUMBER number) noexcept {
     }
 }
 
-/// Whether the event tells that an endpoint did not get its connection.
+/// Reports whether the event means that a connection was not established.
 bool fails_connection(DAT_EVENT_NUMBER number) noexcept {
     switch (number) {
         case DAT_CONNECTION_EVENT_PEER_REJECTED:
@@ -48,19 +51,20 @@ bool fails_connection(DAT_EVENT_NUMBER number) noexcept {
     }
 }
 
-/// Whether the consumer decides by the length of the dispatcher how many such events may wait.
+/// Reports whether the length of the dispatcher limits the number of such events.
 bool is_rationed(DAT_EVENT_NUMBER number) noexcept {
     return number == DAT_CONNECTION_REQUEST_EVENT || number == DAT_SOFTWARE_EVENT;
 }
 
-/// Held by who looks up the endpoint of a connection, which may be another IA's and end meanwhile.
+/// Held while looking up the endpoint of a connection, which may belong to another IA and be freed at the same time.
 std::mutex& looking_up() noexcept {
     static std::mutex mutex;
     return mutex;
 }
 
-/// Tells its endpoint of a completion that is taken, which gets the cookie of its request back where the endpoint has
-/// cookies. False: the endpoint is gone, and the cookie with it. `quiet`: it is to wake nobody.
+/// Notifies the endpoint of a completion. If the endpoint has cookies, the completion gets the cookie of its request
+/// back. Returns false if the endpoint no longer exists, and with it the cookie. `quiet`: the completion wakes no
+/// waiter.
 bool settle_with_endpoint(Completion& completion, bool has_cookies, bool& quiet) noexcept {
     quiet = false;
     const bool received = completion.queue() == QueueKind::Receive;
@@ -101,7 +105,7 @@ DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, st
     return success;
 }
 
-/// Completions that nobody takes are not lost, whether the consumer has asked for room or not.
+/// Makes the queue large enough that no completion is lost, even if the consumer requested less.
 Status Evd::fit_completions(std::size_t qlen) noexcept {
     const std::uint32_t most = ia().device()->attributes().max_completions;
     const auto wanted = std::max({static_cast<std::uint32_t>(qlen), fewest_completions, room_.load()});
@@ -113,11 +117,13 @@ void Evd::begin_stream(std::uint32_t completions, Notification wanted) noexcept 
     if (cno() != nullptr) (void)watch_completions();
     {
         const std::lock_guard lock(lock_);
-        news_.set(true);  // who waits arms anew
+        news_.set(true);  // waiters arm again
     }
     const BiasedLock::Aside taking(taking_);
     room_ += completions;
-    if (completions_ != nullptr) (void)fit_completions(capacity_);  // fails only where more wait than would fit
+    if (completions_ != nullptr)
+        (void)fit_completions(capacity_);  // fails only if more completions are queued than
+                                           // would fit
 }
 
 void Evd::end_stream(std::uint32_t completions, Notification wanted) noexcept {
@@ -125,7 +131,7 @@ void Evd::end_stream(std::uint32_t completions, Notification wanted) noexcept {
     room_ -= completions;
 }
 
-/// Where endpoints differ every completion wakes.
+/// If endpoints require different notification, every completion wakes.
 Evd::Notification Evd::notification() const noexcept {
     Notification common = Notification::Unset;
     for (const auto each : {Notification::Every, Notification::Solicited, Notification::Threshold})
@@ -134,9 +140,9 @@ Evd::Notification Evd::notification() const noexcept {
     return common;
 }
 
-// ---- Events come --------------------------------------------------------------------------------------------------
+// ---- Posting events -----------------------------------------------------------------------------------------------
 
-/// Has memory for one event more, which may be beyond the length that the consumer asked for. `lock_` is held.
+/// Makes room for one more event, possibly beyond the length that the consumer requested. The caller holds `lock_`.
 bool Evd::make_room() noexcept try {
     if (!events_.full()) return true;
     const std::size_t most = ia().device()->attributes().max_completions;
@@ -171,7 +177,7 @@ bool Evd::post(const DAT_EVENT& event) noexcept {
 
 void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW, handle(), DAT_EVD_OVERFLOW_ERROR); }
 
-// ---- Events go ----------------------------------------------------------------------------------------------------
+// ---- Taking events ------------------------------------------------------------------------------------------------
 
 bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
     if (completions_ == nullptr) return false;
@@ -186,8 +192,8 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
     return false;
 }
 
-/// Whether the oldest event that was posted, of which there is one, ends a connection of which there may still be
-/// completions. Those of others do not keep it back: they might never cease.
+/// Reports whether the oldest posted event, which must exist, ends a connection that may still have completions.
+/// Completions of other endpoints do not delay the event, because there might always be more.
 [[gnu::noinline]] bool Evd::is_early() const noexcept {
     DAT_EP_HANDLE ending = DAT_HANDLE_NULL;
     {
@@ -201,7 +207,7 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
     return ep != nullptr && ep->awaited_on(*this);
 }
 
-/// The oldest event that was posted, of which there is one.
+/// Takes the oldest posted event, which must exist.
 [[gnu::noinline]] bool Evd::take_posted(DAT_EVENT& event) noexcept {
     {
         const std::lock_guard lock(lock_);
@@ -210,22 +216,22 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
         endings_ -= ends_connection(event.event_number) ? 1 : 0;
         count_.store(events_.size(), std::memory_order_release);
     }
-    // This takes locks of the core, whose holders post events.
+    // settle() takes locks of the core. Threads that hold these post events, so lock_ must not be held here.
     if (!fails_connection(event.event_number)) return true;
     const std::lock_guard lock(looking_up());
     if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
     return true;
 }
 
-/// The oldest event. `taking_` is held.
+/// Takes the oldest event. The caller holds `taking_`.
 bool Evd::take(DAT_EVENT& event) noexcept {
     if (has_posted() && !is_early()) return take_posted(event);
     Origin origin;
     return take_completion(event, origin) || (has_posted() && take_posted(event));
 }
 
-/// The place of a completion among the events that wait: before the end of its connection, else behind all. `lock_` is
-/// held.
+/// Returns the position of a completion among the queued events: before the end of its connection, or last. The caller
+/// holds `lock_`.
 std::size_t Evd::place_for(DAT_EP_HANDLE ep) const noexcept {
     for (std::size_t i = endings_ == 0 ? 0 : events_.size(); i-- > 0;) {
         const DAT_EVENT& event = events_.at(i);
@@ -246,7 +252,7 @@ bool Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept
     return true;
 }
 
-/// Moves completions to the events while there is room. Returns how many events wait.
+/// Moves completions to the events while there is room. Returns the number of queued events.
 std::size_t Evd::collect() noexcept {
     DAT_EVENT event;
     Origin origin;
@@ -260,7 +266,8 @@ bool Evd::has_news() const noexcept {
     return events_.has_news() || events_.size() >= capacity_;
 }
 
-/// Takes the oldest event where at least `threshold` wait, one of them such as wakes, and counts the others.
+/// Takes the oldest event if at least `threshold` are queued and one of them wakes waiters. Counts the remaining
+/// events.
 bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
     const std::lock_guard taking(taking_);
     if (threshold > 1 || has_cookies_) {
@@ -279,16 +286,16 @@ DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
     const bool taken = take(event);
     counters.add(taken ? DCNT_EVD_DEQUEUE_FOUND : DCNT_EVD_DEQUEUE_NOT_FOUND);
     if (taken) return success;
-    // Programs compare the whole code, and know it without its class from dispatchers that completions feed.
+    // Programs compare the whole code. For dispatchers with completions they expect it without its class.
     return completions_ != nullptr ? DAT_RETURN{DAT_QUEUE_EMPTY} : error(DAT_QUEUE_EMPTY);
 }
 
 // ---- Waiting ------------------------------------------------------------------------------------------------------
 
-/// The one waiter that a dispatcher may have, as a source for wait_until().
+/// A dispatcher has at most one waiter. This adapts it to wait_until().
 class Evd::Waiting {
 public:
-    /// `told`: how many of the events that are left the thread has heard of, when it leaves.
+    /// `told`: how many of the remaining events the thread knows about when it leaves.
     Waiting(Evd& evd, const DAT_COUNT& told) noexcept : evd_(evd), told_(told) {
         bool nobody = false;
         admitted_ = evd_.waiting_.compare_exchange_strong(nobody, true);
@@ -306,7 +313,7 @@ public:
         hears_ = evd_.arm();
         return {};
     }
-    /// Where no descriptor can be had that would wake the thread, it looks now and then.
+    /// If no descriptor can wake the thread, it polls periodically.
     bool sleep(const Deadline& deadline) noexcept {
         constexpr int look_again_ms = 1;
         const int left_ms = deadline.poll_timeout_ms();
@@ -322,7 +329,7 @@ private:
     bool interrupted_ = false;
 };
 
-/// False where what comes will not wake who sleeps.
+/// Returns false if new events cannot wake a sleeping thread.
 bool Evd::arm() noexcept {
     bool hears = false;
     {
@@ -338,7 +345,7 @@ Status Evd::watch_completions() noexcept {
     return completions_->arm(notification() == Notification::Solicited ? Arm::Solicited : Arm::Any);
 }
 
-/// As poll(2): below 0 where a signal came.
+/// Like poll(2), returns a negative number if a signal interrupted the call.
 int Evd::sleep(int timeout_ms) noexcept {
     counters.add(DCNT_EVD_WAIT_BLOCKED);
     std::array<pollfd, 2> sources{};
@@ -359,7 +366,9 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
     nmore = 0;
     Waiting waiter(*this, nmore);
     if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
-    if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);  // again: from here on it is dismissed
+    if (!waitable_)
+        return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);  // checked again, because from here on
+                                                                 // dismiss_waiter() sees this thread
     counters.add(DCNT_EVD_WAIT);
     bool taken = false;
     wait_until(waiter, deadline, [&] {
@@ -371,7 +380,7 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
     return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
 }
 
-/// What came after the waiter looked for the last time, and so left its CNO alone, is for the CNO.
+/// The CNO was not triggered while the thread was waiting. If events arrived after the last check, trigger it now.
 void Evd::end_wait(std::size_t told) noexcept {
     if (cno() != nullptr) {
         (void)take_notice();
@@ -380,7 +389,7 @@ void Evd::end_wait(std::size_t told) noexcept {
     }
     const std::lock_guard lock(lock_);
     if (cno_ && enabled_ && events_.size() > told && events_.has_news()) cno_->trigger(handle());
-    waiting_ = false;  // once the lock is free it may be gone
+    waiting_ = false;  // the dispatcher may be freed once the lock is released
 }
 
 void Evd::dismiss_waiter(DAT_RETURN dismissal) noexcept {
@@ -400,7 +409,7 @@ void Evd::await_lookups() noexcept { const std::lock_guard lock(looking_up()); }
 
 void Evd::close() noexcept { dismiss_waiter(error(DAT_ABORT)); }
 
-// ---- Its own state ------------------------------------------------------------------------------------------------
+// ---- Configuration ------------------------------------------------------------------------------------------------
 
 DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     const auto wanted = static_cast<std::size_t>(qlen);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Event dispatchers. Completions of data transfers and binds wait in a completion queue of the core until somebody
-// asks; all other events are put here by whoever brings them.
+// Event dispatchers. Completions of data transfers and binds stay in a completion queue of the core until they are
+// requested. All other events are posted here by the threads that cause them.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace viaduct::dat {
 
 class Cno;
 
-/// A queue that has to be given room before it grows. Not thread-safe.
+/// A FIFO whose capacity must be increased explicitly. Not thread-safe.
 class EventRing {
 public:
     explicit EventRing(std::size_t capacity) : slots_(capacity) {}
@@ -31,10 +31,10 @@ public:
     const DAT_EVENT& front() const noexcept { return slots_[first_].event; }
     const DAT_EVENT& at(std::size_t index) const noexcept { return slots_[(first_ + index) % slots_.size()].event; }
 
-    /// Whether any event is there of which those who wait are to know.
+    /// Reports whether there is an event that wakes waiters.
     bool has_news() const noexcept { return quiet_ != size_; }
 
-    /// Appends an event, which may be one that wakes nobody. The ring is not full.
+    /// Appends an event. `quiet`: the event wakes no waiter. The ring must not be full.
     void push(const DAT_EVENT& event, bool quiet) noexcept {
         slot(size_++) = {event, quiet};
         quiet_ += quiet ? 1 : 0;
@@ -46,7 +46,7 @@ public:
     }
     void swap(std::size_t a, std::size_t b) noexcept { std::swap(slot(a), slot(b)); }
 
-    /// Takes all events of another ring, which fit.
+    /// Takes over all events of another ring. There must be room for them.
     void take_over(EventRing& other) noexcept {
         for (; other.size_ != 0; other.pop()) push(other.front(), other.slots_[other.first_].quiet);
     }
@@ -61,59 +61,59 @@ private:
     std::vector<Slot> slots_;
     std::size_t first_ = 0;
     std::size_t size_ = 0;
-    std::size_t quiet_ = 0;  // events that wake nobody
+    std::size_t quiet_ = 0;  // number of events that wake no waiter
 };
 
 class Evd final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_EVD;
 
-    /// Who is woken by completions (DAT_EVD_STATE_CONFIG_...), as the endpoints that use the dispatcher want it.
+    /// Which completions wake waiters (DAT_EVD_STATE_CONFIG_...), as required by the endpoints that use the dispatcher.
     enum class Notification : std::uint8_t { Unset, Every, Solicited, Threshold };
 
     static DAT_RETURN create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, std::unique_ptr<Evd>& evd);
     ~Evd() override;
 
     Counters<DCNT_EVD_ALL_COUNTERS> counters;
-    Binds binds;  ///< that complete here
+    Binds binds;  ///< the binds that complete here
 
     DAT_EVD_FLAGS flags() const noexcept { return flags_; }
     bool takes(DAT_EVD_FLAGS stream) const noexcept { return (flags_ & stream) != 0; }
     DAT_COUNT qlen() const noexcept { return static_cast<DAT_COUNT>(capacity_.load(std::memory_order_relaxed)); }
 
-    /// Where endpoints complete their work; null where no such stream feeds this dispatcher.
+    /// The queue for the completions of endpoints. Null if the dispatcher accepts no such stream.
     const std::shared_ptr<CompletionQueue>& completions() const noexcept { return completions_; }
 
-    /// Completions of an endpoint come, as many as may wait here at once, or come no more. See CompletionStream.
+    /// An endpoint starts or stops queueing at most `completions` completions here. See CompletionStream.
     void begin_stream(std::uint32_t completions, Notification wanted) noexcept;
     void end_stream(std::uint32_t completions, Notification wanted) noexcept;
 
-    /// Some completions will wake nobody: the endpoint has cookies.
+    /// Called if the endpoint has cookies, so that some completions may wake no waiter.
     void expect_cookies() noexcept { has_cookies_ = true; }
 
-    /// Adds an event, whose evd_handle is filled in. False where there was no room: then the asynchronous dispatcher of
-    /// the IA has been told. Never waits, takes no lock of the core: observers may call it. Connection requests and
-    /// software events find as much room as the consumer asked for; for others it grows.
+    /// Appends an event and sets its evd_handle. If there is no room, returns false and reports an overflow on the
+    /// asynchronous dispatcher of the IA. Never blocks and takes no lock of the core, so observers may call it. The
+    /// requested length limits connection requests and software events; for other events the dispatcher grows.
     bool post(const DAT_EVENT& event) noexcept;
-    /// As post(), but a full queue is the caller's to report.
+    /// Like post(), but does not report an overflow.
     bool try_post(const DAT_EVENT& event) noexcept;
 
-    /// A completion found no room.
+    /// Reports that there was no room for an event.
     void report_overflow() noexcept;
 
     DAT_RETURN dequeue(DAT_EVENT& event) noexcept;
     DAT_RETURN wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
 
-    /// Wakes a waiter, who then returns `farewell`, and waits until it has gone.
+    /// Wakes the waiter, whose wait returns `farewell`, and waits until it has left.
     void dismiss_waiter(DAT_RETURN farewell) noexcept;
 
     void close() noexcept override;
 
-    /// Waits until no thread that takes an event looks at an object whose handle had ended before.
+    /// Waits until no thread that takes an event uses an object whose handle was already invalid before this call.
     void await_takers() noexcept { const BiasedLock::Aside taking(taking_); }
 
-    /// Waits until no thread that takes the event of a connection, of whichever IA, looks at an endpoint whose handle
-    /// had ended before.
+    /// Waits until no thread that takes a connection event, of any IA, uses an endpoint whose handle was already
+    /// invalid before this call.
     static void await_lookups() noexcept;
 
     DAT_RETURN resize(DAT_COUNT qlen);
@@ -122,11 +122,11 @@ public:
     void set_cno(Cno* cno);
     DAT_RETURN query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexcept;
 
-    // For the CNO that this dispatcher feeds:
+    // For the CNO of this dispatcher:
 
-    /// -1 where there are no completions to watch.
+    /// Returns -1 if there are no completions to watch.
     int completion_fd() const noexcept { return completions_ == nullptr ? -1 : completions_->fd(); }
-    /// Whether completions have come since the last call; from then on the next one is watched for.
+    /// Reports whether there are new completions since the last call, and arms the queue for the next one.
     bool take_notice() noexcept;
     bool notifies() const noexcept { return enabled_ && !waiting_; }
     bool is_enabled() const noexcept { return enabled_; }
@@ -134,7 +134,7 @@ public:
 private:
     class Waiting;
 
-    /// Where a completion comes from, and whether it is to wake nobody.
+    /// The endpoint of a completion and whether the completion wakes no waiter.
     struct Origin {
         DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
         bool quiet = false;
@@ -162,28 +162,28 @@ private:
     int sleep(int timeout_ms) noexcept;
 
     const DAT_EVD_FLAGS flags_;
-    std::atomic<std::size_t> capacity_;   // what the consumer asked for
-    std::atomic<std::uint32_t> room_{0};  // for completions of endpoints, however short the dispatcher is
+    std::atomic<std::size_t> capacity_;   // the length that the consumer requested
+    std::atomic<std::uint32_t> room_{0};  // required by the endpoints, whatever the length of the dispatcher
     std::shared_ptr<CompletionQueue> completions_;
-    std::array<std::atomic<int>, 4> streams_{};  // of completions, by what they want of Notification
+    std::array<std::atomic<int>, 4> streams_{};  // number of streams for each Notification
     std::atomic<bool> has_cookies_{false};
     std::atomic<bool> enabled_{true};
     std::atomic<bool> waitable_{true};
     std::atomic<bool> waiting_{false};
     std::atomic<DAT_RETURN> dismissal_{DAT_SUCCESS};
 
-    BiasedLock taking_;  // held by who takes events; never by who brings them
+    BiasedLock taking_;  // held by threads that take events, never by those that post them
 
-    mutable SpinLock lock_;  // guards what follows; innermost
+    mutable SpinLock lock_;  // guards the members below; innermost lock
     EventRing events_;
     ReadableFlag news_;                  // since arm()
-    std::atomic<std::size_t> count_{0};  // of events_, to look at without the lock
-    std::size_t endings_ = 0;            // of connections, among events_
+    std::atomic<std::size_t> count_{0};  // size of events_, to be read without the lock
+    std::size_t endings_ = 0;            // number of events in events_ that end a connection
     Use<Cno> cno_;
 };
 
-/// Holds on to a dispatcher that may be another IA's, and end with that one: it is looked up for each event. Empty by
-/// default, and when the dispatcher has ended.
+/// A reference to a dispatcher that may belong to another IA and be destroyed with it. The dispatcher is therefore
+/// looked up for each event. Empty by default and after the dispatcher was destroyed.
 class EvdLink {
 public:
     EvdLink() noexcept = default;
@@ -197,17 +197,17 @@ public:
     DAT_EVD_HANDLE handle() const noexcept { return handle_of(get()); }
     explicit operator bool() const noexcept { return get() != nullptr; }
 
-    /// As the dispatcher's. False also where it has ended.
+    /// Like Evd::try_post(). Also returns false if the dispatcher was destroyed.
     bool try_post(const DAT_EVENT& event) const noexcept;
 
-    /// Waits until nobody posts to a dispatcher whose handle had ended before.
+    /// Waits until no thread posts to a dispatcher whose handle was already invalid before this call.
     static void await_posters() noexcept;
 
 private:
     DAT_EVD_HANDLE handle_ = DAT_HANDLE_NULL;
 };
 
-/// What completes of an endpoint at a dispatcher, which may be none.
+/// The completions of an endpoint on a dispatcher, which may be null.
 class CompletionStream {
 public:
     CompletionStream() noexcept = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Dispatchers that may be another IA's.
+// References to dispatchers that may belong to another IA.
 #include <mutex>
 
 #include "api/udat/provider/evd.hpp"
@@ -7,7 +7,7 @@
 namespace viaduct::dat {
 namespace {
 
-/// Held by who posts to a dispatcher that may end meanwhile with an IA of its own.
+/// Held while posting to a dispatcher that may be destroyed with its IA at the same time.
 std::mutex& posting() noexcept {
     static std::mutex mutex;
     return mutex;

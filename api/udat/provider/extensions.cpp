@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The InfiniBand extension: immediate data, atomics, and queries without opening.
+// The InfiniBand extension: immediate data, atomics, and queries of unopened adapters.
 #include <arpa/inet.h>
 
 #include "api/udat/provider/counters.hpp"
@@ -15,7 +15,7 @@ DAT_RETURN write_with_immediate(Ep& ep, va_list arguments) noexcept {
     const auto* iov = va_arg(arguments, DAT_LMR_TRIPLET*);
     const auto cookie = va_arg(arguments, DAT_DTO_COOKIE);
     const auto* remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
-    const auto immediate = va_arg(arguments, DAT_UINT32);  // on the wire in the order of this host, as others have it
+    const auto immediate = va_arg(arguments, DAT_UINT32);  // sent in host byte order, as in other implementations
     const auto flags = static_cast<DAT_COMPLETION_FLAGS>(va_arg(arguments, int));  // promoted
     return ep.post_rdma(
         {.context = cookie.as_64, .opcode = Opcode::RdmaWrite, .with_immediate = true, .immediate = htonl(immediate)},
@@ -56,7 +56,7 @@ DAT_RETURN print(DAT_HANDLE handle, va_list arguments) noexcept {
     return print_counters(handle, wanted, va_arg(arguments, int) != 0);
 }
 
-/// The attributes of an IA that the consumer has not opened.
+/// Returns the attributes of an IA that the consumer has not opened.
 DAT_RETURN open_query(const DAT_NAME_PTR name, va_list arguments) {
     auto* ia = va_arg(arguments, DAT_IA_HANDLE*);
     const auto ia_mask = va_arg(arguments, DAT_IA_ATTR_MASK);
@@ -91,7 +91,7 @@ DAT_RETURN calls::extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_l
         case DAT_IB_CLOSE_QUERY_OP: return calls::ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
         case DAT_IB_QUERY_COUNTERS_OP: return query(handle, arguments);
         case DAT_IB_PRINT_COUNTERS_OP: return print(handle, arguments);
-        // The sampled counters are those of ports; no device has any.
+        // The sampled counters are counters of ports, which no device has.
         default: return error(DAT_NOT_IMPLEMENTED);
     }
 }

@@ -12,7 +12,8 @@
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 
-/// Of every registry, and in no header: from the handle of an IA to the number that consumers have, and back.
+/// Provided by every registry but declared in no public header: convert between the handle of an IA and the number that
+/// consumers have.
 extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other);
 
 namespace viaduct::dat {
@@ -23,13 +24,14 @@ bool is_set(const char* variable) noexcept {
     return value != nullptr && *value != '\0';
 }
 
-/// Where to look for a device. InvalidParameter: the environment names nothing that is there.
+/// Returns the backend to search for a device. InvalidParameter: the environment names a device or backend that does
+/// not exist.
 Result<backend::Provider*> provider_for(const std::string& device, bool overridden) {
     return overridden ? selected_provider() : find_provider_of(device);
 }
 
-/// The device that an entry of the registry names, with or without the library's name before it. The environment may
-/// name another for the loopback device and for those that its backend does not have.
+/// Opens the device that an entry of the registry names, with or without the prefix "viaduct-". The environment may
+/// replace the loopback device, and devices that its backend does not have.
 Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObserver& observer) {
     const bool overridden = is_set("VIADUCT_DEVICE") || is_set("VIADUCT_BACKEND");
     if (!overridden || name != "lo") {
@@ -55,7 +57,7 @@ Ia::~Ia() {
     revoke();
     for (const DAT_HANDLE_TYPE type : {DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_CSP})
         destroy_children(type);
-    acceptor_.await_quiet();  // one that ends itself is nobody's child any more
+    acceptor_.await_quiet();  // a service point that destroys itself is no longer a child
     for (const DAT_HANDLE_TYPE type :
          {DAT_HANDLE_TYPE_CR, DAT_HANDLE_TYPE_EP, DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_SRQ,
           DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_CNO, DAT_HANDLE_TYPE_PZ})
@@ -84,7 +86,7 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
 }
 
 DAT_IA_HANDLE Ia::number() const noexcept {
-    DAT_IA_HANDLE number = handle();  // where no registry has opened it
+    DAT_IA_HANDLE number = handle();  // its own handle if no registry has opened it
     (void)dats_get_ia_handle(handle(), &number);
     return number;
 }
@@ -127,7 +129,7 @@ bool Ia::in_use() const noexcept {
     return left != (own_evd ? 1u : 0u);
 }
 
-/// Children may go while this runs: each is taken by its handle.
+/// Other threads may free children meanwhile; revoke() decides which thread destroys a child.
 void Ia::destroy_children(DAT_HANDLE_TYPE type) noexcept {
     if (type == DAT_HANDLE_TYPE_EVD) async_evd_ = {};
     while (true) {
@@ -138,7 +140,7 @@ void Ia::destroy_children(DAT_HANDLE_TYPE type) noexcept {
             if (objects.empty()) return;
             Object* first = *objects.begin();
             objects.erase(objects.begin());
-            if (!first->revoke()) continue;  // somebody else is at it
+            if (!first->revoke()) continue;  // another thread frees it
             child.reset(first);
         }
         child->close();
@@ -173,7 +175,7 @@ void Ia::on_async_event(const AsyncEvent& event) noexcept {
             if (const Object* srq = resolve_any(reinterpret_cast<DAT_HANDLE>(event.shared_receive_queue_context)))
                 report(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq->handle(), DAT_SRQ_LOW_WATERMARK_EVENT);
             return;
-        // What the peer's faults do to this side is told by the end of the connection.
+        // Errors that the peer caused are reported by the end of the connection.
         case AsyncEventKind::ReceiveQueueEmpty:
         case AsyncEventKind::RemoteWriteProtection:
         case AsyncEventKind::RemoteWriteAborted:

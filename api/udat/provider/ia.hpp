@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Interface adapters: an opened device and all objects that were made with it.
+// Interface adapters: an open device and all objects created with it.
 #pragma once
 
 #include <array>
@@ -19,25 +19,25 @@ class Ia final : public Object, private DeviceObserver {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_IA;
 
-    /// RDMA reads and atomics that an endpoint may have under way, in each direction.
+    /// The maximum number of RDMA reads and atomics in progress per endpoint, in each direction.
     static constexpr DAT_COUNT rdma_reads_per_ep = 16;
 
     enum class AsyncEvd : std::uint8_t { Made, Shared, None };
 
-    /// `shared`: the dispatcher of asynchronous events, where it is one that exists.
+    /// `shared`: the dispatcher of asynchronous events, if an existing one is used.
     static DAT_RETURN open(const DAT_PROVIDER& provider, const std::string& device, DAT_COUNT async_qlen,
                            AsyncEvd wanted, Evd* shared, std::unique_ptr<Ia>& ia);
     ~Ia() override;
 
-    Counters<DCNT_IA_ALL_COUNTERS> counters;  ///< changed by note(), or with the lock of the children
+    Counters<DCNT_IA_ALL_COUNTERS> counters;  ///< changed by note() or while the lock of the children is held
 
-    /// Counts something that happened to the IA.
+    /// Counts an event of the IA.
     void note(int counter) noexcept {
         const std::lock_guard lock(children_lock_);
         counters.add(counter);
     }
 
-    /// What consumers have for a handle: the number that the registry gave the IA.
+    /// Returns the handle that consumers use: the number that the registry assigned to the IA.
     DAT_IA_HANDLE number() const noexcept;
 
     const DAT_PROVIDER& provider() const noexcept { return provider_; }
@@ -46,16 +46,16 @@ public:
     DAT_EVD_HANDLE async_evd() const noexcept;
     Acceptor& acceptor() noexcept { return acceptor_; }
 
-    /// A port qualifier for an endpoint that connects: none that psp_create_any gives.
+    /// Returns a port qualifier for an endpoint that connects. psp_create_any never returns these.
     static std::uint16_t next_port();
 
-    /// Reports on the asynchronous dispatcher, if there is one.
+    /// Posts an event to the asynchronous dispatcher, if there is one.
     void report(DAT_EVENT_NUMBER number, DAT_HANDLE about, DAT_COUNT reason) noexcept;
 
-    /// Reports, once, that the device is gone: who waits for requests would hear nothing otherwise.
+    /// Reports once that the device was removed. Otherwise threads that wait for requests would never notice.
     void report_lost_device() noexcept;
 
-    /// Takes the ownership of a new object. Throws std::bad_alloc.
+    /// Takes ownership of a new object. Throws std::bad_alloc.
     template <class T>
     DAT_HANDLE adopt(std::unique_ptr<T> object) {
         const std::lock_guard lock(children_lock_);
@@ -63,10 +63,10 @@ public:
         count(T::handle_type, true);
         return object.release()->handle();
     }
-    /// Gives it back.
+    /// Releases ownership.
     void disown(Object& object) noexcept;
 
-    /// The first object of a type that the predicate wants, or null.
+    /// Returns the first object of a type that satisfies the predicate, or null.
     template <class T, class Predicate>
     T* find(Predicate predicate) {
         const std::lock_guard lock(children_lock_);
@@ -75,8 +75,8 @@ public:
         return nullptr;
     }
 
-    /// Waits until no thread that takes an event, of whichever dispatcher, looks at an object whose handle had ended
-    /// before: events name endpoints, which are looked up as they are taken.
+    /// Waits until no thread that takes an event from any dispatcher uses an object whose handle was already invalid
+    /// before this call. Events refer to endpoints, which are looked up when the events are taken.
     void await_takers() noexcept {
         (void)find<Evd>([](Evd& evd) {
             evd.await_takers();
@@ -84,7 +84,7 @@ public:
         });
     }
 
-    /// Whether anything is left but the dispatcher that was made with the IA.
+    /// Reports whether any object exists other than the dispatcher created with the IA.
     bool in_use() const noexcept;
 
     void query_attributes(DAT_IA_ATTR& attributes) noexcept;
@@ -107,16 +107,16 @@ private:
     std::string mtu_text_;
     std::vector<DAT_NAMED_ATTR> named_attributes_;  // consumers keep pointers to them
     EvdLink async_evd_;
-    bool device_is_lost_ = false;  // for the thread of the acceptor
+    bool device_is_lost_ = false;  // used only by the acceptor's thread
 
-    mutable std::mutex children_lock_;  // guards what follows
+    mutable std::mutex children_lock_;  // guards the members below
     std::array<std::unordered_set<Object*>, types> children_;
 
-    Acceptor acceptor_;  // last: its thread makes children
+    Acceptor acceptor_;  // last, because its thread creates children
 };
 
-/// Takes an object out of its handle, which ends: of several calls that want it, one gets it, and none of the others
-/// looks at it. Null: not a handle.
+/// Takes ownership of an object and invalidates its handle. If several threads call this, only one gets the object and
+/// the others do not access it. Returns null if the handle is not valid.
 template <class T>
 std::unique_ptr<T> claim(DAT_HANDLE handle) noexcept {
     T* object = resolve<T>(handle);

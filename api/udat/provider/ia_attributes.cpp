@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an IA says of itself.
+// The attributes of an IA and its provider.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -101,14 +101,14 @@ DAT_RETURN Ia::query_provider(DAT_PROVIDER_ATTR& attributes) {
     attributes.ep_creator = DAT_PSP_CREATES_EP_IFASKED;
     attributes.pz_support = DAT_PZ_UNIQUE;
     attributes.optimal_buffer_alignment = DAT_OPTIMAL_ALIGNMENT;
-    // The matrix is declared as constant for the consumer, whose memory it is.
+    // The matrix is declared const for consumers, but this is the consumer's memory.
     auto* merging = const_cast<DAT_BOOLEAN*>(&attributes.evd_stream_merging_supported[0][0]);
     std::fill_n(merging, sizeof(attributes.evd_stream_merging_supported) / sizeof(DAT_BOOLEAN), DAT_TRUE);
     attributes.srq_supported = device.capabilities.shared_receive_queues ? DAT_TRUE : DAT_FALSE;
-    attributes.srq_watermarks_supported = 1;  // the low one
+    attributes.srq_watermarks_supported = 1;  // the low watermark only
     attributes.srq_ep_pz_difference_supported = DAT_FALSE;
     attributes.srq_info_supported = 1;
-    attributes.ep_recv_info_supported = 1;  // the number of receives, without their span
+    attributes.ep_recv_info_supported = 1;  // the number of receives, but not their span
     attributes.lmr_sync_req = DAT_FALSE;
     attributes.dto_async_return_guaranteed = DAT_TRUE;
     attributes.rdma_write_for_rdma_read_req = DAT_FALSE;

@@ -11,18 +11,17 @@ namespace {
 constexpr int remote_privileges =
     DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
 
-/// What peers name a region by: nothing, where they have no privileges.
+/// Returns the key by which peers access a region, or 0 if they have no privileges.
 DAT_RMR_CONTEXT rmr_context_of(std::uint32_t key, DAT_MEM_PRIV_FLAGS privileges) noexcept {
     return (privileges & remote_privileges) != 0 ? key : 0;
 }
 
-/// The memory that is to be registered, by its kind. `length` is ignored, and found, where it is that of another
-/// region.
+/// Finds the memory to register, depending on its type. For the memory of another region, `length` is an output.
 DAT_RETURN find_memory(DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region, DAT_VLEN& length, void*& memory) {
     switch (type) {
         case DAT_MEM_TYPE_VIRTUAL: memory = region.for_va; return success;
         case DAT_MEM_TYPE_SHARED_VIRTUAL:
-            // Memory that processes share is registered by each of them; devices share nothing more.
+            // Each process registers the memory that it shares; devices share nothing else.
             memory = region.for_shared_memory.virtual_address;
             return success;
         case DAT_MEM_TYPE_LMR: {
@@ -36,7 +35,7 @@ DAT_RETURN find_memory(DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region, 
     return invalid_parameter(DAT_INVALID_ARG2);
 }
 
-/// Whether each segment lies in a region of the IA (dat_lmr_sync_rdma_read(3DAT)).
+/// Checks that each segment is in a region of the IA (dat_lmr_sync_rdma_read(3DAT)).
 DAT_RETURN check_segments(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
     Ia* owner = resolve<Ia>(ia);
     if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
@@ -124,7 +123,7 @@ DAT_RETURN calls::lmr_free(DAT_LMR_HANDLE lmr) {
     return claim<Lmr>(lmr) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_LMR) : success;
 }
 
-// Memory is coherent for all devices: there is nothing to be done, though the segments have to be right.
+// Memory is coherent with all devices, so these calls only check the segments.
 
 DAT_RETURN calls::lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
     return check_segments(ia, segments, count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all objects have in common: a handle, an owner and a context of the consumer's.
+// The base class of all objects, with a handle, an owner and the consumer's context.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace viaduct::dat {
 
 class Ia;
 
-/// An object of DAT. Its handle is a slot of the arena whose first word is the table of the provider, where stock
-/// dispatchers look for it. Belongs to its IA, which destroys what the consumer left when it is closed abruptly.
+/// An object of DAT. Its handle is a slot of the arena whose first word points to the provider's table, where stock
+/// registries expect it. Owned by its IA, which destroys the remaining objects when it is closed abruptly.
 class Object {
 public:
     Object(const Object&) = delete;
@@ -23,17 +23,17 @@ public:
     DAT_HANDLE handle() const noexcept { return handle_; }
     DAT_HANDLE_TYPE type() const noexcept { return type_; }
 
-    /// The IA itself, for an IA.
+    /// Returns the IA of the object; for an IA, the IA itself.
     Ia& ia() const noexcept { return *ia_; }
 
-    /// Makes the handle invalid before the object's end begins. Of several calls that want to end it, one gets true.
+    /// Invalidates the handle before the object is destroyed. If several threads call this, only one gets true.
     bool revoke() noexcept;
 
-    /// Lets go of threads that wait for the object, before it ends with its IA.
+    /// Releases the threads that wait for the object, before it is destroyed with its IA.
     virtual void close() noexcept {}
 
     DAT_CONTEXT context{};
-    UseCount users;  ///< objects that need this one
+    UseCount users;  ///< the objects that use this one
 
 protected:
     Object(Ia& ia, const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type);
@@ -47,7 +47,7 @@ private:
 /// The kinds of handles in the arena: 0x21 to 0x2c.
 constexpr std::uint8_t kind_of(DAT_HANDLE_TYPE type) noexcept { return static_cast<std::uint8_t>(0x21 + type); }
 
-/// The object of a handle, or null where the handle is not a live one of that type.
+/// Returns the object of a handle, or null if it is not a valid handle of that type.
 inline Object* resolve_object(DAT_HANDLE handle, DAT_HANDLE_TYPE type) noexcept {
     return static_cast<Object*>(HandleArena::instance().find(handle, kind_of(type)));
 }
@@ -56,15 +56,15 @@ T* resolve(DAT_HANDLE handle) noexcept {
     return static_cast<T*>(resolve_object(handle, T::handle_type));
 }
 
-/// An object of any type, or null.
+/// Returns the object of a handle of any type, or null.
 Object* resolve_any(DAT_HANDLE handle) noexcept;
 
-/// The handle of an object, or DAT_HANDLE_NULL where there is none.
+/// Returns the handle of an object, or DAT_HANDLE_NULL for null.
 inline DAT_HANDLE handle_of(const Object* object) noexcept {
     return object == nullptr ? DAT_HANDLE_NULL : object->handle();
 }
 
-/// Holds on to another object, which is busy meanwhile. Empty by default.
+/// A reference to another object, which is in use as long as the reference exists. Empty by default.
 template <class T>
 class Use {
 public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Private data as the calls take it.
+// Private data in the arguments of calls.
 #pragma once
 
 #include "api/udat/provider/ia.hpp"
@@ -7,7 +7,7 @@
 
 namespace viaduct::dat {
 
-/// `size_argument`: the place of the size among the arguments; the data are the argument behind it.
+/// `size_argument` is the number of the size argument. The next argument is the data.
 inline DAT_RETURN read_private_data(const Ia& ia, DAT_COUNT size, const void* data, DAT_RETURN_SUBTYPE size_argument,
                                     PrivateData& out) noexcept {
     const auto limit = static_cast<DAT_COUNT>(ia.device()->attributes().max_private_data_bytes);

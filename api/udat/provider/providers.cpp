@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a registry finds the provider.
+// The functions that a registry calls to load the provider.
 #include "api/udat/provider/providers.hpp"
 
 #include <map>
@@ -18,11 +18,11 @@ struct Entries {
 };
 
 Entries& entries() {
-    static auto& all = *new Entries;  // handles may be looked at while the process exits
+    static auto& all = *new Entries;  // never destroyed: handles may be used while the process exits
     return all;
 }
 
-/// The device in the parameters of an entry of dat.conf: its first word.
+/// Returns the first word of the parameters of a dat.conf entry, which is the device.
 std::string device_of(const char* parameters) {
     const std::string text = parameters == nullptr ? "" : parameters;
     const auto first = text.find_first_not_of(' ');
@@ -60,14 +60,14 @@ VIADUCT_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char*
     NamedProvider& entry = make_entry(*info, parameters);
     (void)dat_registry_add_provider(&entry.table, info);
 } catch (const std::exception&) {
-    // The registry does not find the provider then, and says so.
+    // The registry will not find the provider and logs that.
 }
 
 VIADUCT_EXPORT void dat_provider_fini(const DAT_PROVIDER_INFO* info) try {
     if (const NamedProvider* entry = find_named_provider(info->ia_name))
         (void)dat_registry_remove_provider(&entry->table, info);
 } catch (const std::exception&) {
-    // Nothing was registered under a name that cannot even be looked for.
+    // If the name cannot be looked up, nothing was registered.
 }
 
 VIADUCT_EXPORT DAT_RETURN dapl_extensions(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The entries of the registry that this library serves.
+// The registry entries that this library implements.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@ namespace viaduct::dat {
 struct NamedProvider {
     std::string ia_name;
     std::string device;
-    bool thread_safe;  ///< as the entry says: all of it is, but a registry finds entries again by what they say
+    bool thread_safe;  ///< copied from the entry, because a registry uses it to find the entry again; the provider is
+                       ///< always thread-safe
     DAT_PROVIDER table;
 };
 
-/// The entry of that name, or null. Entries are never destroyed: handles begin with their tables.
+/// Returns the entry of that name, or null. Entries are never destroyed because handles point to their tables.
 const NamedProvider* find_named_provider(const std::string& ia_name);
 
 }  // namespace viaduct::dat

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cookies of requests, with what the core does not know: whether the completion wakes waiters.
+// Cookies of requests, and whether the completion wakes waiters, which the core does not know.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct RequestCookie {
     bool quiet = false;  ///< DAT_COMPLETION_UNSIGNALLED_FLAG
 };
 
-/// The requests of one queue of an endpoint that may post unsignalled ones. The core gets a number in place of each
-/// cookie. Completions come in the order of the posts; suppressed ones are skipped.
+/// The requests of one queue of an endpoint that may post unsignalled requests. The core gets a number instead of each
+/// cookie. Completions arrive in the order of the posts; suppressed ones are skipped.
 class RequestCookies {
 public:
     /// Throws std::bad_alloc.
@@ -26,7 +26,7 @@ public:
         return first_ + open_.size() - 1;
     }
 
-    /// The request that was added last was not posted.
+    /// Called if the request that was added last could not be posted.
     [[gnu::noinline]] void withdraw() noexcept {
         const std::lock_guard lock(lock_);
         open_.pop_back();
@@ -43,9 +43,9 @@ public:
     }
 
 private:
-    SpinLock lock_;  // guards what follows
+    SpinLock lock_;  // guards the members below
     std::deque<RequestCookie> open_;
-    std::uint64_t first_ = 0;  // number of the oldest
+    std::uint64_t first_ = 0;  // number of the oldest request
 };
 
 }  // namespace viaduct::dat

@@ -22,7 +22,7 @@ DAT_RETURN create(DAT_PZ_HANDLE pz, DAT_RMR_SCOPE scope, DAT_RMR_HANDLE* rmr) no
     });
 }
 
-/// Whether the rights that peers are to get are those of the region's owner (dat_rmr_bind(3DAT)).
+/// Checks that the privileges for peers are a subset of the region's privileges (dat_rmr_bind(3DAT)).
 bool allows(const Lmr& lmr, int privileges) noexcept {
     const int own = lmr.privileges();
     if ((privileges & DAT_MEM_PRIV_REMOTE_READ_FLAG) != 0 && (own & DAT_MEM_PRIV_LOCAL_READ_FLAG) == 0) return false;
@@ -38,7 +38,7 @@ DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAG
                      DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context) {
     Evd* const evd = ep.request_evd();
     const std::uint64_t number = evd == nullptr
-                                     ? 0  // nobody is told
+                                     ? 0  // the bind is not reported
                                      : evd->binds.add({.rmr = handle(),
                                                        .cookie = cookie,
                                                        .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0,

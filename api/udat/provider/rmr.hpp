@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Remote memory regions: windows that are bound to parts of local ones.
+// Remote memory regions: windows that are bound to parts of local regions.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,12 @@ public:
 
     const Pz& pz() const noexcept { return *pz_; }
 
-    /// Binds to a part of a region, or to nothing where `lmr` is null.
+    /// Binds the window to a part of a region, or to nothing if `lmr` is null.
     DAT_RETURN bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
                     DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context);
 
-    /// The context of the region that a part of the window is in; nothing where it is not in the window.
+    /// Returns the context of the region that contains a part of the window, or nothing if the part is not in the
+    /// window.
     std::optional<DAT_LMR_CONTEXT> find(const DAT_RMR_TRIPLET& part) const noexcept;
 
     void query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM& param) const noexcept;

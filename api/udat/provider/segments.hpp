@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pieces of a request, as the core has them.
+// The segments of a request in the core's format.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace viaduct::dat {
 
-/// How many pieces a request may have, whatever the device could do.
+/// The maximum number of segments of a request, even if the device supports more.
 inline constexpr DAT_COUNT max_segments = 64;
 
 inline std::uint32_t most_segments(const DeviceAttributes& device) noexcept {
     return std::min<std::uint32_t>(device.max_sges, max_segments);
 }
 
-/// At most `max_segments` of them. Of a segment without length the other fields mean nothing: it is left out.
+/// At most `max_segments` segments. Segments of length zero are left out; their other fields have no meaning.
 class Segments {
 public:
     Segments(const DAT_LMR_TRIPLET* iov, DAT_COUNT count) noexcept {
@@ -42,7 +42,7 @@ public:
     std::span<const Sge> span() const noexcept { return {pieces(), count_}; }
     std::uint64_t bytes() const noexcept { return bytes_; }
 
-    /// Leaves out what is beyond the first `bytes`.
+    /// Truncates the list to the first `bytes` bytes.
     void cut(std::uint64_t bytes) noexcept {
         std::size_t kept = 0;
         for (std::uint64_t left = bytes; left != 0 && kept < count_; ++kept) {
@@ -58,7 +58,8 @@ private:
     Sge* pieces() noexcept { return reinterpret_cast<Sge*>(memory_.data()); }
     const Sge* pieces() const noexcept { return reinterpret_cast<const Sge*>(memory_.data()); }
 
-    alignas(Sge) std::array<std::byte, max_segments * sizeof(Sge)> memory_;  // not cleared for each request
+    alignas(Sge) std::array<std::byte, max_segments * sizeof(Sge)> memory_;  // not initialized, to save time for each
+                                                                             // request
     std::size_t count_;
     std::uint64_t bytes_;
 };

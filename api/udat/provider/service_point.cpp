@@ -10,7 +10,7 @@
 
 namespace viaduct::dat {
 
-// ---- What all have in common --------------------------------------------------------------------------------------
+// ---- Common parts -------------------------------------------------------------------------------------------------
 
 ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd)
     : Object(ia, ia.provider(), type), conn_qual_(qual), evd_(&evd) {}
@@ -18,7 +18,8 @@ ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd
 ServicePoint::~ServicePoint() = default;
 
 DAT_RETURN ServicePoint::listen(std::uint16_t port) {
-    ia().acceptor().await_quiet();  // whose request the consumer has seen may still be listening
+    ia().acceptor().await_quiet();  // a reserved service point whose request the consumer has already seen may still be
+                                    // listening
     const Address local{.host = ia().device()->attributes().host, .service = service_of(port)};
     auto listener = ia().device()->listen(local, Sharing::Exclusive);
     if (listener.status().code() == Code::Busy) return error(DAT_CONN_QUAL_IN_USE);
@@ -44,7 +45,7 @@ bool ServicePoint::on_request() noexcept {
         if (!request.ok()) return request.status().code() != Code::NoResources;
         const bool reserved = type() == DAT_HANDLE_TYPE_RSP;
         receive(std::move(*request));
-        if (reserved) return true;  // this may be gone
+        if (reserved) return true;  // this object may have been destroyed
     }
 }
 
@@ -66,7 +67,7 @@ void ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept 
     Cr& cr = *made;
     const DAT_CR_HANDLE handle = ia().adopt(std::move(made));
     try {
-        cr.reserve(provide_endpoint());  // last of what may fail: the endpoint would have to be given back
+        cr.reserve(provide_endpoint());  // last, because it could not be undone if a later step failed
     } catch (...) {
         (void)claim<Cr>(handle);
         throw;
@@ -75,12 +76,12 @@ void ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept 
     report(handle);
     on_reported();
 } catch (const std::exception&) {
-    (void)request->reject({});  // there is no memory to keep it: who asked learns it at once
+    (void)request->reject({});  // out of memory: reject, so that the requester learns of it immediately
 }
 
 Ep* ServicePoint::make_endpoint() { return resolve<Ep>(ia().adopt(Ep::create_for_request(ia()))); }
 
-/// Hands a service point over to its IA and opens it to requests, which may end it at once.
+/// Transfers a service point to its IA and starts accepting requests, which may destroy it immediately.
 template <class T>
 DAT_HANDLE ServicePoint::launch(std::unique_ptr<T> point) {
     T& started = *point;
@@ -94,7 +95,7 @@ DAT_HANDLE ServicePoint::launch(std::unique_ptr<T> point) {
     return handle;
 }
 
-// ---- The kinds ----------------------------------------------------------------------------------------------------
+// ---- Kinds of service points --------------------------------------------------------------------------------------
 
 DAT_RETURN Psp::create(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags, DAT_HANDLE& handle) {
     std::unique_ptr<Psp> created(new Psp(ia, qual, evd, flags));
@@ -123,7 +124,8 @@ Rsp::~Rsp() {
 Ep* Rsp::provide_endpoint() {
     if (ep_handle_ == DAT_HANDLE_NULL) return make_endpoint();
     (void)ep_->follow(EndpointTrigger::RequestArrived);
-    return std::exchange(ep_, {}).get();  // who answers may free it before this service point ends
+    return std::exchange(ep_, {}).get();  // the thread that answers may free the endpoint before this service point is
+                                          // destroyed
 }
 
 void Rsp::on_reported() noexcept { (void)claim<Rsp>(handle()); }
@@ -184,7 +186,7 @@ DAT_RETURN calls::psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL* qual, DAT_EVD_
         if (qual == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
         if (!is_known(flags)) return invalid_parameter(DAT_INVALID_ARG4);
         if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
-        constexpr std::uint16_t first = 49152;  // of the ports that nobody is assigned (RFC 6335)
+        constexpr std::uint16_t first = 49152;  // the range of dynamic ports (RFC 6335)
         constexpr std::uint16_t count = 65535 - first;
         const std::uint32_t start = std::random_device()();
         for (std::uint32_t i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Service points: what listens for connection requests. Public ones take any number, reserved ones one for a given
-// endpoint, common ones are named by a socket address.
+// Service points, which listen for connection requests. Public ones accept any number of requests, reserved ones accept
+// one request for a given endpoint, and common ones are identified by a socket address.
 #pragma once
 
 #include <memory>
@@ -21,34 +21,34 @@ public:
     DAT_CONN_QUAL conn_qual() const noexcept { return conn_qual_; }
     Evd& evd() const noexcept { return *evd_; }
 
-    /// Takes what is waiting and reports each request. Called by the acceptor. False: something waits that cannot be
-    /// taken now.
+    /// Takes the pending requests and reports each of them. Called by the acceptor. Returns false if a request is
+    /// pending but cannot be taken now.
     bool on_request() noexcept;
 
-    /// Reports a request that came here, or was handed over. Refuses it where that cannot be done.
+    /// Reports a request that arrived here or was handed off. Rejects it if that fails.
     void receive(std::unique_ptr<ConnectionRequest> request) noexcept;
 
 protected:
     ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd);
 
-    /// An endpoint of the provider's, for a request.
+    /// Creates an endpoint for a request.
     Ep* make_endpoint();
 
-    /// DAT_CONN_QUAL_IN_USE: somebody listens there.
+    /// DAT_CONN_QUAL_IN_USE: the port is already in use.
     DAT_RETURN listen(std::uint16_t port);
 
     template <class T>
     static DAT_HANDLE launch(std::unique_ptr<T> point);
-    /// No requests are taken any more. To be called by the destructors of those that derive from this class.
+    /// Stops taking requests. Must be called by the destructors of derived classes.
     void stop() noexcept;
 
 private:
     void start();
 
-    /// The endpoint for the next request, or null where the consumer is to bring one.
+    /// Returns the endpoint for the next request, or null if the consumer provides one.
     virtual Ep* provide_endpoint() { return nullptr; }
     virtual DAT_SP_HANDLE sp_handle() const noexcept = 0;
-    /// Called after each request that was reported; may end the service point.
+    /// Called after each reported request; may destroy the service point.
     virtual void on_reported() noexcept {}
     void report(DAT_CR_HANDLE cr) noexcept;
 
@@ -74,12 +74,12 @@ private:
     const DAT_PSP_FLAGS flags_;
 };
 
-/// Ends with its first request: the event names no service point (dat_rsp_create(3DAT)).
+/// Destroyed by its first request. The event contains no service point (dat_rsp_create(3DAT)).
 class Rsp final : public ServicePoint {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_RSP;
 
-    /// `ep`: null where the provider is to make one for the request.
+    /// `ep`: null if the provider creates an endpoint for the request.
     static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_HANDLE& handle);
     ~Rsp() override;
     DAT_EP_HANDLE ep() const noexcept { return ep_handle_; }
@@ -92,7 +92,7 @@ private:
     void on_reported() noexcept override;
 
     const DAT_EP_HANDLE ep_handle_;
-    Use<Ep> ep_;  // until the request has it
+    Use<Ep> ep_;  // until the request takes it
 };
 
 class Csp final : public ServicePoint {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that a registry makes: what is in the table of the provider, which every handle begins with.
+// The provider's function table, through which a registry makes its calls. Every handle starts with a pointer to it.
 #pragma once
 
 #include <cstdarg>
@@ -8,11 +8,11 @@
 
 namespace viaduct::dat {
 
-/// A table for an IA of that name. The name stays the caller's.
+/// Returns the function table for an IA of that name. The caller owns the name.
 DAT_PROVIDER make_table(const char* ia_name) noexcept;
 
-/// The calls, each as its dat_ function, with the same arguments, results and errors. Those that the manual marks as
-/// safe may be made by several threads at once.
+/// The calls. Each has the arguments, results and errors of its dat_ function. Calls that the manual marks as safe may
+/// be made by several threads at the same time.
 namespace calls {
 
 DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The data path of endpoints. The device finds out, later, whether the regions allow what is asked for.
+// The data path of endpoints. The device checks access to regions when it executes a request.
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/rmr.hpp"
@@ -14,10 +14,10 @@ constexpr int request_flags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLI
 
 struct CountedAs {
     int requests;
-    int bytes;  // -1: of requests of one size
+    int bytes;  // -1 for requests of a fixed size
 };
 
-/// The counters of an endpoint that a request of the send queue belongs to.
+/// Returns the counters of the endpoint for a send queue request.
 CountedAs counted_as(const SendRequest& request) noexcept {
     switch (request.opcode) {
         case Opcode::RdmaWrite:
@@ -30,7 +30,7 @@ CountedAs counted_as(const SendRequest& request) noexcept {
     }
 }
 
-/// The counters of an endpoint that a finished receive belongs to.
+/// Returns the counters of the endpoint for a completed receive.
 CountedAs counted_as(const Completion& completion) noexcept {
     if (completion.operation == CompletedOperation::ReceiveRdmaWrite)
         return {DCNT_EP_RECV_RDMA_IMM, DCNT_EP_RECV_RDMA_IMM_DATA};
@@ -38,14 +38,14 @@ CountedAs counted_as(const Completion& completion) noexcept {
                                      : CountedAs{DCNT_EP_RECV, DCNT_EP_RECV_DATA};
 }
 
-/// Completions that nobody wants make room for others.
+/// Discards unwanted completions to make room for others.
 [[gnu::cold, gnu::noinline]] void discard(CompletionQueue& queue) noexcept {
     std::array<Completion, 16> unwanted;
     while (queue.poll(unwanted) == unwanted.size()) {
     }
 }
 
-/// How many segments RDMA may have. Programs that know DAT 1 only leave the attributes for RDMA alone.
+/// Returns the maximum number of RDMA segments. Programs written for DAT 1 do not set the attributes for RDMA.
 DAT_COUNT most_segments(Opcode opcode, const DAT_EP_ATTR& attr) noexcept {
     const DAT_COUNT most = opcode == Opcode::RdmaRead ? attr.max_rdma_read_iov : attr.max_rdma_write_iov;
     return most != 0 ? most : attr.max_request_iov;
@@ -55,7 +55,7 @@ RemoteAddress place_of(const DAT_RMR_TRIPLET& triplet) noexcept {
     return {.address = triplet.virtual_address, .key = triplet.rmr_context};
 }
 
-/// Puts a number into the place of the cookie, where there are cookies. False: out of memory.
+/// Replaces the cookie by a number if the queue has cookies. Returns false if out of memory.
 bool add_cookie(RequestCookies* cookies, std::uint64_t& context, DAT_COMPLETION_FLAGS flags) noexcept try {
     if (cookies != nullptr)
         context = cookies->add({.value = context, .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
@@ -80,7 +80,7 @@ DAT_RETURN Ep::check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argume
     return success;
 }
 
-/// Requests are for endpoints that are, or were, connected.
+/// Requests may be posted only to endpoints that are or were connected.
 DAT_RETURN Ep::check_posting() noexcept {
     if (endpoint_ == nullptr) return wrong_state();
     if (endpoint_->state() == EndpointState::Connected) [[likely]]
@@ -226,7 +226,7 @@ DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPL
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     if (local == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
     if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
-    // A region that is no window has one context for both uses.
+    // A region that is not a window uses the same context for both purposes.
     std::optional<DAT_LMR_CONTEXT> context;
     (void)endpoint->ia().find<Rmr>([&](const Rmr& rmr) { return (context = rmr.find(*local)).has_value(); });
     const DAT_LMR_TRIPLET piece{.virtual_address = local->virtual_address,

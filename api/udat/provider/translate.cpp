@@ -19,13 +19,13 @@ DAT_DTO_COMPLETION_STATUS to_status(CompletionCode code) noexcept {
         case CompletionCode::RemoteOperation:
         case CompletionCode::RemoteLength: return DAT_DTO_ERR_REMOTE_RESPONDER;
         case CompletionCode::Transport: return DAT_DTO_ERR_TRANSPORT;
-        case CompletionCode::PartialMessage:  // on InfiniBand it never completes, and is flushed
+        case CompletionCode::PartialMessage:  // on InfiniBand it never completes and is flushed
         case CompletionCode::Flushed: return DAT_DTO_ERR_FLUSHED;
     }
     return DAT_DTO_ERR_TRANSPORT;
 }
 
-/// Of operations that bring nothing along.
+/// Maps operations without immediate data.
 DAT_DTOS to_plain_operation(CompletedOperation operation) noexcept {
     switch (operation) {
         case CompletedOperation::Send: return DAT_DTO_SEND;
@@ -51,7 +51,7 @@ DAT_DTOS to_operation(const Completion& completion) noexcept {
     return to_plain_operation(completion.operation);
 }
 
-/// What the InfiniBand extension reports by an event of its own.
+/// Returns the type of operations that the InfiniBand extension reports by special events.
 DAT_IB_EXT_TYPE to_extension(DAT_DTOS operation) noexcept {
     switch (static_cast<DAT_IB_DTOS>(operation)) {
         case DAT_IB_DTO_FETCH_ADD: return DAT_IB_FETCH_AND_ADD;
@@ -72,7 +72,7 @@ DAT_IB_EXT_TYPE to_extension(DAT_DTOS operation) noexcept {
     std::memcpy(event.event_extension_data, &data, sizeof(data));
 }
 
-/// False where the bind is not to be reported.
+/// Returns false if the bind is not to be reported.
 [[gnu::cold, gnu::noinline]] bool write_bind(const Completion& completion, const Bind& bind, DAT_EVENT& event,
                                              bool& quiet) noexcept {
     if (bind.suppressed && completion.code == CompletionCode::Success) return false;
@@ -85,7 +85,7 @@ DAT_IB_EXT_TYPE to_extension(DAT_DTOS operation) noexcept {
     return true;
 }
 
-constexpr std::uint16_t ports_above = 32001;  // qualifiers beyond 16 bits
+constexpr std::uint16_t ports_above = 32001;  // for qualifiers of more than 16 bits
 constexpr std::uint16_t first_port_above = 65535 - ports_above;
 
 }  // namespace
@@ -167,7 +167,7 @@ Access to_access(int privileges) noexcept {
         .remote_write = remote_write,
         .remote_read = (privileges & DAT_MEM_PRIV_REMOTE_READ_FLAG) != 0,
         .remote_atomic = remote_atomic,
-        // Devices let nobody write from afar to what its owner may not write to.
+        // On RDMA devices, remote write access requires local write access.
         .local_write = (privileges & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) != 0 || remote_write || remote_atomic,
     };
 }

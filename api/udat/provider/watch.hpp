@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What threads of the provider sleep on.
+// Waiting in the provider's threads.
 #pragma once
 
 #include <sys/epoll.h>
@@ -9,7 +9,8 @@
 
 namespace viaduct::dat {
 
-/// Has an epoll(7) descriptor look whether another one is readable; it may do so already. Throws std::system_error.
+/// Adds a descriptor to an epoll(7) descriptor to wait until it is readable. It may already have been added. Throws
+/// std::system_error.
 inline void watch(int epoll, int fd) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
     if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The adapters that are there without a line in dat.conf.
+// The adapters that exist without a line in dat.conf.
 #include <new>
 
 #include "api/udat/registry/conf.hpp"
@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view prefix = "viaduct-";
 constexpr std::string_view loopback = "viaduct-lo";
 
-/// The line would be: viaduct-NAME u2.0 threadsafe default libdaplviaduct.so.2 viaduct.2.0 "NAME 0" ""
+/// Equivalent to the line: viaduct-NAME u2.0 threadsafe default libdaplviaduct.so.2 viaduct.2.0 "NAME 0" ""
 Entry entry_of(std::string_view ia_name) {
     Entry entry;
     entry.offer = {std::string(ia_name), DAT_VERSION_MAJOR, DAT_VERSION_MINOR, true};

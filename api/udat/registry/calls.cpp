@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that go to the provider of their first handle. It checks all but that handle.
+// The calls that are forwarded to the provider of their first handle. The provider checks all other arguments.
 #include "api/udat/registry/dispatch.hpp"
 
 using namespace viaduct::dat;
@@ -8,7 +8,8 @@ namespace {
 
 using Table = DAT_PROVIDER;
 
-// What is wrong where the first handle is none. A caller of an EVD's function is told of one kind of EVD for all.
+// The error subtype if the first handle is invalid. For the calls on an EVD, there is one subtype for all kinds of
+// EVDs.
 constexpr auto Pz = DAT_INVALID_HANDLE_PZ;
 constexpr auto Lmr = DAT_INVALID_HANDLE_LMR;
 constexpr auto Rmr = DAT_INVALID_HANDLE_RMR;

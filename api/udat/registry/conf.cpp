@@ -16,13 +16,13 @@ constexpr const char* default_path = "/etc/dat.conf";
 
 constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r'; }
 
-/// Goes to the next field. False: there is none, or only a comment.
+/// Skips blanks. Returns false if there is no further field, or only a comment.
 bool find_field(std::string_view& text) noexcept {
     while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
     return !text.empty() && text.front() != '#';
 }
 
-/// Takes a field from the front of the text.
+/// Removes a field from the start of the text.
 Result<std::string> take_field(std::string_view& text) {
     const bool quoted = text.front() == '"';
     if (quoted) text.remove_prefix(1);
@@ -45,14 +45,14 @@ bool read_number(std::string_view text, DAT_UINT32& number) noexcept {
     return error == std::errc() && rest == end;
 }
 
-/// Reads "MAJOR.MINOR".
+/// Parses "MAJOR.MINOR".
 bool read_version(std::string_view text, DAT_UINT32& major, DAT_UINT32& minor) noexcept {
     const std::size_t dot = text.find('.');
     return dot != std::string_view::npos && read_number(text.substr(0, dot), major) &&
            read_number(text.substr(dot + 1), minor);
 }
 
-/// One of two words, the first of which is true.
+/// Parses one of two words. The first one means true.
 std::optional<bool> choice(std::string_view word, std::string_view yes, std::string_view no) noexcept {
     if (word != yes && word != no) return std::nullopt;
     return word == yes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The static registry: which library provides which adapter.
+// The static registry, which maps adapters to provider libraries.
 #pragma once
 
 #include <string>
@@ -11,27 +11,28 @@
 
 namespace viaduct::dat {
 
-/// A line of dat.conf(5), or an adapter of Viaduct that needs none.
+/// A line of dat.conf(5), or a built-in adapter of Viaduct.
 struct Entry {
     Offer offer;
-    std::string library;    ///< for dlopen()
-    std::string ia_params;  ///< what dat_provider_init() is told
-    bool applies = true;    ///< false: for the kernel, or not of the default section
+    std::string library;    ///< the argument of dlopen()
+    std::string ia_params;  ///< passed to dat_provider_init()
+    bool applies = true;    ///< false for entries of the kernel and non-default entries
 
     bool operator==(const Entry&) const = default;
 };
 
-/// The entry on a line, or InvalidParameter and what is wrong with it. A line with nothing but blanks and a comment has
-/// an entry without a name, which does not apply.
+/// Parses a line. InvalidParameter, with a description: the line is invalid. A line with only blanks and a comment
+/// gives an entry without a name, which does not apply.
 Result<Entry> parse_line(std::string_view line);
 
-/// The entries that apply of the file that DAT_OVERRIDE names, else of /etc/dat.conf. Bad lines are logged.
+/// Returns the entries that apply, from the file that DAT_OVERRIDE names, or from /etc/dat.conf. Invalid lines are
+/// logged.
 std::vector<Entry> read_conf();
 
-/// Adapters of Viaduct: viaduct-lo, and one for each network interface of an RDMA device.
+/// Returns the built-in adapters: viaduct-lo and one for each network interface of an RDMA device.
 std::vector<Entry> built_in_entries();
 
-/// The same for one name: at most one entry. Asks for no other device.
+/// Like built_in_entries(), for one name: returns at most one entry and queries no other device.
 std::vector<Entry> built_in_entries(const std::string& ia_name);
 
 }  // namespace viaduct::dat

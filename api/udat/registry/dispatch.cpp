@@ -7,9 +7,9 @@
 namespace viaduct::dat {
 namespace {
 
-std::atomic<bool> foreign_handles{false};  // some are not of the arena
+std::atomic<bool> foreign_handles{false};  // whether any handle is not from the arena
 
-/// Linux maps nothing there: a small number, such as that of an adapter, is not the address of an object.
+/// Linux maps no memory below this address, so a smaller value, such as the number of an adapter, is not an object.
 constexpr std::uintptr_t lowest_address = 0x10000;
 
 }  // namespace

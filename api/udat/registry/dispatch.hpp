@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From a handle to a function of its provider.
+// Finds the provider's function for a handle.
 #pragma once
 
 #include "api/udat/registry/ia_table.hpp"
@@ -7,21 +7,22 @@
 
 namespace viaduct::dat {
 
-/// The same for a handle that is not a live one of Viaduct's arena.
+/// Like table_of(), for a handle that is not a valid handle of Viaduct's arena.
 const DAT_PROVIDER* foreign_table_of(DAT_HANDLE handle) noexcept;
 
-/// The table of the provider that gave the handle out, or null where it is none. What is in Viaduct's arena of handles
-/// is checked. What is not is believed, once a provider that does not use the arena has opened an adapter.
+/// Returns the function table of the provider that created the handle, or null if the handle is invalid. Handles of
+/// Viaduct's arena are checked. Other handles are trusted as soon as a provider that does not use the arena has opened
+/// an adapter.
 [[gnu::always_inline]] inline const DAT_PROVIDER* table_of(DAT_HANDLE handle) noexcept {
     if (const void* table = HandleArena::instance().table_of(handle)) [[likely]]
         return static_cast<const DAT_PROVIDER*>(table);
     return foreign_table_of(handle);
 }
 
-/// Called when an adapter is opened, with the handle that its provider gave it.
+/// Called with the provider's handle when an adapter is opened.
 void note_provider_of(DAT_IA_HANDLE providers_handle) noexcept;
 
-/// Calls a function of the handle's provider. `invalid`: the subtype where there is no such handle.
+/// Calls a function of the handle's provider. `invalid` is the error subtype for an invalid handle.
 template <DAT_RETURN_SUBTYPE invalid, class... Parameters, class... Arguments>
 DAT_RETURN call(DAT_RETURN (*DAT_PROVIDER::*function)(DAT_HANDLE, Parameters...), DAT_HANDLE handle,
                 Arguments... arguments) {
@@ -31,14 +32,14 @@ DAT_RETURN call(DAT_RETURN (*DAT_PROVIDER::*function)(DAT_HANDLE, Parameters...)
     return (table->*function)(handle, arguments...);
 }
 
-/// The same for the number of an adapter.
+/// Like call(), for the number of an adapter.
 template <class... Parameters, class... Arguments>
 DAT_RETURN call_ia(DAT_RETURN (*DAT_PROVIDER::*function)(DAT_HANDLE, Parameters...), DAT_IA_HANDLE number,
                    Arguments... arguments) {
     return call<DAT_INVALID_HANDLE_IA>(function, IaTable::instance().find(number), arguments...);
 }
 
-/// The same for an object of any kind.
+/// Like call(), for an object of any kind.
 template <class... Parameters, class... Arguments>
 DAT_RETURN call_any(DAT_RETURN (*DAT_PROVIDER::*function)(DAT_HANDLE, Parameters...), DAT_HANDLE handle,
                     Arguments... arguments) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of extensions. Those that ask for an adapter's attributes without opening it have the registry find the
-// provider.
+// Calls of extensions. To query an adapter that is not open, the registry has to find its provider first.
 #include <cstdarg>
 #include <map>
 #include <mutex>
@@ -11,18 +10,19 @@ using namespace viaduct::dat;
 
 namespace {
 
-/// Providers of adapters under query, by the handles that the providers gave them.
+/// The providers of queried adapters, by the providers' handles.
 struct Queries {
-    std::mutex mutex;  // guards what follows
+    std::mutex mutex;  // guards the members below
     std::map<DAT_HANDLE, Provider> open;
 };
 
 Queries& queries() {
-    static auto& instance = *new Queries;  // never destroyed, as the registry
+    static auto& instance = *new Queries;  // never destroyed, like the registry
     return instance;
 }
 
-/// Its arguments are the adapter's name and where its handle goes; the provider takes the name in place of a handle.
+/// The arguments are the name of the adapter and the place for its handle. The provider gets the name instead of a
+/// handle.
 DAT_RETURN open_query(DAT_EXTENDED_OP operation, va_list arguments) {
     char* const name = va_arg(arguments, char*);
     if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
@@ -36,7 +36,7 @@ DAT_RETURN open_query(DAT_EXTENDED_OP operation, va_list arguments) {
     if (result != DAT_SUCCESS) return result;
     const auto function = provider.table().handle_extendedop_func;
     if (function == nullptr) return error(DAT_NOT_IMPLEMENTED);
-    std::map<DAT_HANDLE, Provider> query;  // before: an open query must have its place
+    std::map<DAT_HANDLE, Provider> query;  // allocated first, because a successful open must be recorded
     query.emplace(DAT_HANDLE_NULL, std::move(provider));
     result = function(name, operation, arguments);
     if (result != DAT_SUCCESS) return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Opening and closing adapters, and what else is the registry's own.
+// Opening and closing adapters, and other calls that the registry implements itself.
 #include <algorithm>
 #include <cstring>
 
@@ -9,11 +9,11 @@ using namespace viaduct::dat;
 
 namespace {
 
-/// Programs of Solaris say so that they do not rely on the order of the writes of a large transfer. No platform that
-/// Viaduct runs on asks for that.
+/// Programs for Solaris use this prefix to declare that they do not rely on the order of the writes of a large
+/// transfer. No platform that Viaduct supports requires it.
 constexpr std::string_view ro_aware = "RO_AWARE_";
 
-/// The name without that prefix, or nothing where it is too long.
+/// Returns the name without the prefix, or null if it is too long.
 const char* plain_name(const char* name) noexcept {
     if (strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH) return nullptr;
     return std::string_view(name).starts_with(ro_aware) ? name + ro_aware.size() : name;
@@ -24,7 +24,8 @@ DAT_RETURN open_ia(Provider provider, const char* name, DAT_COUNT async_evd_min_
     const auto open = provider.table().ia_open_func;
     if (open == nullptr) return error(DAT_NOT_IMPLEMENTED);
     IaTable& table = IaTable::instance();
-    const DAT_IA_HANDLE number = table.reserve(std::move(provider));  // before: an open adapter must get one
+    const DAT_IA_HANDLE number = table.reserve(std::move(provider));  // reserved first, because an open adapter needs a
+                                                                      // number
     DAT_IA_HANDLE providers_handle = DAT_HANDLE_NULL;
     const DAT_RETURN result = open(const_cast<DAT_NAME_PTR>(name), async_evd_min_qlen, async_evd, &providers_handle);
     if (result != DAT_SUCCESS) {

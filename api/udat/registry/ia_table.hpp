@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The numbers that stand for open adapters. Programs see them instead of the providers' handles.
+// The numbers of open adapters, which programs use instead of the providers' handles.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,27 @@
 
 namespace viaduct::dat {
 
-/// Thread-safe. Numbers count up and are not used again, so that one of a closed adapter is found out.
+/// Thread-safe. Numbers increase and are never reused, so that the number of a closed adapter is detected.
 class IaTable {
 public:
     /// Never destroyed.
     static IaTable& instance();
 
-    /// A number for an adapter that is about to open; until it has, nobody finds anything under it.
+    /// Reserves a number for an adapter that is about to be opened. Until it is open, lookups of the number fail.
     DAT_IA_HANDLE reserve(Provider provider);
 
     void set(DAT_IA_HANDLE number, DAT_IA_HANDLE providers_handle) noexcept;
 
-    /// Ends a number, and what the adapter held on to.
+    /// Removes a number and releases the adapter's provider.
     void erase(DAT_IA_HANDLE number) noexcept;
 
-    /// The provider's handle, or null.
+    /// Returns the provider's handle, or null.
     DAT_IA_HANDLE find(DAT_HANDLE number) const noexcept;
 
-    /// The number of a provider's handle, or null.
+    /// Returns the number for a provider's handle, or null.
     DAT_IA_HANDLE number_of(DAT_IA_HANDLE providers_handle) const noexcept;
 
-    /// A provider's handle of an adapter that is open under that name, or null.
+    /// Returns the provider's handle of an open adapter of that name, or null.
     DAT_IA_HANDLE find_named(std::string_view ia_name) const noexcept;
 
 private:
@@ -41,7 +41,7 @@ private:
 
     IaTable() = default;
 
-    mutable std::shared_mutex mutex_;  // guards what follows
+    mutable std::shared_mutex mutex_;  // guards the members below
     std::map<unsigned long, OpenIa> open_;
     unsigned long last_number_ = 0;
 };

@@ -17,7 +17,8 @@ Function function_of(void* library, const char* name) noexcept {
     return reinterpret_cast<Function>(dlsym(library, name));
 }
 
-/// A library that is named without a directory is looked for beside this one first, whatever path the program has.
+/// A library without a directory in its name is first searched in the directory of this library, whatever the program's
+/// search path.
 void* open_library(const std::string& name) {
     Dl_info own{};
     if (name.find('/') == std::string::npos && dladdr(reinterpret_cast<void*>(&open_library), &own) != 0) {

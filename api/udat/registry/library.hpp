@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The library of a provider, loaded for an entry of the registry.
+// The library of a provider, loaded for a registry entry.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,14 @@ namespace viaduct::dat {
 
 class Library {
 public:
-    /// Held while libraries are loaded and unloaded. One that is may open an adapter of another.
+    /// Held while libraries are loaded and unloaded. Recursive, because a library that is being loaded may open an
+    /// adapter of another one.
     static inline std::recursive_mutex loading;
 
-    /// Loads the library and tells it of the entry (dat_provider_init). Null where that fails; the log says why.
+    /// Loads the library and calls its dat_provider_init() with the entry. On failure returns null and logs the reason.
     static std::shared_ptr<Library> load(const Entry& entry);
 
-    /// Tells it that it goes (dat_provider_fini), and unloads it.
+    /// Calls dat_provider_fini() and unloads the library.
     ~Library();
 
     Library(const Library&) = delete;

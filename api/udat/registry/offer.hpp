@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an entry of the registry offers, what a program asks for, and whether the one serves the other.
+// Compares the properties of a registry entry with the requirements of a program.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,9 @@ inline DAT_PROVIDER_INFO info_of(const Offer& offer) {
     return info;
 }
 
-/// What the offer lacks of what is wanted, the gravest first, or DAT_NO_SUBTYPE. A later minor version serves, too
-/// (dat_registry_list_providers), and so does a thread-safe provider a program whose threads share nothing.
+/// Returns the most severe mismatch between an offer and the requirements, or DAT_NO_SUBTYPE. A later minor version is
+/// acceptable (dat_registry_list_providers), and a thread-safe provider is acceptable for a program that does not
+/// require it.
 inline DAT_RETURN_SUBTYPE lacking(const Offer& offer, const Offer& wanted) noexcept {
     if (offer.ia_name != wanted.ia_name) return DAT_NAME_NOT_REGISTERED;
     if (offer.major != wanted.major) return DAT_MAJOR_NOT_FOUND;
@@ -45,8 +46,8 @@ inline DAT_RETURN_SUBTYPE lacking(const Offer& offer, const Offer& wanted) noexc
     return DAT_NO_SUBTYPE;
 }
 
-/// Those of the offers that serve, what is asked for exactly before what is more; else in their order. `offer`
-/// makes an Offer of an element.
+/// Returns the acceptable offers: exact matches first, otherwise in their order. `offer` converts an element to an
+/// Offer.
 template <class T, class ToOffer>
 std::vector<T> serving(const std::vector<T>& offers, const Offer& wanted, ToOffer offer) {
     std::vector<T> found;

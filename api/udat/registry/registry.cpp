@@ -14,7 +14,7 @@ const Offer& offer_of_registered(const std::shared_ptr<const Registered>& each) 
 Provider::~Provider() {
     if (library_ == nullptr) return;
     const std::lock_guard lock(Library::loading);
-    registered_.reset();  // first: what is in use cannot be removed
+    registered_.reset();  // first: a provider in use cannot be removed
     library_.reset();
 }
 
@@ -43,7 +43,8 @@ DAT_RETURN Registry::remove(const DAT_PROVIDER_INFO& info) {
     return DAT_SUCCESS;
 }
 
-/// Built-in entries come first: programs have room for a few dozens, which the file of a distribution may fill.
+/// Built-in entries come first, because programs have room for a few dozen entries, which the file of a distribution
+/// may fill.
 std::vector<Offer> Registry::offers() const {
     std::vector<Offer> offers;
     for (Entry& entry : built_in_entries()) {
@@ -54,7 +55,7 @@ std::vector<Offer> Registry::offers() const {
     return offers;
 }
 
-/// The lines of dat.conf with that name; a built-in entry where there are none.
+/// Returns the lines of dat.conf with that name, or a built-in entry if there are none.
 std::vector<Entry> Registry::entries_for(const std::string& ia_name) const {
     std::vector<Entry> entries;
     std::ranges::copy_if(entries_, std::back_inserter(entries),
@@ -92,7 +93,7 @@ std::shared_ptr<const Registered> Registry::find(const Offer& wanted) const {
     return found.empty() ? nullptr : found.front();
 }
 
-/// What even the best offer lacks. One that lacks nothing, but whose library cannot be loaded, is none.
+/// Returns the mismatch of the best offer. An offer that matches, but whose library cannot be loaded, does not count.
 DAT_RETURN_SUBTYPE Registry::lacking_everywhere(const std::vector<Entry>& entries, const Offer& wanted) const {
     DAT_RETURN_SUBTYPE best = DAT_NAME_NOT_REGISTERED;
     const auto consider = [&](const Offer& offer) { best = std::max(best, lacking(offer, wanted)); };

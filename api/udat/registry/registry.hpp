@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registry of providers: which there are to load, which are loaded, and which have registered.
+// The registry of providers: available, loaded and registered ones.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace viaduct::dat {
 
-/// A table of functions that a provider has registered. Its use count says whether an adapter is open.
+/// A function table that a provider has registered. Its use count tells whether an adapter is open.
 struct Registered {
     Offer offer;
     const DAT_PROVIDER* table;
 };
 
-/// What an open adapter holds on to: the last one that goes has the library unloaded. Empty by default.
+/// What an open adapter keeps alive. The library is unloaded when its last Provider is destroyed. Empty by default.
 class Provider {
 public:
     Provider() noexcept = default;
@@ -35,24 +35,24 @@ public:
     const std::string& ia_name() const noexcept { return registered_->offer.ia_name; }
 
 private:
-    std::shared_ptr<Library> library_;  // null where nobody had to be loaded
+    std::shared_ptr<Library> library_;  // null if no library had to be loaded
     std::shared_ptr<const Registered> registered_;
 };
 
-/// Thread-safe. Providers are called without a lock, but for one while they are loaded and unloaded.
+/// Thread-safe. Providers are called without a lock, except when they are loaded and unloaded.
 class Registry {
 public:
-    /// Made at the first use, and never destroyed: adapters may be open while the process exits.
+    /// Created on first use and never destroyed, because adapters may be open while the process exits.
     static Registry& instance();
 
     DAT_RETURN add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& info);
     DAT_RETURN remove(const DAT_PROVIDER_INFO& info);
 
-    /// All there are to load.
+    /// Returns all available providers.
     std::vector<Offer> offers() const;
 
-    /// Finds the provider that serves best what is wanted, and loads it if it must. DAT_PROVIDER_NOT_FOUND, with what
-    /// is lacking: none does.
+    /// Finds the provider that best matches the requirements and loads it if necessary. DAT_PROVIDER_NOT_FOUND, with
+    /// the mismatch: there is no such provider.
     DAT_RETURN open(const Offer& wanted, Provider& provider);
 
 private:
@@ -63,13 +63,13 @@ private:
     std::shared_ptr<const Registered> find(const Offer& wanted) const;
     DAT_RETURN_SUBTYPE lacking_everywhere(const std::vector<Entry>& entries, const Offer& wanted) const;
 
-    const std::vector<Entry> entries_;  // of dat.conf
+    const std::vector<Entry> entries_;  // from dat.conf
 
-    std::recursive_mutex
-        loading_;  // held while libraries are loaded and unloaded: one that is may open another adapter
+    std::recursive_mutex loading_;  // held while libraries are loaded and unloaded; a library that is being loaded may
+                                    // open another adapter
     std::vector<std::weak_ptr<Library>> loaded_;
 
-    mutable std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;  // guards the members below
     std::vector<std::shared_ptr<const Registered>> registered_;
 };
 

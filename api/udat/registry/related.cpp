@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether one adapter can stand in for another: what their providers say, each asked about the other's.
+// Whether one adapter can replace another one. Each provider is asked about the other's adapter.
 #include <optional>
 
 #include "api/udat/registry/dispatch.hpp"
@@ -8,7 +8,8 @@ using namespace viaduct::dat;
 
 namespace {
 
-/// What the provider of the first says of the second. Nothing: the first is not open, or its provider does not know.
+/// Asks the provider of the first adapter whether it is related to the second. Returns nothing if the first adapter is
+/// not open or its provider does not know.
 std::optional<bool> opinion(const char* name, const char* other_name) noexcept {
     const DAT_IA_HANDLE ia = IaTable::instance().find_named(name);
     DAT_BOOLEAN answer = DAT_FALSE;

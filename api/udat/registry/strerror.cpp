@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Results in words: the names of their type and subtype.
+// Names of the types and subtypes of results.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -47,7 +47,7 @@ constexpr Name types[] = {
     NAME(DAT_NOT_IMPLEMENTED),
 };
 
-/// In the order of their values, without a gap.
+/// In the order of their values, without gaps.
 constexpr Name subtypes[] = {
     {DAT_NO_SUBTYPE, ""},
     NAME(DAT_SUB_INTERRUPTED),

@@ -3,19 +3,20 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Declares what the "Intel Virtual Interface (VI) Architecture Developer's Guide", revision 1.0 (1998), defines: the 41
- * calls of its section 3, the types and values of section 4 and the descriptor format of section 5. Names, values and
- * layouts are those of its appendix A on an LP64 system (VIP_ULONG is unsigned long). Names that vendors' headers of
- * the time had beyond the guide are marked as such. The header compiles alone as C89, C11 and C++17.
+ * Declares what the "Intel Virtual Interface (VI) Architecture Developer's Guide", revision 1.0 (1998), defines: the
+ * 41 calls of section 3, the types and values of section 4, and the descriptor format of section 5. Names, values
+ * and layouts are those of appendix A on an LP64 system (VIP_ULONG is unsigned long). Names that are not in the
+ * guide but in vendors' headers of the time are marked as such. The header compiles on its own as C89, C11 and
+ * C++17.
  *
- * Conventions that hold for every call:
- *   - The result is VIP_SUCCESS or the reason why nothing happened; output parameters are written only where the
- *     comment of the call says so.
- *   - Handles are opaque. A handle that was never given out, was destroyed, or belongs to another kind of object
- *     gives VIP_INVALID_PARAMETER; it never crashes.
- *   - Every call is thread-safe (VIP_NIC_ATTRIBUTES.ThreadSafe is VIP_TRUE), with one rule: an object must not be
- *     destroyed while another thread is inside a call that uses it (section 2.3).
- *   - Times are in milliseconds; VIP_INFINITE waits for ever.
+ * Conventions for all calls:
+ *   - A call returns VIP_SUCCESS or the reason why it had no effect. It writes output parameters only where its
+ *     comment says so.
+ *   - Handles are opaque. An invalid handle, a handle of a destroyed object, or a handle of another kind of object
+ *     gives VIP_INVALID_PARAMETER; it never causes a crash.
+ *   - All calls are thread-safe (VIP_NIC_ATTRIBUTES.ThreadSafe is VIP_TRUE), with one exception: an object must not
+ *     be destroyed while another thread is in a call that uses it (section 2.3).
+ *   - Times are in milliseconds. VIP_INFINITE waits forever.
  */
 #ifndef VIADUCT_VIPL_H
 #define VIADUCT_VIPL_H
@@ -58,7 +59,7 @@ typedef VIP_PVOID VIP_EVENT_HANDLE;
 #define VIP_TRUE (1)
 #define VIP_FALSE (0)
 
-/* A time-out that never expires; for programs and the library alone. */
+/* A timeout that never expires, between programs and the library only. */
 #ifndef VIP_KERNEL
 #define VIP_INFINITE (~(VIP_ULONG)0)
 #endif
@@ -70,7 +71,7 @@ typedef VIP_PVOID VIP_PROTECTION_HANDLE;
 typedef VIP_PVOID VIP_CONN_HANDLE;
 typedef VIP_PVOID VIP_CQ_HANDLE;
 
-/* Names a registered region, on this host and to the peer of an RDMA operation. Zero is never a valid handle. */
+/* Identifies a registered region, locally and to the peer in an RDMA operation. Zero is never a valid handle. */
 typedef VIP_UINT32 VIP_MEM_HANDLE;
 
 /* Section 6.5: the recommended device name; "VINIC" is the same device as "VINIC0". */
@@ -95,21 +96,21 @@ typedef enum {
     VIP_ERROR_NAMESERVICE,
     VIP_NO_MATCH,
     VIP_NOT_REACHABLE,
-    VIP_ERROR_NOT_SUPPORTED, /* later headers: the provider lacks the call or the InfoType */
-    VIP_INVALID_ADDRESS,     /* vendors' headers: declared for their sources; no call returns it */
+    VIP_ERROR_NOT_SUPPORTED, /* later headers: the provider does not support the call or the InfoType */
+    VIP_INVALID_ADDRESS,     /* vendors' headers: declared so that their sources compile; no call returns it */
 
     VIP_ERROR = VIP_DESCRIPTOR_ERROR /* vendors' headers */
 } VIP_RETURN;
 
-/* For programs that define what a header lacks. */
+/* For programs that define this name if the header does not. */
 #define VIP_ERROR_NOT_SUPPORTED VIP_ERROR_NOT_SUPPORTED
 #define VIP_INVALID_ADDRESS VIP_INVALID_ADDRESS
 
 /* ---- Section 4.9: network addresses ------------------------------------------------------------------------------ */
 
 /*
- * HostAddress holds HostAddressLen bytes of host address and, right behind them, DiscriminatorLen bytes of
- * discriminator; the caller allocates a block large enough for both.
+ * HostAddress contains HostAddressLen bytes of host address, followed immediately by DiscriminatorLen bytes of
+ * discriminator. The caller allocates a block large enough for both.
  */
 typedef struct {
     VIP_UINT16 HostAddressLen;
@@ -125,12 +126,12 @@ typedef VIP_USHORT VIP_RELIABILITY_LEVEL;
 #define VIP_SERVICE_RELIABLE_DELIVERY 0x02
 #define VIP_SERVICE_RELIABLE_RECEPTION 0x04
 
-/* Vendors' headers: all levels, and two services beyond them, which no NIC here offers. */
+/* Vendors' headers: all levels, and two additional services, which no NIC of this library offers. */
 #define VIP_BASE_SERVICES (VIP_SERVICE_UNRELIABLE | VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION)
 #define VIP_SERVICE_ACK (1 << 14)
 #define VIP_SERVICE_DFC (1 << 15)
 
-typedef VIP_PVOID VIP_QOS; /* the guide leaves its meaning open; NULL is the only value accepted */
+typedef VIP_PVOID VIP_QOS; /* the guide does not define its meaning; only NULL is accepted */
 
 typedef struct {
     VIP_CHAR Name[64]; /* device name, NUL-terminated */
@@ -160,8 +161,8 @@ typedef struct {
     VIP_ULONG MaxTransferSize;              /* bytes of one descriptor */
     VIP_QOS QoS;
     VIP_PROTECTION_HANDLE Ptag;
-    VIP_BOOLEAN EnableRdmaWrite; /* accept RDMA Writes of the peer */
-    VIP_BOOLEAN EnableRdmaRead;  /* accept RDMA Reads of the peer */
+    VIP_BOOLEAN EnableRdmaWrite; /* allow the peer to write with RDMA */
+    VIP_BOOLEAN EnableRdmaRead;  /* allow the peer to read with RDMA */
 } VIP_VI_ATTRIBUTES;
 
 /* ---- Section 4.7: memory attributes ------------------------------------------------------------------------------ */
@@ -178,14 +179,14 @@ typedef enum { VIP_STATE_IDLE, VIP_STATE_CONNECTED, VIP_STATE_CONNECT_PENDING, V
 
 /* ---- Sections 4.3 and 5: descriptors ----------------------------------------------------------------------------- */
 
-/* Unions without a name are not C89. */
+/* C89 has no anonymous unions. */
 #ifdef __GNUC__
 #define VIPL_EXTENSION __extension__
 #else
 #define VIPL_EXTENSION
 #endif
 
-/* Descriptors must begin at a multiple of this many bytes. */
+/* The alignment of descriptors in bytes. */
 #define VIP_DESCRIPTOR_ALIGNMENT 64
 
 struct _VIP_DESCRIPTOR;
@@ -197,13 +198,13 @@ typedef union {
 } VIP_PVOID64;
 
 typedef struct {
-    VIP_PVOID64 Next;          /* the provider's while the descriptor is posted */
-    VIP_MEM_HANDLE NextHandle; /* the provider's while the descriptor is posted */
-    VIP_UINT16 SegCount;       /* segments behind this one, an address segment included */
+    VIP_PVOID64 Next;          /* reserved for the provider while the descriptor is posted */
+    VIP_MEM_HANDLE NextHandle; /* reserved for the provider while the descriptor is posted */
+    VIP_UINT16 SegCount;       /* segments after this one, including an address segment */
     VIP_UINT16 Control;        /* VIP_CONTROL_ bits */
     VIP_UINT32 Reserved;       /* zero */
     VIP_UINT32 ImmediateData;
-    VIP_UINT32 Length; /* in: sum of the data segments (send queue); out: bytes transferred */
+    VIP_UINT32 Length; /* in: sum of the data segments (send queue only); out: bytes transferred */
     VIP_UINT32 Status; /* VIP_STATUS_ bits, written by the provider */
 } VIP_CONTROL_SEGMENT;
 
@@ -225,9 +226,9 @@ typedef union {
 } VIP_DESCRIPTOR_SEGMENT;
 
 /*
- * Longer gather and scatter lists continue behind DS[1] in the caller's memory. A vendor's header called the parts
- * Control and Data, or CS and DS where VIPL095 was defined. Here both names work; with VIPL095 the structure is exactly
- * the guide's, which matters only to initializers without member names.
+ * Longer gather and scatter lists continue after DS[1] in the caller's memory. One vendor's header called the parts
+ * Control and Data, or CS and DS if VIPL095 was defined. Here both pairs of names work. With VIPL095 the structure
+ * is exactly that of the guide, which matters only to initializers without member names.
  */
 VIPL_EXTENSION typedef struct _VIP_DESCRIPTOR {
 #ifdef VIPL095
@@ -299,9 +300,9 @@ typedef enum _VIP_RESOURCE_CODE {
 
 typedef struct _VIP_ERROR_DESCRIPTOR {
     VIP_NIC_HANDLE NicHandle;
-    VIP_VI_HANDLE ViHandle;        /* NULL where no VI is concerned */
-    VIP_CQ_HANDLE CQHandle;        /* NULL where no completion queue is concerned */
-    VIP_DESCRIPTOR *DescriptorPtr; /* NULL where no descriptor is concerned */
+    VIP_VI_HANDLE ViHandle;        /* NULL if the error does not concern a VI */
+    VIP_CQ_HANDLE CQHandle;        /* NULL if the error does not concern a completion queue */
+    VIP_DESCRIPTOR *DescriptorPtr; /* NULL if the error does not concern a descriptor */
     VIP_ULONG OpCode;              /* a VIP_STATUS_OP_ value */
     VIP_RESOURCE_CODE ResourceCode;
     VIP_ERROR_CODE ErrorCode;
@@ -312,74 +313,78 @@ typedef struct _VIP_ERROR_DESCRIPTOR {
 #define VIP_SMI_AUTODISCOVERY ((VIP_ULONG)1)
 
 typedef struct {
-    VIP_ULONG NumberOfHops;        /* in: how deep to look; 1 means directly connected nodes */
-    VIP_NET_ADDRESS **ADAddrArray; /* in: NumAdAddrs pointers to the caller's address blocks */
-    VIP_ULONG NumAdAddrs;          /* in: room; out: addresses found, or needed where there is too little room */
+    VIP_ULONG NumberOfHops;        /* in: the search depth; 1 means directly connected nodes */
+    VIP_NET_ADDRESS **ADAddrArray; /* in: NumAdAddrs pointers to address blocks of the caller */
+    VIP_ULONG NumAdAddrs;          /* in: number of blocks; out: addresses found, or the number needed if there are
+                                      too few blocks */
 } VIP_AUTODISCOVERY_LIST;
 
 /* ---- Section 3.1: hardware connection ---------------------------------------------------------------------------- */
 
 /*
- * Opens a NIC and gives a handle to it; each call gives another handle. Device names: "VINIC", "VINIC<n>"; a device's
- * own, such as "viaduct-<name>"; and those of the time, in any case of letters and with or without "/dev/": "via_lo",
- * "via_eth<n>", "via<n>", "clanvi<n>", "nic<n>". VIADUCT_DEVICE says what number 0 stands for.
- * VIP_ERROR_RESOURCE: out of memory, descriptors or threads. VIP_INVALID_PARAMETER: NULL or an unknown name.
+ * Opens a NIC and returns a new handle for it. Device names: "VINIC" and "VINIC<n>"; a device's own name, such as
+ * "viaduct-<name>"; and the historical names, in upper or lower case and with or without "/dev/": "via_lo",
+ * "via_eth<n>", "via<n>", "clanvi<n>", "nic<n>". VIADUCT_DEVICE selects device number 0. VIP_ERROR_RESOURCE: out of
+ * memory, descriptors or threads. VIP_INVALID_PARAMETER: NULL or an unknown name.
  */
 extern VIP_RETURN VipOpenNic(IN const VIP_CHAR *DeviceName, OUT VIP_NIC_HANDLE *NicHandle);
 
-/* Closes a NIC and frees everything made on it: VIs, queues, memory handles, tags, threads. */
+/* Closes a NIC and frees everything created on it: VIs, queues, memory handles, tags, threads. */
 extern VIP_RETURN VipCloseNic(IN VIP_NIC_HANDLE NicHandle);
 
 /* ---- Section 3.2: endpoints -------------------------------------------------------------------------------------- */
 
 /*
- * Creates a VI in the Idle state. A NULL completion queue handle leaves the queue on its own. A NULL Ptag, beyond the
- * guide, is the NIC handle's default tag: the first that VipCreatePtag gives, before or after.
- * VIP_INVALID_RELIABILITY_LEVEL, _MTU, _QOS, _PTAG, _RDMAREAD name the attribute at fault.
+ * Creates a VI in the Idle state. If a completion queue handle is NULL, completions stay on the work queue. A NULL
+ * Ptag (an extension to the guide) means the default tag of the NIC handle, which is the first tag that
+ * VipCreatePtag returns, before or after this call. VIP_INVALID_RELIABILITY_LEVEL, _MTU, _QOS, _PTAG and _RDMAREAD
+ * identify the invalid attribute.
  */
 extern VIP_RETURN VipCreateVi(IN VIP_NIC_HANDLE NicHandle, IN VIP_VI_ATTRIBUTES *ViAttribs,
                               IN VIP_CQ_HANDLE SendCQHandle, IN VIP_CQ_HANDLE RecvCQHandle,
                               OUT VIP_VI_HANDLE *ViHandle);
 
-/* Destroys a VI. VIP_INVALID_STATE: not Idle, or descriptors are still on its queues. */
+/* Destroys a VI. VIP_INVALID_STATE: the VI is not Idle, or descriptors are still on its queues. */
 extern VIP_RETURN VipDestroyVi(IN VIP_VI_HANDLE ViHandle);
 
 /* ---- Section 3.3: connections ------------------------------------------------------------------------------------ */
 
 /*
- * Waits for a request whose discriminator is that of LocalAddr. RemoteAddr receives the LocalAddr of the requester and
- * must have room for NicAddressLen + MaxDiscriminatorLen bytes. The ConnHandle is good for one VipConnectAccept that
- * succeeds or times out, or one VipConnectReject. Timeout 0 looks once and returns.
+ * Waits for a request with the discriminator of LocalAddr. RemoteAddr receives the LocalAddr of the requester and
+ * must have room for NicAddressLen + MaxDiscriminatorLen bytes. The ConnHandle is valid for one VipConnectAccept
+ * that succeeds or times out, or for one VipConnectReject. With a timeout of 0 the call checks once and returns.
  */
 extern VIP_RETURN VipConnectWait(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS *LocalAddr, IN VIP_ULONG Timeout,
                                  OUT VIP_NET_ADDRESS *RemoteAddr, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs,
                                  OUT VIP_CONN_HANDLE *ConnHandle);
 
 /*
- * Connects an Idle VI with the requester. Where the attributes conflict the requester is not told and another VI may
- * be tried. VIP_TIMEOUT: the requester has given up.
+ * Accepts a request with an Idle VI. If the attributes conflict, the requester is not notified and the caller may
+ * try another VI. VIP_TIMEOUT: the requester has given up.
  */
 extern VIP_RETURN VipConnectAccept(IN VIP_CONN_HANDLE ConnHandle, IN VIP_VI_HANDLE ViHandle);
 
-/* Refuses a request; the requester gets VIP_REJECT. */
+/* Rejects a request. The requester gets VIP_REJECT. */
 extern VIP_RETURN VipConnectReject(IN VIP_CONN_HANDLE ConnHandle);
 
 /*
- * Requests a connection and waits for the answer. LocalAddr must bear the address of the NIC; its discriminator is
- * shown to the server. Timeout 0 is invalid. VIP_NO_MATCH comes at once where nobody waits.
+ * Requests a connection and waits for the answer. LocalAddr must contain the address of the NIC; its discriminator
+ * is passed to the server. A timeout of 0 is invalid. VIP_NO_MATCH is returned immediately if nobody waits for the
+ * request.
  */
 extern VIP_RETURN VipConnectRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS *LocalAddr,
                                     IN VIP_NET_ADDRESS *RemoteAddr, IN VIP_ULONG Timeout,
                                     OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
-/* Ends a connection, flushes what is posted and leaves the VI Idle. Good in every state. */
+/* Closes a connection, flushes the posted descriptors and leaves the VI Idle. Allowed in every state. */
 extern VIP_RETURN VipDisconnect(IN VIP_VI_HANDLE ViHandle);
 
-/* Begins to look for a peer that asks for the same pair of hosts and the same discriminator (RemoteAddr's). */
+/* Starts a peer-to-peer request: connects to a peer that requests the same pair of hosts and the same discriminator
+   (that of RemoteAddr). */
 extern VIP_RETURN VipConnectPeerRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS *LocalAddr,
                                         IN VIP_NET_ADDRESS *RemoteAddr, IN VIP_ULONG Timeout);
 
-/* The result of VipConnectPeerRequest, or VIP_NOT_DONE. */
+/* Returns the result of VipConnectPeerRequest, or VIP_NOT_DONE. */
 extern VIP_RETURN VipConnectPeerDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
 /* Waits for the result of VipConnectPeerRequest. */
@@ -393,22 +398,23 @@ extern VIP_RETURN VipCreatePtag(IN VIP_NIC_HANDLE NicHandle, OUT VIP_PROTECTION_
 extern VIP_RETURN VipDestroyPtag(IN VIP_NIC_HANDLE NicHandle, IN VIP_PROTECTION_HANDLE Ptag);
 
 /*
- * Registers memory of any alignment; regions may overlap. The memory must be mapped; read-only pages are registered
- * and never written. On failure *MemoryHandle is 0.
+ * Registers memory. Any alignment is allowed, and regions may overlap. The memory must be mapped; read-only pages
+ * can be registered but are never written. On failure *MemoryHandle is 0.
  */
 extern VIP_RETURN VipRegisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress, IN VIP_ULONG Length,
                                  IN VIP_MEM_ATTRIBUTES *MemAttribs, OUT VIP_MEM_HANDLE *MemoryHandle);
 
-/* The address must be the one that was registered. */
+/* The address must be the one passed to VipRegisterMem. */
 extern VIP_RETURN VipDeregisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress,
                                    IN VIP_MEM_HANDLE MemoryHandle);
 
 /* ---- Section 3.5: data transfer and completion ------------------------------------------------------------------- */
 
 /*
- * Post a descriptor that lies in registered memory (MemoryHandle). They return at once; the work needs no later call.
- * One that cannot be used, or finds the queue full, is not posted: the call succeeds, the handler of VipErrorCallback
- * gets VIP_ERROR_POST_DESC or VIP_ERROR_VI_OVERRUN, and the VI enters the Error state.
+ * Post a descriptor in registered memory (MemoryHandle). They return immediately, and no later call is needed to
+ * make progress. An unusable descriptor, or a descriptor that finds the queue full, is not posted: the call
+ * succeeds, the handler set by VipErrorCallback gets VIP_ERROR_POST_DESC or VIP_ERROR_VI_OVERRUN, and the VI enters
+ * the Error state.
  */
 extern VIP_RETURN VipPostSend(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr,
                               IN VIP_MEM_HANDLE MemoryHandle);
@@ -416,24 +422,24 @@ extern VIP_RETURN VipPostRecv(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *Desc
                               IN VIP_MEM_HANDLE MemoryHandle);
 
 /*
- * Take the descriptor at the head of a queue if it is complete. VIP_DESCRIPTOR_ERROR: it completed with errors, or the
- * queue is empty and *DescriptorPtr is NULL. VIP_NOT_DONE: nothing is complete.
+ * Take the descriptor at the head of a queue if it is complete. VIP_DESCRIPTOR_ERROR: it completed with errors, or
+ * the queue is empty and *DescriptorPtr is NULL. VIP_NOT_DONE: the descriptor is not complete.
  */
 extern VIP_RETURN VipSendDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_DESCRIPTOR **DescriptorPtr);
 extern VIP_RETURN VipRecvDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_DESCRIPTOR **DescriptorPtr);
 
-/* The same, waiting. VIP_ERROR_RESOURCE on a queue that has a completion queue. */
+/* Like the Done calls, but wait. VIP_ERROR_RESOURCE: the queue has a completion queue. */
 extern VIP_RETURN VipSendWait(IN VIP_VI_HANDLE ViHandle, IN VIP_ULONG Timeout, OUT VIP_DESCRIPTOR **DescriptorPtr);
 extern VIP_RETURN VipRecvWait(IN VIP_VI_HANDLE ViHandle, IN VIP_ULONG Timeout, OUT VIP_DESCRIPTOR **DescriptorPtr);
 
-/* Take the next entry of a completion queue: which queue of which VI has a completed descriptor. */
+/* Take the next entry of a completion queue, which identifies the queue and the VI of a complete descriptor. */
 extern VIP_RETURN VipCQDone(IN VIP_CQ_HANDLE CQHandle, OUT VIP_VI_HANDLE *ViHandle, OUT VIP_BOOLEAN *RecvQueue);
 extern VIP_RETURN VipCQWait(IN VIP_CQ_HANDLE CQHandle, IN VIP_ULONG Timeout, OUT VIP_VI_HANDLE *ViHandle,
                             OUT VIP_BOOLEAN *RecvQueue);
 
 /*
- * Ask for one call of Handler, for the next completed descriptor (or completion queue entry). Handlers of one queue run
- * one after the other on a thread of that queue; destroying the queue cancels those that have not begun.
+ * Request one call of Handler for the next complete descriptor or completion queue entry. The handlers of a queue
+ * run one after another on a thread of that queue. Destroying the queue cancels handlers that have not started.
  */
 extern VIP_RETURN VipSendNotify(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Context,
                                 IN void (*Handler)(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle,
@@ -470,30 +476,32 @@ extern VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN V
 
 /* ---- Section 3.8: asynchronous errors ---------------------------------------------------------------------------- */
 
-/* Handler runs on a thread of the NIC, one error at a time. A NULL Handler restores the default, which logs. */
+/* Handler runs on a thread of the NIC, for one error at a time. A NULL Handler restores the default, which logs
+   errors. */
 extern VIP_RETURN VipErrorCallback(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Context,
                                    IN void (*Handler)(IN VIP_PVOID Context, IN VIP_ERROR_DESCRIPTOR *ErrorDesc));
 
 /* ---- Section 3.9: name service ----------------------------------------------------------------------------------- */
 
-/* NSInitInfo: NULL for the system's resolver, else the path (char *) of a hosts-style file. */
+/* NSInitInfo: NULL for the system's resolver, or the path (char *) of a file in the format of hosts(5). */
 extern VIP_RETURN VipNSInit(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID NSInitInfo);
 
 /*
- * Address->HostAddressLen tells the room for the host address, and on success its length. 0, beyond the guide, is as
- * much room as it needs: NicAddressLen.
+ * On entry Address->HostAddressLen is the room for the host address; on success it is the length of the address. As
+ * an extension to the guide, 0 means that there is enough room: NicAddressLen bytes.
  */
 extern VIP_RETURN VipNSGetHostByName(IN VIP_NIC_HANDLE NicHandle, IN VIP_CHAR *Name, OUT VIP_NET_ADDRESS *Address,
                                      IN VIP_ULONG NameIndex);
 
-/* *NameLen: in, the room with its NUL; out, the length without NUL, or the room needed where it was too small. */
+/* *NameLen on entry: the room, including the NUL. On return: the length without the NUL, or the room needed if there
+   was too little. */
 extern VIP_RETURN VipNSGetHostByAddr(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS *Address, OUT VIP_CHAR *Name,
                                      IN OUT VIP_ULONG *NameLen);
 extern VIP_RETURN VipNSShutdown(IN VIP_NIC_HANDLE NicHandle);
 
-/* ---- Extensions (section 9.2 asks for them; vendors' libraries had them) ----------------------------------------- */
+/* ---- Extensions (suggested in section 9.2; vendors' libraries had them) ------------------------------------------ */
 
-/* Attach a pointer to a VI and read it back; NULL where none was set or the handle is invalid. */
+/* Attach a pointer to a VI and read it back. VipGetUserData returns NULL if none was set or the handle is invalid. */
 extern void VipSetUserData(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID UserData);
 extern VIP_PVOID VipGetUserData(IN VIP_VI_HANDLE ViHandle);
 
@@ -505,11 +513,11 @@ typedef void (*VIP_VI_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP
 typedef void (*VIP_CQ_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
                                 VIP_BOOLEAN RecvQueue);
 
-/* Every send starts with its post: *SendsDeferred becomes VIP_FALSE. */
+/* Every send starts when it is posted, so *SendsDeferred becomes VIP_FALSE. */
 extern VIP_RETURN VipPostDeferredSends(IN VIP_VI_HANDLE ViHandle, IN VIP_BOOLEAN EnableInterrupt,
                                        IN OUT VIP_BOOLEAN *SendsDeferred);
 
-/* VIP_ERROR_NOT_SUPPORTED. */
+/* Returns VIP_ERROR_NOT_SUPPORTED. */
 extern VIP_RETURN VipAddTagCQ(IN VIP_CQ_HANDLE CQHandle, IN OUT VIP_EVENT_HANDLE *Event, IN VIP_ULONG Tag,
                               IN VIP_ULONG Priority);
 extern VIP_RETURN VipRemoveTagCQ(IN VIP_CQ_HANDLE CQHandle, IN VIP_EVENT_HANDLE Event, IN VIP_ULONG Tag);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Sizes, offsets and values of <dat/udat.h> on an LP64 system are those of facts.txt. All is checked by the compiler,
- * but for the names that macros stand for.
+ * Checks that sizes, offsets and values of <dat/udat.h> on an LP64 system are those in facts.txt. Everything is
+ * checked at compile time except the names defined by macros.
  */
 #include "conformance.h"
 

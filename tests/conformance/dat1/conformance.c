@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Return codes of DAT 1.2 in the messages of the harness.
+ * Names of the return codes of DAT 1.2 for the messages of the harness.
  */
 #include "conformance.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Connections of DAT 1.2 and what goes over them, over a real provider; errors of each call.
+ * Connections of DAT 1.2 and data transfers with a real provider, including the errors of each call.
  */
 #include "ends.h"
 
@@ -188,7 +188,7 @@ TEST(rdma) {
     CHECK(memcmp(ends->memory, "ABCDEFGH", 8) == 0);
 }
 
-/* A target that is longer than any transfer. */
+/* The target is longer than any transfer. */
 TEST(rdma_into_a_large_target) {
     Ends *ends = open_ends();
     DAT_LMR_TRIPLET local = piece(ends, 0, 8);
@@ -211,7 +211,8 @@ TEST(rdma_by_a_wrong_context) {
     EXPECT(ends->client.connect_evd, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-/* The provider attribute says whether windows work, and the first bind whether the device really has them. */
+/* The provider attribute tells whether windows are supported. The first bind shows whether the device really
+   supports them. */
 TEST(rmr_bind) {
     Ends *ends = open_ends();
     DAT_LMR_TRIPLET local = piece(ends, 0, 8);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The two endpoints that ends.h tells of.
+ * The two endpoints of ends.h.
  */
 #include "ends.h"
 
@@ -48,7 +48,7 @@ static void open_end(const Ends *ends, End *end) {
 }
 
 Ends *open_ends(void) {
-    static _Alignas(64) Ends of_this_process; /* which runs one case */
+    static _Alignas(64) Ends of_this_process; /* which runs a single case */
     Ends *ends = &of_this_process;
     DAT_IA_ATTR attributes;
     DAT_EVD_HANDLE async_evd;

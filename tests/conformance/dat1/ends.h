@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Two endpoints of one process that may be connected, over a real provider: the adapter that CONFORMANCE_IA names, or
- * viaduct-lo.
+ * Two endpoints in one process that can be connected, with a real provider: the adapter that CONFORMANCE_IA names,
+ * or viaduct-lo.
  */
 #ifndef ENDS_H
 #define ENDS_H
@@ -35,30 +35,30 @@ DAT_NAME_PTR test_ia(void);
 DAT_IA_HANDLE open_ia(DAT_EVD_HANDLE *async_evd);
 DAT_EVD_HANDLE new_evd(DAT_IA_HANDLE ia, DAT_EVD_FLAGS flags);
 
-/* What the endpoints are made with. */
+/* The attributes of the endpoints. */
 DAT_EP_ATTR ep_attributes(void);
 
-/* Everything, with the service point and memory that peers may read and write; not connected yet. */
+/* Creates all objects, including the service point and memory that peers may read and write. Does not connect. */
 Ends *open_ends(void);
 
-/* The client asks, with a byte of private data, and the server sees it. */
+/* The client sends a request with a byte of private data, which the server checks. */
 DAT_CR_HANDLE request(Ends *ends);
 
 void connect_ends(Ends *ends);
 
-/* Waits for an event, and checks its number. */
+/* Waits for an event and checks its number. */
 DAT_EVENT expect(const char *file, int line, DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number);
 #define EXPECT(evd, number) expect(__FILE__, __LINE__, (evd), (number))
 
 DAT_EP_STATE state_of(DAT_EP_HANDLE ep);
 
-/* Pieces of the memory: local, and as the peer names it. */
+/* Segments of the memory: local, and for the peer. */
 DAT_LMR_TRIPLET piece(const Ends *ends, size_t at, DAT_VLEN length);
 DAT_RMR_TRIPLET target(const Ends *ends, size_t at, DAT_VLEN length);
 
 DAT_DTO_COOKIE cookie_of(DAT_UINT64 value);
 
-/* The completion of a request or receive, with its cookie and status. */
+/* Waits for the completion of a request or receive and checks its cookie and status. */
 DAT_VLEN expect_dto(const char *file, int line, const End *end, DAT_UINT64 cookie, DAT_DTO_COMPLETION_STATUS status);
 #define EXPECT_DTO(end, cookie, status) expect_dto(__FILE__, __LINE__, (end), (cookie), (status))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Events of each kind arrive with what 1.2 has of their data, by waiting and by polling; software events go the other
- * way.
+ * Events of each kind arrive with the data that 1.2 defines, by waiting and by polling. Software events are also
+ * sent.
  */
 #include "scene.h"
 
@@ -54,7 +54,7 @@ static void check_data(DAT_EVENT event) {
 static void check_arrives_as(int32_t in_2, DAT_EVENT_NUMBER number) {
     struct {
         DAT_EVENT event;
-        unsigned char behind[64]; /* that much larger are events in 2.0 */
+        unsigned char behind[64]; /* events are this much larger in 2.0 */
     } room;
     DAT_COUNT more;
     fake()->event = in_2;
@@ -78,7 +78,7 @@ TEST(dto_completion) {
     check_arrives(DAT_DTO_COMPLETION_EVENT);
 }
 
-/* Completions of InfiniBand's extension of 2.0 have a number of their own, 0x40000. */
+/* Completions of the InfiniBand extension of 2.0 have a separate event number, 0x40000. */
 TEST(dto_completion_of_an_extension) {
     open_fake();
     check_arrives_as(0x40000, DAT_DTO_COMPLETION_EVENT);

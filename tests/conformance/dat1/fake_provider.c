@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The provider that fake_provider.h tells of: a shared library, which a dat.conf names.
+ * The provider of fake_provider.h: a shared library, which a dat.conf names.
  */
 #include "fake_provider.h"
 
 #include <dat2/udat.h>
-/* the stock registry's header wants the other first */
+/* the stock registry's header requires the other one first */
 #include <dat2/dat_registry.h>
 
-/* Exported by every libdat2 for its providers: the consumer's handle of an adapter. */
+/* Every libdat2 exports it for its providers: returns the consumer's handle of an adapter. */
 DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE ia, DAT_IA_HANDLE *handle);
 
-/* Of 1.2 alone */
+/* Only in 1.2 */
 #define DAT_INVALID_RO_COOKIE 0
 
-/* ---- Members, as 2.0 has them ------------------------------------------------------------------------------------ */
+/* ---- Members of 2.0 ---------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
 #define IA_ATTR(_) \
@@ -53,7 +53,7 @@ DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE ia, DAT_IA_HANDLE *handle);
     _(ia_handle) _(pz_handle) _(max_recv_dtos) _(max_recv_iov) _(low_watermark) _(available_dto_count) \
     _(outstanding_dto_count)
 
-/* What is just noted, and what is done more for. */
+/* Calls that are only recorded, and calls that do more. */
 #define PLAIN_CALLS(_) \
     _(set_consumer_context) _(get_consumer_context) _(get_handle_type) _(cno_create) _(cno_modify_agent) \
     _(cno_free) _(cno_wait) _(cr_query) _(cr_accept) _(cr_reject) _(cr_handoff) _(evd_create) _(evd_query) \
@@ -69,7 +69,7 @@ DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE ia, DAT_IA_HANDLE *handle);
     _(srq_query)
 /* clang-format on */
 
-/* ---- Notes ------------------------------------------------------------------------------------------------------- */
+/* ---- Records ----------------------------------------------------------------------------------------------------- */
 
 static DAT_PROVIDER table;
 static struct { DAT_PROVIDER *provider; } object = {&table};
@@ -117,8 +117,9 @@ static void compare_target(const DAT_RMR_TRIPLET *in) {
 static void compare_attributes(const DAT_EP_ATTR *in) { EP_ATTR(COMPARE) }
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
-/* All arguments of DAT are integers and pointers, in so many registers and then so many words of the stack, whatever
- * their types: each function here takes them as words. What lies behind the arguments is noted, too, and not looked at.
+/* All arguments of DAT calls are integers and pointers. Whatever their types, they are passed in a fixed number of
+ * registers and then in words on the stack, so each function here takes them as words. Words after the arguments are
+ * recorded, too, but not checked.
  */
 #define WORDS                                                                                             \
     unsigned long a, unsigned long b, unsigned long c, unsigned long d, unsigned long e, unsigned long f, \
@@ -199,7 +200,7 @@ CALL(rmr_query, OUTPUT(DAT_RMR_PARAM, c) RMR_PARAM(FILL) dats_get_ia_handle(&obj
 CALL(rmr_bind, compare_triplet((const DAT_LMR_TRIPLET *)c);)
 CALL(srq_query, OUTPUT(DAT_SRQ_PARAM, c) SRQ_PARAM(FILL) out->srq_state = (DAT_SRQ_STATE)state.state;)
 
-/* Region description and agent are structures of two words. */
+/* Region descriptions and agents are structures of two words. */
 CALL(lmr_create, *(DAT_LMR_HANDLE *)i = &object; put_member((void *)j, sizeof(DAT_LMR_CONTEXT), "lmr_context");)
 
 /* ---- The provider ------------------------------------------------------------------------------------------------ */
@@ -215,7 +216,7 @@ static DAT_RETURN ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
     return note("ia_close", (const unsigned long[FAKE_ARGUMENTS]){(unsigned long)ia, (unsigned long)flags});
 }
 
-/* The registry itself asks, too, and looks at what it has registered. */
+/* The registry itself also queries, and checks what it has registered. */
 static DAT_RETURN ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR *ia_attr,
                            DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR *provider_attr) {
     const DAT_RETURN result =

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * HEADER compiles alone, twice, as C11 and as C++17; and beside it a program that uses the macros of
+ * HEADER compiles on its own, when included twice, as C11 and as C++17. Also a program that uses the macros of
  * <dat/udat_redirection.h>, as providers and some programs did.
  */
 #include HEADER
 
-/* the second time it must add nothing */
+/* including it again must have no effect */
 #include HEADER
 
 #include <dat/dat_registry.h>

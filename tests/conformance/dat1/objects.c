@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The objects of DAT 1.2 over a real provider: made, asked, changed and freed, and an error of each call.
+ * The objects of DAT 1.2 with a real provider: create, query, modify and free, and an error of each call.
  */
 #include "ends.h"
 
@@ -250,9 +250,9 @@ TEST(srq) {
     CHECK_RC(dat_srq_create(ends->ia, ends->pz, NULL, &srq), DAT_INVALID_PARAMETER);
 }
 
-/* ---- Handles that are none --------------------------------------------------------------------------------------- */
+/* ---- Invalid handles --------------------------------------------------------------------------------------------- */
 
-/* Every call that begins with a handle, once for NULL, once for what is no object, once for one that was freed. */
+/* Makes every call that takes a handle first. Used with NULL, with an invalid pointer and with a freed handle. */
 static void check_all_calls(DAT_HANDLE bad) {
     DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
     DAT_LMR_TRIPLET local = {.segment_length = 0};
@@ -381,7 +381,7 @@ TEST(freed__invalid_handle) {
     check_all_calls(ia);
 }
 
-/* The subtypes are those of 1.2, whose numbers are others. */
+/* Subtypes have the numbers of 1.2, which differ from those of 2.0. */
 TEST(subtypes__invalid_handle) {
     Ends *ends = open_ends();
     CHECK_SUB(dat_pz_free(ends->lmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A ping-pong over DAT 1.2, as programs of its time were written: <dat/udat.h>, -ldat, one process on either side.
+ * A ping-pong test over DAT 1.2, written like programs of its time: <dat/udat.h>, -ldat, one process on each side.
  *
  *   ping_pong [-d IA] [-q QUALIFIER] [-n ROUNDS] [-l BYTES]          serves one client, and ends
- *   ping_pong [-d IA] [-q QUALIFIER] [-n ROUNDS] [-l BYTES] HOST     is one
+ *   ping_pong [-d IA] [-q QUALIFIER] [-n ROUNDS] [-l BYTES] HOST     is a client
  *
- * First messages go to and fro, then RDMA writes, each followed by a message. All bytes are checked. Either side has
- * told the other where its memory is by the private data of the connection.
+ * Exchanges first messages, then RDMA writes, each followed by a message. All bytes are checked. Each side describes
+ * its memory to the other one in the private data of the connection.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -35,7 +35,7 @@ static DAT_EP_HANDLE ep;
 static DAT_PSP_HANDLE psp;
 static DAT_LMR_HANDLE lmr;
 static DAT_LMR_CONTEXT lmr_context;
-static DAT_RMR_TRIPLET here, there; /* what the peer writes to, and what is written to */
+static DAT_RMR_TRIPLET here, there; /* the peer's target, and the target here */
 
 static unsigned char *memory; /* three parts of `length` bytes */
 #define SEND_BUFFER (memory)
@@ -129,7 +129,7 @@ static void verify(const unsigned char *buffer, int round, int from_client) {
         if (buffer[at] != pattern(at, round, from_client)) give_up("wrong byte", (long)at);
 }
 
-/* One way of a round: RDMA writes come with a message, which tells that they are there. */
+/* Sends one message of a round. An RDMA write is followed by a message that announces it. */
 static void ping(int round, int is_client, int write) {
     fill(round, is_client);
     if (write) write_to_peer();

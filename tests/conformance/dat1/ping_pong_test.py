@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""ping_pong_test.py PROGRAM: the ping-pong of DAT 1.2 in two processes, with small and with large messages.
+"""ping_pong_test.py PROGRAM: runs the ping-pong of DAT 1.2 in two processes, with small and with large messages.
 
-CONFORMANCE_IA names the adapter; without it viaduct-lo is used.
+CONFORMANCE_IA names the adapter; the default is viaduct-lo.
 """
 import os
 import subprocess
@@ -13,7 +13,7 @@ LENGTHS = (1, 4096, 300000)
 
 def play(program, rounds, length):
     adapter = os.environ.get("CONFORMANCE_IA", "viaduct-lo")
-    qualifier = str(61000 + os.getpid() % 4500)  # above those of the other tests
+    qualifier = str(61000 + os.getpid() % 4500)  # above those of other tests
     command = [program, "-d", adapter, "-q", qualifier, "-n", str(rounds), "-l", str(length)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Return codes: what 2.0 has renumbered comes back in the numbers of 1.2, and dat_strerror() knows those.
+ * Return codes: those with different numbers in 2.0 are returned with the numbers of 1.2, and dat_strerror() knows
+ * the latter.
  */
 #include "scene.h"
 
@@ -28,7 +29,7 @@ static const Code subtypes[] = {
 
 enum { TYPES = sizeof types / sizeof *types, SUBTYPES = sizeof subtypes / sizeof *subtypes };
 
-/* Whatever a call returns goes the same way; this one has nothing else to translate. */
+/* All results are translated in the same way; this call translates nothing else. */
 static void check_comes_back(const char *type, const char *subtype, DAT_RETURN expected) {
     answer(type, subtype);
     const DAT_RETURN result = dat_ep_reset(OBJECT);
@@ -52,13 +53,13 @@ TEST(every_subtype_comes_back) {
 
 TEST(classes_stay) {
     open_fake();
-    fake()->result = fake_code("DAT_QUEUE_EMPTY"); /* as some providers return it: no error, no event */
+    fake()->result = fake_code("DAT_QUEUE_EMPTY"); /* some providers return this: neither an error nor an event */
     CHECK_EQ(dat_ep_reset(OBJECT), DAT_QUEUE_EMPTY);
     fake()->result = DAT_CLASS_WARNING | fake_code("DAT_ABORT") | fake_code("DAT_INVALID_ARG1");
     CHECK_EQ(dat_ep_reset(OBJECT), DAT_CLASS_WARNING | DAT_ABORT | DAT_INVALID_ARG1);
 }
 
-/* 0x16 and 0x17 are types of 2.0 alone, 26 and 88 such subtypes, and extensions begin at 0x10000000. */
+/* Types 0x16 and 0x17 and subtypes 26 and 88 exist only in 2.0. Extensions start at 0x10000000. */
 TEST(what_only_2_0_has_means_something) {
     open_fake();
     fake()->result = DAT_CLASS_ERROR | 0x00160000;
@@ -73,7 +74,7 @@ TEST(what_only_2_0_has_means_something) {
     CHECK_SUB(dat_ep_reset(OBJECT), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_ERROR);
 }
 
-/* ---- Texts ------------------------------------------------------------------------------------------------------- */
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 static void check_texts(DAT_RETURN result, const char *type, const char *subtype) {
     const char *major = NULL, *minor = NULL;
@@ -86,7 +87,7 @@ TEST(texts_are_names) {
     for (int at = 1; at < TYPES; ++at) {
         const char *minor, *major;
         CHECK_OK(dat_strerror(DAT_CLASS_ERROR | types[at].number, &major, &minor));
-        if (strcmp(major, types[at].name) != 0 && types[at].number != DAT_PROVIDER_NOT_FOUND) /* or its older name */
+        if (strcmp(major, types[at].name) != 0 && types[at].number != DAT_PROVIDER_NOT_FOUND) /* or the older name */
             fail(__FILE__, __LINE__, "%s is \"%s\"", types[at].name, major);
     }
     for (int at = 1; at < SUBTYPES; ++at)

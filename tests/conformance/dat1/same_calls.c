@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The calls that DAT 2.0 has left alone: each reaches the one of its name, with its arguments in their places, and what
- * that returns comes back in the numbers of 1.2.
+ * Calls that are unchanged in DAT 2.0: each reaches the call of the same name with the same arguments, and its
+ * result is returned with the numbers of 1.2.
  */
 #include "scene.h"
 
-/* Arguments that are not looked at on the way: one for each place. */
+/* Arguments that are passed on without being used, one for each position. */
 #define P(place) ((void *)(uintptr_t)(0x1000 * (place)))
 #define N(place) (0x1000 * (place))
 
@@ -71,7 +71,7 @@ TEST(connection_requests) {
     PASSES(cr_query, dat_cr_query(OBJECT, DAT_CR_FIELD_PRIVATE_DATA, P(3)), WORD(OBJECT), 8, N(3));
     PASSES(cr_accept, dat_cr_accept(OBJECT, P(2), N(3), P(4)), WORD(OBJECT), N(2), N(3), N(4));
     PASSES(cr_handoff, dat_cr_handoff(OBJECT, N(2)), WORD(OBJECT), N(2));
-    PASSES(cr_reject, dat_cr_reject(OBJECT), WORD(OBJECT), 0, 0); /* without private data, which 2.0 has added */
+    PASSES(cr_reject, dat_cr_reject(OBJECT), WORD(OBJECT), 0, 0); /* without the private data of 2.0 */
 }
 
 TEST(event_dispatchers) {

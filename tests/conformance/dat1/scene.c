@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The fake adapter; scene.h tells of it.
+ * The adapter of the fake provider; see scene.h.
  */
 #include "scene.h"
 
@@ -24,7 +24,7 @@ void check_noted(const char *file, int line, const char *call, const unsigned lo
         fail(file, line, "%s was called, not %s", noted->called != NULL ? noted->called : "nothing", call);
     if (noted->wrong != NULL) fail(file, line, "%s: %s is wrong", call, noted->wrong);
     for (size_t at = 0; at < count; ++at)
-        if ((uint32_t)noted->arguments[at] != (uint32_t)arguments[at]) /* the rest of a word may be anything */
+        if ((uint32_t)noted->arguments[at] != (uint32_t)arguments[at]) /* the upper half of the word is undefined */
             fail(file, line, "argument %zu of %s is 0x%x, not 0x%x", at + 1, call, (unsigned)noted->arguments[at],
                  (unsigned)arguments[at]);
 }

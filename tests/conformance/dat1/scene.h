@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The adapter of the fake provider, for the programs that look at what happens to calls on their way.
+ * The adapter of the fake provider, for programs that check how calls are translated.
  */
 #ifndef SCENE_H
 #define SCENE_H
@@ -7,20 +7,20 @@
 #include "conformance.h"
 #include "fake_provider.h"
 
-/* Opens the adapter, or skips the case where the registry knows none of that name. */
+/* Opens the adapter, or skips the case if the registry does not know it. */
 DAT_IA_HANDLE open_fake(void);
 
-/* From now on calls return this type and subtype of 1.2, in the numbers of 2.0. */
+/* Makes calls return this type and subtype of 1.2, with the numbers of 2.0. */
 void answer(const char *type, const char *subtype);
 #define ANSWER(type, subtype) answer(#type, #subtype)
 
-/* The last call was this one, with arguments that begin like these. */
+/* Checks the last call and its first arguments. */
 void check_noted(const char *file, int line, const char *call, const unsigned long *arguments, size_t count);
 #define CHECK_NOTED(name, ...)                                                   \
     check_noted(__FILE__, __LINE__, #name, (const unsigned long[]){__VA_ARGS__}, \
                 sizeof((const unsigned long[]){__VA_ARGS__}) / sizeof(unsigned long))
 
-/* The call arrives under its name with these arguments, and returns what it should. */
+/* Checks that a call arrives under its name with these arguments and returns the right result. */
 #define PASSES(name, call, ...)              \
     do {                                     \
         ANSWER(DAT_SUCCESS, DAT_NO_SUBTYPE); \
@@ -34,7 +34,7 @@ void check_noted(const char *file, int line, const char *call, const unsigned lo
         CHECK_SUB(call, DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_OPEN); \
     } while (0)
 
-/* Any handle but that of the adapter. */
+/* Any handle other than that of the adapter. */
 #define OBJECT (fake()->object)
 #define WORD(pointer) ((unsigned long)(uintptr_t)(pointer))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Attributes and parameters: each member of 1.2 has the value that the provider gave the one of its name, or reaches
- * it; masks have the bits of 2.0; what only 1.2 has, or means otherwise, is translated.
+ * Attributes and parameters: each member of 1.2 is passed to and from the provider's member of the same name, masks
+ * have the bits of 2.0, and members that exist only in 1.2 or have another meaning are translated.
  */
 #include "scene.h"
 
@@ -45,7 +45,7 @@
     _(outstanding_dto_count)
 /* clang-format on */
 
-/* Values that 2.0 gives to what has others in 1.2 */
+/* Values that have different numbers in 2.0 */
 enum {
     IN_2_PZ_SHAREABLE = 1,
     IN_2_CONNECTED_SINGLE_PATH = 13,
@@ -67,7 +67,7 @@ TEST(ia_query) {
     CHECK_OK(dat_ia_query(ia, &evd, DAT_IA_FIELD_ALL, &found, 0, NULL));
     IA_ATTR(WELL)
     CHECK_EQ(fake()->arguments[1], WORD(&evd));
-    CHECK_EQ(fake()->arguments[2], 0x3C7FFFFFFFUL); /* all but the three that 2.0 has added */
+    CHECK_EQ(fake()->arguments[2], 0x3C7FFFFFFFUL); /* all except the three new ones of 2.0 */
     CHECK_OK(dat_ia_query(ia, &evd, DAT_IA_FIELD_IA_VENDOR_ATTR, &found, 0, NULL));
     CHECK_EQ(fake()->arguments[2], IN_2_IA_FIELD_VENDOR_ATTR);
     CHECK_OK(dat_ia_query(ia, &evd, DAT_IA_FIELD_NONE, NULL, DAT_PROVIDER_FIELD_NONE, NULL));
@@ -86,7 +86,7 @@ TEST(ia_query_of_the_provider) {
     CHECK_EQ(found.dapl_version_major, 1);
     CHECK_EQ(found.dapl_version_minor, 2);
     CHECK_EQ(found.pz_support, DAT_PZ_SHAREABLE);
-    CHECK_EQ(fake()->arguments[4], 0x60FFFFFFUL); /* all but the five that 2.0 has added */
+    CHECK_EQ(fake()->arguments[4], 0x60FFFFFFUL); /* all except the five new ones of 2.0 */
     CHECK_OK(dat_ia_query(ia, &evd, 0, NULL, DAT_PROVIDER_FIELD_PROVIDER_SPECIFIC_ATTR, &found));
     CHECK_EQ(fake()->arguments[4], IN_2_PROVIDER_FIELD_SPECIFIC);
     CHECK_SUB(dat_ia_query(ia, &evd, 0, NULL, DAT_PROVIDER_FIELD_ALL + 1, &found), DAT_INVALID_PARAMETER,
@@ -110,7 +110,7 @@ TEST(ep_create) {
            WORD(&attributes), WORD(&ep), WORD(ia));
     PASSES(ep_create, dat_ep_create(ia, OBJECT, NULL, NULL, NULL, NULL, &ep), WORD(OBJECT), WORD(OBJECT), 0, 0, 0, 0,
            WORD(&ep));
-    attributes.max_message_size = 1ULL << 32; /* more than 2.0 can say */
+    attributes.max_message_size = 1ULL << 32; /* more than 2.0 can represent */
     CHECK_SUB(dat_ep_create(ia, OBJECT, NULL, NULL, NULL, &attributes, &ep), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
     attributes = some_attributes();
     attributes.max_rdma_size = 1ULL << 32;
@@ -143,7 +143,7 @@ TEST(ep_query) {
         EP_ATTR(WELL)
     }
     CHECK_EQ(param.ep_state, DAT_EP_STATE_CONNECTED);
-    CHECK_EQ(fake()->arguments[1], 0x7FFFFFFB); /* all but the communicator */
+    CHECK_EQ(fake()->arguments[1], 0x7FFFFFFB); /* all except the communicator */
     FAILS(ep_query, dat_ep_query(OBJECT, DAT_EP_FIELD_ALL, &param));
     CHECK_SUB(dat_ep_query(OBJECT, DAT_EP_FIELD_SRQ_HANDLE << 1, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
     CHECK_SUB(dat_ep_query(OBJECT, DAT_EP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
@@ -205,7 +205,7 @@ TEST(lmr_query) {
     CHECK_OK(dat_lmr_query(OBJECT, DAT_LMR_FIELD_ALL, &found));
     LMR_PARAM(WELL)
     CHECK(found.ia_handle == ia);
-    CHECK_EQ((uint32_t)fake()->arguments[1], 0x7BF); /* all but the kind of addresses */
+    CHECK_EQ((uint32_t)fake()->arguments[1], 0x7BF); /* all except the address type */
     CHECK_OK(dat_lmr_query(OBJECT, DAT_LMR_FIELD_LMR_CONTEXT, &found));
     CHECK_EQ((uint32_t)fake()->arguments[1], 0x80);
     FAILS(lmr_query, dat_lmr_query(OBJECT, DAT_LMR_FIELD_ALL, &found));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Triplets, regions and windows: what 2.0 has arranged in another way, or wants more of.
+ * Triplets, regions and windows, which have a different layout or more arguments in 2.0.
  */
 #include "scene.h"
 
@@ -16,7 +16,7 @@ static void make_triplets(void) {
         PUT(segments[at], lmr_context)
         PUT(segments[at], virtual_address)
         PUT(segments[at], segment_length)
-        segments[at].pad = 0xffffffff; /* means nothing */
+        segments[at].pad = 0xffffffff; /* has no meaning */
     }
     PUT(target, rmr_context)
     PUT(target, target_address)
@@ -91,19 +91,19 @@ TEST(bad_segments__invalid_parameter) {
     check_bad_segments(TOO_MANY, segments, DAT_INVALID_ARG2);
     check_bad_segments(-1, segments, DAT_INVALID_ARG2);
     check_bad_segments(1, NULL, DAT_INVALID_ARG3);
-    segments[1].segment_length = 1ULL << 32; /* no message and no transfer is that long */
+    segments[1].segment_length = 1ULL << 32; /* exceeds every message and transfer */
     check_bad_segments(2, segments, DAT_INVALID_ARG3);
     CHECK(fake()->called == NULL);
 }
 
-/* Only the local segments say how much is transferred. */
+/* Only the local segments define the length of a transfer. */
 TEST(a_long_target_is_a_bound) {
     open_fake();
     make_triplets();
     target.segment_length = 1ULL << 40;
     ANSWER(DAT_SUCCESS, DAT_NO_SUBTYPE);
     CHECK_OK(dat_ep_post_rdma_write(OBJECT, 1, segments, cookie, &target, DAT_COMPLETION_DEFAULT_FLAG));
-    CHECK(strcmp(fake()->wrong, "segment_length") == 0); /* for it is the longest that 2.0 can say */
+    CHECK(strcmp(fake()->wrong, "segment_length") == 0); /* as the maximum length in 2.0 */
 }
 
 TEST(lmr_sync) {
@@ -150,7 +150,7 @@ TEST(lmr_create) {
     CHECK_EQ(arguments[4], sizeof memory);
     CHECK_EQ(arguments[5], WORD(OBJECT));
     CHECK_EQ((uint32_t)arguments[6], DAT_MEM_PRIV_ALL_FLAG);
-    CHECK_EQ((uint32_t)arguments[7], 0); /* addresses are where the memory is */
+    CHECK_EQ((uint32_t)arguments[7], 0); /* virtual addresses */
     CHECK_EQ(arguments[8], WORD(&lmr));
     CHECK_EQ(arguments[9], WORD(&lmr_context));
 }
@@ -164,7 +164,7 @@ TEST(lmr_create_of_solaris) {
     CHECK_EQ((uint32_t)fake()->arguments[6], DAT_MEM_PRIV_ALL_FLAG);
 }
 
-/* 2.0 has one argument more: those behind the privileges have lower numbers in 1.2. */
+/* 2.0 has an additional argument, so the arguments after the privileges have lower numbers in 1.2. */
 TEST(lmr_create_numbers_its_arguments) {
     DAT_IA_HANDLE ia = open_fake();
     ANSWER(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
@@ -173,7 +173,7 @@ TEST(lmr_create_numbers_its_arguments) {
     CHECK_SUB(register_memory(ia, DAT_MEM_TYPE_VIRTUAL, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
     ANSWER(DAT_INVALID_PARAMETER, DAT_INVALID_ARG10);
     CHECK_SUB(register_memory(ia, DAT_MEM_TYPE_VIRTUAL, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG9);
-    ANSWER(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED); /* the subtype behind the last argument's */
+    ANSWER(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED); /* the subtype after that of the last argument */
     CHECK_SUB(register_memory(ia, DAT_MEM_TYPE_VIRTUAL, 0), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED);
 }
 
@@ -192,7 +192,7 @@ static void register_what_will_be_bound(void) {
     CHECK_EQ(lmr_context, segments[0].lmr_context);
 }
 
-/* The region is known by the context in the triplet; 2.0 is told its handle. */
+/* The triplet identifies the region by its context; 2.0 takes its handle. */
 TEST(rmr_bind) {
     register_what_will_be_bound();
     CHECK_OK(bind_window(segments[0].segment_length));
@@ -205,7 +205,7 @@ TEST(rmr_bind) {
     FAILS(rmr_bind, bind_window(1));
 }
 
-/* dat_lmr_query tells the context of a region, too. */
+/* dat_lmr_query also returns the context of a region. */
 TEST(rmr_bind_of_a_region_made_without_a_place_for_its_context) {
     const DAT_REGION_DESCRIPTION region = {.for_va = memory};
     DAT_RMR_CONTEXT rmr_context;
@@ -222,7 +222,7 @@ TEST(rmr_bind_of_a_region_made_without_a_place_for_its_context) {
 
 TEST(rmr_bind_of_no_memory) {
     register_what_will_be_bound();
-    segments[0].lmr_context = 1; /* not looked at */
+    segments[0].lmr_context = 1; /* ignored */
     CHECK_OK(bind_window(0));
     CHECK(strcmp(fake()->called, "rmr_bind") == 0);
 }
@@ -240,7 +240,7 @@ TEST(rmr_bind_of_what_is_not_registered__invalid_parameter) {
     CHECK_SUB(bind_window(1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
-/* A region that could not be freed is still there. */
+/* A region that could not be freed still exists. */
 TEST(lmr_free) {
     register_what_will_be_bound();
     FAILS(lmr_free, dat_lmr_free(lmr));
@@ -255,7 +255,7 @@ TEST(closing_an_adapter_forgets_its_regions) {
     DAT_RMR_PARAM param;
     CHECK_OK(dat_rmr_query(OBJECT, DAT_RMR_FIELD_ALL, &param));
     CHECK_OK(dat_ia_close(param.ia_handle, DAT_CLOSE_ABRUPT_FLAG));
-    open_fake(); /* has the same handle, or one like it */
+    open_fake(); /* with the same handle or a similar one */
     CHECK_SUB(bind_window(1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
@@ -293,7 +293,7 @@ TEST(registry_list_providers) {
     CHECK_RC(dat_registry_list_providers(16, &count, NULL), DAT_INVALID_PARAMETER);
 }
 
-/* A provider of 1.2 has no place in a registry of 2.0. */
+/* A provider of 1.2 cannot be added to a registry of 2.0. */
 TEST(registry_add_and_remove_provider) {
     DAT_PROVIDER provider;
     DAT_PROVIDER_INFO info = {"mine", 1, 2, DAT_FALSE};

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """check_exports.py LIBRARY NAMES | check_exports.py LIBRARY (--like | --at-least) OTHER
 
-The library exports exactly the names in the file, one in each line; or exactly what the other library exports, symbol
-versions included; or at least that. Where the other library is not installed there is nothing to compare: exit status
-77.
+Checks that the library exports exactly the names in the file, one per line; or exactly what the other library
+exports, including symbol versions; or at least that. If the other library is not installed, there is nothing to
+compare: exit status 77.
 """
 import pathlib
 import subprocess
@@ -14,11 +14,11 @@ SKIPPED = 77
 
 
 def exported(library):
-    """Names with their versions, as in name@@VERSION."""
+    """Returns the exported names with their versions, like name@@VERSION."""
     command = ["nm", "-D", "--defined-only", "--with-symbol-versions", library]
     lines = subprocess.run(command, check=True, text=True, capture_output=True).stdout
     fields = (line.split() for line in lines.splitlines())
-    return {name for _, kind, name in fields if kind != "A"}  # A: the name of a symbol version
+    return {name for _, kind, name in fields if kind != "A"}  # A: name of a symbol version
 
 
 def report(found, expected):

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """check_table.py CONFORMANCE.MD PROGRAM_DIRECTORY DOCUMENTED
 
-Checks the tables of docs/conformance.md for one API: every code that DOCUMENTED gives to a call has a row; a row names
-test cases that exist, or says why the code is not produced. A line of DOCUMENTED is "call: CODE...", an indented line
-continues it, and # begins a comment.
+Checks the tables of docs/conformance.md for one API: every code that DOCUMENTED lists for a call must have a row,
+and each row must name existing test cases or the reason why the code is not returned. A line of DOCUMENTED is "call:
+CODE...". An indented line continues it, and # starts a comment.
 """
 import pathlib
 import re
@@ -15,7 +15,7 @@ ROW = re.compile(r"^\| `?(\w+)`? \| `(\w+)` \| (.*?) \| (.*?) \|$")
 
 
 def documented_codes(file):
-    """The codes of each call."""
+    """Returns the codes of each call."""
     codes = {}
     call = None
     for line in file.read_text(encoding="utf-8").splitlines():
@@ -29,7 +29,7 @@ def documented_codes(file):
 
 
 def rows_of(page, calls):
-    """(call, code, when, tests) of each row about one of the calls."""
+    """Returns (call, code, when, tests) for each row about one of the calls."""
     for line in page.read_text(encoding="utf-8").splitlines():
         match = ROW.match(line)
         if match and match.group(1) in calls:

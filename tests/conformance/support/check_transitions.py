@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that programs reach each row of the table of endpoint states, and nothing else.
+"""Checks that programs exercise each row of the table of endpoint states and no other transition.
 
 usage: check_transitions.py STATE_MACHINE.md API=COMMAND...
 
 Runs each command with VIADUCT_LOG=debug, collects the transitions that the core logs, and compares them with the
-diagram in docs/state-machine.md. Prints which API reaches which row.
+diagram in docs/state-machine.md. Prints the APIs that exercise each row.
 """
 
 import collections

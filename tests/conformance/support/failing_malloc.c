@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A malloc that fails on demand; failing_malloc.h tells how it is used.
+ * A malloc that fails on demand; see failing_malloc.h.
  */
 #include "failing_malloc.h"
 
@@ -8,7 +8,7 @@
 #include <errno.h>
 
 static _Thread_local long allocations_left = -1; /* negative: no limit */
-static _Thread_local int only_one;               /* the limit ends with the first failure */
+static _Thread_local int only_one;               /* only one allocation fails */
 static _Thread_local long failures;
 
 static void set_limit(long count, int one) {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A malloc that fails on demand, in the calling thread. A program that links it has no other malloc.
+ * A malloc that fails on demand, in the calling thread. It replaces malloc in programs that link it.
  *
- * Under a sanitizer, which takes malloc for itself, nothing ever fails.
+ * With sanitizers, which have their own malloc, no allocation fails.
  */
 #ifndef FAILING_MALLOC_H
 #define FAILING_MALLOC_H
 
-/* From now on this many allocations succeed and the next ones fail; negative: none fails. */
+/* Makes allocations fail after this many have succeeded. Negative: none fails. */
 void limit_allocations(long count);
 
-/* The same, but for one failure: this many allocations succeed, the next one fails, and those behind it succeed. */
+/* Makes one allocation fail after this many have succeeded. Later ones succeed. */
 void fail_one_allocation(long count);
 
-/* Lifts either, and returns how many allocations have failed since it was set. */
+/* Removes the limit and returns the number of allocations that have failed since it was set. */
 long lift_allocation_limit(void);
 
 #endif

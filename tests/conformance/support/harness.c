@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The harness of the conformance programs; harness.h tells how it is used.
+ * The harness of the conformance programs; see harness.h.
  */
 #include "harness.h"
 
@@ -24,7 +24,7 @@ unsigned patience(void) {
 static unsigned guard_s(void) { return GUARD_S * patience(); }
 
 static TestCase *cases;
-static int report_fd = -1; /* the runner reads here why a case failed */
+static int report_fd = -1; /* the runner reads from it why a case failed */
 
 void register_case(TestCase *test_case) {
     TestCase **end = &cases;
@@ -33,7 +33,7 @@ void register_case(TestCase *test_case) {
 }
 
 #ifdef __SANITIZE_THREAD__
-/* Every case has processes of its own, and each would wait a second at its end for late reports. */
+/* Every case has its own processes. Without this, each would wait a second for late reports before it exits. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return "atexit_sleep_ms=0"; }
 #endif
@@ -49,7 +49,7 @@ void fail(const char *file, int line, const char *format, ...) {
     vsnprintf(why + length, sizeof why - (size_t)length, format, arguments);
     va_end(arguments);
     if (write(report_fd, why, strlen(why) + 1) < 0) perror(why);
-    kill(0, SIGKILL); /* the whole case, whichever of its processes this is */
+    kill(0, SIGKILL); /* all processes of the case */
     _exit(1);
 }
 
@@ -78,7 +78,7 @@ typedef struct {
 static Peer peers[MAX_PEERS];
 static int peer_count;
 
-/* Reads or writes everything; 0 tells that the other end is gone. */
+/* Reads or writes all bytes. Returns 0 if the other end is gone. */
 static int move_all(int fd, void *data, size_t size, int writing) {
     char *at = data;
     while (size > 0) {
@@ -131,7 +131,7 @@ void finish_on_peer(Peer *peer, void *argument, size_t size) {
     int status = 0;
     if (move_all(peer->fd, argument, size, 0)) return;
     waitpid(peer->pid, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) _exit(SKIPPED); /* it has said why */
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) _exit(SKIPPED); /* it has reported the reason */
     fail(__FILE__, __LINE__, "the peer process ended, with wait status 0x%x", (unsigned)status);
 }
 
@@ -155,7 +155,7 @@ void peer_stop(Peer *peer) {
 
 void peer_continue(Peer *peer) { CHECK(kill(peer->pid, SIGCONT) == 0); }
 
-/* Every peer must end well, too: no crash on its way out. */
+/* Every peer must exit without a crash. */
 static void peers_join(void) {
     for (int i = 0; i < peer_count; ++i) {
         int status = 0;
@@ -177,7 +177,7 @@ static void run_in_this_process(const TestCase *test_case) {
     exit(0);
 }
 
-/* Why a case failed: the message of its check, or else how its process ended. */
+/* Describes why a case failed: the message of its check, or how its process ended. */
 static void explain(int fd, int status, char why[MAX_WHY]) {
     ssize_t length = read(fd, why, MAX_WHY - 1);
     if (length > 0) {
@@ -191,7 +191,7 @@ static void explain(int fd, int status, char why[MAX_WHY]) {
     }
 }
 
-/* Returns whether the case passed. */
+/* Runs a case and returns whether it passed. */
 static int run_case(const TestCase *test_case) {
     int report[2];
     int status = 0;
@@ -204,7 +204,7 @@ static int run_case(const TestCase *test_case) {
         run_in_this_process(test_case);
     }
     waitpid(pid, &status, 0);
-    kill(-pid, SIGKILL); /* helpers that a failed case left behind */
+    kill(-pid, SIGKILL); /* processes that a failed case left behind */
     explain(report[0], status, why);
     close(report[0]);
     close(report[1]);

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """oracle.py SUITE STOCK OURS [--conf DIRECTORY] [--recheck] [PROGRAM...]: runs the conformance programs in the
-directory STOCK, which are linked with the stock library, and those in OURS, on an RDMA device, and compares the outcome
-of each case. What differs must be in oracle.txt of SUITE, the directory of the sources. Programs of DAT have their
-interface adapter from stock-3.conf or ours-3.conf in the DIRECTORY.
+directory STOCK, which are linked with the stock library, and those in OURS, on an RDMA device, and compares the
+outcomes of each case. Differences must be listed in oracle.txt of SUITE, the source directory. Programs of DAT use
+the interface adapter in stock-3.conf or ours-3.conf in DIRECTORY.
 
-Cases that oracle.txt has as failing with the stock library are not run with it: many wait until their guard ends them.
---recheck runs them as well, and wants each row to explain a failure. Cases of ours are run always, all of them.
+Cases that oracle.txt lists as failing with the stock library are not run with it, because many of them wait until
+they time out. --recheck runs them as well and requires that each row explains a failure. With our library, all cases
+are run.
 
-A case that fails without a row is tried again, alone and with more patience: on a slow machine the stock library comes
-too late for a time-out of its own now and then. Only what fails each time is a difference; the output tells what passed
-in the end.
+A failing case without a row is repeated, alone and with longer timeouts, because on a slow machine the stock library
+sometimes exceeds a timeout. It counts as a difference only if it fails each time. The output lists the cases that
+passed in the end.
 
-For the guest of tests/vm. Ends with 77, for "skipped", where there is no RDMA device."""
+For the guest of tests/vm. The exit status is 77, for "skipped", if there is no RDMA device."""
 import argparse
 import collections
 import concurrent.futures
@@ -22,14 +23,14 @@ import pathlib
 import subprocess
 import sys
 
-ADDRESS = "10.0.0.3"  # of the host where client and server use the same device, as each case does
+ADDRESS = "10.0.0.3"  # of the host where client and server use the same device, as in all cases
 NO_DEVICE = 77
 AT_ONCE = 6  # processes
 CHUNK = 16  # cases of one program run by one process
-PATIENCE = 3  # of the first try
+PATIENCE = 3  # for the first try
 TRIES = 4
-ACCIDENTS = 20  # more failures than that are none, and are not tried again
-ADAPTER = "adapter"  # what those dat.conf call it
+ACCIDENTS = 20  # if there are more failures, they are not repeated
+ADAPTER = "adapter"  # its name in the dat.conf files
 STOCK, OURS = SIDES = ("stock", "ours")
 
 Row = collections.namedtuple("Row", "pattern side reason")
@@ -37,7 +38,7 @@ Case = collections.namedtuple("Case", "side program name")
 
 
 class Suite:
-    """The programs of each side, and the table of what fails."""
+    """The programs of each side and the table of failures."""
 
     def __init__(self, sources, stock, ours, conf, programs):
         self.directories = {STOCK: stock.resolve(), OURS: ours.resolve()}
@@ -68,7 +69,8 @@ class Suite:
                 if row.side == case.side and fnmatch.fnmatchcase(f"{case.program}:{case.name}", row.pattern)]
 
     def chunks(self, recheck):
-        """Lists of cases to run one after the other. Those that will fail may wait for their guard: alone, first."""
+        """Returns lists of cases to run one after another. Cases expected to fail, which may time out, run first and
+        alone."""
         failing, passing = [], collections.defaultdict(list)
         for case in self.cases:
             if not self.rows_about(case):
@@ -79,7 +81,7 @@ class Suite:
                           for cases in passing.values() for first in range(0, len(cases), CHUNK)]
 
     def run_chunk(self, cases, patience=PATIENCE):
-        """What became of each case: nothing if it passed or was skipped, else why it failed."""
+        """Returns the outcome of each case: empty if it passed or was skipped, otherwise the reason for its failure."""
         side, program, _ = cases[0]
         done = subprocess.run([self.directories[side] / program, *(case.name for case in cases)], text=True,
                               env=self.environment(side, patience), check=False, stdout=subprocess.PIPE,
@@ -95,7 +97,7 @@ class Suite:
         return outcomes
 
     def run(self, recheck):
-        """{case: why it failed}"""
+        """Returns {case: reason for its failure}."""
         outcomes = {}
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             for done in pool.map(self.run_chunk, self.chunks(recheck)):
@@ -106,7 +108,7 @@ class Suite:
         return [case for case, why in sorted(outcomes.items()) if why and not self.rows_about(case)]
 
     def try_again(self, outcomes):
-        """Runs unexplained failures again, one at a time, until they pass or have failed TRIES times."""
+        """Repeats unexplained failures one at a time, until they pass or have failed TRIES times."""
         for case in self.unexplained(outcomes):
             print(f"{case.program}:{case.name} is tried again with {case.side}: {outcomes[case]}", flush=True)
             for number in range(2, TRIES + 1):
@@ -116,14 +118,14 @@ class Suite:
                     break
 
     def idle_rows(self, outcomes):
-        """Rows that explain nothing: neither a failure nor that a case is not run."""
+        """Returns rows that explain neither a failure nor a case that was not run."""
         busy = {row for case in self.cases if outcomes.get(case, "not run") for row in self.rows_about(case)}
         return [row for row in self.table if row not in busy and
                 any(fnmatch.fnmatchcase(program, row.pattern.partition(":")[0]) for program in self.programs)]
 
 
 def report(suite, outcomes):
-    """Prints how the outcomes differ from the table, and returns whether they do."""
+    """Prints the differences between the outcomes and the table, and returns whether there are any."""
     wrong = [f"{case.program}:{case.name} fails with {case.side}: {outcomes[case]}"
              for case in suite.unexplained(outcomes)]
     wrong += [f"nothing like {row.pattern} fails with {row.side}, although oracle.txt says so"

@@ -11,16 +11,16 @@
 #define DATA_START 0
 #endif
 
-/* The ports lie below those that the system hands out (32768 and more), from which other tests take theirs. */
+/* The ports are below the system's range of ephemeral ports (32768 and up), which other tests use. */
 enum { MAX_SIDES = 8, FIRST_PORT = 20000, PORT_BLOCKS = 1500 };
 
-/* A side has the same address in the case and in its process; its contents are copied after every call. */
+/* A side has the same address in the case and in its process. Its contents are copied after every call. */
 static Side sides[MAX_SIDES];
 static int side_count;
 
 pthread_mutex_t sides_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Cases that run at the same time have process ids that are close to each other. */
+/* Cases that run at the same time have similar process ids. */
 Side *blank_side(Peer *process, uint16_t *port) {
     CHECK(side_count < MAX_SIDES);
     Side *side = &sides[side_count];
@@ -30,7 +30,7 @@ Side *blank_side(Peer *process, uint16_t *port) {
     return side;
 }
 
-/* ---- Running functions where a side lives ------------------------------------------------------------------------ */
+/* ---- Running functions in the process of a side ------------------------------------------------------------------ */
 
 struct SideMessage {
     Side *side;

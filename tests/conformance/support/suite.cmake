@@ -1,4 +1,4 @@
-# What the conformance suites share: one library under test, C11 programs against its header, and entries for CTest.
+# Shared by the conformance suites: a library under test, C11 programs that use its header, and tests for CTest.
 #
 # A suite sets suite_name, includes this file and calls conformance_library.
 find_package(Threads REQUIRED)
@@ -12,9 +12,9 @@ if(VIADUCT_WERROR)
   list(APPEND strict_c -Werror)
 endif()
 
-# conformance_library(TARGET MODULE FILE): the library under test is TARGET of this project or, where the suite is
-# configured alone, the installed one that pkg-config calls MODULE. Sets suite_library (to link), suite_file (the shared
-# library) and suite_include_dir.
+# conformance_library(TARGET MODULE FILE): the library under test is TARGET of this project or, if the suite is
+# configured alone, the installed library of the pkg-config module MODULE. Sets suite_library (for linking), suite_file
+# (the shared library) and suite_include_dir.
 macro(conformance_library target module file)
   if(TARGET ${target})
     set(suite_library ${target})
@@ -37,13 +37,13 @@ function(conformance_compile target)
   target_link_libraries(${target} PRIVATE ${suite_library} Threads::Threads)
 endfunction()
 
-# conformance_support(SOURCES...): what all programs of the suite are linked with, besides the harness.
+# conformance_support(SOURCES...): sources that all programs of the suite are linked with, in addition to the harness.
 function(conformance_support)
   add_library(conformance_${suite_name}_support OBJECT ${suite_support}/harness.c ${ARGN})
   conformance_compile(conformance_${suite_name}_support)
 endfunction()
 
-# conformance_program(NAME SOURCES...): an executable NAME, whose target has a longer name of its own.
+# conformance_program(NAME SOURCES...): an executable NAME. Its target has a longer name.
 function(conformance_program name)
   set(target conformance_${suite_name}_${name})
   add_executable(${target} ${ARGN})
@@ -51,14 +51,14 @@ function(conformance_program name)
   conformance_compile(${target})
 endfunction()
 
-# conformance_test(NAME COMMAND...): an entry for CTest.
+# conformance_test(NAME COMMAND...): a test for CTest.
 function(conformance_test name)
   add_test(NAME conformance.${suite_name}.${name} COMMAND ${ARGN})
   set_tests_properties(conformance.${suite_name}.${name} PROPERTIES LABELS conformance TIMEOUT 600)
 endfunction()
 
-# conformance_cases(PROGRAMS...): programs of cases, each NAME.c with the support; those named out_of_... also get calls
-# that run out of something.
+# conformance_cases(PROGRAMS...): programs of cases, each from NAME.c and the support sources. Programs named out_of_...
+# are also linked with functions that make resources run out.
 function(conformance_cases)
   foreach(program ${ARGN})
     set(sources ${program}.c $<TARGET_OBJECTS:conformance_${suite_name}_support>)
@@ -70,20 +70,20 @@ function(conformance_cases)
   endforeach()
 endfunction()
 
-# conformance_header(NAME COMPILER OPTIONS...): header_alone.c of the suite compiles in the language of the options.
+# conformance_header(NAME COMPILER OPTIONS...): checks that header_alone.c of the suite compiles with these options.
 function(conformance_header name compiler)
   conformance_test(${name} ${compiler} ${ARGN} -Wall -Wextra -pedantic-errors -Werror -fsyntax-only
                    -I${suite_include_dir} ${CMAKE_CURRENT_SOURCE_DIR}/header_alone.c)
 endfunction()
 
-# docs/conformance.md names a case of the suite's programs for every code in documented.txt.
+# Checks that docs/conformance.md names a case of the suite's programs for every code in documented.txt.
 function(conformance_table)
   conformance_test(table ${Python3_EXECUTABLE} ${suite_support}/check_table.py ${suite_page}
                    $<TARGET_FILE_DIR:conformance_${suite_name}_abi> ${CMAKE_CURRENT_SOURCE_DIR}/documented.txt)
 endfunction()
 
-# conformance_oracle(OPTIONS...): on the RDMA devices of the guest of tests/vm, each program beside one that is linked
-# with the stock library; oracle.txt of the suite tells where they differ.
+# conformance_oracle(OPTIONS...): on the RDMA devices of the virtual machine in tests/vm, runs each program and a copy
+# linked with the stock library. oracle.txt of the suite lists the differences.
 function(conformance_oracle)
   if(NOT (PROJECT_NAME STREQUAL Viaduct AND VIADUCT_VERBS AND CMAKE_BUILD_TYPE STREQUAL Release))
     return()

@@ -12,7 +12,7 @@ static void need_malloc(void) {
     if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
 }
 
-/* The number of failures until the call gave what it gives with memory, and how often it failed. */
+/* Returns the number of failures after which the call succeeded, and how often the call failed. */
 static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test, long *refusals) {
     need_malloc();
     for (long n = 0;; ++n) {
@@ -25,7 +25,7 @@ static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test, long
             CHECK_RC(rc, under_test.usual);
             return n;
         }
-        /* The C library does without some of its buffers: what succeeds all the same has lost nothing. */
+        /* The C library can do without some of its buffers. If the call succeeds nevertheless, nothing is wrong. */
         if (rc == under_test.usual || (under_test.also != 0 && rc == under_test.also) || IS_UNCLEAR(rc, NO_MEMORY))
             continue;
         CHECK_RC(rc, NO_MEMORY);
@@ -49,7 +49,7 @@ void may_allocate(Sweep under_test) {
     sweep(under_test, &refusals);
 }
 
-/* Where the first allocation and all others fail, none fails alone. */
+/* If the first and all following allocations may fail, so may each single one. */
 void allocates_nothing(Sweep under_test) {
     long refusals = 0;
     CHECK_EQ(sweep_with(limit_allocations, under_test, &refusals), 0);

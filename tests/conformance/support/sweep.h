@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Calls that run out of memory or of file descriptors: the n-th allocation inside the call fails, or the process has n
- * descriptors left, for every n until the call succeeds.
+ * Calls that run out of memory or file descriptors: for every n, until the call succeeds, the n-th allocation in the
+ * call fails, or the process has only n descriptors left.
  *
- * Compiled for each suite, whose conformance.h has the type of return codes, `Return`, of which 0 is success; what a
- * call gives then, NO_MEMORY and NO_DESCRIPTORS; and IS_UNCLEAR(rc, expected), whether a device may say that instead.
- * Under a sanitizer, which takes malloc and descriptors for itself, the cases are skipped.
+ * Compiled for each suite. Its conformance.h defines the type of return codes, `Return`, where 0 is success; the codes
+ * for these failures, NO_MEMORY and NO_DESCRIPTORS; and IS_UNCLEAR(rc, expected), whether a device may return `rc`
+ * instead. With sanitizers, which have their own malloc and use descriptors, the cases are skipped.
  */
 #ifndef SWEEP_H
 #define SWEEP_H
@@ -12,28 +12,28 @@
 #include "conformance.h"
 #include "failing_malloc.h"
 
-/* A call under test, what makes it ready and what undoes it; both of them may be NULL. */
+/* A call under test, and functions that prepare and undo it, which may be NULL. */
 typedef struct {
     void (*prepare)(void);
     Return (*call)(void);
     void (*undo)(void);
-    Return usual; /* what the call gives where it lacks nothing */
-    Return also;  /* what it may give for want of memory instead of NO_MEMORY, unless 0 */
-    int once;     /* it succeeds once: no second sweep, in which one allocation fails alone */
+    Return usual; /* the usual result */
+    Return also;  /* another allowed result when memory runs out, instead of NO_MEMORY; 0: none */
+    int once;     /* it succeeds only once: omits the second sweep, in which single allocations fail */
 } Sweep;
 
-/* The call needs memory, and says so; perhaps; it needs none. */
+/* The call allocates memory and reports a lack of it; may allocate; does not allocate. */
 void allocates(Sweep under_test);
 void may_allocate(Sweep under_test);
 void allocates_nothing(Sweep under_test);
 
-/* The call may want memory for what comes later, and does without. */
+/* The call may allocate memory for later, but succeeds without it. */
 void succeeds_without_memory(Return (*call)(void));
 
-/* How many file descriptors the call needs. */
+/* Returns the number of file descriptors that the call needs. */
 int sweep_descriptors(Sweep under_test);
 
-/* Takes all file descriptors except this many, and gives them back. */
+/* Uses up all file descriptors except this many, and frees them again. */
 void leave_descriptors(int count);
 void give_descriptors_back(void);
 

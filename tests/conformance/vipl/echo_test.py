@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""echo_test.py SERVER CLIENT CLIENTS ITERATIONS: one echo server and several clients at once; all must end well."""
+"""echo_test.py SERVER CLIENT CLIENTS ITERATIONS: an echo server and several concurrent clients; all must succeed."""
 import os
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def main():
         assert server.stdout.readline() == "listening\n"
         clients = [subprocess.Popen([client_program, "localhost", iterations]) for _ in range(int(count))]
         codes = [client.wait(timeout=500) for client in clients]
-        if not any(codes):  # else the server waits for the client that did not come
+        if not any(codes):  # otherwise the server waits for the missing client
             codes.append(server.wait(timeout=30))
     finally:
         for process in [*clients, server]:

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """abi.py [--update] PREFIX LIBRARY...: compares the binary interfaces of installed libraries with those stored here.
 
-Programs that were built for the stored interface must run with the library. For the libraries in C, abidiff compares
-the types of all functions, as the installed headers have them; for the core, in C++, all that the stored list has must
-still be there: exported symbols, sizes, offsets of members, numbers of enumerators and slots of virtual functions. New
-functions are welcome. --update stores what is there now.
+Programs that were built for the stored interface must run with the library. For the C libraries, abidiff compares
+the types of all functions, as declared in the installed headers. For the core, which is C++, everything in the
+stored list must still exist: exported symbols, sizes, offsets of members, values of enumerators and slots of virtual
+functions. Added functions are allowed. --update stores the present interface.
 """
 import argparse
 import pathlib
@@ -15,7 +15,8 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Its file, and the headers that declare its functions. What libdaplviaduct owes is a type of dat2, DAT_PROVIDER.
+# The file of each library and the headers that declare its functions. For libdaplviaduct, the interface is a type of
+# dat2, DAT_PROVIDER.
 LIBRARIES = {
     "vipl": ("libvipl.so.1", ["vipl.h"]),
     "rpma": ("librpma.so.0", ["librpma.h"]),
@@ -34,12 +35,12 @@ def run(*command: object, directory: str | None = None) -> str:
 
 def exported(library: pathlib.Path) -> list[str]:
     lines = run("nm", "-D", "--defined-only", library).splitlines()
-    return sorted(line.split()[2].split("@")[0] for line in lines if line.split()[1] != "A")  # A: a version
+    return sorted(line.split()[2].split("@")[0] for line in lines if line.split()[1] != "A")  # A: a symbol version
 
 
 def describe_c(library: pathlib.Path, include: pathlib.Path, headers: list[str], directory: str) -> str:
-    """The types of the functions that the headers declare, as those of pointers to them: what abidw tells of the
-    library itself has all its inner types, and is ten times as long."""
+    """Describes the types of the functions in the headers as types of pointers to them. The output of abidw for the
+    library itself contains all internal types and is ten times as long."""
     includes = "".join(f"#include <{header}>\n" for header in headers)
     source = pathlib.Path(directory, "functions.c")
     source.write_text(includes)
@@ -59,7 +60,7 @@ def differences_c(stored: pathlib.Path, found: str, directory: str) -> str:
 
 
 class Entry:
-    """One of the entries in which readelf shows debugging information."""
+    """An entry of the debugging information that readelf prints."""
 
     def __init__(self, depth: int, tag: str, attributes: dict[str, str]) -> None:
         self.depth, self.tag, self.attributes = depth, tag, attributes
@@ -76,13 +77,13 @@ def entries(text: str) -> list[Entry]:
         if start := re.match(r" <([0-9a-f]+)><[0-9a-f]+>: Abbrev Number: \d+ \(DW_TAG_(\w+)\)", line):
             found.append(Entry(int(start[1], 16), start[2], {}))
         elif found and (attribute := re.match(r"\s+<[0-9a-f]+>\s+DW_AT_(\w+)\s*: (.*)", line)):
-            # Forms come first, in brackets, in ways that differ from version to version.
+            # Removes the form in brackets, whose format differs between versions of readelf.
             found[-1].attributes[attribute[1]] = re.sub(r"^(?:\([^()]*\):?\s*)+", "", attribute[2]).strip()
     return found
 
 
 def declared_symbols(library: pathlib.Path, headers: list[pathlib.Path]) -> set[str]:
-    """Those exported for programs. Others are for the front-ends, which come with the core."""
+    """Keeps symbols for programs. Others are for the front-ends, which are shipped with the core."""
     words = set(re.findall(r"\w+", "".join(header.read_text() for header in headers)))
     symbols = exported(library)
     names = run("c++filt", *symbols).splitlines()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Calls of DAT 2.0 of which the tests of all kinds use a few arguments only. What they return is the caller's to check.
+ * Wrappers for DAT 2.0 calls of which tests of all kinds use only a few arguments. The caller checks the results.
  */
 #ifndef DAT_END_H
 #define DAT_END_H
@@ -17,8 +17,8 @@ static inline DAT_RETURN register_virtual(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, vo
                           &registered_length, &registered_address);
 }
 
-/* Attributes of an endpoint for messages and RDMA of so many bytes, so many requests and receives, and lists of so many
- * segments; of RDMA reads `reads` at a time. */
+/* Returns the attributes of an endpoint with these limits: the size of messages and RDMA, the number of requests and
+ * of receives, the number of segments, and the number of RDMA reads in progress. */
 static inline DAT_EP_ATTR attributes_for(DAT_VLEN bytes, DAT_COUNT dtos, DAT_COUNT segments, DAT_COUNT reads) {
     return (DAT_EP_ATTR){.service_type = DAT_SERVICE_TYPE_RC,
                          .max_message_size = bytes,

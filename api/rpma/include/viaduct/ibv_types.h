@@ -1,10 +1,10 @@
 /*
- * viaduct/ibv_types.h - the types of libibverbs that librpma.h shows, for machines without <infiniband/verbs.h>
+ * viaduct/ibv_types.h - the libibverbs types in librpma.h, for machines without <infiniband/verbs.h>
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Names, values and layouts are those of rdma-core; where its header is present a check at build time compares them.
- * Include <librpma.h>, which takes the real header where there is one.
+ * Names, values and layouts are those of rdma-core; a check at build time compares them if its header is available.
+ * Include <librpma.h>, which uses the real header if it is available.
  */
 #ifndef VIADUCT_IBV_TYPES_H
 #define VIADUCT_IBV_TYPES_H
@@ -15,24 +15,24 @@
 extern "C" {
 #endif
 
-/* An opened device. Programs pass it on and never look inside. */
+/* An open device. Programs pass it on without reading it. */
 struct ibv_context;
 
-/* How an operation ended. */
+/* The outcome of an operation. */
 enum ibv_wc_status {
     IBV_WC_SUCCESS,
-    IBV_WC_LOC_LEN_ERR,   /* lengths disagree, or the receive is too small */
+    IBV_WC_LOC_LEN_ERR,   /* the lengths do not match, or the receive is too small */
     IBV_WC_LOC_QP_OP_ERR, /* the request is malformed */
     IBV_WC_LOC_EEC_OP_ERR,
     IBV_WC_LOC_PROT_ERR, /* the local region does not cover or allow the operation */
-    IBV_WC_WR_FLUSH_ERR, /* the connection ended before the operation ran */
+    IBV_WC_WR_FLUSH_ERR, /* the connection ended before the operation was executed */
     IBV_WC_MW_BIND_ERR,
     IBV_WC_BAD_RESP_ERR,
     IBV_WC_LOC_ACCESS_ERR,
     IBV_WC_REM_INV_REQ_ERR, /* the peer's receive failed */
     IBV_WC_REM_ACCESS_ERR,  /* the peer's region does not cover or allow the operation */
     IBV_WC_REM_OP_ERR,
-    IBV_WC_RETRY_EXC_ERR, /* the connection broke under way */
+    IBV_WC_RETRY_EXC_ERR, /* the connection failed during the operation */
     IBV_WC_RNR_RETRY_EXC_ERR,
     IBV_WC_LOC_RDD_VIOL_ERR,
     IBV_WC_REM_INV_RD_REQ_ERR,
@@ -46,7 +46,7 @@ enum ibv_wc_status {
     IBV_WC_TM_RNDV_INCOMPLETE
 };
 
-/* Which operation ended. Those of the receive side have the bit IBV_WC_RECV. */
+/* The kind of operation. Those of the receive side have the bit IBV_WC_RECV. */
 enum ibv_wc_opcode {
     IBV_WC_SEND,
     IBV_WC_RDMA_WRITE,
@@ -80,13 +80,13 @@ enum ibv_wc_flags {
     IBV_WC_TM_DATA_VALID = 1 << 6
 };
 
-/* A completion. Where status is not IBV_WC_SUCCESS only wr_id, status, vendor_err and qp_num are valid. */
+/* A completion. If status is not IBV_WC_SUCCESS, only wr_id, status, vendor_err and qp_num are valid. */
 struct ibv_wc {
     uint64_t wr_id; /* the op_context of the call */
     enum ibv_wc_status status;
     enum ibv_wc_opcode opcode;
     uint32_t vendor_err;
-    uint32_t byte_len; /* of receives: bytes that arrived */
+    uint32_t byte_len; /* receives only: the number of bytes received */
     union {
         uint32_t imm_data; /* network byte order */
         uint32_t invalidated_rkey;
@@ -100,7 +100,7 @@ struct ibv_wc {
     uint8_t dlid_path_bits;
 };
 
-/* What rpma_mr_advise() takes. */
+/* Values for rpma_mr_advise(). */
 enum ibv_advise_mr_advice {
     IBV_ADVISE_MR_ADVICE_PREFETCH,
     IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
@@ -109,7 +109,7 @@ enum ibv_advise_mr_advice {
 
 enum { IBV_ADVISE_MR_FLAG_FLUSH = 1 << 0 };
 
-/* A status in words; never NULL. */
+/* Returns a description of a status, never NULL. */
 static inline const char* ibv_wc_status_str(enum ibv_wc_status status) {
     static const char* const words[] = {
         "success",

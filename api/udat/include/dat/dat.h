@@ -1,19 +1,19 @@
 /*
- * dat.h - DAT 1.2, what user and kernel interfaces share: objects, attributes, events and the calls on them
+ * dat.h - DAT 1.2, the part shared by user and kernel interfaces: objects, attributes, events and calls
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Programs include <dat/udat.h>, which adds the calls that only user space has. Names, values and layouts are those of
- * the DAT Collaborative's "uDAPL 1.2" as Solaris and the 1.x releases of OpenFabrics installed it, so that their
- * programs build unmodified. The headers compile alone as C11 and C++17. libdat(7) tells what is different from
- * DAT 2.0.
+ * Programs include <dat/udat.h>, which adds the calls of user space. Names, values and layouts are those of the DAT
+ * Collaborative's "uDAPL 1.2" as installed by Solaris and by the 1.x releases of OpenFabrics, so programs written
+ * for them build without changes. The headers compile on their own as C11 and C++17. libdat(7) describes the
+ * differences from DAT 2.0.
  *
- * Conventions that hold for every call:
- *   - The result is DAT_SUCCESS or class, type and subtype of what is wrong (<dat/dat_error.h>); outputs are then left
- *     alone.
- *   - A handle that was never given out, was freed, or belongs to another kind of object gives DAT_INVALID_HANDLE; with
- *     Viaduct's provider it never crashes.
- *   - Attributes and parameters come with masks: a query fills at least the fields whose bits are set.
+ * Conventions for all calls:
+ *   - A call returns DAT_SUCCESS, or a class, type and subtype that describe the error (<dat/dat_error.h>). After an
+ *     error, outputs are not written.
+ *   - An invalid handle, a handle of a freed object, or a handle of another kind of object gives DAT_INVALID_HANDLE.
+ *     With Viaduct's provider it never causes a crash.
+ *   - Attributes and parameters have masks. A query fills at least the fields whose bits are set.
  *   - Lengths and addresses are in bytes, times in microseconds, queue lengths in entries.
  */
 #ifndef DAT1_DAT_H
@@ -30,17 +30,17 @@ extern "C" {
 
 typedef enum dat_boolean { DAT_FALSE = 0, DAT_TRUE = 1 } DAT_BOOLEAN;
 
-/* Names of IAs and attributes: at most this long, the terminating zero included. */
+/* The maximum length of the names of IAs and attributes, including the terminating NUL. */
 #define DAT_NAME_MAX_LENGTH 256
 typedef char* DAT_NAME_PTR;
 
-/* An attribute that only some transports or providers have. */
+/* An attribute that is specific to a transport or provider. */
 typedef struct dat_named_attr {
     const char* name;
     const char* value;
 } DAT_NAMED_ATTR;
 
-/* Whatever the consumer likes: given to an object or an operation, and given back. */
+/* A value of the consumer's choice, attached to an object or an operation and returned with it. */
 typedef union dat_context {
     DAT_PVOID as_ptr;
     DAT_UINT64 as_64;
@@ -58,12 +58,12 @@ typedef DAT_PVOID DAT_HANDLE;
 typedef DAT_HANDLE DAT_IA_HANDLE;  /* interface adapter */
 typedef DAT_HANDLE DAT_PZ_HANDLE;  /* protection zone */
 typedef DAT_HANDLE DAT_LMR_HANDLE; /* local memory region */
-typedef DAT_HANDLE DAT_RMR_HANDLE; /* remote memory region: a window into a local one */
+typedef DAT_HANDLE DAT_RMR_HANDLE; /* remote memory region: a window onto a local one */
 typedef DAT_HANDLE DAT_EP_HANDLE;  /* endpoint */
 typedef DAT_HANDLE DAT_SRQ_HANDLE; /* shared receive queue */
 typedef DAT_HANDLE DAT_EVD_HANDLE; /* event dispatcher */
-typedef DAT_HANDLE DAT_PSP_HANDLE; /* public service point: serves many connection requests */
-typedef DAT_HANDLE DAT_RSP_HANDLE; /* reserved service point: serves one, for one endpoint */
+typedef DAT_HANDLE DAT_PSP_HANDLE; /* public service point: accepts many connection requests */
+typedef DAT_HANDLE DAT_RSP_HANDLE; /* reserved service point: accepts one request, for one endpoint */
 typedef DAT_HANDLE DAT_CR_HANDLE;  /* connection request */
 
 #define DAT_HANDLE_NULL ((DAT_HANDLE)NULL)
@@ -98,9 +98,9 @@ typedef struct dat_provider_info {
 typedef struct dat_provider_attr DAT_PROVIDER_ATTR; /* <dat/udat.h> */
 typedef DAT_UINT64 DAT_PROVIDER_ATTR_MASK;
 
-/* What may happen to an array of triplets between the post and the completion of its operation. */
+/* Ownership of an array of triplets between the post and the completion of its operation. */
 typedef enum dat_iov_ownership {
-    DAT_IOV_CONSUMER = 0,       /* it is the consumer's again once the post returns */
+    DAT_IOV_CONSUMER = 0,       /* the consumer may reuse it once the post returns */
     DAT_IOV_PROVIDER_NOMOD = 1, /* the provider reads it until the completion */
     DAT_IOV_PROVIDER_MOD = 2    /* the provider may also change it */
 } DAT_IOV_OWNERSHIP;
@@ -111,7 +111,7 @@ typedef enum dat_ep_creator_for_psp {
     DAT_PSP_CREATES_EP_ALWAYS
 } DAT_EP_CREATOR_FOR_PSP;
 
-/* Older names of members */
+/* Older names of members. */
 #define max_rdma_read_per_ep max_rdma_read_per_ep_in
 #define max_mtu_size max_message_size
 
@@ -194,14 +194,14 @@ typedef DAT_UINT64 DAT_IA_ATTR_MASK;
 #define DAT_IA_FIELD_ALL UINT64_C(0x7FFFFFFFF)
 #define DAT_IA_FIELD_NONE UINT64_C(0x0)
 
-/* Older names of bits */
+/* Older names of bits. */
 #define DAT_IA_FIELD_IA_MAX_DTO_PER_OP DAT_IA_FIELD_IA_MAX_DTO_PER_EP
 #define DAT_IA_FIELD_IA_MAX_MTU_SIZE DAT_IA_FIELD_IA_MAX_MESSAGE_SIZE
 #define DAT_IA_ALL DAT_IA_FIELD_ALL
 
-/* Opens the adapter `ia_name` for a program of the given release of DAT. *async_evd is the event dispatcher that takes
- * the adapter's errors; if it is DAT_HANDLE_NULL, one with room for `async_evd_min_qlen` events is created. Programs
- * say dat_ia_open(), which asks for what <dat/udat_config.h> says. */
+/* Opens the adapter `ia_name` for a program of the given release of DAT. *async_evd is the event dispatcher for the
+ * adapter's errors; if it is DAT_HANDLE_NULL, one with room for `async_evd_min_qlen` events is created. Programs
+ * call dat_ia_open(), which requests the release in <dat/udat_config.h>. */
 DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
                         DAT_IA_HANDLE* ia, DAT_UINT32 dat_major_version, DAT_UINT32 dat_minor_version,
                         DAT_BOOLEAN thread_safety);
@@ -209,8 +209,9 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen
     dat_ia_openv((ia_name), (async_evd_min_qlen), (async_evd), (ia), DAT_VERSION_MAJOR, DAT_VERSION_MINOR, \
                  DAT_THREADSAFE)
 
-/* DAT_CLOSE_ABRUPT_FLAG destroys what is left of the adapter's objects, or breaks an endpoint's connection at once;
- * DAT_CLOSE_GRACEFUL_FLAG refuses while there are objects, or lets posted operations of an endpoint finish. */
+/* DAT_CLOSE_ABRUPT_FLAG destroys the remaining objects of the adapter, or breaks the connection of an endpoint
+ * immediately. DAT_CLOSE_GRACEFUL_FLAG fails if there are objects, or lets the posted operations of an endpoint
+ * complete. */
 typedef enum dat_close_flags { DAT_CLOSE_ABRUPT_FLAG = 0x00, DAT_CLOSE_GRACEFUL_FLAG = 0x01 } DAT_CLOSE_FLAGS;
 #define DAT_CLOSE_DEFAULT DAT_CLOSE_ABRUPT_FLAG
 
@@ -218,8 +219,8 @@ DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags);
 DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR* ia_attr,
                         DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider_attr);
 
-/* Up to `max_to_return` entries of the registry, each copied to where a pointer of the array points; *entries_returned
- * counts all that there are. */
+/* Copies up to `max_to_return` entries of the registry to the memory that the array points to. *entries_returned is
+ * the total number of entries. */
 DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entries_returned,
                                        DAT_PROVIDER_INFO* dat_provider_list[]);
 
@@ -229,7 +230,7 @@ DAT_RETURN dat_set_consumer_context(DAT_HANDLE handle, DAT_CONTEXT context);
 DAT_RETURN dat_get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT* context);
 DAT_RETURN dat_get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE* type);
 
-/* The names of the result's type and subtype; the texts are never freed. */
+/* Returns the names of the result's type and subtype. The strings are never freed. */
 DAT_RETURN dat_strerror(DAT_RETURN result, const char** major_message, const char** minor_message);
 
 /* ---- Protection zones -------------------------------------------------------------------------------------------- */
@@ -246,10 +247,10 @@ DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-typedef DAT_UINT32 DAT_LMR_CONTEXT; /* names a region in local buffers */
-typedef DAT_UINT32 DAT_RMR_CONTEXT; /* names it to a peer */
+typedef DAT_UINT32 DAT_LMR_CONTEXT; /* identifies a region in local buffers */
+typedef DAT_UINT32 DAT_RMR_CONTEXT; /* identifies it to a peer */
 
-/* A piece of local memory. Where the length is zero, the other two are not looked at. */
+/* A segment of local memory. If the length is zero, the other members are ignored. */
 typedef struct dat_lmr_triplet {
     DAT_LMR_CONTEXT lmr_context;
     DAT_UINT32 pad;
@@ -257,7 +258,7 @@ typedef struct dat_lmr_triplet {
     DAT_VLEN segment_length;
 } DAT_LMR_TRIPLET;
 
-/* A piece of the peer's memory. */
+/* A segment of the peer's memory. */
 typedef struct dat_rmr_triplet {
     DAT_RMR_CONTEXT rmr_context;
     DAT_UINT32 pad;
@@ -272,12 +273,12 @@ typedef enum dat_mem_priv_flags {
     DAT_MEM_PRIV_LOCAL_WRITE_FLAG = 0x10,
     DAT_MEM_PRIV_REMOTE_WRITE_FLAG = 0x20,
     DAT_MEM_PRIV_ALL_FLAG = 0x33,
-    DAT_MEM_PRIV_RO_DISABLE_FLAG = 0x100 /* of Solaris: no relaxed ordering, as is always the case here */
+    DAT_MEM_PRIV_RO_DISABLE_FLAG = 0x100 /* Solaris: no relaxed ordering, which is always the case with Viaduct */
 } DAT_MEM_PRIV_FLAGS;
 #define DAT_MEM_PRIV_READ_FLAG (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG)
 #define DAT_MEM_PRIV_WRITE_FLAG (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-typedef struct dat_lmr_param DAT_LMR_PARAM; /* <dat/udat.h>, which has dat_lmr_create(), too */
+typedef struct dat_lmr_param DAT_LMR_PARAM; /* <dat/udat.h>, also for dat_lmr_create() */
 
 typedef enum dat_lmr_param_mask {
     DAT_LMR_FIELD_IA_HANDLE = 0x001,
@@ -296,8 +297,8 @@ typedef enum dat_lmr_param_mask {
 DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param);
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
 
-/* Where the provider attribute lmr_sync_req is set, they make memory coherent: with the CPU's writes before a peer
- * reads it, and for the CPU after a peer wrote it. */
+/* If the provider attribute lmr_sync_req is set, these calls make memory coherent: before a peer reads data written
+ * by the CPU, and before the CPU reads data written by a peer. */
 DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments);
 DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments);
 
@@ -318,22 +319,22 @@ typedef enum dat_rmr_param_mask {
     DAT_RMR_FIELD_ALL = 0x1F
 } DAT_RMR_PARAM_MASK;
 
-/* How operations complete. */
+/* How an operation completes. */
 typedef enum dat_completion_flags {
     DAT_COMPLETION_DEFAULT_FLAG = 0x00,
-    DAT_COMPLETION_SUPPRESS_FLAG = 0x01,       /* no event unless it fails */
+    DAT_COMPLETION_SUPPRESS_FLAG = 0x01,       /* no event unless the operation fails */
     DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02, /* of a send: wakes a receiver that waits for solicited events */
-    DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,    /* an event that wakes nobody */
+    DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,    /* the event wakes no waiter */
     DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,  /* starts once all earlier RDMA reads are complete */
-    DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10 /* of an endpoint's receives: dat_evd_wait() counts up to its threshold */
+    DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10   /* of an endpoint's receives: dat_evd_wait() observes its threshold */
 } DAT_COMPLETION_FLAGS;
 
 DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE* rmr);
 DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param);
 DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr);
 
-/* Opens the window onto a piece of a local region for the endpoint's peer, in order with the endpoint's other requests;
- * the peer names it by *rmr_context. A length of zero closes it. */
+/* Opens the window onto a segment of a local region for the endpoint's peer, in order with the endpoint's other
+ * requests. The peer uses *rmr_context to access it. A length of zero closes the window. */
 DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr, const DAT_LMR_TRIPLET* lmr_triplet, DAT_MEM_PRIV_FLAGS privileges,
                         DAT_EP_HANDLE ep, DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
                         DAT_RMR_CONTEXT* rmr_context);
@@ -343,7 +344,7 @@ DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr, const DAT_LMR_TRIPLET* lmr_triplet, 
 typedef DAT_UINT64 DAT_CONN_QUAL;
 typedef DAT_UINT64 DAT_PORT_QUAL;
 
-/* Qualities of service are hints. */
+/* Quality of service. These values are hints. */
 typedef enum dat_qos {
     DAT_QOS_BEST_EFFORT = 0x00,
     DAT_QOS_HIGH_THROUGHPUT = 0x01,
@@ -393,7 +394,7 @@ typedef enum dat_ep_state {
     DAT_EP_STATE_DISCONNECTED,
     DAT_EP_STATE_COMPLETION_PENDING
 } DAT_EP_STATE;
-#define DAT_EP_STATE_ERROR DAT_EP_STATE_DISCONNECTED /* an older name */
+#define DAT_EP_STATE_ERROR DAT_EP_STATE_DISCONNECTED /* older name */
 
 typedef struct dat_ep_param {
     DAT_IA_HANDLE ia_handle;
@@ -444,7 +445,7 @@ typedef DAT_UINT64 DAT_EP_PARAM_MASK;
 #define DAT_EP_FIELD_EP_ATTR_ALL UINT64_C(0x7FFFF000)
 #define DAT_EP_FIELD_ALL UINT64_C(0x7FFFF7FF)
 
-/* Without attributes an endpoint has the provider's defaults. */
+/* Without attributes, an endpoint gets the provider's defaults. */
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
                          DAT_EVD_HANDLE connect_evd, const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep);
 DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
@@ -456,7 +457,7 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLEAN*
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep);
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep);
 
-/* What becomes of a connection, the connect EVD tells. */
+/* The outcome of connection calls is reported on the connect EVD. */
 DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address, DAT_CONN_QUAL remote_conn_qual,
                           DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS qos,
                           DAT_CONNECT_FLAGS flags);
@@ -464,7 +465,7 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE connected_ep, DAT_
                               DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS qos);
 DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags);
 
-/* Data transfer operations: their completions are events of the request or receive EVD. */
+/* Data transfer operations. Their completions are events on the request or receive EVD. */
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
                             DAT_COMPLETION_FLAGS flags);
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
@@ -521,18 +522,18 @@ DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT num_segments, DAT_LMR
                              DAT_DTO_COOKIE cookie);
 DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq);
 
-/* Asks for one event on the async EVD, once fewer than `low_watermark` receives wait. */
+/* Requests one event on the async EVD when fewer than `low_watermark` receives are posted. */
 DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq, DAT_COUNT low_watermark);
 
-/* What an endpoint has taken from its queue, and when that is too much. */
+/* The number of receives that an endpoint has taken from its queue, and the limits for that number. */
 DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT* nbufs_allocated, DAT_COUNT* bufs_alloc_span);
 DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft_high_watermark, DAT_COUNT hard_high_watermark);
 
 /* ---- Service points and connection requests ---------------------------------------------------------------------- */
 
 typedef enum dat_psp_flags {
-    DAT_PSP_CONSUMER_FLAG = 0x00, /* dat_cr_accept() is given an endpoint */
-    DAT_PSP_PROVIDER_FLAG = 0x01  /* each request brings one */
+    DAT_PSP_CONSUMER_FLAG = 0x00, /* the consumer passes an endpoint to dat_cr_accept() */
+    DAT_PSP_PROVIDER_FLAG = 0x01  /* the provider creates an endpoint for each request */
 } DAT_PSP_FLAGS;
 
 typedef struct dat_psp_param {
@@ -577,7 +578,7 @@ DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EP_HAND
 DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param);
 DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp);
 
-/* The endpoint is the one that a service point brought, or DAT_HANDLE_NULL. */
+/* The endpoint is the one that the service point provides, or DAT_HANDLE_NULL. */
 typedef struct dat_cr_param {
     DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
     DAT_PORT_QUAL remote_port_qual;
@@ -595,7 +596,7 @@ typedef enum dat_cr_param_mask {
     DAT_CR_FIELD_ALL = 0x1F
 } DAT_CR_PARAM_MASK;
 
-/* A request is answered once; its handle is gone then. */
+/* A request is answered once. Its handle is invalid afterwards. */
 DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param);
 DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size, const DAT_PVOID private_data);
 DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr);
@@ -603,7 +604,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL handoff);
 
 /* ---- Event dispatchers ------------------------------------------------------------------------------------------- */
 
-/* The streams that an event dispatcher takes. */
+/* The event streams that an event dispatcher accepts. */
 typedef enum dat_evd_flags {
     DAT_EVD_SOFTWARE_FLAG = 0x001,
     DAT_EVD_CR_FLAG = 0x010,
@@ -611,10 +612,10 @@ typedef enum dat_evd_flags {
     DAT_EVD_CONNECTION_FLAG = 0x040,
     DAT_EVD_RMR_BIND_FLAG = 0x080,
     DAT_EVD_ASYNC_FLAG = 0x100,
-    DAT_EVD_DEFAULT_FLAG = 0x1F0 /* all but software events */
+    DAT_EVD_DEFAULT_FLAG = 0x1F0 /* all streams except software events */
 } DAT_EVD_FLAGS;
 
-/* One value of each pair, and one of the configurations. */
+/* One value of each pair and one of the configurations. */
 typedef enum dat_evd_state {
     DAT_EVD_STATE_ENABLED = 0x01,
     DAT_EVD_STATE_DISABLED = 0x02,
@@ -652,13 +653,13 @@ typedef enum dat_dto_completion_status {
 } DAT_DTO_COMPLETION_STATUS;
 #define DAT_RMR_BIND_COMPLETION_STATUS DAT_DTO_COMPLETION_STATUS
 
-/* Older names */
+/* Older names. */
 #define DAT_DTO_LENGTH_ERROR DAT_DTO_ERR_LOCAL_LENGTH
 #define DAT_DTO_FAILURE DAT_DTO_ERR_FLUSHED
 #define DAT_RMR_BIND_SUCCESS DAT_DTO_SUCCESS
 #define DAT_RMR_BIND_FAILURE DAT_DTO_ERR_FLUSHED
 
-/* The length (so spelt) says something after a success only. */
+/* The length (spelled like this) is valid only after success. */
 typedef struct dat_dto_completion_event_data {
     DAT_EP_HANDLE ep_handle;
     DAT_DTO_COOKIE user_cookie;
@@ -672,7 +673,7 @@ typedef struct dat_rmr_bind_completion_event_data {
     DAT_RMR_BIND_COMPLETION_STATUS status;
 } DAT_RMR_BIND_COMPLETION_EVENT_DATA;
 
-/* DAT_HANDLE_NULL for a reserved service point, which the request has used up. */
+/* DAT_HANDLE_NULL for a reserved service point, because the request has consumed it. */
 typedef union dat_sp_handle {
     DAT_RSP_HANDLE rsp_handle;
     DAT_PSP_HANDLE psp_handle;
@@ -691,7 +692,7 @@ typedef struct dat_connection_event_data {
     DAT_PVOID private_data;
 } DAT_CONNECTION_EVENT_DATA;
 
-/* The object that has failed, and why: one of the reasons below, by the kind of object. */
+/* The object with the error and the reason, which is one of the values below, depending on the kind of object. */
 typedef struct dat_asynch_error_event_data {
     DAT_HANDLE dat_handle;
     DAT_COUNT reason;

@@ -1,11 +1,12 @@
 /*
- * dat_error.h - what the calls of DAT 1.2 return
+ * dat_error.h - the return values of DAT 1.2
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A DAT_RETURN is a class (two bits), a type (what went wrong) and a subtype (which argument, state or resource it
- * was): DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP DAT_SUCCESS is zero. Compare types with
- * DAT_GET_TYPE(); dat_strerror() has words for type and subtype.
+ * A DAT_RETURN consists of a class (two bits), a type (what went wrong) and a subtype (the argument, state or
+ * resource concerned):
+ *   DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP
+ * DAT_SUCCESS is zero. Compare types with DAT_GET_TYPE(). dat_strerror() returns names for type and subtype.
  */
 #ifndef DAT1_DAT_ERROR_H
 #define DAT1_DAT_ERROR_H 1
@@ -50,14 +51,14 @@ typedef enum dat_return_type {
     DAT_NOT_IMPLEMENTED = 0x0FFF0000
 } DAT_RETURN_TYPE;
 
-/* The same type under the name that DAT 1.0 gave it. */
+/* The name of the same type in DAT 1.0. */
 #define DAT_NAME_NOT_FOUND DAT_PROVIDER_NOT_FOUND
 
 typedef enum dat_return_subtype {
     DAT_NO_SUBTYPE,
     /* of DAT_ABORT */
     DAT_SUB_INTERRUPTED,
-    /* of DAT_INSUFFICIENT_RESOURCES: what has run out */
+    /* of DAT_INSUFFICIENT_RESOURCES: the exhausted resource */
     DAT_RESOURCE_MEMORY,
     DAT_RESOURCE_DEVICE,
     DAT_RESOURCE_TEP,
@@ -67,7 +68,7 @@ typedef enum dat_return_subtype {
     DAT_RESOURCE_ERROR_HANDLER,
     DAT_RESOURCE_CREDITS,
     DAT_RESOURCE_SRQ,
-    /* of DAT_INVALID_HANDLE: the kind of object that the argument should have been, or the argument's number */
+    /* of DAT_INVALID_HANDLE: the required kind of object, or the number of the argument */
     DAT_INVALID_HANDLE_IA,
     DAT_INVALID_HANDLE_EP,
     DAT_INVALID_HANDLE_LMR,
@@ -93,7 +94,7 @@ typedef enum dat_return_subtype {
     DAT_INVALID_HANDLE8,
     DAT_INVALID_HANDLE9,
     DAT_INVALID_HANDLE10,
-    /* of DAT_INVALID_PARAMETER: the argument's number, counted from 1 */
+    /* of DAT_INVALID_PARAMETER: the number of the argument, counted from 1 */
     DAT_INVALID_ARG1,
     DAT_INVALID_ARG2,
     DAT_INVALID_ARG3,
@@ -104,7 +105,7 @@ typedef enum dat_return_subtype {
     DAT_INVALID_ARG8,
     DAT_INVALID_ARG9,
     DAT_INVALID_ARG10,
-    /* of DAT_INVALID_STATE: the state that forbids the call */
+    /* of DAT_INVALID_STATE: the state that does not allow the call */
     DAT_INVALID_STATE_EP_UNCONNECTED,
     DAT_INVALID_STATE_EP_ACTCONNPENDING,
     DAT_INVALID_STATE_EP_PASSCONNPENDING,
@@ -146,12 +147,12 @@ typedef enum dat_return_subtype {
     DAT_INVALID_STATE_SRQ_OPERATIONAL,
     DAT_INVALID_STATE_SRQ_ERROR,
     DAT_INVALID_STATE_SRQ_IN_USE,
-    /* of DAT_PRIVILEGES_VIOLATION: the operation that the memory's privileges do not allow */
+    /* of DAT_PRIVILEGES_VIOLATION: the operation that the privileges of the memory do not allow */
     DAT_PRIVILEGES_READ,
     DAT_PRIVILEGES_WRITE,
     DAT_PRIVILEGES_RDMA_READ,
     DAT_PRIVILEGES_RDMA_WRITE,
-    /* of DAT_PROTECTION_VIOLATION: the operation that crossed protection zones */
+    /* of DAT_PROTECTION_VIOLATION: the operation whose objects belong to different protection zones */
     DAT_PROTECTION_READ,
     DAT_PROTECTION_WRITE,
     DAT_PROTECTION_RDMA_READ,
@@ -160,12 +161,13 @@ typedef enum dat_return_subtype {
     DAT_INVALID_ADDRESS_UNSUPPORTED,
     DAT_INVALID_ADDRESS_UNREACHABLE,
     DAT_INVALID_ADDRESS_MALFORMED,
-    /* of DAT_PROVIDER_NOT_FOUND: what no entry of the registry offers */
+    /* of DAT_PROVIDER_NOT_FOUND: the property that no entry of the registry has */
     DAT_NAME_NOT_REGISTERED,
     DAT_MAJOR_NOT_FOUND,
     DAT_MINOR_NOT_FOUND,
     DAT_THREAD_SAFETY_NOT_FOUND,
-    /* of DAT_INVALID_PARAMETER, on Solaris: memory is weakly ordered and the program does not know it; never returned
+    /* of DAT_INVALID_PARAMETER, on Solaris: memory is weakly ordered and the program does not support it; never
+     * returned
      */
     DAT_INVALID_RO_COOKIE
 } DAT_RETURN_SUBTYPE;

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The macros once led to the provider of the first argument without a call of the registry in between. Here they are
- * the calls themselves: providers speak DAT 2.0.
+ * These macros originally called the provider of the first argument directly, bypassing the registry. Here they are
+ * the calls themselves, because providers implement DAT 2.0.
  */
 #ifndef DAT1_DAT_REDIRECTION_H
 #define DAT1_DAT_REDIRECTION_H 1

@@ -1,9 +1,9 @@
 /*
- * dat_registry.h - DAT 1.2 between the registry and providers
+ * dat_registry.h - the interface between registry and providers in DAT 1.2
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * For source compatibility: providers of DAT 1.x do not work here, and both calls tell so (DAT_NOT_IMPLEMENTED).
+ * For source compatibility only: providers of DAT 1.x are not supported, and both calls return DAT_NOT_IMPLEMENTED.
  * Programs of DAT 1.2 use the providers of DAT 2.0.
  */
 #ifndef DAT1_DAT_REGISTRY_H
@@ -19,7 +19,7 @@ extern "C" {
 DAT_RETURN dat_registry_add_provider(DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info);
 DAT_RETURN dat_registry_remove_provider(DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info);
 
-/* What a registry looks for in a provider's library. */
+/* The functions that a registry looks up in a provider's library. */
 #define DAT_PROVIDER_INIT_FUNC_NAME dat_provider_init
 #define DAT_PROVIDER_FINI_FUNC_NAME dat_provider_fini
 #define DAT_PROVIDER_INIT_FUNC_STR "dat_provider_init"

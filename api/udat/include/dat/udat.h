@@ -1,9 +1,9 @@
 /*
- * udat.h - DAT 1.2 in user space: what programs include
+ * udat.h - DAT 1.2 in user space: the header for programs
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * <dat/dat.h> tells what this is, and which conventions hold.
+ * See <dat/dat.h> for an introduction and the conventions.
  */
 #ifndef DAT1_UDAT_H
 #define DAT1_UDAT_H 1
@@ -17,17 +17,18 @@ extern "C" {
 
 /* ---- Provider attributes ----------------------------------------------------------------------------------------- */
 
-/* What dat_lmr_create() registers. */
+/* The kind of memory that dat_lmr_create() registers. */
 typedef enum dat_mem_type {
     DAT_MEM_TYPE_VIRTUAL = 0x00,
-    DAT_MEM_TYPE_LMR = 0x01,            /* the memory of a region, again */
-    DAT_MEM_TYPE_SHARED_VIRTUAL = 0x02, /* memory that others, who know its cookie, register too */
-    DAT_MEM_TYPE_SO_VIRTUAL = 0x03      /* of Solaris: strongly ordered, as all memory is here */
+    DAT_MEM_TYPE_LMR = 0x01,            /* the memory of an existing region */
+    DAT_MEM_TYPE_SHARED_VIRTUAL = 0x02, /* memory shared by all processes that register it with the same cookie */
+    DAT_MEM_TYPE_SO_VIRTUAL = 0x03      /* Solaris: strongly ordered, like all memory with Viaduct */
 } DAT_MEM_TYPE;
 
 typedef enum dat_pz_support { DAT_PZ_UNIQUE, DAT_PZ_SAME, DAT_PZ_SHAREABLE } DAT_PZ_SUPPORT;
 
-/* Which two streams may share an event dispatcher: software, connection request, DTO, connection, RMR bind, async. */
+/* Pairs of streams that may share an event dispatcher: software, connection request, DTO, connection, RMR bind,
+   async. */
 struct dat_provider_attr {
     char provider_name[DAT_NAME_MAX_LENGTH];
     DAT_UINT32 provider_version_major;
@@ -86,14 +87,14 @@ struct dat_provider_attr {
 #define DAT_PROVIDER_FIELD_ALL UINT64_C(0x3FFFFFF)
 #define DAT_PROVIDER_FIELD_NONE UINT64_C(0x0)
 
-/* Given to dat_ia_open(): the adapter's errors go to an event dispatcher that is not this program's. That is what
- * dat_ia_query() then tells by the other. */
+/* DAT_EVD_ASYNC_EXISTS is passed to dat_ia_open() if an event dispatcher outside this program receives the adapter's
+ * errors. dat_ia_query() then returns DAT_EVD_OUT_OF_SCOPE. */
 #define DAT_EVD_ASYNC_EXISTS (DAT_EVD_HANDLE)0x1
 #define DAT_EVD_OUT_OF_SCOPE (DAT_EVD_HANDLE)0x2
 
 /* ---- Local memory regions ---------------------------------------------------------------------------------------- */
 
-/* All 40 bytes name shared memory; no zero ends them. */
+/* All 40 bytes identify shared memory; they are not NUL-terminated. */
 #define DAT_LMR_COOKIE_SIZE 40
 typedef char (*DAT_LMR_COOKIE)[DAT_LMR_COOKIE_SIZE];
 
@@ -121,7 +122,7 @@ struct dat_lmr_param {
     DAT_VADDR registered_address;
 };
 
-/* Without remote privileges there is no context for a peer: *rmr_context is then 0. */
+/* Without remote privileges there is no context for peers and *rmr_context is 0. */
 DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region, DAT_VLEN length,
                           DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_HANDLE* lmr,
                           DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_length,
@@ -143,15 +144,16 @@ DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qlen, DAT_CNO_HANDLE c
                           DAT_EVD_HANDLE* evd);
 DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno);
 
-/* Waits until `threshold` events are there, and takes the first; *nmore counts those that stay. */
+/* Waits until at least `threshold` events are available and takes the first one. *nmore is the number of remaining
+   events. */
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
                         DAT_COUNT* nmore);
 
-/* Whether events reach the CNO. */
+/* Whether events trigger the CNO. */
 DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd);
 DAT_RETURN dat_evd_disable(DAT_EVD_HANDLE evd);
 
-/* Whether dat_evd_wait() waits. */
+/* Whether dat_evd_wait() is allowed. */
 DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd);
 DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd);
 

@@ -1,5 +1,5 @@
 /*
- * udat_redirection.h - the calls of <dat/udat.h> as macros and as types, and the table of a provider
+ * udat_redirection.h - the calls of <dat/udat.h> as macros and as types, and the function table of a provider
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,7 +40,7 @@ typedef __typeof__(dat_cno_query)* DAT_CNO_QUERY_FUNC;
 typedef __typeof__(dat_cno_free)* DAT_CNO_FREE_FUNC;
 typedef __typeof__(dat_cno_wait)* DAT_CNO_WAIT_FUNC;
 
-/* The calls of a provider of DAT 1.2. */
+/* The function table of a DAT 1.2 provider. */
 struct dat_provider {
     const char* device_name;
     DAT_PVOID extension;

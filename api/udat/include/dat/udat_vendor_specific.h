@@ -1,5 +1,5 @@
 /*
- * udat_vendor_specific.h - the place of vendors' additions to uDAPL; Viaduct has none
+ * udat_vendor_specific.h - reserved for vendors' additions to uDAPL; Viaduct has none
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

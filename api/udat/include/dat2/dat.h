@@ -1,20 +1,20 @@
 /*
- * dat.h - DAT 2.0, what user and kernel interfaces share: objects, attributes, events and the calls on them
+ * dat.h - DAT 2.0, the part shared by user and kernel interfaces: objects, attributes, events and calls
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Programs include <dat2/udat.h>, which adds the calls that only user space has. Names, values and layouts are those of
- * the DAT Collaborative's "uDAPL 2.0", so that programs build unmodified, and programs that are linked with
- * libdat2.so.2 run with this library in its place. The headers compile alone as C11 and C++17.
+ * Programs include <dat2/udat.h>, which adds the calls of user space. Names, values and layouts are those of the DAT
+ * Collaborative's "uDAPL 2.0", so programs build without changes, and programs that are linked with libdat2.so.2 run
+ * with this library in its place. The headers compile on their own as C11 and C++17.
  *
- * Conventions that hold for every call:
- *   - The result is DAT_SUCCESS or class, type and subtype of what is wrong (<dat2/dat_error.h>); outputs are then left
- *     alone.
- *   - A handle that was never given out, was freed, or belongs to another kind of object gives DAT_INVALID_HANDLE; with
- *     Viaduct's providers it never crashes.
- *   - Attributes and parameters come with masks: a query fills at least the fields whose bits are set.
+ * Conventions for all calls:
+ *   - A call returns DAT_SUCCESS, or a class, type and subtype that describe the error (<dat2/dat_error.h>). After
+ *     an error, outputs are not written.
+ *   - An invalid handle, a handle of a freed object, or a handle of another kind of object gives DAT_INVALID_HANDLE.
+ *     With Viaduct's providers it never causes a crash.
+ *   - Attributes and parameters have masks. A query fills at least the fields whose bits are set.
  *   - Lengths and addresses are in bytes, times in microseconds, queue lengths in entries.
- *   - Each call has a section of its name in the specification; libdat2(7) tells of the library.
+ *   - The specification has a section for each call; libdat2(7) describes the library.
  */
 #ifndef DAT2_DAT_H
 #define DAT2_DAT_H 1
@@ -29,17 +29,17 @@ extern "C" {
 
 typedef enum dat_boolean { DAT_FALSE = 0, DAT_TRUE = 1 } DAT_BOOLEAN;
 
-/* Names of IAs and attributes: at most this long, the terminating zero included. */
+/* The maximum length of the names of IAs and attributes, including the terminating NUL. */
 #define DAT_NAME_MAX_LENGTH 256
 typedef char* DAT_NAME_PTR;
 
-/* An attribute that only some transports or providers have. */
+/* An attribute that is specific to a transport or provider. */
 typedef struct dat_named_attr {
     const char* name;
     const char* value;
 } DAT_NAMED_ATTR;
 
-/* Whatever the consumer likes: given to an object or an operation, and given back. */
+/* A value of the consumer's choice, attached to an object or an operation and returned with it. */
 typedef union dat_context {
     DAT_PVOID as_ptr;
     DAT_UINT64 as_64;
@@ -57,13 +57,13 @@ typedef DAT_PVOID DAT_HANDLE;
 typedef DAT_HANDLE DAT_IA_HANDLE;  /* interface adapter */
 typedef DAT_HANDLE DAT_PZ_HANDLE;  /* protection zone */
 typedef DAT_HANDLE DAT_LMR_HANDLE; /* local memory region */
-typedef DAT_HANDLE DAT_RMR_HANDLE; /* remote memory region: a window into a local one */
+typedef DAT_HANDLE DAT_RMR_HANDLE; /* remote memory region: a window onto a local one */
 typedef DAT_HANDLE DAT_EP_HANDLE;  /* endpoint */
 typedef DAT_HANDLE DAT_SRQ_HANDLE; /* shared receive queue */
 typedef DAT_HANDLE DAT_EVD_HANDLE; /* event dispatcher */
-typedef DAT_HANDLE DAT_PSP_HANDLE; /* public service point: serves many connection requests */
-typedef DAT_HANDLE DAT_RSP_HANDLE; /* reserved service point: serves one, for one endpoint */
-typedef DAT_HANDLE DAT_CSP_HANDLE; /* common service point: serves a communicator's address */
+typedef DAT_HANDLE DAT_PSP_HANDLE; /* public service point: accepts many connection requests */
+typedef DAT_HANDLE DAT_RSP_HANDLE; /* reserved service point: accepts one request, for one endpoint */
+typedef DAT_HANDLE DAT_CSP_HANDLE; /* common service point: accepts requests at a communicator's address */
 typedef DAT_HANDLE DAT_CR_HANDLE;  /* connection request */
 
 #define DAT_HANDLE_NULL ((DAT_HANDLE)NULL)
@@ -97,20 +97,20 @@ typedef struct dat_provider_info {
 typedef struct dat_provider_attr DAT_PROVIDER_ATTR; /* <dat2/udat.h> */
 typedef DAT_UINT64 DAT_PROVIDER_ATTR_MASK;
 
-/* How a provider spreads connections over related adapters. */
+/* How a provider distributes connections over related adapters. */
 typedef DAT_UINT32 DAT_HA_LB;
 #define DAT_HA_LB_NONE ((DAT_HA_LB)0)
 #define DAT_HA_LB_INTERCOMM ((DAT_HA_LB)1)
 #define DAT_HA_LB_INTRACOMM ((DAT_HA_LB)2)
 
-/* Which calls beyond the specification an adapter has. */
+/* The extension that an adapter supports. */
 typedef enum dat_extension { DAT_EXTENSION_NONE, DAT_EXTENSION_IB, DAT_EXTENSION_IW } DAT_EXTENSION;
 #define DAT_IB_EXTENSION 1
 #define DAT_IW_EXTENSION 2
 
-/* What may happen to an array of triplets between the post and the completion of its operation. */
+/* Ownership of an array of triplets between the post and the completion of its operation. */
 typedef enum dat_iov_ownership {
-    DAT_IOV_CONSUMER = 0,       /* it is the consumer's again once the post returns */
+    DAT_IOV_CONSUMER = 0,       /* the consumer may reuse it once the post returns */
     DAT_IOV_PROVIDER_NOMOD = 1, /* the provider reads it until the completion */
     DAT_IOV_PROVIDER_MOD = 2    /* the provider may also change it */
 } DAT_IOV_OWNERSHIP;
@@ -167,7 +167,7 @@ typedef DAT_UINT64 DAT_IA_ATTR_MASK;
 #define DAT_IA_FIELD_NONE UINT64_C(0x0)
 #define DAT_IA_FIELD_ALL UINT64_C(0x3FFFFFFFFF)
 
-/* Older names of fields and their bits */
+/* Older names of fields and their bits. */
 #define max_mtu_size max_message_size
 #define max_rdma_read_per_ep max_rdma_read_per_ep_in
 #define DAT_IA_FIELD_IA_MAX_MTU_SIZE DAT_IA_FIELD_IA_MAX_MESSAGE_SIZE
@@ -175,8 +175,8 @@ typedef DAT_UINT64 DAT_IA_ATTR_MASK;
 #define DAT_IA_ALL DAT_IA_FIELD_ALL
 
 /* Opens the adapter `ia_name` with a provider of the given version and thread safety. *async_evd is the event
- * dispatcher that takes the adapter's errors; if it is DAT_HANDLE_NULL, one with room for `async_evd_min_qlen` events
- * is created. Programs say dat_ia_open(), which asks for what <dat2/udat_config.h> says. */
+ * dispatcher for the adapter's errors; if it is DAT_HANDLE_NULL, one with room for `async_evd_min_qlen` events is
+ * created. Programs call dat_ia_open(), which requests the version in <dat2/udat_config.h>. */
 DAT_RETURN DAT_API dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
                                 DAT_IA_HANDLE* ia, DAT_UINT32 dat_major_version, DAT_UINT32 dat_minor_version,
                                 DAT_BOOLEAN thread_safety);
@@ -184,8 +184,9 @@ DAT_RETURN DAT_API dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_
     dat_ia_openv((ia_name), (async_evd_min_qlen), (async_evd), (ia), DAT_VERSION_MAJOR, DAT_VERSION_MINOR, \
                  DAT_THREADSAFE)
 
-/* DAT_CLOSE_ABRUPT_FLAG destroys what is left of the adapter's objects, or breaks an endpoint's connection at once;
- * DAT_CLOSE_GRACEFUL_FLAG refuses while there are objects, or lets posted operations of an endpoint finish. */
+/* DAT_CLOSE_ABRUPT_FLAG destroys the remaining objects of the adapter, or breaks the connection of an endpoint
+ * immediately. DAT_CLOSE_GRACEFUL_FLAG fails if there are objects, or lets the posted operations of an endpoint
+ * complete. */
 typedef enum dat_close_flags { DAT_CLOSE_ABRUPT_FLAG = 0x00, DAT_CLOSE_GRACEFUL_FLAG = 0x01 } DAT_CLOSE_FLAGS;
 #define DAT_CLOSE_DEFAULT DAT_CLOSE_ABRUPT_FLAG
 
@@ -194,8 +195,8 @@ DAT_RETURN DAT_API dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT
                                 DAT_IA_ATTR* ia_attr, DAT_PROVIDER_ATTR_MASK provider_mask,
                                 DAT_PROVIDER_ATTR* provider_attr);
 
-/* Up to `max_to_return` entries of the registry, each copied to where a pointer of the array points; *entries_returned
- * counts them. Where the call fails, it counts those that there are. */
+/* Copies up to `max_to_return` entries of the registry to the memory that the array points to. *entries_returned is
+ * the number of copied entries or, if the call fails, of existing entries. */
 DAT_RETURN DAT_API dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entries_returned,
                                                DAT_PROVIDER_INFO* dat_provider_list[]);
 
@@ -205,10 +206,10 @@ DAT_RETURN DAT_API dat_set_consumer_context(DAT_HANDLE handle, DAT_CONTEXT conte
 DAT_RETURN DAT_API dat_get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT* context);
 DAT_RETURN DAT_API dat_get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE* type);
 
-/* The names of the result's type and subtype; the texts are never freed. */
+/* Returns the names of the result's type and subtype. The strings are never freed. */
 DAT_RETURN DAT_API dat_strerror(DAT_RETURN result, const char** major_message, const char** minor_message);
 
-/* Calls of an extension: `operation` says which, and what the other arguments are. */
+/* The calls of an extension. `operation` selects the call and determines the other arguments. */
 typedef int DAT_EXTENDED_OP;
 #define DAT_OPEN_EXTENSION_BASE 0x1000
 #define DAT_CLOSE_EXTENSION_BASE 0x2000
@@ -231,17 +232,17 @@ DAT_RETURN DAT_API dat_pz_free(DAT_PZ_HANDLE pz);
 typedef DAT_UINT64 DAT_VLEN;
 typedef DAT_UINT64 DAT_VADDR;
 typedef DAT_UINT32 DAT_SEG_LENGTH;
-typedef DAT_UINT32 DAT_LMR_CONTEXT; /* names a region in local buffers */
-typedef DAT_UINT32 DAT_RMR_CONTEXT; /* names it to a peer */
+typedef DAT_UINT32 DAT_LMR_CONTEXT; /* identifies a region in local buffers */
+typedef DAT_UINT32 DAT_RMR_CONTEXT; /* identifies it to a peer */
 
-/* A piece of local memory. Where the length is zero, the other two are not looked at. */
+/* A segment of local memory. If the length is zero, the other members are ignored. */
 typedef struct dat_lmr_triplet {
     DAT_VADDR virtual_address;
     DAT_SEG_LENGTH segment_length;
     DAT_LMR_CONTEXT lmr_context;
 } DAT_LMR_TRIPLET;
 
-/* A piece of the peer's memory. */
+/* A segment of the peer's memory. */
 typedef struct dat_rmr_triplet {
     DAT_VADDR virtual_address;
     DAT_SEG_LENGTH segment_length;
@@ -260,19 +261,19 @@ typedef enum dat_mem_priv_flags {
 #define DAT_MEM_PRIV_READ_FLAG (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG)
 #define DAT_MEM_PRIV_WRITE_FLAG (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-/* Whether addresses of a region begin where it lies in memory, or at zero. */
+/* Whether the addresses of a region are its virtual addresses or start at zero. */
 typedef enum dat_va_type { DAT_VA_TYPE_VA = 0, DAT_VA_TYPE_ZB = 1 } DAT_VA_TYPE;
 
 /* dat_lmr_create() and dat_lmr_query() are in <dat2/udat.h>. */
 typedef struct dat_lmr_param DAT_LMR_PARAM;
 DAT_RETURN DAT_API dat_lmr_free(DAT_LMR_HANDLE lmr);
 
-/* Where the provider attribute lmr_sync_req is set, they make memory coherent: with the CPU's writes before a peer
- * reads it, and for the CPU after a peer wrote it. */
+/* If the provider attribute lmr_sync_req is set, these calls make memory coherent: before a peer reads data written
+ * by the CPU, and before the CPU reads data written by a peer. */
 DAT_RETURN DAT_API dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments);
 DAT_RETURN DAT_API dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments);
 
-/* Who may reach memory through a bound RMR: the peer of one endpoint, or those of all endpoints of its zone. */
+/* Who may access memory through a bound RMR: the peer of one endpoint, or the peers of all endpoints of its zone. */
 typedef enum dat_rmr_scope { DAT_RMR_SCOPE_EP, DAT_RMR_SCOPE_PZ, DAT_RMR_SCOPE_ANY } DAT_RMR_SCOPE;
 
 typedef struct dat_rmr_param {
@@ -305,12 +306,12 @@ DAT_RETURN DAT_API dat_rmr_free(DAT_RMR_HANDLE rmr);
 
 typedef enum dat_completion_flags {
     DAT_COMPLETION_DEFAULT_FLAG = 0x00,
-    DAT_COMPLETION_SUPPRESS_FLAG = 0x01,            /* no event if all goes well */
-    DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02,      /* the peer's receive wakes its waiter; without, it need not */
-    DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,         /* the event wakes nobody */
-    DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,       /* starts when earlier RDMA reads are done */
-    DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10,       /* of receives: the threshold of dat_evd_wait() says who wakes */
-    DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG = 0x20 /* in the kernel only */
+    DAT_COMPLETION_SUPPRESS_FLAG = 0x01,            /* no event on success */
+    DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02,      /* wakes a receiver that waits for solicited events */
+    DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,         /* the event wakes no waiter */
+    DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,       /* starts once all earlier RDMA reads are complete */
+    DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10,       /* of receives: dat_evd_wait() observes its threshold */
+    DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG = 0x20 /* kernel only */
 } DAT_COMPLETION_FLAGS;
 
 typedef enum dat_dtos {
@@ -320,21 +321,21 @@ typedef enum dat_dtos {
     DAT_DTO_RECEIVE,
     DAT_DTO_RECEIVE_WITH_INVALIDATE,
     DAT_DTO_BIND_MW,
-    DAT_DTO_LMR_FMR, /* in the kernel only, as the next */
+    DAT_DTO_LMR_FMR, /* kernel only, like the next one */
     DAT_DTO_LMR_INVALIDATE,
     DAT_DTO_EXTENSION_BASE
 } DAT_DTOS;
 
 typedef enum dat_dto_completion_status {
     DAT_DTO_SUCCESS = 0,
-    DAT_DTO_ERR_FLUSHED = 1,      /* the connection ended first */
-    DAT_DTO_ERR_LOCAL_LENGTH = 2, /* local buffers are too short or too long */
+    DAT_DTO_ERR_FLUSHED = 1,      /* the connection ended before the operation */
+    DAT_DTO_ERR_LOCAL_LENGTH = 2, /* the local buffers are too short or too long */
     DAT_DTO_ERR_LOCAL_EP = 3,
     DAT_DTO_ERR_LOCAL_PROTECTION = 4,
     DAT_DTO_ERR_BAD_RESPONSE = 5,
-    DAT_DTO_ERR_REMOTE_ACCESS = 6,      /* the peer's memory forbids it */
-    DAT_DTO_ERR_REMOTE_RESPONDER = 7,   /* the peer could not do its part */
-    DAT_DTO_ERR_TRANSPORT = 8,          /* the peer does not answer */
+    DAT_DTO_ERR_REMOTE_ACCESS = 6,      /* access to the peer's memory is not allowed */
+    DAT_DTO_ERR_REMOTE_RESPONDER = 7,   /* the peer could not execute its part of the operation */
+    DAT_DTO_ERR_TRANSPORT = 8,          /* the peer does not respond */
     DAT_DTO_ERR_RECEIVER_NOT_READY = 9, /* the peer has no receive posted */
     DAT_DTO_ERR_PARTIAL_PACKET = 10,
     DAT_RMR_OPERATION_FAILED = 11,
@@ -343,12 +344,12 @@ typedef enum dat_dto_completion_status {
 #define DAT_DTO_LENGTH_ERROR DAT_DTO_ERR_LOCAL_LENGTH
 #define DAT_DTO_FAILURE DAT_DTO_ERR_FLUSHED
 
-/* Binds complete with the same values. */
+/* Bind operations complete with the same values. */
 #define DAT_RMR_BIND_COMPLETION_STATUS DAT_DTO_COMPLETION_STATUS
 #define DAT_RMR_BIND_SUCCESS DAT_DTO_SUCCESS
 #define DAT_RMR_BIND_FAILURE DAT_DTO_ERR_FLUSHED
 
-/* Posting: the call starts the operation, an event of the endpoint's EVD ends it. */
+/* The call posts the operation; an event on the endpoint's EVD reports its completion. */
 DAT_RETURN DAT_API dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
                                     DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
 DAT_RETURN DAT_API dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
@@ -360,17 +361,18 @@ DAT_RETURN DAT_API dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT num_segment
                                          DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
                                          DAT_COMPLETION_FLAGS flags);
 
-/* A read whose local buffer is described by the context of an RMR. */
+/* An RDMA read into a local buffer that is described by an RMR context. */
 DAT_RETURN DAT_API dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
                                                 const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
 
-/* A send that also ends the peer's binding of `rmr_context`, if `invalidate` is DAT_TRUE. */
+/* A send that also invalidates the peer's `rmr_context` if `invalidate` is DAT_TRUE. */
 DAT_RETURN DAT_API dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT num_segments,
                                                     DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
                                                     DAT_COMPLETION_FLAGS flags, DAT_BOOLEAN invalidate,
                                                     DAT_RMR_CONTEXT rmr_context);
 
-/* Opens a window into `lmr` (length zero: closes it); the old context is no longer valid, *rmr_context is the new. */
+/* Opens the window onto a segment of `lmr`, or closes it if the length is zero. The old context becomes invalid;
+ *rmr_context is the new one. */
 DAT_RETURN DAT_API dat_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET* lmr_triplet,
                                 DAT_MEM_PRIV_FLAGS mem_priv, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep,
                                 DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* rmr_context);
@@ -380,7 +382,7 @@ DAT_RETURN DAT_API dat_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DA
 typedef DAT_UINT64 DAT_CONN_QUAL;
 typedef DAT_UINT64 DAT_PORT_QUAL;
 
-/* Qualities of service are hints. */
+/* Quality of service. These values are hints. */
 typedef enum dat_qos {
     DAT_QOS_BEST_EFFORT = 0x00,
     DAT_QOS_HIGH_THROUGHPUT = 0x01,
@@ -420,7 +422,7 @@ typedef struct dat_ep_attr {
     DAT_NAMED_ATTR* ep_provider_specific;
 } DAT_EP_ATTR;
 
-/* "Unconfigured" endpoints still lack event dispatchers or a zone. */
+/* "Unconfigured" endpoints do not yet have all event dispatchers or a zone. */
 typedef enum dat_ep_state {
     DAT_EP_STATE_UNCONNECTED,
     DAT_EP_STATE_UNCONFIGURED_UNCONNECTED,
@@ -491,7 +493,7 @@ typedef DAT_UINT64 DAT_EP_PARAM_MASK;
 #define DAT_EP_FIELD_EP_ATTR_ALL UINT64_C(0x7FFFF000)
 #define DAT_EP_FIELD_ALL UINT64_C(0x7FFFFFFF)
 
-/* Watermarks */
+/* Watermarks. */
 #define DAT_WATERMARK_INFINITE ((DAT_COUNT)~0)
 #define DAT_HW_DEFAULT DAT_WATERMARK_INFINITE
 #define DAT_SRQ_LW_DEFAULT 0x0
@@ -509,11 +511,12 @@ DAT_RETURN DAT_API dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_
 DAT_RETURN DAT_API dat_ep_reset(DAT_EP_HANDLE ep);
 DAT_RETURN DAT_API dat_ep_free(DAT_EP_HANDLE ep);
 
-/* How many receive buffers of its SRQ an endpoint holds, and how many may be held before it complains or breaks. */
+/* The number of receive buffers of its SRQ that an endpoint holds, and the limits at which this is reported or the
+   connection is broken. */
 DAT_RETURN DAT_API dat_ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT* nbufs_allocated, DAT_COUNT* bufs_alloc_span);
 DAT_RETURN DAT_API dat_ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft_high_watermark, DAT_COUNT hard_high_watermark);
 
-/* Connecting: DAT_SUCCESS says that the attempt has begun, an event on the connect EVD how it ends. */
+/* Connecting: DAT_SUCCESS means that the attempt has started. An event on the connect EVD reports the outcome. */
 DAT_RETURN DAT_API dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_ia_address,
                                   DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
                                   const DAT_PVOID private_data, DAT_QOS qos, DAT_CONNECT_FLAGS flags);
@@ -533,7 +536,7 @@ typedef struct dat_srq_attr {
     DAT_COUNT low_watermark;
 } DAT_SRQ_ATTR;
 
-/* A count that the provider does not keep. */
+/* A count that the provider does not maintain. */
 #define DAT_VALUE_UNKNOWN (((DAT_COUNT)~0) - 1)
 
 typedef struct dat_srq_param {
@@ -570,8 +573,8 @@ DAT_RETURN DAT_API dat_srq_free(DAT_SRQ_HANDLE srq);
 /* ---- Service points and connection requests ---------------------------------------------------------------------- */
 
 typedef enum dat_psp_flags {
-    DAT_PSP_CONSUMER_FLAG = 0, /* dat_cr_accept() is given an endpoint */
-    DAT_PSP_PROVIDER_FLAG = 1  /* each request brings one */
+    DAT_PSP_CONSUMER_FLAG = 0, /* the consumer passes an endpoint to dat_cr_accept() */
+    DAT_PSP_PROVIDER_FLAG = 1  /* the provider creates an endpoint for each request */
 } DAT_PSP_FLAGS;
 
 typedef struct dat_psp_param {
@@ -640,7 +643,7 @@ typedef struct dat_cr_param {
     DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
     DAT_PORT_QUAL remote_port_qual;
     DAT_COUNT private_data_size;
-    DAT_PVOID private_data; /* lives as long as the request */
+    DAT_PVOID private_data; /* valid as long as the request */
     DAT_EP_HANDLE local_ep_handle;
 } DAT_CR_PARAM;
 
@@ -653,7 +656,7 @@ typedef enum dat_cr_param_mask {
     DAT_CR_FIELD_ALL = 0x1F
 } DAT_CR_PARAM_MASK;
 
-/* A request is answered once: accepted, rejected, or handed to another qualifier of this adapter. */
+/* A request is answered once: it is accepted, rejected, or handed off to another qualifier of this adapter. */
 DAT_RETURN DAT_API dat_cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param);
 DAT_RETURN DAT_API dat_cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size,
                                  const DAT_PVOID private_data);
@@ -662,7 +665,7 @@ DAT_RETURN DAT_API dat_cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL handoff);
 
 /* ---- Event dispatchers ------------------------------------------------------------------------------------------- */
 
-/* The kinds of events that an EVD takes. */
+/* The event streams that an EVD accepts. */
 typedef enum dat_evd_flags {
     DAT_EVD_SOFTWARE_FLAG = 0x001,
     DAT_EVD_CR_FLAG = 0x010,
@@ -670,11 +673,11 @@ typedef enum dat_evd_flags {
     DAT_EVD_CONNECTION_FLAG = 0x040,
     DAT_EVD_RMR_BIND_FLAG = 0x080,
     DAT_EVD_ASYNC_FLAG = 0x100,
-    DAT_EVD_DEFAULT_FLAG = 0x1F0, /* all but software events */
+    DAT_EVD_DEFAULT_FLAG = 0x1F0, /* all streams except software events */
     DAT_EVD_EXTENSION_BASE = 0x200
 } DAT_EVD_FLAGS;
 
-/* One value of each pair, and at most one of the CONFIG values. */
+/* One value of each pair and at most one of the CONFIG values. */
 typedef enum dat_evd_state {
     DAT_EVD_STATE_ENABLED = 0x01,
     DAT_EVD_STATE_DISABLED = 0x02,
@@ -696,12 +699,12 @@ typedef enum dat_evd_param_mask {
     DAT_EVD_FIELD_ALL = 0x1F
 } DAT_EVD_PARAM_MASK;
 
-/* The event of each kind; in parentheses the member of DAT_EVENT_DATA that goes with it. */
+/* The events. The member of DAT_EVENT_DATA that belongs to an event is in parentheses. */
 typedef enum dat_event_number {
     DAT_DTO_COMPLETION_EVENT = 0x00001,         /* (dto_completion_event_data) */
     DAT_RMR_BIND_COMPLETION_EVENT = 0x01001,    /* (rmr_completion_event_data) */
     DAT_CONNECTION_REQUEST_EVENT = 0x02001,     /* (cr_arrival_event_data) */
-    DAT_CONNECTION_EVENT_ESTABLISHED = 0x04001, /* (connect_event_data), as all DAT_CONNECTION_EVENTs */
+    DAT_CONNECTION_EVENT_ESTABLISHED = 0x04001, /* (connect_event_data), like all DAT_CONNECTION_EVENTs */
     DAT_CONNECTION_EVENT_PEER_REJECTED = 0x04002,
     DAT_CONNECTION_EVENT_NON_PEER_REJECTED = 0x04003,
     DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR = 0x04004,
@@ -709,7 +712,7 @@ typedef enum dat_event_number {
     DAT_CONNECTION_EVENT_BROKEN = 0x04006,
     DAT_CONNECTION_EVENT_TIMED_OUT = 0x04007,
     DAT_CONNECTION_EVENT_UNREACHABLE = 0x04008,
-    DAT_ASYNC_ERROR_EVD_OVERFLOW = 0x08001, /* (asynch_error_event_data), as all DAT_ASYNC_ERRORs */
+    DAT_ASYNC_ERROR_EVD_OVERFLOW = 0x08001, /* (asynch_error_event_data), like all DAT_ASYNC_ERRORs */
     DAT_ASYNC_ERROR_IA_CATASTROPHIC = 0x08002,
     DAT_ASYNC_ERROR_EP_BROKEN = 0x08003,
     DAT_ASYNC_ERROR_TIMED_OUT = 0x08004,
@@ -728,7 +731,7 @@ typedef struct dat_dto_completion_event_data {
     DAT_DTO_COMPLETION_STATUS status;
     DAT_SEG_LENGTH transfered_length;
     DAT_DTOS operation;
-    DAT_RMR_CONTEXT rmr_context; /* that the peer's send invalidated */
+    DAT_RMR_CONTEXT rmr_context; /* the context that the peer's send invalidated */
 } DAT_DTO_COMPLETION_EVENT_DATA;
 
 typedef struct dat_rmr_bind_completion_event_data {
@@ -748,7 +751,8 @@ typedef struct dat_cr_arrival_event_data {
     DAT_IA_ADDRESS_PTR local_ia_address_ptr;
     DAT_CONN_QUAL conn_qual;
     DAT_CR_HANDLE cr_handle;
-    DAT_BOOLEAN truncate_flag; /* private data that is too long for the provider was cut */
+    DAT_BOOLEAN truncate_flag; /* whether private data were truncated because the provider does not support their
+                                  length */
 } DAT_CR_ARRIVAL_EVENT_DATA;
 
 typedef struct dat_connection_event_data {
@@ -757,7 +761,7 @@ typedef struct dat_connection_event_data {
     DAT_PVOID private_data;
 } DAT_CONNECTION_EVENT_DATA;
 
-/* What happened to `dat_handle`; `reason` is of the enumeration for its kind. */
+/* The object with the error and the reason, which is a value of the enumeration for this kind of object. */
 typedef struct dat_asynch_error_event_data {
     DAT_HANDLE dat_handle;
     DAT_COUNT reason;
@@ -799,7 +803,7 @@ typedef struct dat_event {
     DAT_UINT64 event_extension_data[8];
 } DAT_EVENT;
 
-/* Creating and waiting: <dat2/udat.h>. */
+/* See <dat2/udat.h> for creating and waiting. */
 DAT_RETURN DAT_API dat_evd_query(DAT_EVD_HANDLE evd, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param);
 DAT_RETURN DAT_API dat_evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT evd_min_qlen);
 DAT_RETURN DAT_API dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event);

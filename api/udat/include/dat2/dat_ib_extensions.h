@@ -1,12 +1,13 @@
 /*
- * dat_ib_extensions.h - calls for what InfiniBand has beyond DAT
+ * dat_ib_extensions.h - calls for the features of InfiniBand that are not part of DAT
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * An adapter has the extension when its attribute extension_supported is DAT_EXTENSION_IB. Which of its parts it has
- * say named attributes of the provider: one of the names below, with the value "TRUE". Calls whose part is missing
- * return DAT_NOT_IMPLEMENTED. Viaduct has immediate data, atomic operations and counters; it has no unreliable
- * datagrams and no collectives, whose calls are declared so that programs which ask first compile.
+ * An adapter has the extension if its attribute extension_supported is DAT_EXTENSION_IB. Named attributes of the
+ * provider describe the parts that it supports: each is one of the names below, with the value "TRUE". Calls of an
+ * unsupported part return DAT_NOT_IMPLEMENTED. Viaduct supports immediate data, atomic operations and counters. It
+ * does not support unreliable datagrams and collectives; their calls are declared so that programs which check for
+ * them at run time compile.
  */
 #ifndef DAT2_DAT_IB_EXTENSIONS_H
 #define DAT2_DAT_IB_EXTENSIONS_H 1
@@ -41,7 +42,7 @@
 
 /* ---- Operations and results -------------------------------------------------------------------------------------- */
 
-/* What dat_extension_op() is told to do. */
+/* The operations of dat_extension_op(). */
 typedef enum dat_ib_op {
     DAT_IB_FETCH_AND_ADD_OP,
     DAT_IB_CMP_AND_SWAP_OP,
@@ -77,7 +78,7 @@ typedef enum dat_ib_op {
     DAT_IB_CLOSE_QUERY_OP = DAT_CLOSE_EXTENSION_BASE
 } DAT_IB_OP;
 
-/* Types of results, besides those of <dat2/dat_error.h>. */
+/* Types of results in addition to those of <dat2/dat_error.h>. */
 typedef enum dat_ib_return { DAT_IB_ERR = DAT_EXTENSION_BASE, DAT_IB_COLLECTIVE_ERR } DAT_IB_RETURN;
 
 /* The operation of a DTO completion event. */
@@ -104,7 +105,7 @@ typedef enum dat_ib_evd_extension_flags {
 
 typedef enum dat_ib_service_type { DAT_IB_SERVICE_TYPE_UD = DAT_SERVICE_TYPE_EXTENSION_BASE } DAT_IB_SERVICE_TYPE;
 
-/* Lets peers use the region in atomic operations. */
+/* Allows peers to use the region in atomic operations. */
 typedef enum dat_ib_mem_priv_flags {
     DAT_IB_MEM_PRIV_REMOTE_ATOMIC = DAT_MEM_PRIV_EXTENSION_BASE
 } DAT_IB_MEM_PRIV_FLAGS;
@@ -161,7 +162,7 @@ typedef struct dat_ib_collective_event_data {
     DAT_CONTEXT context;
 } DAT_IB_COLLECTIVE_EVENT_DATA;
 
-/* Where a datagram goes to or came from. */
+/* The destination or the source of a datagram. */
 typedef struct dat_ib_addr_handle {
     struct ibv_ah* ah;
     DAT_UINT32 qpn;
@@ -172,7 +173,7 @@ typedef struct dat_ib_immed_data {
     DAT_UINT32 data;
 } DAT_IB_IMMED_DATA;
 
-/* What DAT_EVENT's event_extension_data holds for events of this extension. */
+/* The contents of event_extension_data in DAT_EVENT for events of this extension. */
 typedef struct dat_ib_extension_event_data {
     DAT_IB_EXT_TYPE type;
     DAT_IB_STATUS status;
@@ -207,7 +208,7 @@ typedef struct dat_ib_extension_event_data {
 #define dat_ib_ud_cm_free(ep, cm) dat_extension_op((DAT_EP_HANDLE)(ep), DAT_IB_UD_CM_FREE_OP, (cm))
 #define dat_ib_ud_ah_free(ep, ah) dat_extension_op((DAT_EP_HANDLE)(ep), DAT_IB_UD_AH_FREE_OP, (DAT_IB_ADDR_HANDLE*)(ah))
 
-/* ---- Attributes of an adapter that need not be opened for the question ------------------------------------------- */
+/* ---- Attributes of an adapter without opening it ----------------------------------------------------------------- */
 
 #define dat_ib_open_query(name, ia, ia_mask, ia_attr, provider_mask, provider_attr)                                 \
     dat_extension_op((DAT_HANDLE)(NULL), DAT_IB_OPEN_QUERY_OP, (const DAT_NAME_PTR)(name), (DAT_HANDLE*)(ia),       \
@@ -227,14 +228,14 @@ typedef struct dat_ib_extension_event_data {
 #define dat_ib_stop_counter(handle, type) \
     dat_extension_op((DAT_HANDLE)(handle), DAT_IB_STOP_COUNTERS_OP, (DAT_IA_COUNTER_TYPE)(type))
 
-/* The same under older names. */
+/* Older names of the same attributes. */
 #define DAT_ATTR_COUNTERS DAT_IB_ATTR_COUNTERS
 #define DAT_QUERY_COUNTERS_OP DAT_IB_QUERY_COUNTERS_OP
 #define DAT_PRINT_COUNTERS_OP DAT_IB_PRINT_COUNTERS_OP
 #define dat_query_counters dat_ib_query_counters
 #define dat_print_counters dat_ib_print_counters
 
-/* The counters of an adapter, an endpoint, an EVD; the last of each enumeration stands for all. */
+/* The counters of an adapter, an endpoint and an EVD. The last value of each enumeration means all counters. */
 typedef enum dat_ia_counters {
     DCNT_IA_PZ_CREATE,
     DCNT_IA_PZ_FREE,
@@ -501,9 +502,9 @@ typedef enum dat_ib_collective_reduce_data_op {
     dat_extension_op((DAT_IB_COLLECTIVE_HANDLE)(handle), DAT_IB_COLLECTIVE_BARRIER_OP, (context), \
                      (DAT_COMPLETION_FLAGS)(flags))
 
-/* ---- Words ------------------------------------------------------------------------------------------------------- */
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
-/* As dat_strerror(), for results of this extension, too. */
+/* Like dat_strerror(), but also accepts results of this extension. */
 static inline DAT_RETURN DAT_API dat_strerror_extension(DAT_IB_RETURN value, const char** message) {
     const char* minor_message;
     if (DAT_GET_TYPE(value) != (DAT_UINT32)DAT_IB_ERR) {
@@ -513,7 +514,7 @@ static inline DAT_RETURN DAT_API dat_strerror_extension(DAT_IB_RETURN value, con
     return DAT_SUCCESS;
 }
 
-/* The status of an event of this extension. */
+/* Returns the name of the status of an event of this extension. */
 static inline DAT_RETURN DAT_API dat_strerror_ext_status(DAT_IB_STATUS value, const char** message) {
     switch (value) {
         case DAT_OP_SUCCESS: *message = " "; return DAT_SUCCESS;

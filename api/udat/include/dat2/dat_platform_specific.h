@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* Tell how a call uses a parameter; they expand to nothing. */
+/* Describe the direction of a parameter; they expand to nothing. */
 #ifndef IN
 #define IN
 #endif
@@ -24,18 +24,18 @@
 #define INOUT
 #endif
 
-/* Calling convention and linkage: the compiler's own. */
+/* The compiler's default calling convention and linkage. */
 #define DAT_API
 #define DAT_EXPORT extern
 
-/* Buffers that begin on such a boundary, in bytes, are never slower than others. */
+/* The recommended alignment of buffers, in bytes. */
 #ifndef DAT_OPTIMAL_ALIGNMENT
 #define DAT_OPTIMAL_ALIGNMENT 256
 #endif
 
 typedef void* DAT_PVOID;
 typedef int DAT_COUNT;
-typedef uint32_t DAT_UINT32; /* integers are in the byte order of the host */
+typedef uint32_t DAT_UINT32; /* integers are in host byte order */
 typedef uint64_t DAT_UINT64;
 typedef unsigned long long DAT_UVERYLONG;
 typedef DAT_UINT64 DAT_PADDR;

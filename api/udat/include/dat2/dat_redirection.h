@@ -1,10 +1,10 @@
 /*
- * dat_redirection.h - from a handle to its provider's functions; for providers and registries
+ * dat_redirection.h - calls a provider's functions through a handle; for providers and registries
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Every object begins with a pointer to the table of its provider (struct dat_provider, <dat2/udat_redirection.h>). The
- * macros call through that table without a look at the handle: for handles that are known to be good.
+ * Every object starts with a pointer to the table of its provider (struct dat_provider, <dat2/udat_redirection.h>).
+ * The macros call through this table without checking the handle, so it must be valid.
  */
 #ifndef DAT2_DAT_REDIRECTION_H
 #define DAT2_DAT_REDIRECTION_H 1
@@ -18,7 +18,7 @@ typedef struct dat_provider DAT_PROVIDER;
 #define DAT_HANDLE_TO_PROVIDER(handle) (*(DAT_PROVIDER**)(handle))
 #endif
 
-/* ---- Types of the functions: those of the calls of the same name ------------------------------------------------- */
+/* ---- Function types, those of the calls of the same names -------------------------------------------------------- */
 
 typedef __typeof__(&dat_ia_openv) DAT_IA_OPENV_FUNC;
 typedef __typeof__(&dat_ia_close) DAT_IA_CLOSE_FUNC;
@@ -83,13 +83,13 @@ typedef __typeof__(&dat_evd_post_se) DAT_EVD_POST_SE_FUNC;
 typedef __typeof__(&dat_evd_dequeue) DAT_EVD_DEQUEUE_FUNC;
 typedef __typeof__(&dat_evd_free) DAT_EVD_FREE_FUNC;
 
-/* Providers need not know of versions, and take the arguments of an extension as a list. */
+/* Unlike the calls, these functions of a provider take no version, and the arguments of an extension as a va_list. */
 typedef DAT_RETURN(DAT_API* DAT_IA_OPEN_FUNC)(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
                                               DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia);
 typedef DAT_RETURN(DAT_API* DAT_HANDLE_EXTENDEDOP_FUNC)(DAT_HANDLE handle, DAT_EXTENDED_OP operation,
                                                         va_list arguments);
 
-/* Whether the adapter of that name reaches the same memory and network as this one. */
+/* Whether the adapter of that name reaches the same memory and network as this adapter. */
 typedef DAT_RETURN(DAT_API* DAT_IA_HA_RELATED_FUNC)(DAT_IA_HANDLE ia, const DAT_NAME_PTR name, DAT_BOOLEAN* answer);
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * dat_vendor_specific.h - the place of vendors' additions to DAT; Viaduct has none
+ * dat_vendor_specific.h - reserved for vendors' additions to DAT; Viaduct has none
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

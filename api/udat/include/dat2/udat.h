@@ -1,10 +1,10 @@
 /*
- * udat.h - uDAPL 2.0, the user's Direct Access Programming Library
+ * udat.h - uDAPL 2.0, the User Direct Access Programming Library
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * <dat2/dat.h> has the conventions and most calls; this header adds what only user space has: the attributes of
- * adapters and providers, registering memory, waiting for events, and consumer notification objects.
+ * <dat2/dat.h> contains the conventions and most calls. This header adds what exists only in user space: the
+ * attributes of adapters and providers, memory registration, waiting for events, and consumer notification objects.
  */
 #ifndef DAT2_UDAT_H
 #define DAT2_UDAT_H 1
@@ -25,7 +25,7 @@ struct dat_ia_attr {
     DAT_UINT32 hardware_version_minor;
     DAT_UINT32 firmware_version_major;
     DAT_UINT32 firmware_version_minor;
-    DAT_IA_ADDRESS_PTR ia_address_ptr; /* lives as long as the adapter is open */
+    DAT_IA_ADDRESS_PTR ia_address_ptr; /* valid as long as the adapter is open */
     DAT_COUNT max_eps;
     DAT_COUNT max_dto_per_ep;
     DAT_COUNT max_rdma_read_per_ep_in;
@@ -61,7 +61,7 @@ struct dat_ia_attr {
 
 /* ---- Attributes of providers ------------------------------------------------------------------------------------- */
 
-/* Where the memory of an LMR comes from. As a provider attribute: the union of what it can register. */
+/* The source of an LMR's memory. As a provider attribute: the union of the supported types. */
 typedef enum dat_mem_type {
     DAT_MEM_TYPE_VIRTUAL = 0x00,
     DAT_MEM_TYPE_LMR = 0x01, /* the memory of another LMR */
@@ -86,8 +86,8 @@ struct dat_provider_attr {
     DAT_EP_CREATOR_FOR_PSP ep_creator;
     DAT_PZ_SUPPORT pz_support;
     DAT_UINT32 optimal_buffer_alignment;
-    /* [a][b]: one EVD takes events of kinds a and b. The kinds are software, connection request, DTO, connection, RMR
-     * bind, asynchronous. */
+    /* [a][b]: whether one EVD accepts events of streams a and b. The streams are software, connection request, DTO,
+     * connection, RMR bind, asynchronous. */
     const DAT_BOOLEAN evd_stream_merging_supported[6][6];
     DAT_BOOLEAN srq_supported;
     DAT_COUNT srq_watermarks_supported;
@@ -142,7 +142,7 @@ struct dat_provider_attr {
 
 /* ---- Local memory regions ---------------------------------------------------------------------------------------- */
 
-/* Names memory that processes share: the same bytes, the same memory. */
+/* Identifies memory that processes share: the same bytes mean the same memory. */
 #define DAT_LMR_COOKIE_SIZE 40
 typedef char (*DAT_LMR_COOKIE)[DAT_LMR_COOKIE_SIZE];
 
@@ -195,7 +195,7 @@ DAT_RETURN DAT_API dat_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DA
 
 /* ---- Consumer notification objects ------------------------------------------------------------------------------- */
 
-/* A CNO is triggered by events of the EVDs that feed it, and hands one of these EVDs to whoever waits for it. */
+/* A CNO is triggered by events of the EVDs attached to it and returns one of these EVDs to a waiter. */
 typedef DAT_HANDLE DAT_CNO_HANDLE;
 
 /* A function that is called with an EVD whenever the CNO is triggered. */
@@ -205,7 +205,7 @@ typedef struct dat_os_wait_proxy_agent {
     DAT_AGENT_FUNC proxy_agent_func;
 } DAT_OS_WAIT_PROXY_AGENT;
 
-/* No agent: a compound literal, as C has it and C++ compilers accept it. */
+/* No agent: a compound literal, which is valid C and accepted by C++ compilers. */
 #define DAT_OS_WAIT_PROXY_AGENT_NULL \
     (DAT_OS_WAIT_PROXY_AGENT) { (DAT_PVOID) NULL, (DAT_AGENT_FUNC)NULL }
 
@@ -225,7 +225,7 @@ typedef struct dat_cno_param {
     } proxy;
 } DAT_CNO_PARAM;
 
-/* The values are the specification's own, although they are no bits. */
+/* The values are those of the specification, although they are not bits. */
 typedef enum dat_cno_param_mask {
     DAT_CNO_FIELD_IA_HANDLE = 0x1,
     DAT_CNO_FIELD_PROXY_TYPE = 0x2,
@@ -239,16 +239,17 @@ DAT_RETURN DAT_API dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DA
 DAT_RETURN DAT_API dat_cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd);
 DAT_RETURN DAT_API dat_cno_free(DAT_CNO_HANDLE cno);
 
-/* A CNO with a file descriptor for select() and poll(). Once that is readable, dat_cno_trigger() says which EVD did it.
+/* Creates a CNO with a file descriptor for select() and poll(). When it is readable, dat_cno_trigger() returns the
+ * EVD that triggered the CNO.
  */
 DAT_RETURN DAT_API dat_cno_fd_create(DAT_IA_HANDLE ia, DAT_FD* fd, DAT_CNO_HANDLE* cno);
 DAT_RETURN DAT_API dat_cno_trigger(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE* evd);
 
 /* ---- Event dispatchers ------------------------------------------------------------------------------------------- */
 
-/* For dat_ia_openv(): another opening of this adapter has the EVD of its errors. */
+/* For dat_ia_openv(): another open instance of this adapter has the EVD for errors. */
 #define DAT_EVD_ASYNC_EXISTS ((DAT_EVD_HANDLE)0x1)
-/* From dat_ia_query(): so it was. */
+/* Returned by dat_ia_query() if the IA was opened with DAT_EVD_ASYNC_EXISTS. */
 #define DAT_EVD_OUT_OF_SCOPE ((DAT_EVD_HANDLE)0x2)
 
 struct dat_evd_param {
@@ -262,16 +263,16 @@ struct dat_evd_param {
 DAT_RETURN DAT_API dat_evd_create(DAT_IA_HANDLE ia, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
                                   DAT_EVD_HANDLE* evd);
 
-/* Returns the first of at least `threshold` events, and how many more there are. */
+/* Waits for at least `threshold` events, returns the first one and the number of remaining events. */
 DAT_RETURN DAT_API dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
                                 DAT_COUNT* n_more_events);
 
-/* Whether events trigger the CNO, and which. */
+/* Whether and which events trigger the CNO. */
 DAT_RETURN DAT_API dat_evd_enable(DAT_EVD_HANDLE evd);
 DAT_RETURN DAT_API dat_evd_disable(DAT_EVD_HANDLE evd);
 DAT_RETURN DAT_API dat_evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno);
 
-/* Whether dat_evd_wait() is allowed; who waits when it is forbidden wakes. */
+/* Whether dat_evd_wait() is allowed. Forbidding it wakes a thread that waits. */
 DAT_RETURN DAT_API dat_evd_set_unwaitable(DAT_EVD_HANDLE evd);
 DAT_RETURN DAT_API dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd);
 

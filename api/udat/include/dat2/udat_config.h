@@ -1,22 +1,22 @@
 /*
- * udat_config.h - which uDAPL this is
+ * udat_config.h - the version and configuration of uDAPL
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef DAT2_UDAT_CONFIG_H
 #define DAT2_UDAT_CONFIG_H 1
 
-/* The release of the specification that these headers declare; dat_ia_open() asks for a provider of it. */
+/* The release of the specification that these headers declare, which dat_ia_open() requests. */
 #define DAT_VERSION_MAJOR 2
 #define DAT_VERSION_MINOR 0
 
-/* What dat_ia_open() asks of a provider: DAT_TRUE where threads share objects. Define it before to choose. A
- * thread-safe provider serves both. */
+/* The thread safety that dat_ia_open() requests: DAT_TRUE if threads share objects. Programs may define it before
+ * including this header. A thread-safe provider satisfies both values. */
 #ifndef DAT_THREADSAFE
 #define DAT_THREADSAFE DAT_FALSE
 #endif
 
-/* The values and calls on which extensions such as <dat2/dat_ib_extensions.h> build are always declared. */
+/* The types and calls that extensions such as <dat2/dat_ib_extensions.h> need are always declared. */
 #ifndef DAT_EXTENSIONS
 #define DAT_EXTENSIONS 1
 #endif

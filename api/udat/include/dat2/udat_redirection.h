@@ -1,5 +1,5 @@
 /*
- * udat_redirection.h - the table of functions that every provider of uDAPL fills; for providers and registries
+ * udat_redirection.h - the function table of a uDAPL provider; for providers and registries
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,7 +8,7 @@
 
 #include <dat2/dat_redirection.h>
 
-/* ---- Types of the functions that only user space has ------------------------------------------------------------- */
+/* ---- Types of the functions of user space ------------------------------------------------------------------------ */
 
 typedef __typeof__(&dat_lmr_create) DAT_LMR_CREATE_FUNC;
 typedef __typeof__(&dat_evd_create) DAT_EVD_CREATE_FUNC;
@@ -51,10 +51,10 @@ typedef __typeof__(&dat_cno_wait) DAT_CNO_WAIT_FUNC;
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
-/* Grown with the releases of DAT, always at the end: a function that a provider lacks is NULL. */
+/* New releases of DAT added functions at the end. A function that a provider does not implement is NULL. */
 struct dat_provider {
     const char* device_name;
-    DAT_PVOID extension; /* the provider's own */
+    DAT_PVOID extension; /* for the provider's use */
     DAT_IA_OPEN_FUNC ia_open_func;
     DAT_IA_QUERY_FUNC ia_query_func;
     DAT_IA_CLOSE_FUNC ia_close_func;
