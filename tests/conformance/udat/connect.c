@@ -253,10 +253,6 @@ TEST(ep_connect__several_paths) {
 }
 
 /* The page has no code for it; stock finds a handle missing. */
-static void check_not_ready(DAT_RETURN rc) {
-    if (DAT_GET_TYPE(rc) != DAT_INVALID_HANDLE) CHECK_RC(rc, DAT_INVALID_STATE);
-}
-
 TEST(ep_connect__without_an_evd_for_connections) {
     const Pair pair = open_pair_here((Options){0});
     Side *client = pair.client;
@@ -264,7 +260,7 @@ TEST(ep_connect__without_an_evd_for_connections) {
     DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
     CHECK_OK(dat_ep_create(client->ia, client->pz, client->evds[RECV], client->evds[REQUEST], DAT_HANDLE_NULL,
                            &attributes, &ep));
-    check_not_ready(request_to(client, ep, pair.server->qual));
+    CHECK_EITHER(request_to(client, ep, pair.server->qual), DAT_INVALID_STATE, DAT_INVALID_HANDLE);
     CHECK_EQ(state_of(ep), DAT_EP_STATE_UNCONNECTED);
 }
 
@@ -290,6 +286,7 @@ TEST(ep_connect__reserved) { check_state(DAT_EP_STATE_RESERVED); }
 TEST(ep_connect__passive_connection_pending) { check_state(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
 TEST(ep_connect__active_connection_pending) { check_state(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
 TEST(ep_connect__connected) { check_state(DAT_EP_STATE_CONNECTED); }
+TEST(ep_connect__disconnect_pending) { check_state(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(ep_connect__disconnected) { check_state(DAT_EP_STATE_DISCONNECTED); }
 
 /* It has no zone yet either, and a provider may see that first. */

@@ -153,6 +153,8 @@ TEST(cr_accept__a_reserved_endpoint) { check_endpoint_in(DAT_EP_STATE_RESERVED);
 TEST(cr_accept__a_passive_endpoint) { check_endpoint_in(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
 TEST(cr_accept__a_connecting_endpoint) { check_endpoint_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
 TEST(cr_accept__a_connected_endpoint) { check_endpoint_in(DAT_EP_STATE_CONNECTED); }
+TEST(cr_accept__an_endpoint_of_another_request) { check_endpoint_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
+TEST(cr_accept__an_endpoint_that_is_disconnect_pending) { check_endpoint_in(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(cr_accept__a_disconnected_endpoint) { check_endpoint_in(DAT_EP_STATE_DISCONNECTED); }
 
 /* An endpoint of the provider has no zone and no EVDs at first. */

@@ -220,6 +220,7 @@ TEST(ep_common_connect__active_connection_pending) { check_state(DAT_EP_STATE_AC
 TEST(ep_common_connect__passive_connection_pending) { check_state(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
 TEST(ep_common_connect__tentative_connection_pending) { check_state(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
 TEST(ep_common_connect__connected) { check_state(DAT_EP_STATE_CONNECTED); }
+TEST(ep_common_connect__disconnect_pending) { check_state(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(ep_common_connect__disconnected) { check_state(DAT_EP_STATE_DISCONNECTED); }
 
 TEST(ep_common_connect__no_object__invalid_handle) {

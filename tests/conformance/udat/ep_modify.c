@@ -92,6 +92,7 @@ TEST(ep_modify__passive_connection_pending) { check_state(DAT_EP_STATE_PASSIVE_C
 TEST(ep_modify__tentative_connection_pending) { check_state(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
 TEST(ep_modify__active_connection_pending) { check_state(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
 TEST(ep_modify__connected) { check_state(DAT_EP_STATE_CONNECTED); }
+TEST(ep_modify__disconnect_pending) { check_state(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(ep_modify__disconnected) { check_state(DAT_EP_STATE_DISCONNECTED); }
 
 /* ---- What changes ------------------------------------------------------------------------------------------------ */

@@ -52,6 +52,13 @@ static void ask(Scene *scene) {
     scene->cr = request_on(server->evds[CR]);
 }
 
+/* A message that nobody receives holds a graceful disconnect up. */
+static void hold_up(const Pair *pair) {
+    pair_connect(pair);
+    CHECK_OK(post(pair->client, (Work){.operation = SEND, .length = 64, .cookie = 1}));
+    CHECK_OK(disconnect(pair->client, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
 static void set(Scene *scene, DAT_EP_STATE state) {
     switch (state) {
         case DAT_EP_STATE_UNCONNECTED: return;
@@ -64,6 +71,7 @@ static void set(Scene *scene, DAT_EP_STATE state) {
             pair_connect(&scene->pair);
             pair_hang_up(&scene->pair, DAT_CLOSE_ABRUPT_FLAG);
             return;
+        case DAT_EP_STATE_DISCONNECT_PENDING: hold_up(&scene->pair); return;
         default: fail(__FILE__, __LINE__, "no scene for state %d", (int)state);
     }
 }
@@ -94,6 +102,7 @@ DAT_RETURN_SUBTYPE subtype_of(DAT_EP_STATE state) {
         case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING: return DAT_INVALID_STATE_EP_ACTCONNPENDING;
         case DAT_EP_STATE_CONNECTED: return DAT_INVALID_STATE_EP_CONNECTED;
         case DAT_EP_STATE_DISCONNECTED: return DAT_INVALID_STATE_EP_DISCONNECTED;
+        case DAT_EP_STATE_DISCONNECT_PENDING: return DAT_INVALID_STATE_EP_DISCPENDING;
         default: fail(__FILE__, __LINE__, "no subtype for state %d", (int)state);
     }
 }
