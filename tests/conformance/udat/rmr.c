@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * dat_rmr_create, dat_rmr_create_for_ep, dat_rmr_query, dat_rmr_free, and arguments of dat_rmr_bind.
  */
-#include "side.h"
+#include "scene.h"
 
 #pragma weak dat_rmr_create_for_ep
 
@@ -103,6 +103,17 @@ TEST(rmr_bind__endpoint_not_connected) {
               DAT_INVALID_STATE_EP_UNCONNECTED);
     CHECK_OK(dat_rmr_free(rmr));
     side_close(side);
+}
+
+/* "No ... RMR Binds can be posted" (dat_ep_disconnect). */
+TEST(rmr_bind__disconnect_pending) {
+    const Scene scene = scene_in(DAT_EP_STATE_DISCONNECT_PENDING);
+    const Side *client = scene.pair.client;
+    DAT_RMR_HANDLE rmr = new_rmr(client->pz);
+    DAT_LMR_TRIPLET triplet = piece(client, 0, 100);
+    CHECK_SUB(bind_to(rmr, client, &triplet, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_STATE,
+              DAT_INVALID_STATE_EP_DISCPENDING);
+    CHECK_OK(dat_rmr_free(rmr));
 }
 
 TEST(rmr_bind__beyond_the_region) {

@@ -143,6 +143,21 @@ TEST(rsp_create__objects_of_another_kind) {
     CHECK_EQ(state_of(server->ep), DAT_EP_STATE_UNCONNECTED);
 }
 
+TEST(rsp_create__objects_of_another_ia) {
+    const Pair pair = open_sides();
+    const Side *server = pair.server;
+    Side *other = new_side(NULL);
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    side_open(other, (Options){0});
+    CHECK_SUB(dat_rsp_create(server->ia, qual, other->ep, server->evds[CR], &rsp), DAT_INVALID_HANDLE,
+              DAT_INVALID_HANDLE_EP);
+    CHECK_SUB(dat_rsp_create(server->ia, qual, server->ep, other->evds[CR], &rsp), DAT_INVALID_HANDLE,
+              DAT_INVALID_HANDLE_EVD_CR);
+    CHECK_EQ(state_of(server->ep), DAT_EP_STATE_UNCONNECTED);
+    CHECK_EQ(state_of(other->ep), DAT_EP_STATE_UNCONNECTED);
+}
+
 TEST(rsp_create__no_object__invalid_handle) {
     const Pair pair = open_sides();
     const Side *server = pair.server;
@@ -165,6 +180,15 @@ TEST(rsp_query__what_it_was_made_with) {
     CHECK_EQ(param.conn_qual, qual);
     CHECK(param.evd_handle == pair.server->evds[CR]);
     CHECK(param.ep_handle == pair.server->ep);
+    for (int mask = 0; mask <= DAT_RSP_FIELD_ALL; ++mask) {
+        DAT_RSP_PARAM some;
+        memset(&some, 0xa5, sizeof some);
+        CHECK_OK(dat_rsp_query(rsp, (DAT_RSP_PARAM_MASK)mask, &some));
+        if ((mask & DAT_RSP_FIELD_IA_HANDLE) != 0) CHECK(some.ia_handle == param.ia_handle);
+        if ((mask & DAT_RSP_FIELD_CONN_QUAL) != 0) CHECK_EQ(some.conn_qual, param.conn_qual);
+        if ((mask & DAT_RSP_FIELD_EVD_HANDLE) != 0) CHECK(some.evd_handle == param.evd_handle);
+        if ((mask & DAT_RSP_FIELD_EP_HANDLE) != 0) CHECK(some.ep_handle == param.ep_handle);
+    }
 }
 
 TEST(rsp_query__nowhere_to_put_it) {

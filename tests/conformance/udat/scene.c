@@ -3,6 +3,10 @@
  */
 #include "scene.h"
 
+#include <netinet/in.h>
+
+#pragma weak dat_csp_create
+
 DAT_CONN_QUAL unused_qual(void) { return new_side(NULL)->qual; }
 
 DAT_RETURN request_to(const Side *side, DAT_EP_HANDLE ep, DAT_CONN_QUAL qual) {
@@ -15,6 +19,17 @@ DAT_CR_HANDLE request_on(DAT_EVD_HANDLE evd) {
     DAT_CR_HANDLE cr = WAIT_ON(evd, DAT_CONNECTION_REQUEST_EVENT).event_data.cr_arrival_event_data.cr_handle;
     CHECK(cr != DAT_HANDLE_NULL);
     return cr;
+}
+
+DAT_CSP_HANDLE new_csp(const Side *side, DAT_CONN_QUAL port) {
+    DAT_COMM tcp = {AF_INET, SOCK_STREAM, IPPROTO_TCP};
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    struct sockaddr_storage address = side->address;
+    ((struct sockaddr_in *)&address)->sin_port = htons((uint16_t)port);
+    if (dat_csp_create == NULL) return DAT_HANDLE_NULL;
+    CHECK_OK(dat_csp_create(side->ia, &tcp, (DAT_IA_ADDRESS_PTR)&address, side->evds[CR], &csp));
+    CHECK(csp != DAT_HANDLE_NULL);
+    return csp;
 }
 
 static void reserve(Scene *scene) {
