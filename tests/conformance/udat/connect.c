@@ -428,6 +428,13 @@ TEST(ep_connect__more_requests_than_the_backlog) {
         CHECK_OK(request_to(server, ep, server->qual));
     }
     int established = 0, refused = 0;
+    if (on_loopback()) { /* which refuses at once what the EVD does not hold */
+        DAT_EVD_PARAM param;
+        CHECK_OK(dat_evd_query(server->evds[CR], DAT_EVD_FIELD_EVD_QLEN, &param));
+        CHECK(param.evd_qlen < REQUESTS);
+        for (; refused < REQUESTS - param.evd_qlen; ++refused) WAIT_ON(evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+    }
+    const int refused_at_once = refused;
     while (established + refused < REQUESTS) {
         DAT_EVENT event;
         while (DAT_GET_TYPE(dat_evd_dequeue(server->evds[CR], &event)) == DAT_SUCCESS) {
@@ -441,4 +448,5 @@ TEST(ep_connect__more_requests_than_the_backlog) {
             ++refused;
     }
     CHECK(established >= 8);
+    if (on_loopback()) CHECK_EQ(refused, refused_at_once);
 }

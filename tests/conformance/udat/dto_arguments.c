@@ -210,6 +210,14 @@ TEST(ep_post_recv__with_a_shared_receive_queue) {
     CHECK_RC(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8}), DAT_INVALID_STATE);
 }
 
+/* An endpoint that the provider made has no zone yet. */
+TEST(ep_post_recv__without_a_zone) {
+    const Scene scene = scene_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+    Job job;
+    prepare(&job, scene.pair.client, RECEIVE, 1);
+    CHECK_SUB(post_on(scene.ep, job.posting), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
+}
+
 /* ---- Full queues ------------------------------------------------------------------------------------------------- */
 
 /* Nobody receives what is sent; and receives wait. */

@@ -48,6 +48,7 @@ TEST(srq__several_segments) {
 /* Memory that cannot be received into is found out when it is posted, or when the message comes. */
 static void expect_no_reception(Pair pair, DAT_LMR_TRIPLET triplet, DAT_RETURN_TYPE type) {
     DAT_RETURN rc = dat_srq_post_recv(pair.client->srq, 1, &triplet, (DAT_DTO_COOKIE){.as_64 = 1});
+    if (on_loopback()) CHECK_OK(rc);
     if (rc != DAT_SUCCESS) {
         CHECK_RC(rc, type);
         return;
