@@ -406,6 +406,7 @@ TEST(ep_dup_connect__of_the_passive_side) {
     const Pair pair = connected_pair_here((Options){0});
     DAT_EP_HANDLE ep = new_ep(pair.server, (Options){0});
     DAT_RETURN rc = duplicate(ep, pair.server->ep);
+    if (on_loopback()) CHECK_OK(rc);
     if (DAT_GET_TYPE(rc) != DAT_SUCCESS) {
         CHECK_RC(rc, DAT_INVALID_PARAMETER);
         CHECK_EQ(state_of(ep), DAT_EP_STATE_UNCONNECTED);
