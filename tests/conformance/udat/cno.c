@@ -57,6 +57,28 @@ TEST(cno_create__alone) {
     CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+/* Every function, or none, with every instance data, which only the function knows. */
+TEST(cno_create__every_agent) {
+    DAT_CNO_PARAM param;
+    static const DAT_AGENT_FUNC functions[] = {NULL, ignore};
+    const DAT_PVOID data[] = {NULL, &param, (DAT_PVOID)(uintptr_t)1, (DAT_PVOID) ~(uintptr_t)0};
+    ia = open_ia(NULL);
+    for (size_t i = 0; i < 2 * sizeof data / sizeof *data; ++i) {
+        DAT_OS_WAIT_PROXY_AGENT agent = {data[i / 2], functions[i % 2]};
+        CHECK_OK(dat_cno_create(ia, agent, &cno));
+        CHECK_OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
+        CHECK_OK(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
+        CHECK_EQ(param.proxy_type, agent.proxy_agent_func != NULL ? DAT_PROXY_TYPE_AGENT : DAT_PROXY_TYPE_NONE);
+        post_event(evd);
+        CHECK(notified_on(cno) == evd); /* in addition to the agent */
+        take_event(evd);
+        CHECK_OK(dat_cno_modify_agent(cno, agent));
+        CHECK_OK(dat_evd_free(evd));
+        CHECK_OK(dat_cno_free(cno));
+    }
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
 TEST(cno_create__no_place_for_the_handle) {
     ia = open_ia(NULL);
     CHECK_SUB(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);

@@ -38,11 +38,19 @@ TEST(cr_query__an_endpoint_of_the_provider) {
     CHECK(param.local_ep_handle == scene.ep);
 }
 
-TEST(cr_query__single_fields) {
+TEST(cr_query__every_set_of_fields) {
     const Scene scene = scene_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
-    for (int field = 1; field <= DAT_CR_FIELD_LOCAL_EP_HANDLE; field <<= 1) {
-        DAT_CR_PARAM param;
-        CHECK_OK(dat_cr_query(scene.cr, (DAT_CR_PARAM_MASK)field, &param));
+    DAT_CR_PARAM all, some;
+    CHECK_OK(dat_cr_query(scene.cr, DAT_CR_FIELD_ALL, &all));
+    for (int mask = 0; mask <= DAT_CR_FIELD_ALL; ++mask) {
+        memset(&some, 0xa5, sizeof some);
+        CHECK_OK(dat_cr_query(scene.cr, (DAT_CR_PARAM_MASK)mask, &some));
+        if ((mask & DAT_CR_FIELD_REMOTE_IA_ADDRESS_PTR) != 0)
+            CHECK(some.remote_ia_address_ptr == all.remote_ia_address_ptr);
+        if ((mask & DAT_CR_FIELD_REMOTE_PORT_QUAL) != 0) CHECK_EQ(some.remote_port_qual, all.remote_port_qual);
+        if ((mask & DAT_CR_FIELD_PRIVATE_DATA_SIZE) != 0) CHECK_EQ(some.private_data_size, all.private_data_size);
+        if ((mask & DAT_CR_FIELD_PRIVATE_DATA) != 0) CHECK(some.private_data == all.private_data);
+        if ((mask & DAT_CR_FIELD_LOCAL_EP_HANDLE) != 0) CHECK(some.local_ep_handle == all.local_ep_handle);
     }
 }
 
@@ -153,6 +161,8 @@ TEST(cr_accept__a_reserved_endpoint) { check_endpoint_in(DAT_EP_STATE_RESERVED);
 TEST(cr_accept__a_passive_endpoint) { check_endpoint_in(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
 TEST(cr_accept__a_connecting_endpoint) { check_endpoint_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
 TEST(cr_accept__a_connected_endpoint) { check_endpoint_in(DAT_EP_STATE_CONNECTED); }
+TEST(cr_accept__an_endpoint_of_another_request) { check_endpoint_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
+TEST(cr_accept__an_endpoint_that_is_disconnect_pending) { check_endpoint_in(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(cr_accept__a_disconnected_endpoint) { check_endpoint_in(DAT_EP_STATE_DISCONNECTED); }
 
 /* An endpoint of the provider has no zone and no EVDs at first. */
@@ -160,6 +170,32 @@ TEST(cr_accept__an_endpoint_that_is_not_configured) {
     const Scene scene = scene_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
     CHECK_SUB(dat_cr_accept(scene.cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
     CHECK_EQ(state_of(scene.ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+}
+
+/* One that the consumer made without the parts that a connection needs. */
+static void check_parts(bool zone, bool evd) {
+    const Scene scene = scene_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+    const Side *server = scene.pair.server;
+    const DAT_EVD_HANDLE *evds = server->evds;
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    CHECK_OK(dat_ep_create(server->ia, zone ? server->pz : DAT_HANDLE_NULL, evds[RECV], evds[REQUEST],
+                           evd ? evds[CONN] : DAT_HANDLE_NULL, &attributes, &ep));
+    CHECK_SUB(dat_cr_accept(scene.cr, ep, 0, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+    CHECK_EQ(state_of(ep), DAT_EP_STATE_UNCONNECTED);
+    check_still_there(&scene);
+}
+
+TEST(cr_accept__an_endpoint_without_a_zone) { check_parts(false, true); }
+TEST(cr_accept__an_endpoint_without_an_evd_for_connections) { check_parts(true, false); }
+
+TEST(cr_accept__an_endpoint_of_another_ia) {
+    const Scene scene = scene_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+    Side *other = new_side(NULL);
+    side_open(other, (Options){0});
+    CHECK_SUB(dat_cr_accept(scene.cr, other->ep, 0, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+    CHECK_EQ(state_of(other->ep), DAT_EP_STATE_UNCONNECTED);
+    check_still_there(&scene);
 }
 
 TEST(cr_accept__too_much_private_data) {
@@ -347,6 +383,22 @@ TEST(cr_handoff__once) {
 TEST(cr_handoff__to_nobody) {
     const Scene scene = scene_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
     CHECK_SUB(dat_cr_handoff(scene.cr, unused_qual()), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    check_still_there(&scene);
+}
+
+/* Only public service points of the same IA take requests from others. */
+TEST(cr_handoff__to_other_points) {
+    const Scene scene = scene_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+    const Side *server = scene.pair.server;
+    Side *other = new_side(NULL);
+    const DAT_CONN_QUAL reserved = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    side_open(other, (Options){0});
+    listen_at(other);
+    CHECK_OK(dat_rsp_create(server->ia, reserved, server->ep, server->evds[CR], &rsp));
+    CHECK_SUB(dat_cr_handoff(scene.cr, other->qual), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(dat_cr_handoff(scene.cr, reserved), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_OK(dat_rsp_free(rsp));
     check_still_there(&scene);
 }
 

@@ -6,6 +6,7 @@
  */
 #include "scene.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #pragma weak dat_csp_create
@@ -70,17 +71,43 @@ TEST(csp_create__a_port_in_use) {
     CHECK_OK(dat_csp_free(csp));
     CHECK_OK(create(pair.server, port, &second));
     CHECK_OK(dat_csp_free(second));
+    CHECK_RC(create(pair.server, pair.server->qual, &second), DAT_PORT_IN_USE); /* by a public service point */
+}
+
+TEST(csp_create__a_port_in_use_in_another_process) {
+    NEED(dat_csp_create);
+    const Pair pair = open_pair((Options){0});
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    CHECK_RC(create(pair.client, pair.server->qual, &csp), DAT_PORT_IN_USE);
 }
 
 TEST(csp_create__an_unknown_communicator) {
     const Pair pair = open_sides();
     struct sockaddr_storage address = with_port(pair.server, unused_qual());
-    DAT_COMM unknown[] = {{AF_UNIX, SOCK_STREAM, 0}, {AF_INET, SOCK_DGRAM, 0}, {AF_INET, SOCK_STREAM, 77}};
+    DAT_COMM unknown[] = {{AF_UNIX, SOCK_STREAM, 0},
+                          {AF_INET, SOCK_DGRAM, 0},
+                          {AF_INET, SOCK_STREAM, 77},
+                          {AF_INET6, SOCK_STREAM, 0}}; /* and not an address of its family */
     DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; ++i)
         CHECK_RC(
             dat_csp_create(pair.server->ia, &unknown[i], (DAT_IA_ADDRESS_PTR)&address, pair.server->evds[CR], &csp),
             DAT_COMM_NOT_SUPPORTED);
+}
+
+static DAT_RETURN create_at(const Side *side, const char *host) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)unused_qual())};
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    CHECK(inet_pton(AF_INET, host, &address.sin_addr) == 1);
+    DAT_RETURN rc = dat_csp_create(side->ia, &tcp, (DAT_IA_ADDRESS_PTR)&address, side->evds[CR], &csp);
+    if (rc == DAT_SUCCESS) CHECK_OK(dat_csp_free(csp));
+    return rc;
+}
+
+TEST(csp_create__an_address_of_another_host) {
+    const Pair pair = open_sides();
+    CHECK_SUB(create_at(pair.server, "192.0.2.1"), DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+    CHECK_OK(create_at(pair.server, "0.0.0.0")); /* whatever the IA has */
 }
 
 TEST(csp_create__invalid_arguments) {
@@ -122,6 +149,15 @@ TEST(csp_query__what_it_was_made_with) {
     CHECK(param.evd_handle == pair.server->evds[CR]);
     CHECK(param.comm != NULL && memcmp(param.comm, &tcp, sizeof tcp) == 0);
     CHECK(param.address_ptr != NULL && memcmp(param.address_ptr, &address, sizeof(struct sockaddr)) == 0);
+    for (int mask = 0; mask <= DAT_CSP_FIELD_ALL; ++mask) {
+        DAT_CSP_PARAM some;
+        memset(&some, 0xa5, sizeof some);
+        CHECK_OK(dat_csp_query(csp, (DAT_CSP_PARAM_MASK)mask, &some));
+        if ((mask & DAT_CSP_FIELD_IA_HANDLE) != 0) CHECK(some.ia_handle == param.ia_handle);
+        if ((mask & DAT_CSP_FIELD_COMM) != 0) CHECK(some.comm == param.comm);
+        if ((mask & DAT_CSP_FIELD_IA_ADDRESS) != 0) CHECK(some.address_ptr == param.address_ptr);
+        if ((mask & DAT_CSP_FIELD_EVD_HANDLE) != 0) CHECK(some.evd_handle == param.evd_handle);
+    }
     CHECK_OK(dat_csp_free(csp));
 }
 
@@ -220,6 +256,7 @@ TEST(ep_common_connect__active_connection_pending) { check_state(DAT_EP_STATE_AC
 TEST(ep_common_connect__passive_connection_pending) { check_state(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
 TEST(ep_common_connect__tentative_connection_pending) { check_state(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
 TEST(ep_common_connect__connected) { check_state(DAT_EP_STATE_CONNECTED); }
+TEST(ep_common_connect__disconnect_pending) { check_state(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(ep_common_connect__disconnected) { check_state(DAT_EP_STATE_DISCONNECTED); }
 
 TEST(ep_common_connect__no_object__invalid_handle) {

@@ -201,12 +201,21 @@ TEST(ep_post_recv__reserved) { check_receive_in(DAT_EP_STATE_RESERVED); }
 TEST(ep_post_recv__passive_connection_pending) { check_receive_in(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
 TEST(ep_post_recv__active_connection_pending) { check_receive_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
 TEST(ep_post_recv__connected) { check_receive_in(DAT_EP_STATE_CONNECTED); }
+TEST(ep_post_recv__disconnect_pending) { check_receive_in(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(ep_post_recv__disconnected) { check_receive_in(DAT_EP_STATE_DISCONNECTED); }
 
 /* With a shared receive queue, receives are posted there. */
 TEST(ep_post_recv__with_a_shared_receive_queue) {
     const Pair pair = connected_pair_here((Options){.srq = true});
     CHECK_RC(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8}), DAT_INVALID_STATE);
+}
+
+/* An endpoint that the provider made has no zone yet. */
+TEST(ep_post_recv__without_a_zone) {
+    const Scene scene = scene_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+    Job job;
+    prepare(&job, scene.pair.client, RECEIVE, 1);
+    CHECK_SUB(post_on(scene.ep, job.posting), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
 }
 
 /* ---- Full queues ------------------------------------------------------------------------------------------------- */
@@ -219,7 +228,7 @@ static void check_full(Operation operation, DAT_COUNT most) {
     DAT_RETURN rc = post(pair.client, work);
     for (; rc == DAT_SUCCESS && posted < 4000; ++posted) rc = post(pair.client, work);
     CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
-    CHECK(posted >= most);
+    CHECK(on_loopback() ? posted == most : posted >= most); /* devices round up */
     CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_CONNECTED);
     pair_close(&pair);
 }
@@ -227,7 +236,6 @@ static void check_full(Operation operation, DAT_COUNT most) {
 TEST(ep_post_send__a_full_queue) { check_full(SEND, 4); }
 TEST(ep_post_recv__a_full_queue) { check_full(RECEIVE, 4); }
 
-/* As many as the attribute says can be outstanding, and after their completions as many again. */
 /* Requests of every kind count. */
 TEST(ep_post_rdma__a_full_queue) {
     const Pair pair = connected_pair_here((Options){.request_dtos = 4});
@@ -238,6 +246,7 @@ TEST(ep_post_rdma__a_full_queue) {
     pair_close(&pair);
 }
 
+/* As many as the attribute says can be outstanding, and after their completions as many again. */
 TEST(ep_post_send__as_many_as_the_attribute_says) {
     const Pair pair = connected_pair_here((Options){.recv_dtos = 4, .request_dtos = 4});
     for (DAT_UINT64 round = 0; round < 3; ++round) {

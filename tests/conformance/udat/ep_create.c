@@ -236,7 +236,18 @@ TEST(ep_create__a_connection_evd_of_another_ia_that_is_closed) {
     side_close(pair->client);
 }
 
-/* Others are of the IA of the endpoint. */
+/* Others, and the zone, are of the IA of the endpoint. */
+TEST(ep_create__a_zone_of_another_ia) {
+    Side *side = open_side(), *other = open_side();
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    const DAT_EVD_HANDLE *evds = side->evds;
+    CHECK_SUB(dat_ep_create(side->ia, other->pz, evds[RECV], evds[REQUEST], evds[CONN], &attributes, &ep),
+              DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+    side_close(side);
+    side_close(other);
+}
+
 TEST(ep_create__completion_evds_of_another_ia) {
     Side *side = open_side(), *other = open_side();
     DAT_EP_ATTR attributes = ep_attributes((Options){0});
@@ -424,9 +435,7 @@ TEST(ep_create__unknown_service) {
 TEST(ep_create__quality_of_service_that_is_not_there) {
     Side *side = open_side();
     DAT_EP_ATTR attributes = ep_attributes((Options){0});
-    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
     attributes.qos = unsupported_qos(side->ia);
-    DAT_RETURN rc = create(side, &attributes, &ep);
-    CHECK(DAT_GET_TYPE(rc) == DAT_MODEL_NOT_SUPPORTED || DAT_GET_TYPE(rc) == DAT_INVALID_PARAMETER);
+    check_invalid(side, attributes);
     side_close(side);
 }

@@ -24,6 +24,7 @@ TEST(ep_reset__passive_connection_pending) { check_reset_refused(DAT_EP_STATE_PA
 TEST(ep_reset__tentative_connection_pending) { check_reset_refused(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
 TEST(ep_reset__active_connection_pending) { check_reset_refused(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
 TEST(ep_reset__connected) { check_reset_refused(DAT_EP_STATE_CONNECTED); }
+TEST(ep_reset__disconnect_pending) { check_reset_refused(DAT_EP_STATE_DISCONNECT_PENDING); }
 
 static void do_reset(Side *side, void *unused) {
     (void)unused;
@@ -98,6 +99,7 @@ TEST(ep_free__unconnected) { check_free(DAT_EP_STATE_UNCONNECTED); }
 TEST(ep_free__disconnected) { check_free(DAT_EP_STATE_DISCONNECTED); }
 TEST(ep_free__active_connection_pending) { check_free(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
 TEST(ep_free__connected) { check_free(DAT_EP_STATE_CONNECTED); }
+TEST(ep_free__disconnect_pending) { check_free(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(ep_free__reserved) { check_free_refused(DAT_EP_STATE_RESERVED); }
 TEST(ep_free__passive_connection_pending) { check_free_refused(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
 TEST(ep_free__tentative_connection_pending) { check_free_refused(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }

@@ -19,6 +19,8 @@ static const Field fields[] = {
     {"local_port_qual", DAT_EP_FIELD_LOCAL_PORT_QUAL, NEVER},
     {"remote_ia_address_ptr", DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR, NEVER},
     {"remote_port_qual", DAT_EP_FIELD_REMOTE_PORT_QUAL, NEVER},
+    {"srq_handle", DAT_EP_FIELD_SRQ_HANDLE, NEVER},
+    {"comm", DAT_EP_FIELD_COMM, UNTIL_CONNECTING},
     {"pz_handle", DAT_EP_FIELD_PZ_HANDLE, QUIESCENT},
     {"recv_evd_handle", DAT_EP_FIELD_RECV_EVD_HANDLE, UNTIL_CONNECTING},
     {"request_evd_handle", DAT_EP_FIELD_REQUEST_EVD_HANDLE, UNTIL_CONNECTING},
@@ -35,6 +37,7 @@ static const Field fields[] = {
     {"max_request_iov", DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV, UNTIL_CONNECTING},
     {"max_rdma_read_in", DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN, UNTIL_CONNECTING},
     {"max_rdma_read_out", DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT, UNTIL_CONNECTING},
+    {"srq_soft_hw", DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, UNTIL_CONNECTING},
     {"max_rdma_read_iov", DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV, UNTIL_CONNECTING},
     {"max_rdma_write_iov", DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV, UNTIL_CONNECTING},
     {"ep_transport_specific_count", DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR, UNCONNECTED_ONLY},
@@ -64,6 +67,7 @@ static DAT_EP_PARAM current(const Scene *scene) {
     DAT_EP_HANDLE ep = scene->ep;
     if (state_of(ep) == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) ep = scene->pair.server->ep;
     CHECK_OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+    param.comm = (DAT_COMM){AF_INET, SOCK_STREAM, 0};
     return param;
 }
 
@@ -72,6 +76,9 @@ static void check(const char *name, DAT_RETURN rc, DAT_RETURN expected) {
 }
 
 static void check_state(DAT_EP_STATE state) {
+    DAT_EP_PARAM_MASK all = 0;
+    for (int i = 0; i < FIELDS; ++i) all |= fields[i].mask;
+    CHECK_EQ(all, DAT_EP_FIELD_ALL);
     const Scene scene = scene_in(state);
     const DAT_EP_PARAM param = current(&scene);
     for (int i = 0; i < FIELDS; ++i) {
@@ -92,6 +99,7 @@ TEST(ep_modify__passive_connection_pending) { check_state(DAT_EP_STATE_PASSIVE_C
 TEST(ep_modify__tentative_connection_pending) { check_state(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
 TEST(ep_modify__active_connection_pending) { check_state(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
 TEST(ep_modify__connected) { check_state(DAT_EP_STATE_CONNECTED); }
+TEST(ep_modify__disconnect_pending) { check_state(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(ep_modify__disconnected) { check_state(DAT_EP_STATE_DISCONNECTED); }
 
 /* ---- What changes ------------------------------------------------------------------------------------------------ */
@@ -242,6 +250,35 @@ TEST(ep_modify__values_that_mean_nothing) {
     DAT_EP_PARAM param = query(scene.ep);
     param.ep_attr.service_type = (DAT_SERVICE_TYPE)77;
     check_invalid(&scene, DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE, &param);
+    param.ep_attr.max_recv_dtos = param.ep_attr.max_request_dtos = -1;
+    check_invalid(&scene, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param);
+    check_invalid(&scene, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS, &param);
+    param.ep_attr.max_recv_iov = param.ep_attr.max_request_iov = -1;
+    check_invalid(&scene, DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, &param);
+    check_invalid(&scene, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV, &param);
+    param.ep_attr.max_rdma_read_iov = param.ep_attr.max_rdma_write_iov = -1;
+    check_invalid(&scene, DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV, &param);
+    check_invalid(&scene, DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV, &param);
+    param.comm = (DAT_COMM){AF_UNIX, SOCK_STREAM, 0};
+    check_invalid(&scene, DAT_EP_FIELD_COMM, &param);
+}
+
+/* They would be lost with the queue. */
+TEST(ep_modify__with_posted_receives) {
+    const Pair pair = open_pair_here((Options){0});
+    DAT_EP_PARAM param = query(pair.client->ep);
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    param.ep_attr.max_recv_dtos = DTOS + 1;
+    param.ep_attr.max_message_size = 2048;
+    CHECK_SUB(dat_ep_modify(pair.client->ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param), DAT_INVALID_STATE,
+              DAT_INVALID_STATE_EP_NOTREADY);
+    CHECK_OK(dat_ep_modify(pair.client->ep, DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE, &param));
+    CHECK_EQ(query(pair.client->ep).ep_attr.max_recv_dtos, DTOS);
+    pair_connect(&pair);
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 2}));
+    EXPECT_RECEIVED(pair.client, 1);
+    EXPECT_DONE(pair.server, 2);
+    pair_close(&pair);
 }
 
 TEST(ep_modify__flags_that_receives_do_not_have) {

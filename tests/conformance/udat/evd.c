@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * dat_evd_create, dat_evd_query, dat_evd_free, dat_evd_resize: every stream and pair of streams, states, lengths.
  */
-#include "side.h"
+#include "scene.h"
+
+#pragma weak dat_csp_free
 
 enum { STREAMS = 6 };
 
@@ -196,6 +198,26 @@ TEST(evd_free__fed_by_a_service_point) {
     side_open(side, (Options){0});
     listen_at(side);
     CHECK_SUB(dat_evd_free(side->evds[CR]), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+    side_close(side);
+}
+
+TEST(evd_free__fed_by_a_reserved_service_point) {
+    Side *side = new_side(NULL);
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    side_open(side, (Options){0});
+    CHECK_OK(dat_rsp_create(side->ia, unused_qual(), side->ep, side->evds[CR], &rsp));
+    CHECK_SUB(dat_evd_free(side->evds[CR]), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+    CHECK_OK(dat_rsp_free(rsp));
+    side_close(side);
+}
+
+TEST(evd_free__fed_by_a_common_service_point) {
+    Side *side = new_side(NULL);
+    NEED(dat_csp_free);
+    side_open(side, (Options){0});
+    DAT_CSP_HANDLE csp = new_csp(side, unused_qual());
+    CHECK_SUB(dat_evd_free(side->evds[CR]), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+    CHECK_OK(dat_csp_free(csp));
     side_close(side);
 }
 

@@ -268,12 +268,30 @@ TEST(fetch_and_add__a_word_that_is_not_aligned) {
     }
 }
 
-TEST(atomics__unconnected) {
+static void check_state(DAT_EP_STATE state) {
     Atomic atomic = atomic_on(all_and_atomic, DAT_IB_ATTR_FETCH_AND_ADD);
-    const Scene scene = scene_in(DAT_EP_STATE_UNCONNECTED);
+    const Scene scene = scene_in(state);
     atomic.pair.client->ep = scene.ep;
-    CHECK_RC(add(&atomic, 1), DAT_INVALID_STATE);
-    CHECK_RC(swap(&atomic, 1, 2), DAT_INVALID_STATE);
+    CHECK_SUB(add(&atomic, 1), DAT_INVALID_STATE, subtype_of(state));
+    CHECK_SUB(swap(&atomic, 1, 2), DAT_INVALID_STATE, subtype_of(state));
+    CHECK_SUB(write_immediate(atomic.pair.client, 8, 7, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_STATE,
+              subtype_of(state));
+    CHECK_EQ(state_of(scene.ep), state);
+}
+
+TEST(extensions__unconnected) { check_state(DAT_EP_STATE_UNCONNECTED); }
+TEST(extensions__reserved) { check_state(DAT_EP_STATE_RESERVED); }
+TEST(extensions__passive_connection_pending) { check_state(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
+TEST(extensions__tentative_connection_pending) { check_state(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
+TEST(extensions__active_connection_pending) { check_state(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
+TEST(extensions__disconnect_pending) { check_state(DAT_EP_STATE_DISCONNECT_PENDING); }
+
+TEST(extensions__another_kind_of_object) {
+    Atomic atomic = atomic_on(all_and_atomic, DAT_IB_ATTR_FETCH_AND_ADD);
+    atomic.pair.client->ep = atomic.pair.client->pz;
+    CHECK_RC(add(&atomic, 1), DAT_INVALID_HANDLE);
+    CHECK_RC(swap(&atomic, 1, 2), DAT_INVALID_HANDLE);
+    CHECK_RC(write_immediate(atomic.pair.client, 8, 7, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_HANDLE);
 }
 
 TEST(atomics__to_a_disconnected_endpoint) {

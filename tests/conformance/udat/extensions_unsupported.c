@@ -77,7 +77,8 @@ typedef DAT_RETURN (*Call)(DAT_HANDLE handle);
 static DAT_COUNT sizes[2];
 static char buffer[16];
 
-/* A collective of the group with buffers, sizes and displacements of this program. */
+/* dat_ib_collective_NAME of the group, with buffers, sizes and displacements of this program: every one of them is in
+ * of_groups below. */
 #define SENDER buffer, sizeof buffer
 #define RECEIVER buffer, sizeof buffer
 #define TAIL nothing, DAT_COMPLETION_DEFAULT_FLAG

@@ -4,6 +4,8 @@
 #include "scene.h"
 #include "waiter.h"
 
+#pragma weak dat_csp_free
+
 static DAT_RETURN close_gracefully(DAT_IA_HANDLE ia) { return dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG); }
 static DAT_RETURN close_abruptly(DAT_IA_HANDLE ia) { return dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG); }
 
@@ -104,9 +106,16 @@ TEST(ia_close__handles_are_invalid_afterwards) {
     DAT_RMR_HANDLE rmr = new_rmr(side->pz);
     DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
     DAT_EVENT event;
+    DAT_EP_HANDLE connecting = new_ep(side, (Options){0});
     CHECK_OK(dat_cno_create(side->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
     CHECK_OK(dat_rsp_create(side->ia, unused_qual(), side->ep, side->evds[CR], &rsp));
+    CHECK_OK(request_to(side, connecting, side->qual));
+    DAT_CR_HANDLE cr = request_on(side->evds[CR]);
+    DAT_CSP_HANDLE csp = new_csp(side, unused_qual());
     CHECK_OK(close_abruptly(side->ia));
+    CHECK_RC(dat_cr_reject(cr, 0, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(dat_ep_free(connecting), DAT_INVALID_HANDLE);
+    if (csp != DAT_HANDLE_NULL) CHECK_RC(dat_csp_free(csp), DAT_INVALID_HANDLE);
     CHECK_RC(dat_psp_free(side->psp), DAT_INVALID_HANDLE);
     CHECK_RC(dat_rsp_free(rsp), DAT_INVALID_HANDLE);
     CHECK_RC(dat_ep_free(side->ep), DAT_INVALID_HANDLE);

@@ -60,6 +60,7 @@ TEST(ia_open__when_an_evd_exists_elsewhere) {
     DAT_IA_HANDLE second = DAT_HANDLE_NULL;
     CHECK_OK(dat_ia_open(test_ia(), 0, &evd, &second));
     CHECK(evd == DAT_EVD_OUT_OF_SCOPE || evd == DAT_EVD_ASYNC_EXISTS);
+    CHECK(async_evd_of(second) == DAT_EVD_OUT_OF_SCOPE);
     CHECK_OK(dat_pz_free(new_pz(second)));
     close_ia(second);
     close_ia(first);
@@ -114,6 +115,7 @@ TEST(ia_open__invalid_length) {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
     CHECK_SUB(dat_ia_open(test_ia(), -1, &evd, &ia), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+    CHECK_SUB(dat_ia_open(test_ia(), 0, &evd, &ia), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
     CHECK(evd == DAT_HANDLE_NULL && ia == DAT_HANDLE_NULL);
 }
 

@@ -39,13 +39,15 @@ static DAT_RETURN write_to(const Side *side, DAT_RMR_CONTEXT context, DAT_UINT64
 }
 
 /* A pair here, because the receiver binds. */
-static Pair connected(void) {
+static Pair connected_with(Options options) {
     NEED(dat_ep_post_send_with_invalidate);
     const Pair pair = connected_pair_here((Options){0});
     const DAT_RETURN rc = send_invalidating(pair.client, DAT_TRUE, 0);
     if (DAT_GET_TYPE(rc) == DAT_MODEL_NOT_SUPPORTED) skip("the provider has no send with invalidate");
-    return connected_pair_here((Options){0});
+    return connected_pair_here(options);
 }
+
+static Pair connected(void) { return connected_with((Options){0}); }
 
 static DAT_DTO_COMPLETION_EVENT_DATA exchange(const Pair *pair, DAT_BOOLEAN invalidate, DAT_RMR_CONTEXT context) {
     CHECK_OK(post(pair->server, (Work){.operation = RECEIVE, .at = RECV_AT + 8192, .length = 64, .cookie = 3}));
@@ -79,7 +81,7 @@ TEST(send_with_invalidate__without_invalidating) {
     pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
 }
 
-TEST(send_with_invalidate__segments) {
+TEST(send_with_invalidate__arguments) {
     const Pair pair = connected();
     DAT_LMR_TRIPLET list[IOV_SEGMENTS + 1];
     DAT_EP_HANDLE ep = pair.client->ep;
@@ -94,15 +96,41 @@ TEST(send_with_invalidate__segments) {
               DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
     CHECK_SUB(dat_ep_post_send_with_invalidate(ep, 1, list, cookie, DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_FALSE, 0),
               DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+    CHECK_SUB(dat_ep_post_send_with_invalidate(ep, 1, list, cookie, (DAT_COMPLETION_FLAGS)0x4000, DAT_FALSE, 0),
+              DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
     tell(pair.client, pair.server);
     pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
 }
 
-TEST(send_with_invalidate__states) {
-    connected();
-    const Scene scene = scene_in(DAT_EP_STATE_UNCONNECTED);
-    CHECK_RC(send_invalidating(scene.pair.client, DAT_FALSE, 0), DAT_INVALID_STATE);
+/* Nobody receives what is sent. */
+TEST(send_with_invalidate__a_full_queue) {
+    const Pair pair = connected_with((Options){.request_dtos = 4});
+    int posted = 0;
+    DAT_RETURN rc = DAT_SUCCESS;
+    for (; rc == DAT_SUCCESS && posted < 4000; posted += rc == DAT_SUCCESS)
+        rc = send_invalidating(pair.client, DAT_TRUE, 0);
+    CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
+    CHECK(on_loopback() ? posted == 4 : posted >= 4); /* devices round up */
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_CONNECTED);
+    pair_close(&pair);
 }
+
+static void check_send_in(DAT_EP_STATE state) {
+    const Pair pair = connected();
+    const Scene scene = scene_in(state);
+    DAT_LMR_TRIPLET local = piece(pair.client, SEND_AT, 8);
+    CHECK_SUB(dat_ep_post_send_with_invalidate(scene.ep, 1, &local, (DAT_DTO_COOKIE){.as_64 = 1},
+                                               DAT_COMPLETION_DEFAULT_FLAG, DAT_FALSE, 0),
+              DAT_INVALID_STATE, subtype_of(state));
+    CHECK_EQ(state_of(scene.ep), state);
+}
+
+TEST(send_with_invalidate__unconnected) { check_send_in(DAT_EP_STATE_UNCONNECTED); }
+TEST(send_with_invalidate__reserved) { check_send_in(DAT_EP_STATE_RESERVED); }
+TEST(send_with_invalidate__passive_connection_pending) { check_send_in(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
+TEST(send_with_invalidate__tentative_connection_pending) { check_send_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
+TEST(send_with_invalidate__active_connection_pending) { check_send_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
+TEST(send_with_invalidate__disconnect_pending) { check_send_in(DAT_EP_STATE_DISCONNECT_PENDING); }
 
 TEST(send_with_invalidate__to_a_disconnected_endpoint) {
     const Pair pair = connected();
@@ -165,6 +193,7 @@ TEST(rdma_read_to_rmr__arguments) {
     CHECK_SUB(read_to(ep, NULL, &remote, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
     CHECK_SUB(read_to(ep, &local, NULL, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
     CHECK_SUB(read_to(ep, &local, &remote, DAT_COMPLETION_UNSIGNALLED_FLAG), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+    CHECK_SUB(read_to(ep, &local, &remote, (DAT_COMPLETION_FLAGS)0x4000), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
     CHECK_SUB(read_to(pair.client->pz, &local, &remote, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_HANDLE,
               DAT_INVALID_HANDLE_EP);
     local.segment_length = 8;
@@ -186,16 +215,29 @@ TEST(rdma_read_to_rmr__no_such_rmr) {
     }
 }
 
-TEST(rdma_read_to_rmr__states) {
+TEST(rdma_read_to_rmr__to_a_disconnected_endpoint) {
     DAT_RMR_TRIPLET local, remote;
     const Pair pair = reading(&local, &remote);
-    const Scene scene = scene_in(DAT_EP_STATE_UNCONNECTED);
     EXPECT_DONE(pair.client, 4);
-    CHECK_RC(read_to(scene.ep, &local, &remote, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_STATE);
     pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
     CHECK_OK(read_to(pair.client->ep, &local, &remote, DAT_COMPLETION_DEFAULT_FLAG));
     EXPECT_DTO(pair.client, REQUEST, 4, DAT_DTO_ERR_FLUSHED);
 }
+
+static void check_read_in(DAT_EP_STATE state) {
+    DAT_RMR_TRIPLET local, remote;
+    reading(&local, &remote);
+    const Scene scene = scene_in(state);
+    CHECK_SUB(read_to(scene.ep, &local, &remote, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_STATE, subtype_of(state));
+    CHECK_EQ(state_of(scene.ep), state);
+}
+
+TEST(rdma_read_to_rmr__unconnected) { check_read_in(DAT_EP_STATE_UNCONNECTED); }
+TEST(rdma_read_to_rmr__reserved) { check_read_in(DAT_EP_STATE_RESERVED); }
+TEST(rdma_read_to_rmr__passive_connection_pending) { check_read_in(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
+TEST(rdma_read_to_rmr__tentative_connection_pending) { check_read_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING); }
+TEST(rdma_read_to_rmr__active_connection_pending) { check_read_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING); }
+TEST(rdma_read_to_rmr__disconnect_pending) { check_read_in(DAT_EP_STATE_DISCONNECT_PENDING); }
 
 TEST(rdma_read_to_rmr__no_object__invalid_handle) {
     NEED(dat_ep_post_rdma_read_to_rmr);

@@ -2,7 +2,7 @@
  * What every object has: a type (dat_get_handle_type) and a context of the consumer's (dat_set_consumer_context,
  * dat_get_consumer_context).
  */
-#include "side.h"
+#include "scene.h"
 
 typedef struct {
     DAT_HANDLE handle;
@@ -43,6 +43,8 @@ static DAT_IA_HANDLE make_objects(void) {
     add(server->psp, DAT_HANDLE_TYPE_PSP, "PSP");
     add(rsp, DAT_HANDLE_TYPE_RSP, "RSP");
     add(server->cr, DAT_HANDLE_TYPE_CR, "CR");
+    DAT_CSP_HANDLE csp = new_csp(client, unused_qual());
+    if (csp != DAT_HANDLE_NULL) add(csp, DAT_HANDLE_TYPE_CSP, "CSP");
     return client->ia;
 }
 

@@ -354,20 +354,39 @@ TEST(list__entries) {
     CHECK(!is_loaded());
 }
 
+/* Room for none, for some, for all and for more, of which the first ones are taken, in the order of the file. */
 TEST(list__fewer_than_there_are) {
     conf(
         "one u2.0 nonthreadsafe default %P test.1.2 params \"\"\n"
-        "two u2.0 nonthreadsafe default %P test.1.2 params \"\"\n");
-    DAT_PROVIDER_INFO infos[2] = {{.dapl_version_major = 7}, {.dapl_version_major = 7}};
-    DAT_PROVIDER_INFO *pointers[] = {&infos[0], &infos[1]};
-    DAT_COUNT all;
-    DAT_COUNT count;
-    CHECK_SUB(dat_registry_list_providers(0, &all, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
-    CHECK(all >= 2);
-    CHECK_OK(dat_registry_list_providers(1, &count, pointers));
-    CHECK_EQ(count, 1);
-    CHECK_EQ(infos[0].dapl_version_major, 2);
-    CHECK_EQ(infos[1].dapl_version_major, 7);
+        "two u2.0 nonthreadsafe default %P test.1.2 params \"\"\n"
+        "three u2.0 nonthreadsafe default %P test.1.2 params \"\"\n"
+        "two u2.1 nonthreadsafe default %P test.1.2 params \"\"\n");
+    static const char *const lines[] = {"one", "two", "three", "two"};
+    static DAT_PROVIDER_INFO all[LINES], some[LINES];
+    DAT_PROVIDER_INFO *to_all[LINES], *to_some[LINES];
+    DAT_COUNT total, count;
+    for (int i = 0; i < LINES; ++i) to_all[i] = &all[i], to_some[i] = &some[i];
+    CHECK_OK(dat_registry_list_providers(LINES, &total, to_all));
+    const DAT_COUNT first = listed("one", NULL);
+    CHECK_EQ(total, first + 4);
+    for (int i = 0; i < 4; ++i) CHECK(strcmp(all[first + i].ia_name, lines[i]) == 0);
+    CHECK_EQ(all[first + 1].dapl_version_minor, 0);
+    CHECK_EQ(all[first + 3].dapl_version_minor, 1);
+    for (DAT_COUNT room = -1; room <= 0; ++room) {
+        CHECK_SUB(dat_registry_list_providers(room, &count, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+        CHECK_EQ(count, total);
+    }
+    for (DAT_COUNT room = 1; room <= total + 1; ++room) {
+        const DAT_COUNT expected = room < total ? room : total;
+        memset(some, 0x5a, sizeof some);
+        CHECK_OK(dat_registry_list_providers(room, &count, to_some));
+        CHECK_EQ(count, expected);
+        for (DAT_COUNT i = 0; i < expected; ++i) {
+            CHECK(strcmp(some[i].ia_name, all[i].ia_name) == 0);
+            CHECK_EQ(some[i].dapl_version_major, all[i].dapl_version_major);
+        }
+        CHECK_EQ(some[expected].dapl_version_major, 0x5a5a5a5a);
+    }
 }
 
 TEST(list__arguments) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * dat_rmr_create, dat_rmr_create_for_ep, dat_rmr_query, dat_rmr_free, and arguments of dat_rmr_bind.
  */
-#include "side.h"
+#include "scene.h"
 
 #pragma weak dat_rmr_create_for_ep
 
@@ -105,6 +105,17 @@ TEST(rmr_bind__endpoint_not_connected) {
     side_close(side);
 }
 
+/* "No ... RMR Binds can be posted" (dat_ep_disconnect). */
+TEST(rmr_bind__disconnect_pending) {
+    const Scene scene = scene_in(DAT_EP_STATE_DISCONNECT_PENDING);
+    const Side *client = scene.pair.client;
+    DAT_RMR_HANDLE rmr = new_rmr(client->pz);
+    DAT_LMR_TRIPLET triplet = piece(client, 0, 100);
+    CHECK_SUB(bind_to(rmr, client, &triplet, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_INVALID_STATE,
+              DAT_INVALID_STATE_EP_DISCPENDING);
+    CHECK_OK(dat_rmr_free(rmr));
+}
+
 TEST(rmr_bind__beyond_the_region) {
     Pair pair = connected_pair_here((Options){0});
     DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
@@ -138,25 +149,70 @@ TEST(rmr_bind__invalid_flags) {
     pair_close(&pair);
 }
 
+/* Window, region and endpoint are of one zone: each of them alone in another one. */
 TEST(rmr_bind__another_zone) {
     Pair pair = connected_pair_here((Options){0});
-    DAT_PZ_HANDLE other = new_pz(pair.client->ia);
-    DAT_RMR_HANDLE rmr = new_rmr(other);
-    DAT_LMR_TRIPLET triplet = piece(pair.client, 0, 100);
-    CHECK_EITHER(bind_to(rmr, pair.client, &triplet, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_PROTECTION_VIOLATION,
+    Side *client = pair.client;
+    DAT_PZ_HANDLE other = new_pz(client->ia);
+    DAT_RMR_HANDLE rmr = new_rmr(client->pz), others_rmr = new_rmr(other);
+    Side others = *client;
+    DAT_LMR_TRIPLET triplet = piece(client, 0, 100), nothing = piece(client, 0, 0);
+    CHECK_EITHER(bind_to(others_rmr, client, &triplet, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_PROTECTION_VIOLATION,
                  DAT_INVALID_PARAMETER);
+    others.lmr = new_lmr(client->ia, other, client->memory, 100, &others.lmr_context);
+    triplet = piece(&others, 0, 100);
+    CHECK_EITHER(bind_to(rmr, &others, &triplet, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_PROTECTION_VIOLATION,
+                 DAT_INVALID_PARAMETER);
+    CHECK_EITHER(bind_to(others_rmr, &others, &triplet, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_PROTECTION_VIOLATION,
+                 DAT_INVALID_PARAMETER); /* only the endpoint is of the first zone */
+    CHECK_EITHER(bind_to(others_rmr, client, &nothing, REMOTE, DAT_COMPLETION_DEFAULT_FLAG), DAT_PROTECTION_VIOLATION,
+                 DAT_INVALID_PARAMETER);
+    CHECK_OK(dat_lmr_free(others.lmr));
+    CHECK_OK(dat_rmr_free(others_rmr));
     CHECK_OK(dat_rmr_free(rmr));
     CHECK_OK(dat_pz_free(other));
     pair_close(&pair);
 }
 
-TEST(rmr_bind__more_privileges_than_the_region_has) {
-    Pair pair = connected_pair_of((Options){.privileges = DAT_MEM_PRIV_LOCAL_READ_FLAG}, (Options){0});
-    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
-    DAT_LMR_TRIPLET triplet = piece(pair.client, 0, 100);
-    CHECK_RC(bind_to(rmr, pair.client, &triplet, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_COMPLETION_DEFAULT_FLAG),
-             DAT_PRIVILEGES_VIOLATION);
+/* A window with some rights for peers, and a region with other rights. */
+static DAT_RETURN bind_privileges(const Pair *pair, int windows, int regions) {
+    Side side = *pair->client;
+    DAT_RMR_CONTEXT context;
+    CHECK_OK(register_virtual(side.ia, side.pz, side.memory, 100, (DAT_MEM_PRIV_FLAGS)regions, &side.lmr,
+                              &side.lmr_context, &context));
+    DAT_RMR_HANDLE rmr = new_rmr(side.pz);
+    DAT_LMR_TRIPLET triplet = piece(&side, 0, 100);
+    DAT_RETURN rc = bind_to(rmr, &side, &triplet, (DAT_MEM_PRIV_FLAGS)windows, DAT_COMPLETION_DEFAULT_FLAG);
+    if (rc == DAT_SUCCESS) EXPECT_EVENT(pair->client, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
     CHECK_OK(dat_rmr_free(rmr));
+    CHECK_OK(dat_lmr_free(side.lmr));
+    return rc;
+}
+
+enum {
+    LOCAL_READ = DAT_MEM_PRIV_LOCAL_READ_FLAG,
+    LOCAL_WRITE = DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
+    REMOTE_READ = DAT_MEM_PRIV_REMOTE_READ_FLAG,
+    REMOTE_WRITE = DAT_MEM_PRIV_REMOTE_WRITE_FLAG
+};
+
+TEST(rmr_bind__more_privileges_than_the_region_has) {
+    const Pair pair = connected_pair_here((Options){0});
+    CHECK_RC(bind_privileges(&pair, REMOTE_WRITE, LOCAL_READ), DAT_PRIVILEGES_VIOLATION);
+    CHECK_RC(bind_privileges(&pair, REMOTE_READ, LOCAL_WRITE), DAT_PRIVILEGES_VIOLATION);
+    CHECK_RC(bind_privileges(&pair, REMOTE_READ | REMOTE_WRITE, LOCAL_READ), DAT_PRIVILEGES_VIOLATION);
+    CHECK_RC(bind_privileges(&pair, REMOTE_READ | REMOTE_WRITE, LOCAL_WRITE), DAT_PRIVILEGES_VIOLATION);
+    pair_close(&pair);
+}
+
+/* What peers may do with the region itself does not matter. */
+TEST(rmr_bind__only_local_privileges_of_the_region_count) {
+    const Pair pair = connected_pair_here((Options){0});
+    CHECK_OK(bind_privileges(&pair, REMOTE_READ, LOCAL_READ));
+    CHECK_OK(bind_privileges(&pair, REMOTE_WRITE, LOCAL_WRITE));
+    CHECK_OK(bind_privileges(&pair, REMOTE_READ | REMOTE_WRITE, LOCAL_READ | LOCAL_WRITE));
+    CHECK_RC(bind_privileges(&pair, REMOTE_READ, LOCAL_WRITE | REMOTE_READ), DAT_PRIVILEGES_VIOLATION);
+    CHECK_RC(bind_privileges(&pair, REMOTE_WRITE, LOCAL_READ | REMOTE_WRITE), DAT_PRIVILEGES_VIOLATION);
     pair_close(&pair);
 }
 

@@ -3,6 +3,10 @@
  */
 #include "scene.h"
 
+#include <netinet/in.h>
+
+#pragma weak dat_csp_create
+
 DAT_CONN_QUAL unused_qual(void) { return new_side(NULL)->qual; }
 
 DAT_RETURN request_to(const Side *side, DAT_EP_HANDLE ep, DAT_CONN_QUAL qual) {
@@ -15,6 +19,17 @@ DAT_CR_HANDLE request_on(DAT_EVD_HANDLE evd) {
     DAT_CR_HANDLE cr = WAIT_ON(evd, DAT_CONNECTION_REQUEST_EVENT).event_data.cr_arrival_event_data.cr_handle;
     CHECK(cr != DAT_HANDLE_NULL);
     return cr;
+}
+
+DAT_CSP_HANDLE new_csp(const Side *side, DAT_CONN_QUAL port) {
+    DAT_COMM tcp = {AF_INET, SOCK_STREAM, IPPROTO_TCP};
+    DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+    struct sockaddr_storage address = side->address;
+    ((struct sockaddr_in *)&address)->sin_port = htons((uint16_t)port);
+    if (dat_csp_create == NULL) return DAT_HANDLE_NULL;
+    CHECK_OK(dat_csp_create(side->ia, &tcp, (DAT_IA_ADDRESS_PTR)&address, side->evds[CR], &csp));
+    CHECK(csp != DAT_HANDLE_NULL);
+    return csp;
 }
 
 static void reserve(Scene *scene) {
@@ -52,6 +67,13 @@ static void ask(Scene *scene) {
     scene->cr = request_on(server->evds[CR]);
 }
 
+/* A message that nobody receives holds a graceful disconnect up. */
+static void hold_up(const Pair *pair) {
+    pair_connect(pair);
+    CHECK_OK(post(pair->client, (Work){.operation = SEND, .length = 64, .cookie = 1}));
+    CHECK_OK(disconnect(pair->client, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
 static void set(Scene *scene, DAT_EP_STATE state) {
     switch (state) {
         case DAT_EP_STATE_UNCONNECTED: return;
@@ -64,6 +86,7 @@ static void set(Scene *scene, DAT_EP_STATE state) {
             pair_connect(&scene->pair);
             pair_hang_up(&scene->pair, DAT_CLOSE_ABRUPT_FLAG);
             return;
+        case DAT_EP_STATE_DISCONNECT_PENDING: hold_up(&scene->pair); return;
         default: fail(__FILE__, __LINE__, "no scene for state %d", (int)state);
     }
 }
@@ -94,6 +117,7 @@ DAT_RETURN_SUBTYPE subtype_of(DAT_EP_STATE state) {
         case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING: return DAT_INVALID_STATE_EP_ACTCONNPENDING;
         case DAT_EP_STATE_CONNECTED: return DAT_INVALID_STATE_EP_CONNECTED;
         case DAT_EP_STATE_DISCONNECTED: return DAT_INVALID_STATE_EP_DISCONNECTED;
+        case DAT_EP_STATE_DISCONNECT_PENDING: return DAT_INVALID_STATE_EP_DISCPENDING;
         default: fail(__FILE__, __LINE__, "no subtype for state %d", (int)state);
     }
 }

@@ -25,6 +25,9 @@ DAT_RETURN request_to(const Side *side, DAT_EP_HANDLE ep, DAT_CONN_QUAL qual);
 /* A connection request that came to an EVD of this process. */
 DAT_CR_HANDLE request_on(DAT_EVD_HANDLE evd);
 
+/* A common service point at the port, with the side's EVD, or DAT_HANDLE_NULL where the library has none. */
+DAT_CSP_HANDLE new_csp(const Side *side, DAT_CONN_QUAL port);
+
 /* A connection qualifier that no other case uses and nobody listens to. */
 DAT_CONN_QUAL unused_qual(void);
 
