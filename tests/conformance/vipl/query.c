@@ -212,7 +212,11 @@ TEST(mem_calls_with_invalid_arguments_are_refused) {
     Endpoint *end = opened();
     VIP_NIC_HANDLE other;
     VIP_MEM_ATTRIBUTES attribs = {end->ptag, VIP_TRUE, VIP_TRUE};
+    VIP_MEM_HANDLE another;
     CHECK_RC(VipOpenNic("VINIC", &other), VIP_SUCCESS);
+    CHECK_RC(VipRegisterMem(end->nic, end->memory + 64, 64, &attribs, &another), VIP_SUCCESS);
+    both_refuse(end->nic, end->memory, another, &attribs); /* each belongs to a region, but not to the same one */
+    both_refuse(end->nic, end->memory + 64, end->handle, &attribs);
     both_refuse(NULL, end->memory, end->handle, &attribs);
     both_refuse(other, end->memory, end->handle, &attribs);
     both_refuse(end->nic, end->memory + 1, end->handle, &attribs);
