@@ -138,12 +138,6 @@ static void star_post(const Star *star, int slot) {
     CHECK_OK(post(star->ends[0], work));
 }
 
-static uint32_t qp_num_of(const Side *side) {
-    uint32_t number = 0;
-    CHECK_OK(rpma_conn_get_qp_num(side->conn, &number));
-    return number;
-}
-
 /* Every client sends in turn; the receives are taken in order, whoever sends. */
 static void receive_from_each(const Star *star) {
     for (int slot = 0; slot < 2 * CLIENTS; ++slot) star_post(star, slot);
