@@ -344,8 +344,8 @@ TEST(a_vi_can_try_again_after_a_conflict) {
 }
 
 /* A host that is not there: the provider sees it, and tells by the result. */
-static void request_unknown_host(VIP_RETURN (*result)(Endpoint *)) {
-    Endpoint *end = opened();
+static void request_unknown_host(VIP_RETURN (*result)(Endpoint *), VIP_RELIABILITY_LEVEL level) {
+    Endpoint *end = opened_with((Options){.level = level});
     Request request = request_to(end, end, LONG_MS);
     request.remote = unknown_host(end);
     post_simple_recv(end, 0, 64);
@@ -354,12 +354,23 @@ static void request_unknown_host(VIP_RETURN (*result)(Endpoint *)) {
     do rc = result(end);
     while (rc == VIP_NOT_DONE);
     CHECK_RC(rc, VIP_NOT_REACHABLE);
-    CHECK_EQ(state_of(end), VIP_STATE_ERROR);
-    EXPECT_RECV(end, 0, RECEIVED | FLUSHED);
+    if (level == VIP_SERVICE_UNRELIABLE) {
+        CHECK_EQ(state_of(end), VIP_STATE_IDLE);
+        CHECK_RC(recv_done(end).rc, VIP_NOT_DONE);
+    } else {
+        CHECK_EQ(state_of(end), VIP_STATE_ERROR);
+        EXPECT_RECV(end, 0, RECEIVED | FLUSHED);
+    }
 }
 
-TEST(wait_tells_of_an_unknown_host) { request_unknown_host(result_of); }
-TEST(done_tells_of_an_unknown_host) { request_unknown_host(done_of); }
+static void request_unknown_host_at_each_level(VIP_RETURN (*result)(Endpoint *)) {
+    request_unknown_host(result, VIP_SERVICE_UNRELIABLE);
+    request_unknown_host(result, VIP_SERVICE_RELIABLE_DELIVERY);
+    request_unknown_host(result, VIP_SERVICE_RELIABLE_RECEPTION);
+}
+
+TEST(wait_tells_of_an_unknown_host) { request_unknown_host_at_each_level(result_of); }
+TEST(done_tells_of_an_unknown_host) { request_unknown_host_at_each_level(done_of); }
 
 /* ---- Arguments and states ---------------------------------------------------------------------------------------- */
 
