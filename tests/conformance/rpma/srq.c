@@ -70,13 +70,21 @@ TEST(srq_delete__nothing_to_delete) {
 
 TEST(srq_delete__null_is_invalid) { CHECK_INVAL(rpma_srq_delete(NULL)); }
 
-TEST(srq_delete__in_use_by_a_connection) {
+static void is_busy(struct rpma_srq *srq) {
+    CHECK_RC(rpma_srq_delete(&srq), RPMA_E_PROVIDER);
+    CHECK(srq == NULL);
+}
+
+TEST(srq_delete__in_use_by_a_request) {
     Side *side = new_side(NULL);
     side_open(side, (Options){.srq = true});
     request_to(side, side);
-    struct rpma_srq *srq = side->srq;
-    CHECK_RC(rpma_srq_delete(&srq), RPMA_E_PROVIDER);
-    CHECK(srq == NULL);
+    is_busy(side->srq);
+}
+
+TEST(srq_delete__in_use_by_a_connection) {
+    Pair pair = connected_pair_of((Options){.srq = true}, (Options){0});
+    is_busy(pair.client->srq);
 }
 
 TEST(srq_get_rcq__its_own) {
