@@ -54,12 +54,11 @@ TEST(atomic_write__the_last_eight_bytes) {
 
 TEST(atomic_write__completion) {
     Pair pair = connected_pair((Options){0});
-    uint32_t number = 0;
     CHECK_OK(store(pair.client, 0, 1, 0xfedcba9876543210));
     struct ibv_wc wc = EXPECT_DONE(pair.client, 0xfedcba9876543210);
-    CHECK_OK(rpma_conn_get_qp_num(pair.client->conn, &number));
     CHECK_EQ(wc.opcode, IBV_WC_RDMA_WRITE);
-    CHECK_EQ(wc.qp_num, number);
+    CHECK_EQ(wc.qp_num, qp_num_of(pair.client));
+    CHECK_EQ(wc.wc_flags & IBV_WC_WITH_IMM, 0);
     expect_no_wc(pair.client);
     expect_no_wc(pair.server);
     pair_close(&pair);

@@ -31,7 +31,7 @@ TEST(conn_cfg_new__fills_in_the_defaults) {
     CHECK_OK(rpma_conn_cfg_get_rq_size(cfg, &rq));
     CHECK_OK(rpma_conn_cfg_get_compl_channel(cfg, &shared));
     CHECK_OK(rpma_conn_cfg_get_srq(cfg, &srq));
-    CHECK_EQ(timeout_ms, RPMA_DEFAULT_TIMEOUT_MS);
+    CHECK_EQ(timeout_ms, 1000);
     CHECK_EQ(cq, 10);
     CHECK_EQ(rcq, 0);
     CHECK_EQ(sq, 10);
@@ -80,7 +80,7 @@ TEST(conn_cfg_set_timeout__invalid_arguments) {
     CHECK_INVAL(rpma_conn_cfg_set_timeout(NULL, 1));
     CHECK_INVAL(rpma_conn_cfg_set_timeout(cfg, -1));
     CHECK_OK(rpma_conn_cfg_get_timeout(cfg, &timeout_ms));
-    CHECK_EQ(timeout_ms, RPMA_DEFAULT_TIMEOUT_MS);
+    CHECK_EQ(timeout_ms, 1000);
     delete_cfg(cfg);
 }
 
@@ -226,7 +226,7 @@ TEST(conn_cfg__is_seen_in_memory) {
     struct rpma_conn_cfg *cfg = new_cfg();
     StockConfiguration seen;
     memcpy(&seen, cfg, sizeof seen);
-    CHECK(seen.timeout_ms == RPMA_DEFAULT_TIMEOUT_MS && seen.cq_size == 10 && seen.rcq_size == 0);
+    CHECK(seen.timeout_ms == 1000 && seen.cq_size == 10 && seen.rcq_size == 0);
     CHECK(seen.sq_size == 10 && seen.rq_size == 10 && !seen.shared && seen.srq == NULL);
     CHECK_OK(rpma_conn_cfg_set_timeout(cfg, 17));
     CHECK_OK(rpma_conn_cfg_set_cq_size(cfg, 18));

@@ -90,12 +90,11 @@ TEST(flush__persistent_outlives_the_server) {
 
 TEST(flush__completion) {
     Pair pair = connected_pair((Options){0});
-    uint32_t number = 0;
     CHECK_OK(flush(pair.client, FLUSH_VISIBILITY, 0, BYTES, 0xfedcba9876543210));
     struct ibv_wc wc = EXPECT_DONE(pair.client, 0xfedcba9876543210);
-    CHECK_OK(rpma_conn_get_qp_num(pair.client->conn, &number));
     CHECK_EQ(wc.opcode, IBV_WC_RDMA_READ);
-    CHECK_EQ(wc.qp_num, number);
+    CHECK_EQ(wc.qp_num, qp_num_of(pair.client));
+    CHECK_EQ(wc.wc_flags & IBV_WC_WITH_IMM, 0);
     expect_no_wc(pair.client);
     expect_no_wc(pair.server);
     pair_close(&pair);

@@ -13,12 +13,6 @@ static int transmit(Side *side, size_t length, uint64_t context) {
     return post(side, (Work){.operation = SEND, .at = SEND_AT, .length = length, .context = context});
 }
 
-static uint32_t qp_num_of(Side *side) {
-    uint32_t number = 0;
-    CHECK_OK(rpma_conn_get_qp_num(side->conn, &number));
-    return number;
-}
-
 /* ---- Contents ---------------------------------------------------------------------------------------------------- */
 
 /* From the client to the server and back. */
@@ -107,7 +101,7 @@ TEST(send__completion) {
     CHECK_EQ(wc.opcode, IBV_WC_SEND);
     CHECK_EQ(wc.qp_num, qp_num_of(pair.client));
     CHECK_EQ(wc.wc_flags & IBV_WC_WITH_IMM, 0);
-    EXPECT_RECEIVED(pair.server, 1);
+    CHECK_EQ(EXPECT_RECEIVED(pair.server, 1).qp_num, qp_num_of(pair.server));
     expect_no_wc(pair.client);
     pair_close(&pair);
 }
@@ -121,7 +115,7 @@ TEST(recv__completion) {
     CHECK_EQ(wc.byte_len, 37);
     CHECK_EQ(wc.qp_num, qp_num_of(pair.client));
     CHECK_EQ(wc.wc_flags & IBV_WC_WITH_IMM, 0);
-    EXPECT_DONE(pair.server, 2);
+    CHECK_EQ(EXPECT_DONE(pair.server, 2).qp_num, qp_num_of(pair.server));
     expect_no_wc(pair.client);
     pair_close(&pair);
 }
@@ -140,7 +134,9 @@ TEST(send_with_imm__completions) {
         CHECK_EQ(wc.wc_flags & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
         CHECK_EQ(wc.imm_data, htonl(numbers[i]));
         CHECK_EQ(wc.qp_num, qp_num_of(pair.client));
-        CHECK_EQ(EXPECT_DONE(pair.server, 2).opcode, IBV_WC_SEND);
+        wc = EXPECT_DONE(pair.server, 2);
+        CHECK_EQ(wc.opcode, IBV_WC_SEND);
+        CHECK_EQ(wc.qp_num, qp_num_of(pair.server));
         CHECK(filled(pair.client, RECV_AT, 64, (unsigned)i));
     }
     pair_close(&pair);

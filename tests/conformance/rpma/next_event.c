@@ -314,6 +314,17 @@ TEST(conn_next_event__unreachable_when_nobody_answers_in_time) {
     disconnect(pair.client);
 }
 
+/* The time that the program has set counts, and no constant: this one is longer than any time that the other cases
+ * accept. */
+TEST(conn_next_event__unreachable_after_a_longer_time) {
+    const uint64_t longer_ms = LONG_MS / 3 + MEDIUM_MS;
+    Pair pair = open_pair((Options){.timeout_ms = (int)longer_ms});
+    uint64_t begin = clock_ms();
+    request_of(&pair);
+    EXPECT_EVENT(pair.client, RPMA_CONN_UNREACHABLE);
+    CHECK_TIMED_OUT(begin, longer_ms);
+}
+
 TEST(conn_next_event__unreachable_while_the_server_holds_the_request) {
     Pair pair = open_pair((Options){.timeout_ms = (int)MEDIUM_MS});
     uint64_t begin = clock_ms();

@@ -63,6 +63,16 @@ TEST(peer_delete__in_use_by_a_shared_receive_queue) {
     CHECK_OK(rpma_srq_delete(&srq));
 }
 
+/* The shared receive queue works on, and so do the region and the connection. */
+TEST(peer_delete__a_shared_receive_queue_works_on) {
+    Pair pair = connected_pair_of((Options){.srq = true}, (Options){0});
+    is_busy(pair.client->peer);
+    CHECK_OK(post(pair.client, (Work){.operation = SRQ_RECV, .at = RECV_AT, .length = 64, .context = 1}));
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 64, .context = 2}));
+    EXPECT_RECEIVED(pair.client, 1);
+    EXPECT_DONE(pair.server, 2);
+}
+
 /* The connection works on. */
 TEST(peer_delete__in_use_by_a_connection) {
     Pair pair = connected_pair((Options){0});

@@ -13,12 +13,6 @@ static int transfer(Side *side, Operation operation, size_t at, size_t to, size_
     return post(side, (Work){.operation = operation, .at = at, .to = to, .length = length, .context = context});
 }
 
-static uint32_t qp_num_of(Side *side) {
-    uint32_t number = 0;
-    CHECK_OK(rpma_conn_get_qp_num(side->conn, &number));
-    return number;
-}
-
 /* ---- Write ------------------------------------------------------------------------------------------------------- */
 
 static void write_across(Side *from, Side *to, size_t length, unsigned seed) {
@@ -81,6 +75,7 @@ TEST(write__completion) {
     struct ibv_wc wc = EXPECT_DONE(pair.client, 0xfedcba9876543210);
     CHECK_EQ(wc.opcode, IBV_WC_RDMA_WRITE);
     CHECK_EQ(wc.qp_num, qp_num_of(pair.client));
+    CHECK_EQ(wc.wc_flags & IBV_WC_WITH_IMM, 0);
     expect_no_wc(pair.client);
     expect_no_wc(pair.server);
     pair_close(&pair);
@@ -142,7 +137,9 @@ TEST(write_with_imm__completions) {
         CHECK_EQ(wc.wc_flags & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
         CHECK_EQ(wc.imm_data, htonl(numbers[i]));
         CHECK_EQ(wc.qp_num, qp_num_of(pair.client));
-        CHECK_EQ(EXPECT_DONE(pair.server, 2).opcode, IBV_WC_RDMA_WRITE);
+        wc = EXPECT_DONE(pair.server, 2);
+        CHECK_EQ(wc.opcode, IBV_WC_RDMA_WRITE);
+        CHECK_EQ(wc.qp_num, qp_num_of(pair.server));
         CHECK(filled(pair.client, RECV_AT, BYTES, i));
         CHECK(filled(pair.client, RECV_AT + BYTES, BYTES, 99)); /* the receive only tells */
     }
@@ -227,7 +224,9 @@ TEST(read__completion) {
     CHECK_OK(transfer(pair.client, READ, RECV_AT, 0, BYTES, 0xfedcba9876543210));
     struct ibv_wc wc = EXPECT_DONE(pair.client, 0xfedcba9876543210);
     CHECK_EQ(wc.opcode, IBV_WC_RDMA_READ);
+    CHECK_EQ(wc.byte_len, BYTES);
     CHECK_EQ(wc.qp_num, qp_num_of(pair.client));
+    CHECK_EQ(wc.wc_flags & IBV_WC_WITH_IMM, 0);
     expect_no_wc(pair.client);
     expect_no_wc(pair.server);
     pair_close(&pair);

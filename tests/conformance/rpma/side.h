@@ -168,6 +168,9 @@ void expect_failed(const char *file, int line, Side *side, Queue queue, uint64_t
 /* Posts the work until there is no room: at least `size` times, and on loopback no more. Returns how often. */
 unsigned fill_queue(Side *side, Work work, unsigned size);
 
+/* The number that completions of its connection have. */
+uint32_t qp_num_of(Side *side);
+
 /* Nothing is left on either queue. */
 void expect_no_wc(Side *side);
 

@@ -118,6 +118,14 @@ unsigned fill_queue(Side *side, Work work, unsigned size) {
     return posted;
 }
 
+static void do_get_qp_num(Side *side, void *number) { CHECK_OK(rpma_conn_get_qp_num(side->conn, number)); }
+
+uint32_t qp_num_of(Side *side) {
+    uint32_t number = 0;
+    at(side, do_get_qp_num, &number, sizeof number);
+    return number;
+}
+
 void expect_no_wc(Side *side) {
     struct ibv_wc wc;
     CHECK(!poll_wc(side, MAIN_CQ, &wc));

@@ -70,13 +70,21 @@ TEST(srq_delete__nothing_to_delete) {
 
 TEST(srq_delete__null_is_invalid) { CHECK_INVAL(rpma_srq_delete(NULL)); }
 
-TEST(srq_delete__in_use_by_a_connection) {
+static void is_busy(struct rpma_srq *srq) {
+    CHECK_RC(rpma_srq_delete(&srq), RPMA_E_PROVIDER);
+    CHECK(srq == NULL);
+}
+
+TEST(srq_delete__in_use_by_a_request) {
     Side *side = new_side(NULL);
     side_open(side, (Options){.srq = true});
     request_to(side, side);
-    struct rpma_srq *srq = side->srq;
-    CHECK_RC(rpma_srq_delete(&srq), RPMA_E_PROVIDER);
-    CHECK(srq == NULL);
+    is_busy(side->srq);
+}
+
+TEST(srq_delete__in_use_by_a_connection) {
+    Pair pair = connected_pair_of((Options){.srq = true}, (Options){0});
+    is_busy(pair.client->srq);
 }
 
 TEST(srq_get_rcq__its_own) {
@@ -136,12 +144,6 @@ static void star_post(const Star *star, int slot) {
     Work work = {
         .operation = SRQ_RECV, .at = RECV_AT + (size_t)slot * BYTES, .length = BYTES, .context = (uint64_t)slot};
     CHECK_OK(post(star->ends[0], work));
-}
-
-static uint32_t qp_num_of(const Side *side) {
-    uint32_t number = 0;
-    CHECK_OK(rpma_conn_get_qp_num(side->conn, &number));
-    return number;
 }
 
 /* Every client sends in turn; the receives are taken in order, whoever sends. */

@@ -136,17 +136,43 @@ static void accept_on_a_new_vi(Endpoint *end, void *unused) {
     CHECK_RC(VipConnectAccept(end->conn, end->vi), VIP_SUCCESS);
 }
 
-TEST(accept_on_a_vi_that_is_not_idle) {
-    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
-    Pair second = {new_endpoint(NULL), pair.server};
-    endpoint_open(second.client, (Options){0});
+/* The server's VI is not Idle: it stays as it is, and another VI accepts the same request. */
+static void accept_in_the_wrong_state(Endpoint *server) {
+    const VIP_VI_STATE state = state_of(server);
+    Pair pair = {new_endpoint(NULL), server};
+    endpoint_open(pair.client, (Options){0});
     Task task;
     Request request;
-    found_request(&second, &task, &request, LONG_MS);
-    CHECK_RC(accept_request(second.server), VIP_INVALID_STATE);
-    at(second.server, accept_on_a_new_vi, NULL, 0);
+    found_request(&pair, &task, &request, LONG_MS);
+    CHECK_RC(accept_request(server), VIP_INVALID_STATE);
+    CHECK_EQ(state_of(server), state);
+    at(server, accept_on_a_new_vi, NULL, 0);
     expect_client(&task, &request, VIP_SUCCESS);
     CHECK_EQ(state_of(pair.client), VIP_STATE_CONNECTED);
+    CHECK_EQ(state_of(server), VIP_STATE_CONNECTED);
+}
+
+TEST(accept_on_a_connected_vi) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    accept_in_the_wrong_state(pair.server);
+    CHECK_EQ(state_of(pair.client), VIP_STATE_CONNECTED);
+}
+
+TEST(accept_on_a_pending_vi) {
+    Pair pair = open_pair((Options){0});
+    Request search = request_to(pair.server, pair.client, VIP_INFINITE);
+    search.remote = net_address(pair.client, "nobody", 6);
+    CHECK_RC(peer_request(pair.server, &search), VIP_SUCCESS);
+    CHECK_EQ(state_of(pair.server), VIP_STATE_CONNECT_PENDING);
+    accept_in_the_wrong_state(pair.server);
+}
+
+TEST(accept_on_a_vi_in_error) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+    await_error(pair.server, VIP_ERROR_CONN_LOST);
+    CHECK_EQ(state_of(pair.server), VIP_STATE_ERROR);
+    accept_in_the_wrong_state(pair.server);
 }
 
 static void accept_invalid(Endpoint *end, void *unused) {

@@ -32,6 +32,16 @@ TEST(creates_and_destroys) {
     CHECK_RC(VipDestroyCQ(second), VIP_SUCCESS);
 }
 
+TEST(holds_as_many_entries_as_asked_for) {
+    Endpoint *end = opened_with((Options){.send_on_cq = VIP_TRUE, .cq_entries = SLOTS});
+    for (int slot = 0; slot < SLOTS; ++slot) post_simple_send(end, slot, 8); /* the VI is idle: flushed at once */
+    for (int slot = 0; slot < SLOTS; ++slot) expect_entry(end, end->vi, VIP_FALSE);
+    CHECK_RC(cq_done(end).rc, VIP_NOT_DONE);
+    CHECK_EQ(state_of(end), VIP_STATE_IDLE);
+    endpoint_close_nic(end);
+    CHECK_EQ(end->error_count, 0);
+}
+
 TEST(create_with_invalid_arguments_is_refused) {
     Endpoint *end = opened();
     VIP_CQ_HANDLE cq;

@@ -136,6 +136,38 @@ static void peer_dies(VIP_RELIABILITY_LEVEL level) {
     CHECK_EQ(count_errors(again.client, VIP_ERROR_CONN_LOST), 0);
 }
 
+static void do_write_for_ever(Endpoint *end, void *target) {
+    for (;;) {
+        CHECK_RC(post_send(end, 0, rdma_work(end, VIP_CONTROL_OP_RDMAWRITE, BIG_AT, LARGEST_MESSAGE, target, BIG_AT)),
+                 VIP_SUCCESS);
+        EXPECT_SEND(end, 0, WRITTEN);
+    }
+}
+
+/* The same while the peer writes into the memory of this end: no other error tells of the write that broke off. */
+static void peer_dies_while_it_writes(VIP_RELIABILITY_LEVEL level) {
+    Peer *victim = peer_start();
+    Pair pair = {new_endpoint(NULL), new_endpoint(victim)};
+    endpoint_open(pair.client, (Options){.level = level});
+    endpoint_open(pair.server, (Options){.level = level});
+    pair_connect(&pair);
+    fill(pair.server, BIG_AT, LARGEST_MESSAGE, 1);
+    Task task;
+    begin(&task, pair.server, do_write_for_ever, pair.client, sizeof *pair.client);
+    while (!filled(pair.client, BIG_AT, 64, 1)) continue;
+    peer_kill(victim);
+    abandon(&task);
+    await_error(pair.client, VIP_ERROR_CONN_LOST);
+    endpoint_close_nic(pair.client);
+    CHECK_EQ(pair.client->error_count, 0);
+}
+
+TEST(death_of_the_peer_while_it_writes_unreliable) { peer_dies_while_it_writes(VIP_SERVICE_UNRELIABLE); }
+TEST(death_of_the_peer_while_it_writes_reliable_delivery) { peer_dies_while_it_writes(VIP_SERVICE_RELIABLE_DELIVERY); }
+TEST(death_of_the_peer_while_it_writes_reliable_reception) {
+    peer_dies_while_it_writes(VIP_SERVICE_RELIABLE_RECEPTION);
+}
+
 TEST(death_of_the_peer_unreliable) { peer_dies(VIP_SERVICE_UNRELIABLE); }
 TEST(death_of_the_peer_reliable_delivery) { peer_dies(VIP_SERVICE_RELIABLE_DELIVERY); }
 TEST(death_of_the_peer_reliable_reception) { peer_dies(VIP_SERVICE_RELIABLE_RECEPTION); }

@@ -14,6 +14,8 @@ static Endpoint *opened(void) {
     return end;
 }
 
+static VIP_UINT8 elsewhere[8192] __attribute__((aligned(4096)));
+
 /* ---- The call ---------------------------------------------------------------------------------------------------- */
 
 static pthread_mutex_t seen_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -80,6 +82,7 @@ TEST(one_error_at_a_time) {
     provoke_errors(end, 10);
     await_seen(10);
     CHECK_EQ(overlapped, 0);
+    CHECK(!pthread_equal(seen_thread, pthread_self())); /* although this thread has posted what was wrong */
 }
 
 /* Each handle of a NIC has a handler of its own. */
@@ -122,24 +125,55 @@ static void await_log(FILE *file) {
     while (length_of(file) == 0) sched_yield();
 }
 
-TEST(the_default_handler_logs) {
-    Peer *peer = peer_start();
-    FILE *log = capture_standard_error();
-    Pair pair = {new_endpoint(NULL), new_endpoint(peer)};
+/* A NIC handle without a handler, with what an unusable post needs. */
+typedef struct {
     VIP_NIC_HANDLE nic;
-    VIP_VI_HANDLE vi;
-    endpoint_open(pair.client, (Options){0});
-    CHECK_RC(VipOpenNic("VINIC", &nic), VIP_SUCCESS); /* never gets a handler */
-    VIP_VI_ATTRIBUTES attribs = pair.client->attribs;
-    VIP_MEM_ATTRIBUTES mem_attribs = {NULL, VIP_FALSE, VIP_FALSE};
     VIP_MEM_HANDLE handle;
-    CHECK_RC(VipCreatePtag(nic, &attribs.Ptag), VIP_SUCCESS);
-    mem_attribs.Ptag = attribs.Ptag;
-    CHECK_RC(VipRegisterMem(nic, pair.client->memory, 4096, &mem_attribs, &handle), VIP_SUCCESS);
-    CHECK_RC(VipCreateVi(nic, &attribs, NULL, NULL, &vi), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES attribs;
+} Bare;
+
+static Bare open_bare(void) {
+    Bare bare = {.attribs = {.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY, .MaxTransferSize = 4096}};
+    VIP_MEM_ATTRIBUTES attribs = {NULL, VIP_FALSE, VIP_FALSE};
+    CHECK_RC(VipOpenNic("VINIC", &bare.nic), VIP_SUCCESS);
+    CHECK_RC(VipCreatePtag(bare.nic, &attribs.Ptag), VIP_SUCCESS);
+    CHECK_RC(VipRegisterMem(bare.nic, elsewhere, sizeof elsewhere, &attribs, &bare.handle), VIP_SUCCESS);
+    bare.attribs.Ptag = attribs.Ptag;
+    return bare;
+}
+
+/* Posts a misaligned descriptor on a new VI, and returns the VI. */
+static VIP_VI_HANDLE provoke_bare(const Bare *bare) {
+    VIP_VI_HANDLE vi;
+    CHECK_RC(VipCreateVi(bare->nic, (VIP_VI_ATTRIBUTES *)&bare->attribs, NULL, NULL, &vi), VIP_SUCCESS);
+    CHECK_RC(VipPostRecv(vi, (VIP_DESCRIPTOR *)(void *)(elsewhere + 8), bare->handle), VIP_SUCCESS);
+    return vi;
+}
+
+TEST(the_default_handler_logs) {
+    FILE *log = capture_standard_error();
+    const Bare bare = open_bare();
     CHECK_EQ(length_of(log), 0);
-    CHECK_RC(VipPostRecv(vi, (VIP_DESCRIPTOR *)(void *)(pair.client->memory + 8), handle), VIP_SUCCESS);
+    provoke_bare(&bare);
     await_log(log);
+}
+
+/* The first handler takes the place of the default one: it gets what comes from now on, and nothing is logged. */
+TEST(the_first_handler_gets_all_further_errors) {
+    FILE *log = capture_standard_error();
+    const Bare bare = open_bare();
+    provoke_bare(&bare);
+    await_log(log);
+    const long length = length_of(log);
+    CHECK_RC(VipErrorCallback(bare.nic, NULL, see), VIP_SUCCESS);
+    for (int i = 1; i <= 3; ++i) {
+        const VIP_VI_HANDLE vi = provoke_bare(&bare);
+        await_seen(i);
+        CHECK(seen_error.ViHandle == vi);
+    }
+    CHECK_RC(VipCloseNic(bare.nic), VIP_SUCCESS);
+    CHECK_EQ(seen, 3);
+    CHECK_EQ(length_of(log), length);
 }
 
 TEST(null_restores_the_default_handler) {
@@ -201,8 +235,6 @@ TEST(post_with_memory_handle_zero) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_RECEPTION);
     unusable(&pair, VipPostRecv, recv_descriptor(pair.client, 4), 0);
 }
-
-static VIP_UINT8 elsewhere[8192] __attribute__((aligned(4096)));
 
 TEST(post_of_a_descriptor_outside_its_region) {
     Pair pair = connected_pair(VIP_SERVICE_UNRELIABLE);

@@ -5,12 +5,12 @@
  */
 #include "endpoint.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096 };
 
-/* Half of each message is lost. Smaller ones are not looked at: an access faults, as any access of the program would.
- */
+/* Half of each message is lost. */
 static const VIP_UINT32 lengths[] = {256 * 1024, 1024 * 1024, 8 * 1024 * 1024};
 enum { LENGTHS = sizeof lengths / sizeof lengths[0], LARGE = 1024 * 1024 };
 
@@ -36,28 +36,28 @@ static size_t paged(const Endpoint *end) {
     return BIG_AT + (PAGE - address % PAGE) % PAGE;
 }
 
-/* Unmaps the second half of a range. */
-static void do_lose_half(Endpoint *end, void *argument) {
+/* Unmaps a range; maps it again. */
+static void do_lose(Endpoint *end, void *argument) {
     const Range *range = argument;
-    const size_t half = range->length / 2;
-    VIP_UINT8 *lost = data_at(end, range->offset) + half;
-    CHECK(munmap(lost, half) == 0);
-}
-
-static void lose_half(Endpoint *end, size_t offset, VIP_UINT32 length) {
-    Range range = {offset, length};
-    at(end, do_lose_half, &range, sizeof range);
+    CHECK(munmap(data_at(end, range->offset), range->length) == 0);
 }
 
 static void do_get_back(Endpoint *end, void *argument) {
     const Range *range = argument;
-    const size_t half = range->length / 2;
-    VIP_UINT8 *lost = data_at(end, range->offset) + half;
-    CHECK(mmap(lost, half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == lost);
+    VIP_UINT8 *lost = data_at(end, range->offset);
+    CHECK(mmap(lost, range->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == lost);
+}
+
+/* The second half of a range. */
+static Range half_of(size_t offset, VIP_UINT32 length) { return (Range){offset + length / 2, length / 2}; }
+
+static void lose_half(Endpoint *end, size_t offset, VIP_UINT32 length) {
+    Range range = half_of(offset, length);
+    at(end, do_lose, &range, sizeof range);
 }
 
 static void get_back(Endpoint *end, size_t offset, VIP_UINT32 length) {
-    Range range = {offset, length};
+    Range range = half_of(offset, length);
     at(end, do_get_back, &range, sizeof range);
 }
 
@@ -86,37 +86,37 @@ static void expect_message(const Pair *pair) {
     CHECK(filled(pair->server, RECV_AT(9), 64, 9));
 }
 
-/* The initiator learns of its own memory: a local protection error, with the partial bit or without, at every level and
- * of every length. */
-static void expect_local_protection(Endpoint *end, VIP_UINT32 operation) {
+/* The initiator learns of its own memory: a local protection error at every level and of every length, with the partial
+ * bit if a part has left. Returns whether one has. */
+static bool expect_local_protection(Endpoint *end, VIP_UINT32 operation) {
     Completion completion = send_wait(end, LONG_MS);
     CHECK_RC(completion.rc, VIP_DESCRIPTOR_ERROR);
     CHECK_EQ(completion.status & ~(VIP_UINT32)VIP_STATUS_PARTIAL_ERROR,
              VIP_STATUS_DONE | operation | VIP_STATUS_PROTECTION_ERROR);
+    return (completion.status & VIP_STATUS_PARTIAL_ERROR) != 0;
 }
 
 /* ---- Sources that are not there ---------------------------------------------------------------------------------- */
 
 /* What a receive got of a message that broke off: a part, or nothing, if the provider saw the loss before it sent. Of a
  * large message the first part has left. */
-static void expect_partial(Endpoint *end, int slot, VIP_UINT32 operation, VIP_UINT32 length) {
+static void expect_partial(Endpoint *end, int slot, VIP_UINT32 operation, VIP_UINT32 length, bool part_left) {
     Completion completion = recv_wait(end, LONG_MS);
     CHECK_RC(completion.rc, VIP_DESCRIPTOR_ERROR);
     CHECK_EQ(completion.slot, slot);
-    if (length < LARGE && completion.status == (RECEIVED | FLUSHED)) return;
-    CHECK_EQ(completion.status, VIP_STATUS_DONE | operation | VIP_STATUS_PARTIAL_ERROR);
+    CHECK(part_left || length < LARGE);
+    CHECK_EQ(completion.status,
+             part_left ? VIP_STATUS_DONE | operation | VIP_STATUS_PARTIAL_ERROR : RECEIVED | FLUSHED);
 }
 
 /* On an unreliable connection a receive that nothing came for takes the next message. */
-static void expect_partial_or_unused(const Pair *pair, VIP_UINT32 length) {
-    if (length < LARGE) {
+static void expect_partial_or_unused(const Pair *pair, VIP_UINT32 length, bool part_left) {
+    CHECK(part_left || length < LARGE);
+    if (!part_left) {
         post_simple_send(pair->client, 9, 64);
         EXPECT_SEND(pair->client, 9, SENT);
     }
-    Completion completion = recv_wait(pair->server, LONG_MS);
-    CHECK_EQ(completion.slot, 0);
-    if (length < LARGE && completion.rc == VIP_SUCCESS) return;
-    CHECK_EQ(completion.status, RECEIVED | VIP_STATUS_PARTIAL_ERROR);
+    EXPECT_RECV(pair->server, 0, part_left ? RECEIVED | VIP_STATUS_PARTIAL_ERROR : RECEIVED);
 }
 
 static void lost_source_of_a_send(VIP_RELIABILITY_LEVEL level) {
@@ -127,42 +127,67 @@ static void lost_source_of_a_send(VIP_RELIABILITY_LEVEL level) {
         lose_half(pair.client, source, length);
         CHECK_RC(post_recv(pair.server, 0, recv_work(pair.server, BIG_AT, length)), VIP_SUCCESS);
         CHECK_RC(post_send(pair.client, 0, send_work(pair.client, source, length)), VIP_SUCCESS);
-        expect_local_protection(pair.client, VIP_STATUS_OP_SEND);
+        const bool part_left = expect_local_protection(pair.client, VIP_STATUS_OP_SEND);
         get_back(pair.client, source, length);
         if (level != VIP_SERVICE_UNRELIABLE) {
-            expect_partial(pair.server, 0, VIP_STATUS_OP_RECEIVE, length);
+            expect_partial(pair.server, 0, VIP_STATUS_OP_RECEIVE, length, part_left);
             reconnect(&pair);
         } else {
             CHECK_EQ(state_of(pair.client), VIP_STATE_CONNECTED);
-            expect_partial_or_unused(&pair, length);
+            expect_partial_or_unused(&pair, length, part_left);
         }
         expect_message(&pair);
     }
 }
 EACH_LEVEL(lost_source_of_a_send)
 
-/* Without immediate data the target is told by the error callback (section 3.8.1, RDMA Write Packet Abort). */
+/* Without immediate data the target is told by the error callback (section 3.8.1, RDMA Write Packet Abort), if part of
+ * the write has left. */
 static void lost_source_of_a_write(VIP_RELIABILITY_LEVEL level) {
     Pair pair = lossy_pair(level);
     const size_t source = paged(pair.client);
     for (int i = 0; i < LENGTHS; ++i) {
         const VIP_UINT32 length = lengths[i];
+        fill(pair.client, source, length / 2, 1);
+        fill(pair.server, BIG_AT, length, 2);
         lose_half(pair.client, source, length);
         CHECK_RC(post_send(pair.client, 0,
                            rdma_work(pair.client, VIP_CONTROL_OP_RDMAWRITE, source, length, pair.server, BIG_AT)),
                  VIP_SUCCESS);
-        expect_local_protection(pair.client, VIP_STATUS_OP_RDMA_WRITE);
+        const bool part_left = expect_local_protection(pair.client, VIP_STATUS_OP_RDMA_WRITE);
         get_back(pair.client, source, length);
-        if (length >= LARGE) {
+        CHECK(part_left || length < LARGE);
+        CHECK_EQ(part_left, !filled(pair.server, BIG_AT, length, 2));
+        if (part_left) {
             VIP_ERROR_DESCRIPTOR error = await_error(pair.server, VIP_ERROR_RDMAW_ABORT);
             CHECK(error.ViHandle == pair.server->vi);
+            CHECK_EQ(error.ResourceCode, VIP_RESOURCE_VI);
         }
         if (level != VIP_SERVICE_UNRELIABLE) reconnect(&pair);
         expect_message(&pair);
+        CHECK_EQ(count_errors(pair.server, VIP_ERROR_RDMAW_ABORT), 0);
     }
     CHECK_EQ(count_errors(pair.server, VIP_ERROR_RDMAW_PROT), 0);
 }
 EACH_LEVEL(lost_source_of_a_write)
+
+/* Where nothing of the source is there, nothing is sent, and the target learns nothing of the write. */
+static void lost_source_of_a_whole_write(VIP_RELIABILITY_LEVEL level) {
+    Pair pair = lossy_pair(level);
+    Range whole = {paged(pair.client), LARGE};
+    fill(pair.server, BIG_AT, LARGE, 2);
+    at(pair.client, do_lose, &whole, sizeof whole);
+    CHECK_RC(post_send(pair.client, 0,
+                       rdma_work(pair.client, VIP_CONTROL_OP_RDMAWRITE, whole.offset, LARGE, pair.server, BIG_AT)),
+             VIP_SUCCESS);
+    EXPECT_SEND(pair.client, 0, WRITTEN | VIP_STATUS_PROTECTION_ERROR);
+    at(pair.client, do_get_back, &whole, sizeof whole);
+    if (level != VIP_SERVICE_UNRELIABLE) reconnect(&pair);
+    expect_message(&pair);
+    CHECK(filled(pair.server, BIG_AT, LARGE, 2));
+    CHECK_EQ(pair.server->error_count, 0);
+}
+EACH_LEVEL(lost_source_of_a_whole_write)
 
 /* With immediate data the receive tells, and no error comes. */
 static void lost_source_of_a_write_with_immediate(VIP_RELIABILITY_LEVEL level) {
@@ -175,12 +200,31 @@ static void lost_source_of_a_write_with_immediate(VIP_RELIABILITY_LEVEL level) {
                        with_immediate(
                            rdma_work(pair.client, VIP_CONTROL_OP_RDMAWRITE, source, length, pair.server, BIG_AT), 1)),
              VIP_SUCCESS);
-    expect_local_protection(pair.client, VIP_STATUS_OP_RDMA_WRITE);
+    const bool part_left = expect_local_protection(pair.client, VIP_STATUS_OP_RDMA_WRITE);
     get_back(pair.client, source, length);
-    expect_partial(pair.server, 0, VIP_STATUS_OP_REMOTE_RDMA_WRITE, length);
+    expect_partial(pair.server, 0, VIP_STATUS_OP_REMOTE_RDMA_WRITE, length, part_left);
     CHECK_EQ(count_errors(pair.server, VIP_ERROR_RDMAW_ABORT), 0);
 }
 EACH_LEVEL(lost_source_of_a_write_with_immediate)
+
+static void end_well(int number) {
+    (void)number;
+    _exit(0);
+}
+
+/* A smaller message is not looked at: the access faults, as any access of the program would. */
+static void lost_source_faults(VIP_UINT32 length) {
+    Pair pair = lossy_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    Range lost = {paged(pair.client), lengths[0]};
+    CHECK_RC(post_recv(pair.server, 0, recv_work(pair.server, BIG_AT, length)), VIP_SUCCESS);
+    at(pair.client, do_lose, &lost, sizeof lost);
+    CHECK(signal(SIGSEGV, end_well) != SIG_ERR);
+    CHECK_RC(post_send(pair.client, 0, send_work(pair.client, lost.offset, length)), VIP_SUCCESS);
+    fail(__FILE__, __LINE__, "the send of %u bytes does not fault", (unsigned)length);
+}
+
+TEST(lost_source_of_a_small_send) { lost_source_faults(64); }
+TEST(lost_source_of_a_send_below_the_checked_length) { lost_source_faults(lengths[0] - 1); }
 
 /* The memory of the target: it refuses, and the initiator has a remote error. */
 static void lost_source_of_a_read(VIP_RELIABILITY_LEVEL level) {

@@ -5,6 +5,8 @@
 #include "../support/sweep.h"
 #include "endpoint.h"
 
+#include <dirent.h>
+
 /* ---- Running out ------------------------------------------------------------------------------------------------- */
 
 static Endpoint *end;
@@ -17,11 +19,23 @@ static void needs_descriptors(VIP_RETURN (*call)(void), VIP_RETURN usual) {
     CHECK(needed > 0 || is_hardware(end));
 }
 
-static void needs_none(VIP_RETURN (*call)(void)) {
+static int count_threads(void) {
+    int count = 0;
+    DIR *stream = opendir("/proc/self/task");
+    CHECK(stream != NULL);
+    while (readdir(stream) != NULL) ++count;
+    closedir(stream);
+    return count;
+}
+
+/* Neither a file descriptor nor a thread. */
+static void needs_none(VIP_RETURN (*call)(void), VIP_RETURN usual) {
+    const int threads = count_threads();
     leave_descriptors(0);
     VIP_RETURN rc = call();
     give_descriptors_back();
-    CHECK_RC(rc, VIP_SUCCESS);
+    CHECK_RC(rc, usual);
+    CHECK(count_threads() <= threads);
 }
 
 static void open_with(Options options) {
@@ -119,7 +133,7 @@ TEST(rejecting_needs_none) {
     waiting = listening(end, LONG_MS);
     begin(&task, client, do_request, &request, sizeof request);
     CHECK_RC(call_connect_wait(), VIP_SUCCESS);
-    needs_none(call_reject);
+    needs_none(call_reject, VIP_SUCCESS);
     finish(&task);
     CHECK_RC(request.rc, VIP_REJECT);
 }
@@ -135,7 +149,18 @@ static VIP_RETURN call_query_vi(void) {
     return VipQueryVi(end->vi, &query.state, &query.attribs, &query.send_empty, &query.recv_empty);
 }
 static VIP_RETURN call_query_mem(void) { return VipQueryMem(end->nic, end->memory, end->handle, &mem_attribs); }
-static VIP_RETURN call_error_callback(void) { return VipErrorCallback(end->nic, NULL, NULL); }
+static VIP_RETURN call_set_vi(void) { return VipSetViAttributes(end->vi, &end->attribs); }
+static VIP_RETURN call_set_mem(void) {
+    mem_attribs = (VIP_MEM_ATTRIBUTES){end->ptag, VIP_TRUE, VIP_TRUE};
+    return VipSetMemAttributes(end->nic, end->memory, end->handle, &mem_attribs);
+}
+static VIP_RETURN call_peer_done(void) { return VipConnectPeerDone(end->vi, &request.remote_attribs); }
+static VIP_RETURN call_peer_wait(void) { return VipConnectPeerWait(end->vi, &request.remote_attribs); }
+static VIP_RETURN call_ns_shutdown(void) { return VipNSShutdown(end->nic); }
+
+static VIP_NIC_HANDLE silent_nic; /* has never got a handler */
+static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error) { (void)context, (void)error; }
+static VIP_RETURN call_error_callback(void) { return VipErrorCallback(silent_nic, NULL, on_error); }
 static VIP_RETURN call_disconnect(void) { return VipDisconnect(end->vi); }
 static VIP_RETURN call_destroy_vi(void) { return VipDestroyVi(end->vi); }
 static VIP_RETURN call_destroy_cq(void) { return VipDestroyCQ(end->cq); }
@@ -149,5 +174,25 @@ TEST(queries_and_destroying_need_none) {
         call_destroy_vi, call_destroy_cq, call_deregister_mem, call_destroy_ptag,   call_close_nic};
     Pair pair = connected_pair_with((Options){.recv_on_cq = VIP_TRUE});
     end = pair.client;
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; ++i) needs_none(calls[i]);
+    CHECK_RC(VipOpenNic("VINIC", &silent_nic), VIP_SUCCESS);
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; ++i) needs_none(calls[i], VIP_SUCCESS);
+}
+
+TEST(setting_attributes_needs_none) {
+    open_with((Options){0});
+    needs_none(call_set_vi, VIP_SUCCESS);
+    needs_none(call_set_mem, is_hardware(end) ? VIP_ERROR_NOT_SUPPORTED : VIP_SUCCESS);
+}
+
+TEST(results_of_peer_requests_need_none) {
+    open_with((Options){0});
+    CHECK_RC(call_peer_request(), VIP_SUCCESS);
+    needs_none(call_peer_done, VIP_NOT_DONE);
+    needs_none(call_peer_wait, VIP_TIMEOUT);
+}
+
+TEST(shutting_the_name_service_down_needs_none) {
+    open_with((Options){0});
+    CHECK_RC(VipNSInit(end->nic, NULL), VIP_SUCCESS);
+    needs_none(call_ns_shutdown, VIP_SUCCESS);
 }

@@ -178,7 +178,8 @@ static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error) { (void)con
 static VIP_RETURN call_send_notify(void) { return VipSendNotify(end->vi, NULL, on_descriptor); }
 static VIP_RETURN call_recv_notify(void) { return VipRecvNotify(end->vi, NULL, on_descriptor); }
 static VIP_RETURN call_cq_notify(void) { return VipCQNotify(end->cq, NULL, on_entry); }
-static VIP_RETURN call_error_callback(void) { return VipErrorCallback(end->nic, NULL, on_error); }
+static VIP_NIC_HANDLE silent_nic; /* has never got a handler */
+static VIP_RETURN call_error_callback(void) { return VipErrorCallback(silent_nic, NULL, on_error); }
 
 TEST(send_notify) {
     open_endpoint();
@@ -257,7 +258,7 @@ TEST(ns_shutdown) {
 }
 
 TEST(error_callback) {
-    open_endpoint();
+    CHECK_RC(VipOpenNic("VINIC", &silent_nic), VIP_SUCCESS);
     allocates_nothing((Sweep){.call = call_error_callback});
 }
 

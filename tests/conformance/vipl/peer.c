@@ -37,9 +37,9 @@ static void expect_nobody(Endpoint *end, VIP_UINT64 began) {
     check_time(__FILE__, __LINE__, began, SHORT_MS);
 }
 
-/* ---- Rendezvous -------------------------------------------------------------------------------------------------- */
+/* ---- Connecting -------------------------------------------------------------------------------------------------- */
 
-static void rendezvous(Pair pair, Endpoint *first, Endpoint *second) {
+static void connect_peers(Pair pair, Endpoint *first, Endpoint *second) {
     post_request(first, second, LONG_MS);
     post_request(second, first, LONG_MS);
     CHECK_RC(result_of(first), VIP_SUCCESS);
@@ -51,33 +51,33 @@ static void rendezvous(Pair pair, Endpoint *first, Endpoint *second) {
 
 TEST(this_side_first) {
     Pair pair = open_pair((Options){0});
-    rendezvous(pair, pair.client, pair.server);
+    connect_peers(pair, pair.client, pair.server);
 }
 
 TEST(other_side_first) {
     Pair pair = open_pair((Options){0});
-    rendezvous(pair, pair.server, pair.client);
+    connect_peers(pair, pair.server, pair.client);
 }
 
 TEST(within_one_process) {
     Pair pair = open_local_pair((Options){0});
-    rendezvous(pair, pair.client, pair.server);
+    connect_peers(pair, pair.client, pair.server);
 }
 
 TEST(between_different_nics) {
     need_two_nics();
     Pair pair = open_pair_of((Options){.device = "VINIC0"}, (Options){.device = "VINIC1"});
-    rendezvous(pair, pair.client, pair.server);
+    connect_peers(pair, pair.client, pair.server);
 }
 
 TEST(at_unreliable_delivery) {
     Pair pair = open_pair((Options){.level = VIP_SERVICE_UNRELIABLE});
-    rendezvous(pair, pair.client, pair.server);
+    connect_peers(pair, pair.client, pair.server);
 }
 
 TEST(at_reliable_reception) {
     Pair pair = open_pair((Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
-    rendezvous(pair, pair.client, pair.server);
+    connect_peers(pair, pair.client, pair.server);
 }
 
 static void do_request_and_wait(Endpoint *end, void *argument) {
@@ -340,12 +340,12 @@ TEST(a_vi_can_try_again_after_a_conflict) {
     VIP_VI_ATTRIBUTES attribs = pair.client->attribs;
     attribs.MaxTransferSize = 8192;
     CHECK_RC(VipSetViAttributes(pair.client->vi, &attribs), VIP_SUCCESS);
-    rendezvous(pair, pair.client, pair.server);
+    connect_peers(pair, pair.client, pair.server);
 }
 
 /* A host that is not there: the provider sees it, and tells by the result. */
-static void request_unknown_host(VIP_RETURN (*result)(Endpoint *)) {
-    Endpoint *end = opened();
+static void request_unknown_host(VIP_RETURN (*result)(Endpoint *), VIP_RELIABILITY_LEVEL level) {
+    Endpoint *end = opened_with((Options){.level = level});
     Request request = request_to(end, end, LONG_MS);
     request.remote = unknown_host(end);
     post_simple_recv(end, 0, 64);
@@ -354,12 +354,23 @@ static void request_unknown_host(VIP_RETURN (*result)(Endpoint *)) {
     do rc = result(end);
     while (rc == VIP_NOT_DONE);
     CHECK_RC(rc, VIP_NOT_REACHABLE);
-    CHECK_EQ(state_of(end), VIP_STATE_ERROR);
-    EXPECT_RECV(end, 0, RECEIVED | FLUSHED);
+    if (level == VIP_SERVICE_UNRELIABLE) {
+        CHECK_EQ(state_of(end), VIP_STATE_IDLE);
+        CHECK_RC(recv_done(end).rc, VIP_NOT_DONE);
+    } else {
+        CHECK_EQ(state_of(end), VIP_STATE_ERROR);
+        EXPECT_RECV(end, 0, RECEIVED | FLUSHED);
+    }
 }
 
-TEST(wait_tells_of_an_unknown_host) { request_unknown_host(result_of); }
-TEST(done_tells_of_an_unknown_host) { request_unknown_host(done_of); }
+static void request_unknown_host_at_each_level(VIP_RETURN (*result)(Endpoint *)) {
+    request_unknown_host(result, VIP_SERVICE_UNRELIABLE);
+    request_unknown_host(result, VIP_SERVICE_RELIABLE_DELIVERY);
+    request_unknown_host(result, VIP_SERVICE_RELIABLE_RECEPTION);
+}
+
+TEST(wait_tells_of_an_unknown_host) { request_unknown_host_at_each_level(result_of); }
+TEST(done_tells_of_an_unknown_host) { request_unknown_host_at_each_level(done_of); }
 
 /* ---- Arguments and states ---------------------------------------------------------------------------------------- */
 
@@ -380,12 +391,20 @@ TEST(wrong_host_part_of_the_local_address_is_invalid) {
 TEST(wrong_lengths_are_invalid) {
     static const VIP_UINT8 zeros[1024];
     Endpoint *end = opened();
+    const size_t too_long = (size_t)end->limits.MaxDiscriminatorLen + 1;
     Request request = request_to(end, end, SHORT_MS);
+    request.local.address.HostAddressLen++;
+    CHECK_RC(peer_request(end, &request), VIP_INVALID_PARAMETER);
+    request = request_to(end, end, SHORT_MS);
     request.remote.address.HostAddressLen--;
     CHECK_RC(peer_request(end, &request), VIP_INVALID_PARAMETER);
     request = request_to(end, end, SHORT_MS);
-    request.remote = net_address(end, zeros, (size_t)end->limits.MaxDiscriminatorLen + 1);
+    request.local = net_address(end, zeros, too_long);
     CHECK_RC(peer_request(end, &request), VIP_INVALID_PARAMETER);
+    request = request_to(end, end, SHORT_MS);
+    request.remote = net_address(end, zeros, too_long);
+    CHECK_RC(peer_request(end, &request), VIP_INVALID_PARAMETER);
+    CHECK_EQ(state_of(end), VIP_STATE_IDLE);
 }
 
 TEST(invalid_arguments_are_refused) {

@@ -30,13 +30,30 @@ TEST(nic_attributes_are_sound) {
 
 TEST(nic_attributes_are_constant) {
     Endpoint *end = opened();
+    const VIP_NIC_ATTRIBUTES *first = &end->limits;
     VIP_NIC_ATTRIBUTES again;
     memset(&again, 0, sizeof again);
     CHECK_RC(VipQueryNic(end->nic, &again), VIP_SUCCESS);
-    CHECK(strcmp(again.Name, end->limits.Name) == 0);
+    CHECK(strcmp(again.Name, first->Name) == 0);
+    CHECK_EQ(again.HardwareVersion, first->HardwareVersion);
+    CHECK_EQ(again.ProviderVersion, first->ProviderVersion);
+    CHECK_EQ(again.NicAddressLen, first->NicAddressLen);
+    CHECK_EQ(again.ThreadSafe, first->ThreadSafe);
+    CHECK_EQ(again.MaxDiscriminatorLen, first->MaxDiscriminatorLen);
+    CHECK_EQ(again.MaxRegisterBytes, first->MaxRegisterBytes);
+    CHECK_EQ(again.MaxRegisterRegions, first->MaxRegisterRegions);
+    CHECK_EQ(again.MaxRegisterBlockBytes, first->MaxRegisterBlockBytes);
+    CHECK_EQ(again.MaxVI, first->MaxVI);
+    CHECK_EQ(again.MaxDescriptorsPerQueue, first->MaxDescriptorsPerQueue);
+    CHECK_EQ(again.MaxSegmentsPerDesc, first->MaxSegmentsPerDesc);
+    CHECK_EQ(again.MaxCQ, first->MaxCQ);
+    CHECK_EQ(again.MaxCQEntries, first->MaxCQEntries);
+    CHECK_EQ(again.MaxTransferSize, first->MaxTransferSize);
+    CHECK_EQ(again.NativeMTU, first->NativeMTU);
+    CHECK_EQ(again.MaxPtags, first->MaxPtags);
+    CHECK_EQ(again.ReliabilityLevelSupport, first->ReliabilityLevelSupport);
+    CHECK_EQ(again.RDMAReadSupport, first->RDMAReadSupport);
     CHECK(memcmp(again.LocalNicAddress, end->host, again.NicAddressLen) == 0);
-    CHECK_EQ(again.MaxTransferSize, end->limits.MaxTransferSize);
-    CHECK_EQ(again.MaxVI, end->limits.MaxVI);
 }
 
 TEST(query_nic_with_invalid_arguments_is_refused) {
@@ -116,41 +133,67 @@ TEST(set_vi_changes_every_attribute) {
     check_attribs(&query.attribs, &next);
 }
 
-/* One wrong attribute among good new ones: nothing changes. */
-static void set_vi_refused(VIP_VI_ATTRIBUTES wrong, VIP_RETURN expected) {
-    Endpoint *end = opened();
+/* Good new attributes, of which a case spoils one. */
+static VIP_VI_ATTRIBUTES other_attribs(const Endpoint *end) {
     VIP_VI_ATTRIBUTES next = end->attribs;
     next.EnableRdmaWrite = VIP_FALSE;
-    next.MaxTransferSize = wrong.MaxTransferSize != 0 ? end->limits.MaxTransferSize + 1 : 4096;
-    next.QoS = wrong.QoS;
-    next.EnableRdmaRead = wrong.EnableRdmaRead;
-    if (wrong.ReliabilityLevel != 0) next.ReliabilityLevel = wrong.ReliabilityLevel;
-    if (wrong.Ptag != NULL) next.Ptag = wrong.Ptag;
-    CHECK_RC(VipSetViAttributes(end->vi, &next), expected);
+    next.EnableRdmaRead = VIP_FALSE;
+    next.MaxTransferSize = 4096;
+    return next;
+}
+
+/* Nothing changes. */
+static void set_vi_refused(Endpoint *end, VIP_VI_ATTRIBUTES wrong, VIP_RETURN expected) {
+    CHECK_RC(VipSetViAttributes(end->vi, &wrong), expected);
     ViQuery query = query_vi(end);
     check_attribs(&query.attribs, &end->attribs);
 }
 
 TEST(set_vi_checks_the_reliability_level) {
-    set_vi_refused((VIP_VI_ATTRIBUTES){.ReliabilityLevel = 0x03}, VIP_INVALID_RELIABILITY_LEVEL);
-    set_vi_refused((VIP_VI_ATTRIBUTES){.ReliabilityLevel = 0x08}, VIP_INVALID_RELIABILITY_LEVEL);
+    static const VIP_RELIABILITY_LEVEL wrong[] = {0, 0x03, 0x05, 0x07, 0x08, 0xffff};
+    Endpoint *end = opened();
+    VIP_VI_ATTRIBUTES next = other_attribs(end);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+        next.ReliabilityLevel = wrong[i];
+        set_vi_refused(end, next, VIP_INVALID_RELIABILITY_LEVEL);
+    }
 }
 
-TEST(set_vi_checks_the_transfer_size) { set_vi_refused((VIP_VI_ATTRIBUTES){.MaxTransferSize = 1}, VIP_INVALID_MTU); }
+TEST(set_vi_checks_the_transfer_size) {
+    Endpoint *end = opened();
+    VIP_VI_ATTRIBUTES next = other_attribs(end);
+    next.MaxTransferSize = end->limits.MaxTransferSize + 1;
+    set_vi_refused(end, next, VIP_INVALID_MTU);
+    next.MaxTransferSize = 0;
+    set_vi_refused(end, next, VIP_INVALID_MTU);
+}
 
 TEST(set_vi_accepts_no_quality_of_service) {
-    int quality;
-    set_vi_refused((VIP_VI_ATTRIBUTES){.QoS = &quality}, VIP_INVALID_QOS);
+    Endpoint *end = opened();
+    VIP_VI_ATTRIBUTES next = other_attribs(end);
+    next.QoS = end;
+    set_vi_refused(end, next, VIP_INVALID_QOS);
 }
 
 TEST(set_vi_checks_the_protection_tag) {
-    int forged;
-    set_vi_refused((VIP_VI_ATTRIBUTES){.Ptag = &forged}, VIP_INVALID_PTAG);
+    Endpoint *end = opened();
+    VIP_NIC_HANDLE other;
+    VIP_VI_ATTRIBUTES next = other_attribs(end);
+    next.Ptag = end;
+    set_vi_refused(end, next, VIP_INVALID_PTAG);
+    next.Ptag = NULL;
+    set_vi_refused(end, next, VIP_INVALID_PTAG);
+    CHECK_RC(VipOpenNic("VINIC", &other), VIP_SUCCESS);
+    CHECK_RC(VipCreatePtag(other, &next.Ptag), VIP_SUCCESS);
+    set_vi_refused(end, next, VIP_INVALID_PTAG);
 }
 
 TEST(set_vi_refuses_rdma_read_where_it_is_not_supported) {
-    set_vi_refused((VIP_VI_ATTRIBUTES){.ReliabilityLevel = VIP_SERVICE_UNRELIABLE, .EnableRdmaRead = VIP_TRUE},
-                   VIP_INVALID_RDMAREAD);
+    Endpoint *end = opened();
+    VIP_VI_ATTRIBUTES next = other_attribs(end);
+    next.ReliabilityLevel = VIP_SERVICE_UNRELIABLE;
+    next.EnableRdmaRead = VIP_TRUE;
+    set_vi_refused(end, next, VIP_INVALID_RDMAREAD);
 }
 
 TEST(set_vi_with_invalid_arguments_is_refused) {
@@ -212,7 +255,11 @@ TEST(mem_calls_with_invalid_arguments_are_refused) {
     Endpoint *end = opened();
     VIP_NIC_HANDLE other;
     VIP_MEM_ATTRIBUTES attribs = {end->ptag, VIP_TRUE, VIP_TRUE};
+    VIP_MEM_HANDLE another;
     CHECK_RC(VipOpenNic("VINIC", &other), VIP_SUCCESS);
+    CHECK_RC(VipRegisterMem(end->nic, end->memory + 64, 64, &attribs, &another), VIP_SUCCESS);
+    both_refuse(end->nic, end->memory, another, &attribs); /* each belongs to a region, but not to the same one */
+    both_refuse(end->nic, end->memory + 64, end->handle, &attribs);
     both_refuse(NULL, end->memory, end->handle, &attribs);
     both_refuse(other, end->memory, end->handle, &attribs);
     both_refuse(end->nic, end->memory + 1, end->handle, &attribs);

@@ -158,9 +158,12 @@ TEST(too_many_regions_are_a_resource_error) {
 TEST(deregister_wants_the_registered_address_and_handle) {
     Endpoint *end = opened();
     VIP_NIC_HANDLE other;
-    VIP_MEM_HANDLE handle;
+    VIP_MEM_HANDLE handle, another;
     CHECK_RC(enrol(end, buffer, 1000, &handle), VIP_SUCCESS);
+    CHECK_RC(enrol(end, buffer + 100, 1000, &another), VIP_SUCCESS);
     CHECK_RC(VipOpenNic("VINIC", &other), VIP_SUCCESS);
+    CHECK_RC(VipDeregisterMem(end->nic, buffer, another), VIP_INVALID_PARAMETER);
+    CHECK_RC(VipDeregisterMem(end->nic, buffer + 100, handle), VIP_INVALID_PARAMETER);
     CHECK_RC(VipDeregisterMem(NULL, buffer, handle), VIP_INVALID_PARAMETER);
     CHECK_RC(VipDeregisterMem(other, buffer, handle), VIP_INVALID_PARAMETER);
     CHECK_RC(VipDeregisterMem(end->nic, buffer + 1, handle), VIP_INVALID_PARAMETER);
