@@ -103,7 +103,7 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
 /// A program that sees flushed work and asks for the reason must find the event. Stock librpma flushes later; here a
 /// device may flush shortly before the connection is known to have ended.
 void Cq::await_end() const noexcept {
-    constexpr std::chrono::milliseconds patience(100);
+    constexpr std::chrono::seconds patience(1);
     if (end_told_ == nullptr || end_told_->load(std::memory_order_acquire)) return;
     const Deadline deadline = Deadline::after(patience);
     while (!end_told_->load(std::memory_order_acquire) && !deadline.passed()) std::this_thread::yield();
