@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/support/fake_backend.hpp"
+#include "tests/support/null_backend.hpp"
 #include "tests/support/processes.hpp"
 
 namespace viaduct::testing {
@@ -19,17 +20,18 @@ std::shared_ptr<backend::Provider> borrow(const char* name) {
 }
 
 constexpr BackendUnderTest backends[] = {
-    {.name = "fake", .several_processes = false, .by_device = false, .provider = make_fake},
-    {.name = "loopback", .several_processes = true, .by_device = false, .provider = [] { return borrow("loopback"); }},
+    {.name = "fake", .provider = make_fake},
+    {.name = "null", .has_peers = false, .provider = make_null_provider},
+    {.name = "loopback", .several_processes = true, .provider = [] { return borrow("loopback"); }},
     {.name = "verbs", .several_processes = true, .by_device = true, .provider = [] { return borrow("verbs"); }},
 };
 
-/// VIADUCT_BACKEND chooses one of them; else it is the turn of each that has a device here.
+/// VIADUCT_BACKEND chooses one of them; else it is the turn of each that has peers and a device here.
 std::vector<const BackendUnderTest*> backends_here() {
     const char* only = std::getenv("VIADUCT_BACKEND");
     std::vector<const BackendUnderTest*> chosen;
     for (const BackendUnderTest& backend : backends) {
-        if (only != nullptr && backend.name != only) continue;
+        if (only != nullptr ? backend.name != only : !backend.has_peers) continue;
         const auto provider = backend.provider();
         if (provider != nullptr && must(provider->device_count()) != 0) chosen.push_back(&backend);
     }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The backends that the contract suite runs on. One line in backends.cpp puts another one under it.
+//
+// Cases with the tag [no-peer] need nobody at the other end of a connection. They are what a new backend can pass
+// first, and what the null backend runs.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -12,8 +15,9 @@ namespace viaduct::testing {
 
 struct BackendUnderTest {
     std::string_view name;
-    bool several_processes;  ///< its connections lead from process to process
-    bool by_device;          ///< hardware reaches the peer's memory, whatever it is
+    bool has_peers = true;           ///< somebody answers connect(); else it runs only where VIADUCT_BACKEND names it
+    bool several_processes = false;  ///< its connections lead from process to process
+    bool by_device = false;          ///< hardware reaches the peer's memory, whatever it is
     std::shared_ptr<backend::Provider> (*provider)();
 };
 

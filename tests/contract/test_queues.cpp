@@ -13,7 +13,7 @@ using namespace viaduct;
 using namespace viaduct::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused") {
+TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused", "[no-peer]") {
     const auto limit = near.device->attributes().max_completions;
     const auto code = [&](std::uint32_t capacity) {
         return CompletionQueue::create(near.device, capacity, 0).status().code();
@@ -24,7 +24,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused") {
     CHECK(code(limit) == Code::Ok);
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: without a channel there is nothing to arm") {
+TEST_CASE_METHOD(EveryBackend, "queues: without a channel there is nothing to arm", "[no-peer]") {
     auto queue = must(near.device->backend().create_completion_queue({.capacity = 4}));
     CHECK(queue->arm(Arm::Any).code() == Code::InvalidState);
 }
@@ -179,7 +179,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: several waiters share what comes, and no
     CHECK(taken == threads * each);
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: a resize keeps what waits, or is refused") {
+TEST_CASE_METHOD(EveryBackend, "queues: a resize keeps what waits, or is refused", "[no-peer]") {
     const auto queue = near.make_queue(8);
     Port port(near, {.queue = queue});
     const Buffer mine(near, 8);
