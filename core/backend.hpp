@@ -87,6 +87,7 @@ public:
 
 class CompletionQueue {
 public:
+    /// Takes back an event that the queue left on its channel.
     virtual ~CompletionQueue() = default;
 
     /// Takes up to `out.size()` completions, in order; also moves work forward. Never blocks behind a waiter.
@@ -95,9 +96,10 @@ public:
     /// Moves work forward and tells whether a completion waits. Takes nothing.
     virtual bool ready() noexcept = 0;
 
-    /// Makes the next completion leave one event on the channel; takes back an event that the queue left before, unless
-    /// it is armed already. Completions that wait already leave none, but a poll() or ready() that finds more than it
-    /// takes does. Callers arm, look again, and only then sleep. InvalidState: the queue has no channel.
+    /// Makes the next completion leave one event on the channel; takes back an event that this queue left before (those
+    /// of other queues stay), unless it is armed already. Completions that wait already leave none, but a poll() or
+    /// ready() that finds more than it takes does. Callers arm, look again, and only then sleep. InvalidState: the
+    /// queue has no channel.
     ///
     /// Solicited: only the next receive of a solicited message or failure that comes does that; failures of sends as
     /// soon as the device tells of them. A queue that is armed for Any stays so.
@@ -148,6 +150,7 @@ struct ConnectParameters {
 /// A send queue, a receive queue and, at times, a connection.
 class Endpoint {
 public:
+    /// As disconnect(): what was posted is left in the completion queues as Flushed.
     virtual ~Endpoint() = default;
 
     /// Appends requests in order; stops at the first that cannot be queued. `posted` tells how many were.
@@ -189,7 +192,8 @@ public:
     virtual void drain() noexcept = 0;
 
     /// Breaks the endpoint off after an error that the front-end found: as disconnect(), but the peer sees its
-    /// connection Lost, and what is posted from now on completes as Flushed until disconnect() is called.
+    /// connection Lost, and what is posted from now on completes as Flushed until disconnect() is called. Breaks an
+    /// idle endpoint as well.
     virtual void fail() noexcept = 0;
 };
 
@@ -235,9 +239,9 @@ public:
 
 struct CompletionQueueInit {
     std::uint32_t capacity = 0;
-    std::uint64_t context = 0;   ///< in overrun events and in those of the channel
-    Channel* channel = nullptr;  ///< needed by arm(); may serve several queues; outlives the queue
-    CompletionObserver observer = nullptr;
+    std::uint64_t context = 0;              ///< in overrun events and in those of the channel
+    Channel* channel = nullptr;             ///< needed by arm(); may serve several queues; outlives the queue
+    CompletionObserver observer = nullptr;  ///< may be null
 };
 
 struct EndpointInit {
@@ -250,7 +254,7 @@ struct EndpointInit {
     std::uint32_t receive_depth = 0;
     std::uint32_t max_sges = 0;            ///< pieces that one request may have; a device is free to take more
     std::uint64_t context = 0;             ///< in completions and events
-    EndpointObserver* observer = nullptr;  ///< outlives the endpoint
+    EndpointObserver* observer = nullptr;  ///< never null here; outlives the endpoint
 };
 
 enum class Sharing : std::uint8_t {
@@ -266,11 +270,12 @@ public:
     virtual const DeviceAttributes& attributes() const noexcept = 0;
     virtual Result<std::unique_ptr<ProtectionDomain>> create_protection_domain() noexcept = 0;
 
-    /// InvalidParameter: memory that is not mapped. Read-only memory is registered and never written to.
+    /// InvalidParameter: memory that is not mapped, or cannot be read. Read-only memory is registered and never written
+    /// to.
     virtual Result<std::unique_ptr<MemoryRegion>> register_memory(const ProtectionDomain& domain, void* address,
                                                                   std::uint64_t length, Access access) noexcept = 0;
 
-    /// A window that shows nothing.
+    /// A window that shows nothing. Called only where the device has windows of that scope.
     virtual Result<std::unique_ptr<MemoryWindow>> create_memory_window(const ProtectionDomain& domain,
                                                                        WindowScope scope) noexcept = 0;
     virtual Result<std::unique_ptr<Channel>> create_channel() noexcept = 0;
@@ -278,15 +283,15 @@ public:
     virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(
         const CompletionQueueInit& init) noexcept = 0;
 
-    /// `context`: in events.
+    /// `context`: in events. Called only where the device has such queues.
     virtual Result<std::unique_ptr<SharedReceiveQueue>> create_shared_receive_queue(const ProtectionDomain& domain,
                                                                                     std::uint32_t depth,
                                                                                     std::uint64_t context) noexcept = 0;
 
     virtual Result<std::unique_ptr<Endpoint>> create_endpoint(const EndpointInit& init) noexcept = 0;
 
-    /// Busy: Exclusive, and the service has a listener; or Shared, and one in a process with which this device cannot
-    /// share (see Capabilities).
+    /// Busy: Exclusive, and the service has a listener of either kind; or Shared, and one in a process with which this
+    /// device cannot share (see Capabilities).
     virtual Result<std::unique_ptr<Listener>> listen(const Address& local, Sharing sharing) noexcept = 0;
 };
 
@@ -300,7 +305,8 @@ public:
     /// Number of devices it can open; 0 where the machine has none. NoResources: they could not be counted.
     virtual Result<std::uint32_t> device_count() const noexcept = 0;
 
-    /// Opens a device by its number. InvalidParameter: no such device. The observer outlives the device.
+    /// Opens a device by its number, as often as wanted. InvalidParameter: no such device. The observer outlives the
+    /// device.
     virtual Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept = 0;
 
     /// The number of the device with a name, as DeviceAttributes has it or its users know it. InvalidParameter: none

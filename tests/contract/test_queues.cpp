@@ -73,6 +73,23 @@ TEST_CASE_METHOD(EveryBackend, "queues: work counts as outstanding until its com
     CHECK(server.outstanding(QueueKind::Receive) == 0);
 }
 
+TEST_CASE_METHOD(EveryBackend, "queues: an endpoint that goes leaves its receives there, flushed", "[no-peer]") {
+    const auto queue = near.make_queue(4);
+    const Buffer mine(near, 8);
+    const Sge piece = mine.sge();
+    {
+        Port port(near, {.context = 7, .queue = queue});
+        port.post(receive_of(1, piece));
+        port.post(receive_of(2, piece));
+    }
+    const auto left = take(*queue, 2);
+    for (std::size_t i = 0; i < left.size(); ++i) {
+        CHECK(left[i].context == i + 1);
+        CHECK(left[i].code == CompletionCode::Flushed);
+        CHECK(left[i].endpoint_context == 7);
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "queues: armed, the next completion makes the descriptor readable") {
     Connection connection(near, far);
     const Buffer mine(near, 8);

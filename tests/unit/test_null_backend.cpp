@@ -64,14 +64,6 @@ TEST_CASE_METHOD(NullPort, "null: after fail() work is flushed until the endpoin
     CHECK(port.quiet());
 }
 
-TEST_CASE_METHOD(NullPort, "null: an endpoint that goes leaves its receives in the queue, flushed") {
-    const auto queue = node.make_queue(4);
-    Port(node, {.context = 7, .queue = queue}).post(receive_of(2, buffer.sge()));
-    const Completion left = take(*queue, 1).front();
-    CHECK(left.code == CompletionCode::Flushed);
-    CHECK(left.endpoint_context == 7);
-}
-
 TEST_CASE_METHOD(NullPort, "null: listeners hear of nobody") {
     const auto listener = node.listen("nobody");
     connect();
