@@ -88,6 +88,7 @@ public:
 
 class CompletionQueue {
 public:
+    /// Removes the event of this queue from its channel.
     virtual ~CompletionQueue() = default;
 
     /// Takes up to `out.size()` completions, in order, and drives progress. Never blocks, even if other threads wait.
@@ -96,10 +97,10 @@ public:
     /// Drives progress and returns whether there is a completion. Takes nothing.
     virtual bool ready() noexcept = 0;
 
-    /// Requests one event on the channel for the next completion, and removes an event of this queue that is still
-    /// there, unless the queue is already armed. Completions that are already in the queue cause no event, but a poll()
-    /// or ready() that finds more than it takes does. Callers arm the queue, check it again, and only then sleep.
-    /// InvalidState: the queue has no channel.
+    /// Requests one event on the channel for the next completion, and removes an event of this queue (not of others)
+    /// that is still there, unless the queue is already armed. Completions that are already in the queue cause no
+    /// event, but a poll() or ready() that finds more than it takes does. Callers arm the queue, check it again, and
+    /// only then sleep. InvalidState: the queue has no channel.
     ///
     /// With Arm::Solicited, only a receive of a solicited message or a failure causes the event; a failure of a send
     /// does so as soon as the device reports it. A queue that is armed for Any stays so.
@@ -134,6 +135,7 @@ public:
 /// A send queue, a receive queue and, while it is connected, a connection.
 class Endpoint {
 public:
+    /// As disconnect(): completes all posted requests as Flushed. Their completions remain in the queues.
     virtual ~Endpoint() = default;
 
     /// Posts requests in order and stops at the first one that cannot be posted; `posted` is the number of those before
@@ -176,15 +178,15 @@ public:
     virtual void drain() noexcept = 0;
 
     /// As disconnect(), but the peer gets Lost, and requests that are posted complete as Flushed until disconnect() is
-    /// called. For errors that a front-end detects.
+    /// called. For errors that a front-end detects. Also breaks an idle endpoint.
     virtual void fail() noexcept = 0;
 };
 
 struct CompletionQueueInit {
     std::uint32_t capacity = 0;
-    std::uint64_t context = 0;   ///< returned in overrun events and in the events of the channel
-    Channel* channel = nullptr;  ///< for arm(); may serve several queues; outlives the queue
-    CompletionObserver observer = nullptr;
+    std::uint64_t context = 0;              ///< returned in overrun events and in the events of the channel
+    Channel* channel = nullptr;             ///< for arm(); may serve several queues; outlives the queue
+    CompletionObserver observer = nullptr;  ///< may be null
 };
 
 struct EndpointInit {
@@ -197,7 +199,7 @@ struct EndpointInit {
     std::uint32_t receive_depth = 0;
     std::uint32_t max_sges = 0;            ///< maximum number of pieces of a request; the device may accept more
     std::uint64_t context = 0;             ///< returned in completions and events
-    EndpointObserver* observer = nullptr;  ///< outlives the endpoint
+    EndpointObserver* observer = nullptr;  ///< never null; outlives the endpoint
 };
 
 /// A network interface opened by this process.
@@ -208,11 +210,12 @@ public:
     virtual const DeviceAttributes& attributes() const noexcept = 0;
     virtual Result<std::unique_ptr<ProtectionDomain>> create_protection_domain() noexcept = 0;
 
-    /// InvalidParameter: the memory is not mapped. Read-only memory can be registered and is never written to.
+    /// InvalidParameter: the memory is not mapped, or cannot be read. Read-only memory can be registered and is never
+    /// written to.
     virtual Result<std::unique_ptr<MemoryRegion>> register_memory(const ProtectionDomain& domain, void* address,
                                                                   std::uint64_t length, Access access) noexcept = 0;
 
-    /// Creates a window that gives access to nothing.
+    /// Creates a window that gives access to nothing. Called only if the device supports windows of that scope.
     virtual Result<std::unique_ptr<MemoryWindow>> create_memory_window(const ProtectionDomain& domain,
                                                                        WindowScope scope) noexcept = 0;
     virtual Result<std::unique_ptr<Channel>> create_channel() noexcept = 0;
@@ -220,15 +223,15 @@ public:
     virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(
         const CompletionQueueInit& init) noexcept = 0;
 
-    /// `context` is returned in events.
+    /// `context` is returned in events. Called only if the device supports shared receive queues.
     virtual Result<std::unique_ptr<SharedReceiveQueue>> create_shared_receive_queue(const ProtectionDomain& domain,
                                                                                     std::uint32_t depth,
                                                                                     std::uint64_t context) noexcept = 0;
 
     virtual Result<std::unique_ptr<Endpoint>> create_endpoint(const EndpointInit& init) noexcept = 0;
 
-    /// Busy: `sharing` is Exclusive and the service has a listener, or it is Shared and another process has a listener
-    /// with which this device cannot share the service (Capabilities::shares_services).
+    /// Busy: `sharing` is Exclusive and the service has a listener of either kind, or it is Shared and another process
+    /// has a listener with which this device cannot share the service (Capabilities::shares_services).
     virtual Result<std::unique_ptr<Listener>> listen(const Address& local, Sharing sharing) noexcept = 0;
 };
 
@@ -242,7 +245,7 @@ public:
     /// The number of devices; 0 if the machine has none. NoResources: they could not be counted.
     virtual Result<std::uint32_t> device_count() const noexcept = 0;
 
-    /// Opens a device. The observer outlives it. InvalidParameter: no such device.
+    /// Opens a device, which may already be open. The observer outlives it. InvalidParameter: no such device.
     virtual Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept = 0;
 
     /// The number of the device with this name: that of DeviceAttributes, or another one by which users know it.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The backends that the contract suite tests. To add one, add a line to backends.cpp.
+//
+// Cases with the tag [no-peer] need no peer. A new backend can pass them first, and the null backend runs only them.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -12,8 +14,9 @@ namespace viaduct::testing {
 
 struct BackendUnderTest {
     std::string_view name;
-    bool several_processes;  ///< it connects different processes
-    bool by_device;          ///< hardware accesses any kind of memory of the peer
+    bool has_peers = true;           ///< connects to peers; otherwise it is tested only if VIADUCT_BACKEND selects it
+    bool several_processes = false;  ///< connects different processes
+    bool by_device = false;          ///< hardware accesses any kind of memory of the peer
     std::shared_ptr<backend::Provider> (*provider)();
 };
 

@@ -75,7 +75,8 @@ struct Watched {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "channels: events tell which of several queues has news, the oldest first") {
+TEST_CASE_METHOD(EveryBackend, "channels: events tell which of several queues has news, the oldest first",
+                 "[no-peer]") {
     Watched watched(near, 3);
     CHECK_FALSE(watched.take());
     for (std::size_t i = 0; i < 3; ++i) watched.arm(i);
@@ -90,7 +91,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: events tell which of several queues ha
     CHECK_FALSE(watched.take());
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: one event for each arm, however many completions come") {
+TEST_CASE_METHOD(EveryBackend, "channels: one event for each arm, however many completions come", "[no-peer]") {
     Watched watched(near);
     watched.complete(0);
     CHECK_FALSE(watched.take());  // not armed
@@ -107,7 +108,8 @@ TEST_CASE_METHOD(EveryBackend, "channels: one event for each arm, however many c
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: arming takes back the event that nobody took, of this queue alone") {
+TEST_CASE_METHOD(EveryBackend, "channels: arming takes back the event that nobody took, of this queue alone",
+                 "[no-peer]") {
     Watched watched(near);
     watched.arm(0);
     watched.arm(1);
@@ -126,7 +128,8 @@ TEST_CASE_METHOD(EveryBackend, "channels: arming takes back the event that nobod
 }
 
 TEST_CASE_METHOD(EveryBackend,
-                 "channels: completions that were there before the arm, and are polled away, leave no event") {
+                 "channels: completions that were there before the arm, and are polled away, leave no event",
+                 "[no-peer]") {
     Watched watched(near);
     for (int i = 0; i < 3; ++i) watched.complete(0);
     watched.arm(0);
@@ -140,7 +143,8 @@ TEST_CASE_METHOD(EveryBackend,
     CHECK(watched.take() == 100);
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: a poll that leaves completions behind an armed queue leaves an event") {
+TEST_CASE_METHOD(EveryBackend, "channels: a poll that leaves completions behind an armed queue leaves an event",
+                 "[no-peer]") {
     Watched watched(near);
     for (int i = 0; i < 3; ++i) watched.complete(0);
     watched.arm(0);
@@ -154,7 +158,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: a poll that leaves completions behind 
     CHECK_FALSE(watched.take());
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: ready tells whether a completion waits, and takes none") {
+TEST_CASE_METHOD(EveryBackend, "channels: ready tells whether a completion waits, and takes none", "[no-peer]") {
     Watched watched(near);
     CHECK_FALSE(watched.queues[0]->ready());
     watched.arm(0);
@@ -193,7 +197,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: ready moves work forward") {
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: a queue that goes takes its event along") {
+TEST_CASE_METHOD(EveryBackend, "channels: a queue that goes takes its event along", "[no-peer]") {
     Watched watched(near);
     for (std::size_t i = 0; i < 2; ++i) {
         watched.arm(i);
@@ -205,7 +209,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: a queue that goes takes its event alon
     CHECK_FALSE(watched.take());
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: the descriptor stays, blocks, and is the consumer's to change") {
+TEST_CASE_METHOD(EveryBackend, "channels: the descriptor stays, blocks, and is the consumer's to change", "[no-peer]") {
     Watched watched(near);
     const int fd = watched.channel->fd();
     REQUIRE(fd >= 0);
@@ -230,7 +234,8 @@ TEST_CASE_METHOD(EveryBackend, "channels: the descriptor stays, blocks, and is t
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: what was left before anybody asked for the descriptor is readable, too") {
+TEST_CASE_METHOD(EveryBackend, "channels: what was left before anybody asked for the descriptor is readable, too",
+                 "[no-peer]") {
     Watched watched(near);
     watched.arm(0);
     watched.complete(0);
@@ -238,7 +243,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: what was left before anybody asked for
     CHECK(watched.take() == 100);
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: epoll sees events, by level and by edge") {
+TEST_CASE_METHOD(EveryBackend, "channels: epoll sees events, by level and by edge", "[no-peer]") {
     Watched watched(near);
     const Epoll level(watched.channel->fd(), EPOLLIN);
     const Epoll edge(watched.channel->fd(), EPOLLIN | EPOLLET);
@@ -351,7 +356,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: one sleeper serves many queues and mis
     CHECK(taken == connections * each);
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: of several threads that take events, each event reaches one") {
+TEST_CASE_METHOD(EveryBackend, "channels: of several threads that take events, each event reaches one", "[no-peer]") {
     constexpr std::size_t threads = 3;
     constexpr int rounds = 500;
     Watched watched(near);

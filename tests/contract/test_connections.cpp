@@ -113,7 +113,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: what is too long for a request is re
     CHECK(client.event().kind == Kind::Rejected);
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of its siblings, by number") {
+TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of its siblings, by number", "[no-peer]") {
     const auto& hosts = near.device->attributes().local_hosts;
     REQUIRE(hosts.size() == must(provider->device_count()));
     CHECK(hosts.front() == near.device->attributes().host);
@@ -131,7 +131,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: the device on the route to a host re
     CHECK(client.event().kind == Kind::Rejected);
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: there is no route to a host that no device has") {
+TEST_CASE_METHOD(EveryBackend, "connection: there is no route to a host that no device has", "[no-peer]") {
     const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};
     CHECK(provider->route_to(HostAddress(documentation)).status().code() == Code::Unreachable);
     CHECK(provider->route_to({}).status().code() == Code::Unreachable);
@@ -195,7 +195,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up within the gr
     CHECK((backend.by_device || listener->next_request().status().code() == Code::WouldBlock));
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: a host that no device has is unreachable") {
+TEST_CASE_METHOD(EveryBackend, "connection: a host that no device has is unreachable", "[no-peer]") {
     Port client(near);
     const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};
     Address address = far.address("service");
@@ -426,7 +426,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: what was sent before a disconnect ha
     CHECK(matches(theirs.bytes(), 1));
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: a disconnect of an idle endpoint flushes its receives") {
+TEST_CASE_METHOD(EveryBackend, "connection: a disconnect of an idle endpoint flushes its receives", "[no-peer]") {
     Port port(near);
     const Buffer mine(near, 8);
     const Sge piece = mine.sge();

@@ -215,7 +215,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: has no pieces") {
     CHECK(connection.client.lost());
 }
 
-TEST_CASE_METHOD(EveryBackend, "flush: on an endpoint that is not connected it is itself flushed") {
+TEST_CASE_METHOD(EveryBackend, "flush: on an endpoint that is not connected it is itself flushed", "[no-peer]") {
     Port port(near);
     const auto check = [&](std::uint64_t context) {
         const Completion completion = port.sent();

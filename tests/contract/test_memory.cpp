@@ -39,7 +39,7 @@ Code register_code(const Node& node, void* address, std::uint64_t length) {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "memory: ranges that are no memory are refused") {
+TEST_CASE_METHOD(EveryBackend, "memory: ranges that are no memory are refused", "[no-peer]") {
     char memory[64];
     CHECK(register_code(near, memory, 0) == Code::InvalidParameter);
     CHECK(register_code(near, nullptr, 64) == Code::InvalidParameter);
@@ -55,7 +55,7 @@ TEST_CASE_METHOD(EveryBackend, "memory: ranges that are no memory are refused") 
     CHECK(register_code(near, pages.data(), static_cast<std::uint64_t>(getpagesize())) == Code::Ok);
 }
 
-TEST_CASE_METHOD(EveryBackend, "memory: keys are never 0 and differ") {
+TEST_CASE_METHOD(EveryBackend, "memory: keys are never 0 and differ", "[no-peer]") {
     char memory[64];
     std::vector<std::unique_ptr<MemoryRegion>> regions;
     std::set<std::uint32_t> keys;

@@ -226,7 +226,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: listeners and peers never meet") {
     CHECK(attempt(client, parameters_for(near, far.address("meet"))) == Code::NoListener);
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: an unknown host is unreachable") {
+TEST_CASE_METHOD(Peers, "peer to peer: an unknown host is unreachable", "[no-peer]") {
     if (!offered()) return;
     Port one(near);
     const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};

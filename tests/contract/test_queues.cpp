@@ -14,7 +14,7 @@ using namespace viaduct;
 using namespace viaduct::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused") {
+TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused", "[no-peer]") {
     const auto limit = near.device->attributes().max_completions;
     const auto code = [&](std::uint32_t capacity) {
         return CompletionQueue::create(near.device, capacity, 0).status().code();
@@ -25,7 +25,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused") {
     CHECK(code(limit) == Code::Ok);
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: without a channel there is nothing to arm") {
+TEST_CASE_METHOD(EveryBackend, "queues: without a channel there is nothing to arm", "[no-peer]") {
     auto queue = must(Internals::backend(*near.device).create_completion_queue({.capacity = 4}));
     CHECK(queue->arm(Arm::Any).code() == Code::InvalidState);
 }
@@ -72,6 +72,23 @@ TEST_CASE_METHOD(EveryBackend, "queues: work counts as outstanding until its com
     CHECK(server.outstanding(QueueKind::Receive) == 1);
     connection.server.received();
     CHECK(server.outstanding(QueueKind::Receive) == 0);
+}
+
+TEST_CASE_METHOD(EveryBackend, "queues: an endpoint that goes leaves its receives there, flushed", "[no-peer]") {
+    const auto queue = near.make_queue(4);
+    const Buffer mine(near, 8);
+    const Sge piece = mine.sge();
+    {
+        Port port(near, {.context = 7, .queue = queue});
+        port.post(receive_of(1, piece));
+        port.post(receive_of(2, piece));
+    }
+    const auto left = take(*queue, 2);
+    for (std::size_t i = 0; i < left.size(); ++i) {
+        CHECK(left[i].context == i + 1);
+        CHECK(left[i].code == CompletionCode::Flushed);
+        CHECK(left[i].endpoint_context == 7);
+    }
 }
 
 TEST_CASE_METHOD(EveryBackend, "queues: armed, the next completion makes the descriptor readable") {
@@ -181,7 +198,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: several waiters share what comes, and no
     CHECK(taken == threads * each);
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: a resize keeps what waits, or is refused") {
+TEST_CASE_METHOD(EveryBackend, "queues: a resize keeps what waits, or is refused", "[no-peer]") {
     const auto queue = near.make_queue(8);
     Port port(near, {.queue = queue});
     const Buffer mine(near, 8);

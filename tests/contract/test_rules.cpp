@@ -261,7 +261,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 5: a full work queue says so, and has room 
     CHECK(endpoint.post_receive(receive_of(depth, piece)).ok());
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 5: a batch stops at the first request that finds no room") {
+TEST_CASE_METHOD(EveryBackend, "rule 5: a batch stops at the first request that finds no room", "[no-peer]") {
     Port port(near);
     const auto depth = near.device->attributes().default_queue_depth;
     const Buffer mine(near, 8);
@@ -288,7 +288,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 5: senders that wait fill their queue and g
     CHECK(sent.back().context == depth - 1);
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 5: a completion queue without room reports the overrun") {
+TEST_CASE_METHOD(EveryBackend, "rule 5: a completion queue without room reports the overrun", "[no-peer]") {
     const auto queue = near.make_queue(4, 1234);
     Port port(near, {.queue = queue});
     const Buffer mine(near, 8);

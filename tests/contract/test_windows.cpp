@@ -7,13 +7,13 @@
 using namespace viaduct;
 using namespace viaduct::testing;
 
-TEST_CASE_METHOD(EveryBackend, "windows: devices without them say so") {
+TEST_CASE_METHOD(EveryBackend, "windows: devices without them say so", "[no-peer]") {
     for (const auto& [scope, able] : {std::pair{WindowScope::Domain, near.able().memory_windows},
                                       std::pair{WindowScope::Endpoint, near.able().invalidates}})
         CHECK(MemoryWindow::create(near.domain, scope).status().code() == (able ? Code::Ok : Code::Unsupported));
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: use their protection domain") {
+TEST_CASE_METHOD(EveryBackend, "windows: use their protection domain", "[no-peer]") {
     for (const WindowScope scope : scopes_of(near)) {
         const auto domain = must(ProtectionDomain::create(near.device));
         auto window = must(MemoryWindow::create(domain, scope));

@@ -225,7 +225,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "unsignaled: places come free whi
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "depths: beyond the device's limit they are refused, but for the full depth") {
+TEST_CASE_METHOD(EveryBackend, "depths: beyond the device's limit they are refused, but for the full depth",
+                 "[no-peer]") {
     const auto limit = near.device->attributes().max_queue_depth;
     const auto queue = near.make_queue();
     const auto code = [&](std::uint32_t send_depth, std::uint32_t receive_depth) {
@@ -313,7 +314,7 @@ TEST_CASE_METHOD(EveryBackend,
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "depths: a batch stops at the depth") {
+TEST_CASE_METHOD(EveryBackend, "depths: a batch stops at the depth", "[no-peer]") {
     Port port(near, {.send_depth = 3, .receive_depth = 2});
     const Buffer mine(near, 8);
     const Sge piece = mine.sge();
