@@ -26,7 +26,7 @@ class End:
         self.outgoing, self.incoming = self.memory[:size], self.memory[size:]
 
     def next_event(self, kind):
-        """Returns the next event of that kind; the completion of a send may come before it."""
+        """Returns the next event of this kind. The completion of a send may precede it."""
         while True:
             event = self.evd.wait(PATIENCE)
             if isinstance(event, kind):

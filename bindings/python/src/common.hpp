@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the extension modules share: how they raise, and how they wait.
+// Shared by the extension modules: raising exceptions and waiting.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -14,12 +14,12 @@ namespace viaduct::python {
 
 namespace py = pybind11;
 
-/// A time-out in seconds, as Python has them; none: for ever.
+/// A timeout in seconds, as in Python. None: no timeout.
 using Seconds = std::optional<double>;
 
-/// Releases the GIL while it lives. Where the interpreter ends meanwhile, as it does under daemon threads, there is no
-/// GIL to come back to, and Python would unwind the thread through code that cannot have that: the thread sleeps then
-/// until the process has ended.
+/// Releases the GIL during its lifetime. If the interpreter exits meanwhile, which can happen in daemon threads, the
+/// GIL cannot be reacquired, and Python would unwind the thread through code that does not support that. In this case
+/// the thread sleeps until the process has exited.
 class GilReleased {
 public:
     GilReleased() noexcept : state_(PyEval_SaveThread()) {}
@@ -40,34 +40,34 @@ private:
 /// For functions that may block: they run without the GIL.
 using WithoutGil = py::call_guard<GilReleased>;
 
-/// The same time-out; one that is not a number is a ValueError. Needs the GIL.
+/// Returns the timeout. Throws ValueError if it is not a number. Requires the GIL.
 inline Seconds checked(Seconds timeout) {
     if (timeout && std::isnan(*timeout)) throw py::value_error("the time-out is not a number");
     return timeout;
 }
 
-/// Throws an exception of Python. Needs the GIL.
+/// Throws a Python exception. Requires the GIL.
 [[noreturn]] inline void raise(const py::object& error) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     throw py::error_already_set();
 }
 
-/// Throws the exception for a failed call. `module` ("viaduct.vipl.errors") has the function that makes it:
-/// `error_of(call, code)`. Needs the GIL.
+/// Throws the exception for a failed call. The function `error_of(call, code)` of `module` ("viaduct.vipl.errors")
+/// creates it. Requires the GIL.
 [[noreturn]] inline void raise_error(const char* module, const char* call, long code) {
     raise(py::module_::import(module).attr("error_of")(call, code));
 }
 
-/// Waits so that Ctrl-C ends it: calls `attempt(std::chrono::milliseconds)` until it returns true, in slices of at most
-/// 100 ms, without the GIL, and lets Python's signal handlers run in between. What a handler raises ends the wait; an
-/// attempt that a signal cuts short does not. False: the time-out has passed. Needs the GIL. What `attempt` throws must
-/// not be an exception of Python.
+/// Waits so that Ctrl-C can interrupt it. Calls `attempt(std::chrono::milliseconds)` until it returns true, in slices
+/// of at most 100 ms, without the GIL, and runs Python's signal handlers between the slices. An exception of a handler
+/// ends the wait; a signal that merely interrupts an attempt does not. Returns false on timeout. Requires the GIL.
+/// `attempt` must not throw Python exceptions.
 template <class Attempt>
 bool wait_in_slices(Seconds timeout, Attempt attempt) {
     using Clock = std::chrono::steady_clock;
     using std::chrono::milliseconds;
     constexpr milliseconds slice{100};
-    constexpr double longest = 1e9;  // seconds: longer ones do not fit the clock
+    constexpr double longest = 1e9;  // seconds: longer ones do not fit into the clock
     const auto start = Clock::now();
     const auto whole = std::chrono::duration<double>(std::clamp(checked(timeout).value_or(longest), 0.0, longest));
     while (true) {

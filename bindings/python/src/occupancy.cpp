@@ -11,13 +11,13 @@ namespace viaduct::python {
 namespace {
 
 struct Line {
-    std::mutex mutex;  // guards what follows
+    std::mutex mutex;  // guards the members below
     std::condition_variable changed;
-    std::vector<const Stay*> stays;  // in the order in which they came
+    std::vector<const Stay*> stays;  // in order of arrival
     int callbacks = 0;
 };
 
-/// Never destroyed: threads may be on their way out of a call while the process exits.
+/// Never destroyed, because threads may still leave calls while the process exits.
 Line& line() {
     static auto& only = *new Line;
     return only;
@@ -27,7 +27,7 @@ bool contains(const auto& objects, Handle object) noexcept {
     return std::ranges::find(objects, object) != objects.end();
 }
 
-/// Changes the line, and wakes those who wait in it.
+/// Changes the line and wakes the threads that wait in it.
 template <class Change>
 void change_line(Change change) {
     {
@@ -63,7 +63,7 @@ bool Stay::ends_part_of(const Stay& other) const noexcept {
     });
 }
 
-/// Whether it holds for a call that came before. The line is locked.
+/// Reports whether the condition is true for an earlier call. The line must be locked.
 template <class Condition>
 bool Stay::any_before(Condition condition) const {
     const auto& stays = line().stays;

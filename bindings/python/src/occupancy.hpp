@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that use objects, and those that end them, keep out of each other's way. In C that is the program's duty, but a
-// program of Python ends objects where it forgets them, and at its own end. The libraries know the handles of what has
-// ended; what they do not bear is an object that ends while another thread is at it.
+// Prevents that an object is ended while another thread uses it. In C this is the program's duty, but a Python program
+// ends objects when it forgets them and when it exits. The libraries detect handles of ended objects, but an object
+// must not be ended while another thread is in a call that uses it.
 #pragma once
 
 #include <array>
@@ -15,38 +15,40 @@ namespace viaduct::python {
 
 using Handle = std::uintptr_t;
 
-/// The objects of a call; 0 is none.
+/// The objects of a call; 0 means none.
 struct Objects {
     std::array<Handle, 6> used{};
     std::array<Handle, 3> ended{};
-    bool at_once = false;  ///< whoever ends them waits for no function of Python
+    bool at_once = false;  ///< a thread that ends the objects waits for no Python function
 };
 
-/// The calling thread makes a call, while this lives. A call that ends objects is alone with them: it waits until those
-/// that came before it have left, and those that come later wait for it. These find what it has left of the objects:
-/// nothing, or, where it was refused, all.
+/// Represents a call of the current thread. A call that ends objects has exclusive use of them: it waits until earlier
+/// calls that use them have left, and later calls wait for it. Later calls then find that the objects no longer exist
+/// or, if ending them failed, that they do.
 class Stay {
 public:
-    /// Joins the line; where the call ends objects, with the GIL: then no call that keeps that is at them. Throws
-    /// std::runtime_error where a call of the same thread is: this one comes from a signal handler in its midst.
+    /// Joins the line. For a call that ends objects, the GIL must be held, so that no call that holds the GIL uses
+    /// them. Throws std::runtime_error if a call of the same thread uses them: then this call comes from a signal
+    /// handler during that call.
     explicit Stay(const Objects& objects);
     ~Stay();
     Stay(const Stay&) = delete;
     Stay& operator=(const Stay&) = delete;
 
-    /// Waits, without the GIL, until the call may be made. False: it must not be made, and the objects are as good as
-    /// ended. Somebody ends them who may have to wait for a function of Python, and that maybe for this thread.
+    /// Waits, without the GIL, until the call may be made. Returns false if it must not be made: another thread is
+    /// ending the objects and may have to wait for a Python function, possibly one of this thread. The objects count as
+    /// ended.
     bool enter() const { return await_ends() && await_calls(); }
 
-    // The steps of that: first all leave that end one of the objects, then those that use what this one ends. In
-    // between nobody else ends what this one does.
+    // The two steps of enter(). First all calls that end one of the objects leave, then those that use an object that
+    // this call ends. In between, no other call can end an object that this call ends.
     bool await_ends() const;
-    bool await_calls() const;  // true
+    bool await_calls() const;  // always true
 
-    /// Whether a call is in line that ends the object.
+    /// Reports whether a call that ends the object is in line.
     static bool is_awaited(Handle object);
 
-    /// Whether a call that keeps the GIL, and so has nobody in its midst, may be made at once. Needs the GIL.
+    /// Reports whether a call that holds the GIL throughout may be made immediately. Requires the GIL.
     static bool nobody_ends() noexcept { return ending.load(std::memory_order_relaxed) == 0; }
 
 private:
@@ -55,13 +57,13 @@ private:
     template <class Condition>
     bool any_before(Condition condition) const;
 
-    static inline std::atomic<int> ending{0};  // calls in line that end objects
+    static inline std::atomic<int> ending{0};  // number of calls in line that end objects
 
     const Objects objects_;
     const std::thread::id thread_ = std::this_thread::get_id();
 };
 
-/// Makes a call while other threads of Python run. `gone`: what comes of it where it must not be made.
+/// Makes a call without the GIL. `gone`: the result if the call must not be made.
 template <class Call, class Result>
 Result call_unlocked(const Objects& objects, Call call, Result gone) {
     const GilReleased released;
@@ -77,8 +79,8 @@ Result call_ending(const Objects& objects, Call call, Result gone) {
     return stay.enter() ? call() : gone;
 }
 
-/// The calling thread is in the library and about to call Python, while this lives. Who ends an object may have to wait
-/// for it: meanwhile nobody waits for the ends of objects.
+/// Marks that the current thread is in the library and about to call Python. A thread that ends an object may have to
+/// wait for it, so no thread waits for the end of objects during this time.
 class Callback {
 public:
     Callback();

@@ -4,20 +4,21 @@
     viaduct.vipl    the Virtual Interface Provider Library
     viaduct.dat     DAT 2.0 (uDAPL)
     viaduct.rpma    librpma
-    viaduct.core    the model that the three APIs share; the shortest way to a new test
+    viaduct.core    the model that the three APIs share; the shortest way to write a test
 
-Peers are processes of one host, which communicate over shared memory, or processes of any hosts with RDMA devices. The
-environment variable VIADUCT_BACKEND chooses one of the two: loopback or verbs. The package reads it at the first call.
+Peers are processes of one host, which communicate over shared memory, or processes of any hosts with RDMA devices.
+The environment variable VIADUCT_BACKEND chooses one of the two: loopback or verbs. The package reads it at the first
+call.
 
 Conventions of all four packages:
 
-  Time-outs    are in seconds. None waits for ever, 0 does not wait.
+  Timeouts     are in seconds. None waits forever, 0 does not wait.
   Waiting      A call waits for another process or thread only where its description says so.
   Signals      Ctrl-C ends every wait within 0.1 seconds, with KeyboardInterrupt.
   Errors       A call that fails raises a subclass of viaduct.Error.
-  Threads      Several threads may use one object at once.
+  Threads      Several threads may use an object at the same time.
   Closing      An object that holds resources has close(). A `with` block closes it at its end, and the garbage
-               collector when nothing refers to it any more. What was made from an object is closed before it.
+               collector when nothing refers to it any more. What was created from an object is closed before it.
 """
 from viaduct.errors import Error, TimeoutError
 from viaduct.memory import alloc

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Every call of DAT 2.0 under its name in C. Handles, addresses and contexts are ints; structures are dictionaries whose
-# keys are the names of the fields; what C returns through pointers is returned. Calls raise viaduct.dat.Error.
+# Every call of DAT 2.0 under its C name. Handles, addresses and contexts are ints. Structures are dictionaries whose
+# keys are the names of the fields. Outputs of C are returned. Calls raise viaduct.dat.Error.
 import typing
 
 _Fields = dict[str, typing.Any]
 _Triplet = tuple[int, int, int]  # address, length, context
 _Triplets = typing.Sequence[_Triplet]
 _Address = tuple[str, int]  # host, port
-_Event = tuple[int, int, tuple[typing.Any, ...], tuple[int, int, int] | None]  # number, EVD, data, of the extension
+_Event = tuple[int, int, tuple[typing.Any, ...], tuple[int, int, int] | None]  # number, EVD, data, extension data
 
 # ---- Adapters and the registry ----
 

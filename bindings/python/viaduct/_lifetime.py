@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Objects that are closed in the right order, whoever closes them."""
+"""Objects that are closed in the right order, whichever object is closed first."""
 from __future__ import annotations
 
 import atexit
@@ -16,9 +16,10 @@ Self = typing.TypeVar("Self", bound="Resource")
 
 
 class Resource:
-    """An object that has to be closed. It keeps the parents from which it was made; closing a parent closes it first.
+    """An object that has to be closed. It keeps the parents from which it was created; closing a parent closes it
+    first.
 
-    Thread-safe: if several threads close an object, one of them does it.
+    Thread-safe: several threads may close an object.
     """
 
     _closed = True  # until __init__ has run
@@ -44,10 +45,10 @@ class Resource:
         return self._closed
 
     def close(self) -> None:
-        """Closes the object, after everything that was made from it, the newest first.
+        """Closes the object, after everything created from it, the newest first.
 
-        Works in every state; closing twice does nothing. Waits until calls that other threads have begun on the object
-        have returned; those that wait for events are ended, which takes at most 0.1 seconds.
+        Works in every state. Closing an object twice has no effect. Waits until calls of other threads on the object
+        have returned; waits for events are interrupted, which takes at most 0.1 seconds.
         """
         while True:
             with _lock:
@@ -56,7 +57,7 @@ class Resource:
                 children = self._living_children()
                 to_close = [child for child in children if not child._closed]
                 if not to_close and not any(child._closing_elsewhere() for child in children):
-                    self._closed = True  # from now on there are no new children
+                    self._closed = True  # from here on there are no new children
                     self._closer = threading.get_ident()
                     break
                 if not to_close:
@@ -69,7 +70,7 @@ class Resource:
             self._released()
 
     def _living_children(self) -> list[Resource]:
-        """Returns what was made from this object and is not released yet, the newest first."""
+        """Returns what was created from this object and has not been released yet, the newest first."""
         known = [reference() for reference in reversed(self._children.values())]
         return [child for child in known if child is not None]
 
@@ -79,7 +80,7 @@ class Resource:
         return self._closer not in (0, threading.get_ident())
 
     def _release(self) -> None:
-        """Releases the resource, whatever state it is in. Subclasses override it."""
+        """Releases the resource in any state. Subclasses override it."""
 
     def _released(self) -> None:
         """Records that the resource is released, and closes abandoned parents that have no other children."""
@@ -124,6 +125,6 @@ class Resource:
 
 @atexit.register
 def _close_all() -> None:
-    """Closes what is left while the interpreter is still complete."""
+    """Closes the remaining objects while the interpreter is still intact."""
     for root in list(_roots):
         root.close()

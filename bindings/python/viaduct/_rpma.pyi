@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The calls of librpma under their names in C. Pointers and handles are ints, 0 is NULL. A call returns what C writes to
-# its outputs, and raises viaduct.rpma.Error where C returns an error.
+# The calls of librpma under their C names. Pointers and handles are ints, and 0 is NULL. A call returns what C writes
+# to its outputs, and raises viaduct.rpma.Error if C returns an error.
 
 import typing
 
@@ -98,7 +98,7 @@ def rpma_conn_delete(conn: int) -> None: ...
 
 def rpma_conn_req_new(peer: int, addr: str, port: str, cfg: int) -> int: ...
 def rpma_conn_req_delete(req: int) -> None: ...
-def rpma_conn_req_connect(req: int, pdata: bytes | None) -> int: ...  # uses the request up, whatever the outcome
+def rpma_conn_req_connect(req: int, pdata: bytes | None) -> int: ...  # consumes the request, whatever the outcome
 def rpma_conn_req_recv(req: int, dst: int, offset: int, len: int, op_context: int) -> None: ...
 def rpma_conn_req_get_private_data(req: int) -> bytes: ...
 

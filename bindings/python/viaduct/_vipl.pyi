@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The calls, structures and values of vipl.h. Handles and addresses are integers, 0 or None is NULL. A code that is a
-failure is raised as viaduct.vipl.Error; time-outs are seconds, None is VIP_INFINITE."""
+"""The calls, structures and constants of vipl.h. Handles and addresses are integers, and 0 or None is NULL. An error
+code is raised as viaduct.vipl.Error. Timeouts are in seconds, and None is VIP_INFINITE."""
 import threading
 import typing
 
 # ---- Structures ----
 
 class _Made:
-    """What only calls make, or at() finds."""
+    """Created only by calls or by at()."""
     def __init__(self, *args: object, **kwargs: object) -> None: ...
 
 class VIP_NET_ADDRESS:

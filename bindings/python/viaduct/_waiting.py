@@ -25,7 +25,7 @@ async def readable(fd: int) -> None:
     loop = asyncio.get_running_loop()
     waiters = _waiters.setdefault(loop, collections.defaultdict(list))
     future = loop.create_future()
-    loop.remove_reader(fd)  # of tasks that wait, maybe for a closed file of the same number
+    loop.remove_reader(fd)  # of waiting tasks, possibly for a closed file with the same number
     loop.add_reader(fd, _wake, loop, fd)
     waiters[fd].append(future)
     try:
@@ -41,7 +41,7 @@ async def readable(fd: int) -> None:
 async def until(fd: int, attempt: typing.Callable[[], T | None], timeout: float | None = None) -> T | None:
     """Calls attempt(), and again whenever the descriptor becomes readable, until it returns something other than None.
 
-    Returns that result, or None when the time-out has passed (seconds; None: no time-out).
+    Returns that result, or None when the timeout has expired (seconds; None: no timeout).
     """
     async def repeat() -> T:
         while (result := attempt()) is None:

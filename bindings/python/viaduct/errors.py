@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The exceptions that calls raise: Error, and TimeoutError where a time-out has passed. Each API has subclasses of
-both."""
+"""The exceptions that calls raise: Error, and TimeoutError if a timeout has expired. Each API has subclasses."""
 from __future__ import annotations
 
 import builtins
@@ -12,10 +11,10 @@ __all__ = ["Error", "TimeoutError"]
 class Error(Exception):
     """A call failed.
 
-    call    the name of the call in C (in viaduct.core: of the method)
+    call    the C name of the call (in viaduct.core: of the method)
     code    the error code of the API, a member of one of its enumerations
-    name    the name of that code in C
-    text    what the code means; may be empty
+    name    the C name of that code
+    text    the meaning of the code; may be empty
     """
 
     def __init__(self, call: str, code: enum.IntEnum, name: str, text: str) -> None:
@@ -30,4 +29,4 @@ class Error(Exception):
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """The time-out of a call has passed. It is also a builtins.TimeoutError."""
+    """The timeout of a call has expired. It is also a builtins.TimeoutError."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory that is registered with a device."""
+"""Memory to be registered with a device."""
 from __future__ import annotations
 
 import contextlib
@@ -15,9 +15,10 @@ Buffer = typing.Any  # anything with the buffer protocol: bytearray, memoryview,
 def alloc(size: int) -> memoryview:
     """Allocates memory that other processes of this host can map.
 
-    With the loopback backend, peers read and write such memory directly, which is faster than any other memory. Returns
-    a memoryview of `size` bytes, which are zero and begin at a page. The memory is freed when the memoryview and all
-    slices of it are gone. Raises MemoryError if there is not enough memory, ValueError if `size` is 0.
+    With the loopback backend, peers read and write such memory directly, which is faster than with any other memory.
+    Returns a memoryview of `size` bytes, which are zero and start at a page boundary. The memory is freed when the
+    memoryview and all slices of it are gone. Raises MemoryError if there is not enough memory, ValueError if `size`
+    is 0.
     """
     return _core.alloc(size)
 
@@ -41,8 +42,7 @@ class Pinned:
         return self.view.readonly
 
     def extent(self, part: slice) -> tuple[int, int]:
-        """Returns where a slice begins and ends, in bytes from the beginning. Raises ValueError if the slice has a
-        step."""
+        """Returns the start and the end of a slice as byte offsets. Raises ValueError if the slice has a step."""
         start, stop, step = part.indices(self.nbytes)
         if step != 1:
             raise ValueError("a slice with a step is no piece")

@@ -19,13 +19,14 @@ The fixtures:
     remote_pair     remote_pair(function, ...) connects an endpoint with one in a second process, which runs
                     function(device, endpoint, ...)
 
-`--viaduct-backend=verbs`, or `viaduct_backend = verbs` in pytest.ini, chooses the backend; else VIADUCT_BACKEND does.
+`--viaduct-backend=verbs`, or `viaduct_backend = verbs` in pytest.ini, selects the backend; the default is
+VIADUCT_BACKEND.
 
-A second process is a new interpreter, which shares nothing with the test. Its function must be a function of a module,
-and arguments and results must be picklable. The process ends with the test. What its function raised is part of the
-report of a test that failed, and makes a test fail that passed.
+A second process is a new interpreter, which shares nothing with the test. Its function must be a function of a
+module, and arguments and results must be picklable. The process ends with the test. An exception of its function is
+included in the report of a failed test, and makes a successful test fail.
 
-Fixtures and Peer wait at most PATIENCE seconds (60) for what should happen, and fail then.
+Fixtures and Peer fail if an expected event does not occur within PATIENCE seconds (60).
 """
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def backend() -> str:
 @pytest.fixture
 def device(backend: str) -> typing.Iterator[core.Device]:
     """An open core.Device: the first one, or that of VIADUCT_DEVICE. It is closed at the end of the test, with
-    everything that was made from it."""
+    everything created from it."""
     with core.Device() as opened:
         yield opened
 
@@ -94,8 +95,7 @@ for _ in range(random.randrange(10000)):
 
 @contextlib.contextmanager
 def _claimed_service() -> typing.Iterator[int]:
-    """Yields a number that nobody else gets from here meanwhile, on this host: a socket in the abstract name space
-    claims it."""
+    """Yields a number that is unique on this host meanwhile. A socket in the abstract namespace reserves it."""
     with socket.socket(socket.AF_UNIX) as claim:
         for number in _candidates:
             with contextlib.suppress(OSError):
@@ -118,7 +118,7 @@ class Pair(typing.NamedTuple):
 
 
 def connected(device: core.Device, client: core.Endpoint | None = None, server: core.Endpoint | None = None) -> Pair:
-    """Connects two endpoints of a device, and returns them as a Pair. None stands for a new endpoint.
+    """Connects two endpoints of a device, and returns them as a Pair. None means a new endpoint.
 
     Waits until they are connected, at most PATIENCE seconds. Raises core.TimeoutError then, and core.Error if the
     endpoints cannot be connected.
@@ -142,12 +142,11 @@ def pair(device: core.Device) -> Pair:
 
 
 class PeerFailed(Exception):
-    """The function of a second process raised an exception, whose traceback this is, or the process ended abnormally.
-    """
+    """The function of a second process raised an exception, or the process ended abnormally. Contains the traceback."""
 
 
 class _Outcome(typing.NamedTuple):
-    """What became of the function of a second process."""
+    """The outcome of the function of a second process."""
     value: object
     problem: str | None = None
 
@@ -157,7 +156,7 @@ def _run(link: multiprocessing.connection.Connection, report: multiprocessing.co
     """The main function of the second process."""
     try:
         outcome = _Outcome(function(link, *arguments))
-    except BaseException:  # also KeyboardInterrupt, which end() causes
+    except BaseException:  # including KeyboardInterrupt, which end() causes
         outcome = _Outcome(None, traceback.format_exc())
     report.send(outcome)
 
@@ -190,8 +189,8 @@ class Peer:
     def receive(self, timeout: float | None = PATIENCE) -> typing.Any:
         """Waits for an object that the function sends with link.send(), and returns it.
 
-        Raises PeerFailed if the function ends instead, the TimeoutError of Python after `timeout` seconds (None: waits
-        for ever).
+        Raises PeerFailed if the function ends instead, the TimeoutError of Python after `timeout` seconds (None:
+        waits forever).
         """
         __tracebackhide__ = True
         ready = multiprocessing.connection.wait([self.link, self._report], timeout)
@@ -206,8 +205,8 @@ class Peer:
     def result(self, timeout: float | None = PATIENCE) -> typing.Any:
         """Waits until the function has returned, and returns its result.
 
-        Raises PeerFailed if it raised an exception, the TimeoutError of Python after `timeout` seconds (None: waits for
-        ever).
+        Raises PeerFailed if it raised an exception, the TimeoutError of Python after `timeout` seconds (None: waits
+        forever).
         """
         __tracebackhide__ = True
         outcome = self._reap(timeout)
@@ -244,12 +243,12 @@ class Peer:
         return self._outcome
 
     def end(self, patience: float) -> str | None:
-        """Ends the process: waits `patience` seconds, then interrupts it, then kills it. Returns what went wrong, if
-        nobody was told before."""
+        """Ends the process: waits `patience` seconds, then interrupts it, then kills it. Returns what went wrong,
+        unless it has already been reported."""
         late = self._reap(patience) is None
         if late:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGINT)  # its traceback shows where it was
+                os.kill(self.pid, signal.SIGINT)  # its traceback shows what it was doing
         if self._reap(PATIENCE) is None:
             self._process.kill()
         outcome = self._reap(None)
@@ -267,7 +266,7 @@ _wrapper = typing.cast(typing.Callable[[_Hook], _Hook], pytest.hookimpl(hookwrap
 
 @_wrapper
 def pytest_runtest_makereport(item: pytest.Item) -> typing.Iterator[None]:
-    """Adds what second processes raised to the report of a failed test."""
+    """Adds the exceptions of second processes to the report of a failed test."""
     outcome: typing.Any = yield
     report: pytest.TestReport = outcome.get_result()
     if report.failed:

@@ -58,7 +58,7 @@ std::uint32_t number_of(const std::optional<std::string>& name) {
     return name ? take_value("Device", Device::find(*name)) : take_value("Device", Device::default_number());
 }
 
-/// (kind, endpoint, completion queue, shared receive queue), or None.
+/// Returns (kind, endpoint, completion queue, shared receive queue), or None.
 py::object next_async_event(DeviceObject& device) {
     const auto event = device.events.try_take();
     if (!event) return py::none();

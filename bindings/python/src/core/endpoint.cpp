@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints, listeners, requests to connect and what becomes of them.
+// Endpoints, listeners, and connection requests with their outcomes.
 #include <pybind11/stl.h>
 
 #include "objects.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using PrivateBytes = const py::bytes&;
 
-/// (kind, reason, the peer's host, the peer's service, private data), or None.
+/// Returns (kind, reason, the peer's host, the peer's service, private data), or None.
 py::object next_event(EndpointObject& self) {
     const auto event = self.events.try_take();
     if (!event) return py::none();
@@ -69,7 +69,7 @@ void accept(EndpointObject& self, RequestObject& request, PrivateBytes private_d
         status = self.endpoint->accept(*request.request, data);
     }
     check("Endpoint.accept", status);
-    // The call itself has told of the connection.
+    // The call itself has already reported the connection.
     self.events.discard_if([](const ConnectionEvent& event) { return event.kind == ConnectionEventKind::Established; });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// viaduct._core: the core's objects, thin; viaduct/core makes of them what users see.
+// viaduct._core: a thin layer over the core's objects. viaduct/core implements the classes for users.
 #include <poll.h>
 #include <pybind11/stl.h>
 
@@ -29,7 +29,7 @@ bool wait_readable(int fd, Seconds timeout) {
 
 namespace {
 
-/// The bytes of any object with a contiguous buffer, which stays where it is while this lives.
+/// The bytes of any object with a contiguous buffer. The buffer cannot move while this exists.
 class PinnedBytes {
 public:
     explicit PinnedBytes(const py::object& object) {
@@ -50,7 +50,7 @@ private:
     Py_buffer buffer_{};
 };
 
-/// (address, memoryview) of a buffer that stays where it is as long as the memoryview or a part of it.
+/// Returns (address, memoryview) of a buffer. It cannot move as long as the memoryview or a part of it exists.
 py::tuple pin(const py::object& buffer) {
     auto pinned = std::make_unique<PinnedBytes>(buffer);
     const auto address = pinned->address();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The objects of viaduct._core. Each holds what it was made from, so that Python may drop them in any order.
+// The objects of viaduct._core. Each keeps the objects that it was created from, so Python may drop them in any order.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace viaduct::python {
 
-/// Throws what viaduct.core makes of a failure. `call`: the method.
+/// Throws the exception of viaduct.core for a failure. `call` is the name of the method.
 [[noreturn]] void raise_status(const char* call, const Status& status);
 
 inline void check(const char* call, const Status& status) {
@@ -26,13 +26,13 @@ T take_value(const char* call, Result<T> result) {
     return std::move(*result);
 }
 
-/// Never where there is no time-out.
+/// Returns Deadline::never() if there is no timeout.
 Deadline deadline_after(Seconds timeout);
 
-/// Waits in slices until the descriptor is readable. False: the time-out has passed.
+/// Waits in slices until the descriptor is readable. Returns false on timeout.
 bool wait_readable(int fd, Seconds timeout);
 
-/// A string of bytes that fits; else ValueError.
+/// Converts a string of bytes. Throws ValueError if it is too long.
 template <class Bytes>
 Bytes bytes_of(const py::bytes& value, const char* what) {
     const std::string_view bytes = value;
@@ -45,7 +45,7 @@ py::bytes to_python(const Bytes<Capacity>& bytes) {
     return {reinterpret_cast<const char*>(bytes.span().data()), bytes.size()};
 }
 
-/// An open device and its asynchronous events, of which the first thousand that nobody took are kept.
+/// An open device and its asynchronous events. The first thousand events are kept until they are taken.
 class DeviceObject final : private DeviceObserver {
 public:
     explicit DeviceObject(std::uint32_t number) : device(take_value("Device", Device::open(number, *this))) {}
@@ -89,7 +89,8 @@ public:
         : domain(std::move(domain)),
           endpoint((config.observer = this, take_value("Endpoint", Endpoint::create(config)))) {}
 
-    EventChannel<ConnectionEvent> events{16};  // a connection has two at most; sixteen, then, is eight connections
+    EventChannel<ConnectionEvent> events{16};  // a connection has at most two events, so this is enough for eight
+                                               // connections
     std::shared_ptr<DomainObject> domain;
     std::unique_ptr<Endpoint> endpoint;
 
@@ -111,7 +112,7 @@ void bind_devices(py::module_& module);
 void bind_endpoints(py::module_& module);
 void bind_work(py::module_& module);
 
-/// The calls of endpoints that post.
+/// Binds the posting functions of endpoints.
 void bind_posting(py::class_<EndpointObject>& endpoint);
 
 }  // namespace viaduct::python

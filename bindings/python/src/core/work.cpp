@@ -11,7 +11,7 @@ namespace {
 
 using Pieces = std::vector<Sge>;
 
-/// (address, length, key) of each piece.
+/// Converts (address, length, key) of each segment.
 Pieces pieces_of(const py::sequence& pieces) {
     Pieces result;
     result.reserve(pieces.size());
@@ -22,7 +22,7 @@ Pieces pieces_of(const py::sequence& pieces) {
     return result;
 }
 
-/// Tuples in the order of viaduct.core.Completion.
+/// Returns tuples in the order of viaduct.core.Completion.
 py::list list_of(std::span<const Completion> completions) {
     py::list result(completions.size());
     for (std::size_t i = 0; i < completions.size(); ++i) {
@@ -63,8 +63,8 @@ void post_shared_receive(SharedReceivesObject& self, std::uint64_t context, cons
           self.queue->post_receive(ReceiveRequest{.context = context, .sges = sges}));
 }
 
-/// What no opcode but its own reads is 0: `immediate` is that or the word to compare with, `operand` the bytes to
-/// flush, the word to add, or the one to swap in.
+/// Fields that the opcode does not use are 0. `immediate` is the immediate data or the value to compare with. `operand`
+/// is the number of bytes to flush, the value to add, or the value to swap in.
 void post_send(EndpointObject& self, int opcode, std::uint64_t context, const py::sequence& pieces,
                std::uint64_t remote_address, std::uint32_t remote_key, bool with_immediate, std::uint64_t immediate,
                std::uint64_t operand, bool fence, bool signaled, bool solicited, bool persistent) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registry, adapters, and calls on any object.
+// The registry, adapters, and calls that work on any object.
 #include <dat2/dat_registry.h>
 #include <pybind11/stl.h>
 
@@ -8,7 +8,8 @@
 
 #include "structures.hpp"
 
-/// Of every registry, and in no header: from the handle of an IA to the number that consumers have, and back.
+/// Provided by every registry but declared in no public header: convert between the handle of an IA and the number that
+/// consumers have.
 extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other);
 
 namespace viaduct::python::dat {
@@ -53,7 +54,7 @@ py::tuple open(std::string name, DAT_COUNT async_evd_min_qlen, Handle async_evd,
     return py::make_tuple(to_python(evd), to_python(ia));
 }
 
-/// The attributes of a provider have a constant member, which the provider fills all the same.
+/// The attributes of a provider have a const member, which the provider fills nevertheless.
 struct ProviderAttributes {
     DAT_PROVIDER_ATTR* get() noexcept { return reinterpret_cast<DAT_PROVIDER_ATTR*>(room); }
     alignas(DAT_PROVIDER_ATTR) char room[sizeof(DAT_PROVIDER_ATTR)] = {};
@@ -71,7 +72,7 @@ py::tuple open_query(std::string name, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_AT
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
     DAT_IA_ATTR attributes{};
     ProviderAttributes provider;
-    // As the macro of that name, whose casts are none of C++.
+    // Equivalent to the macro of that name, whose casts are not valid in C++.
     check("dat_ib_open_query", unlocked({}, [&] {
               return dat_extension_op(DAT_HANDLE_NULL, DAT_IB_OPEN_QUERY_OP, name.data(), &ia, ia_mask, &attributes,
                                       provider_mask, provider.get());
@@ -79,7 +80,7 @@ py::tuple open_query(std::string name, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_AT
     return py::make_tuple(to_python(ia), to_dict(attributes), to_dict(*provider.get()));
 }
 
-/// The EVD of its asynchronous events ends with an adapter, if it was made with it.
+/// Closing an adapter also destroys the EVD of its asynchronous events, if that was created with it.
 Objects ended_with(Handle ia) {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     (void)quick({.used = {ia}}, [&] { return dat_ia_query(to_dat(ia), &evd, 0, nullptr, 0, nullptr); });

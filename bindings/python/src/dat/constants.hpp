@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Constants of the headers, for the module under their names in C.
+// Constants of the headers, exported by the module under their C names.
 #pragma once
 
 namespace viaduct::python::dat {

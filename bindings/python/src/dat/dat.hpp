@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the files of the raw module viaduct._dat share. Python sees handles, addresses and contexts as ints.
+// Shared by the files of the raw module viaduct._dat. In Python, handles, addresses and contexts are ints.
 #pragma once
 
 #include <dat2/dat_ib_extensions.h>
@@ -12,7 +12,7 @@
 
 namespace viaduct::python::dat {
 
-/// A handle as calls of DAT take it. The type tells it from other pointers.
+/// A handle in DAT calls. The type distinguishes it from other pointers.
 struct Object {
     Handle handle;
     operator DAT_HANDLE() const noexcept { return reinterpret_cast<DAT_HANDLE>(handle); }
@@ -29,10 +29,10 @@ inline void check(const char* call, DAT_RETURN result) {
 
 // ---- Calls ----------------------------------------------------------------------------------------------------------
 
-/// What the library says of a handle that has ended.
+/// The library's result for an invalid handle.
 constexpr DAT_RETURN no_such_object = DAT_CLASS_ERROR | DAT_INVALID_HANDLE;
 
-/// Those of the arguments that are handles.
+/// Returns the arguments that are handles.
 template <class... Arguments>
 Objects objects_among(const Arguments&... arguments) noexcept {
     Objects objects;
@@ -45,19 +45,21 @@ Objects objects_among(const Arguments&... arguments) noexcept {
     return objects;
 }
 
-/// Makes a call while other threads of Python run.
+/// Makes a call without the GIL.
 template <class Call>
 DAT_RETURN unlocked(const Objects& objects, Call call) {
     return call_unlocked(objects, call, no_such_object);
 }
 
-/// The same for a call that takes less time than to let other threads run. It does where some thread ends an object.
+/// The same for a call that is shorter than releasing the GIL. The GIL is released only if another thread is ending an
+/// object.
 template <class Call>
 DAT_RETURN quick(const Objects& objects, Call call) {
     return Stay::nobody_ends() ? call() : unlocked(objects, call);
 }
 
-/// A call whose results lead into its objects, which stay while it lives. Throws if it fails.
+/// A call whose results point into its objects. The objects cannot be ended during its lifetime. Throws if the call
+/// fails.
 class KeepingCall {
 public:
     template <class Call>
@@ -75,7 +77,7 @@ private:
     const Stay stay_;
 };
 
-/// While it lives, nobody waits for events of an object, where that is an EVD.
+/// During its lifetime, no thread waits for events of the object, if that is an EVD.
 class Dismissal {
 public:
     explicit Dismissal(Handle object) noexcept;
@@ -84,7 +86,7 @@ public:
     Dismissal& operator=(const Dismissal&) = delete;
 
 private:
-    DAT_EVD_HANDLE evd_ = DAT_HANDLE_NULL;  // none: nobody could wait before, either
+    DAT_EVD_HANDLE evd_ = DAT_HANDLE_NULL;  // null if waiting was already disabled
 };
 
 /// Makes a call that ends objects.
@@ -94,24 +96,24 @@ DAT_RETURN end(const Objects& objects, Call call) {
     const GilReleased released;
     if (!stay.await_ends()) return no_such_object;
     const Dismissal first(objects.ended.front());
-    const Dismissal second(objects.ended[1]);  // no more of them are EVDs
+    const Dismissal second(objects.ended[1]);  // at most two of them are EVDs
     stay.await_calls();
     return call();
 }
 
-/// Calls a function of DAT, or a macro that is one, and throws if it fails.
+/// Calls a function of DAT, or a function-like macro, and throws if it fails.
 #define VIADUCT_DAT_CALL(function, ...) \
     check(#function, unlocked(objects_among(__VA_ARGS__), [&] { return function(__VA_ARGS__); }))
 
-/// As VIADUCT_DAT_CALL, for what takes less time than to let other threads run.
+/// Like VIADUCT_DAT_CALL, for calls that are shorter than releasing the GIL.
 #define VIADUCT_DAT_QUICK_CALL(function, ...) \
     check(#function, quick(objects_among(__VA_ARGS__), [&] { return function(__VA_ARGS__); }))
 
-/// As VIADUCT_DAT_CALL, for a KeepingCall that lives as long as the block.
+/// Like VIADUCT_DAT_CALL, for a KeepingCall that exists until the end of the block.
 #define VIADUCT_DAT_KEEPING_CALL(function, ...) \
     const KeepingCall keeping(#function, objects_among(__VA_ARGS__), [&] { return function(__VA_ARGS__); })
 
-/// The function that ends objects of a kind.
+/// Returns the function that ends objects of a kind.
 template <DAT_RETURN (*function)(DAT_HANDLE)>
 void def_free(py::module_& module, const char* name) {
     module.def(name, [name](Handle object) {
@@ -119,10 +121,10 @@ void def_free(py::module_& module, const char* name) {
     });
 }
 
-/// A time-out as DAT has it.
+/// Converts a timeout to that of DAT.
 DAT_TIMEOUT microseconds(Seconds timeout);
 
-// Each adds what its file binds.
+// Each adds the bindings in its file.
 void add_constants(py::module_& module);
 void add_ib_constants(py::module_& module);
 void add_adapters(py::module_& module);
@@ -134,7 +136,7 @@ void add_transfers(py::module_& module);
 void add_service_points(py::module_& module);
 void add_extensions(py::module_& module);
 
-/// Forgets the agents of CNOs that are no more.
+/// Removes the agents of CNOs that no longer exist.
 void forget_agents_of_the_gone();
 
 }  // namespace viaduct::python::dat

@@ -9,7 +9,7 @@
 namespace viaduct::python::dat {
 namespace {
 
-using Fields = std::optional<py::dict>;  // none: a null pointer
+using Fields = std::optional<py::dict>;  // none means a null pointer
 
 Handle create(Handle ia, Handle pz, Handle recv_evd, Handle request_evd, Handle connect_evd, const Fields& fields) {
     const DAT_EP_ATTR attributes = fields ? ep_attr_of(*fields) : DAT_EP_ATTR{};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Event dispatchers. An event is (number, EVD, its data, those of its extension), the data tuples in the order of C.
+// Event dispatchers. An event is (number, EVD, data, extension data); the data are tuples in the order of the C
+// structures.
 #include <pybind11/stl.h>
 
 #include <cstring>
@@ -19,7 +20,7 @@ py::tuple data_of(const DAT_RMR_BIND_COMPLETION_EVENT_DATA& data) {
     return py::make_tuple(to_python(data.rmr_handle), data.user_cookie.as_64, static_cast<int>(data.status));
 }
 
-/// Reads what an event refers to, if the object to which that belongs has not ended meanwhile.
+/// Reads what an event refers to, unless the object that contains it has been ended meanwhile.
 template <class Read>
 void read_from(DAT_HANDLE owner, Read read) {
     (void)quick({.used = {to_python(owner)}}, [&] {
@@ -30,7 +31,7 @@ void read_from(DAT_HANDLE owner, Read read) {
     });
 }
 
-/// The address is that of the adapter on which the dispatcher is.
+/// The address is that of the dispatcher's adapter.
 py::tuple data_of(const DAT_CR_ARRIVAL_EVENT_DATA& data, DAT_EVD_HANDLE evd) {
     sockaddr_in6 address{};
     read_from(evd, [&] {
@@ -81,7 +82,7 @@ py::tuple data_of(const DAT_EVENT& event) {
     }
 }
 
-/// (type, status, immediate data) of a completion of the extension for InfiniBand.
+/// Returns (type, status, immediate data) of a completion of the InfiniBand extension.
 py::object extension_data_of(const DAT_EVENT& event) {
     if (static_cast<int>(event.event_number) != DAT_IB_DTO_EVENT) return py::none();
     DAT_IB_EXTENSION_EVENT_DATA data;
@@ -97,12 +98,14 @@ py::tuple event_to_python(const DAT_EVENT& event) {
 
 constexpr DAT_RETURN timed_out = DAT_CLASS_ERROR | DAT_TIMEOUT_EXPIRED;
 
-/// What is no end of waiting: the time of a slice, or a signal that Python has yet to see.
+/// Reports whether the wait continues: the result is the timeout of a slice, or a signal that Python has not yet
+/// handled.
 bool goes_on(DAT_RETURN result) noexcept {
     return DAT_GET_TYPE(result) == DAT_TIMEOUT_EXPIRED || DAT_GET_TYPE(result) == DAT_INTERRUPTED_CALL;
 }
 
-/// Who is sent away, because somebody ends the EVD, waits on: the next slice tells whether there still is one.
+/// If another thread ends the EVD, it interrupts the wait. The wait continues, and the next slice detects whether the
+/// EVD still exists.
 DAT_RETURN wait_slice(Handle evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT& event, DAT_COUNT& more) {
     const Stay stay({.used = {evd}});
     if (!stay.enter()) return no_such_object;
@@ -111,7 +114,7 @@ DAT_RETURN wait_slice(Handle evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_
     return sent_away ? timed_out : result;
 }
 
-/// A slice in which nothing happened has taken no event, so that nothing is lost between slices.
+/// A slice without a result has taken no event, so nothing is lost between slices.
 py::tuple wait(Handle evd, Seconds timeout, DAT_COUNT threshold) {
     DAT_EVENT event{};
     DAT_COUNT more = 0;
@@ -127,7 +130,7 @@ py::tuple wait(Handle evd, Seconds timeout, DAT_COUNT threshold) {
     return py::make_tuple(event_to_python(event), more);
 }
 
-/// None: the queue is empty, which is no error where one polls.
+/// Returns None if the queue is empty, which is not an error when polling.
 py::object dequeue(Handle evd) {
     DAT_EVENT event{};
     const DAT_RETURN result = quick({.used = {evd}}, [&] { return dat_evd_dequeue(to_dat(evd), &event); });
@@ -136,7 +139,7 @@ py::object dequeue(Handle evd) {
     return event_to_python(event);
 }
 
-/// Events of other kinds than software events are for the library to refuse.
+/// The library refuses events other than software events.
 void post(Handle evd, int event_number, Handle pointer) {
     DAT_EVENT event{};
     event.event_number = static_cast<DAT_EVENT_NUMBER>(event_number);
@@ -158,7 +161,7 @@ Dismissal::Dismissal(Handle object) noexcept {
     (void)dat_evd_set_unwaitable(evd_);
 }
 
-/// Where the EVD has ended, this does nothing.
+/// Does nothing if the EVD no longer exists.
 Dismissal::~Dismissal() {
     if (evd_ != DAT_HANDLE_NULL) (void)dat_evd_clear_unwaitable(evd_);
 }

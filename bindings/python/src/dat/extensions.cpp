@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counters of the extension for InfiniBand, and any other operation of an extension.
+// Counters of the InfiniBand extension, and any other operation of an extension.
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace viaduct::python::dat {
 namespace {
 
-/// Each goes to its place among all: there is room for those of any object.
+/// Each counter is written to its place in an array of all counters, which has room for the counters of any object.
 constexpr std::size_t most_counters = std::max(
     {std::size_t{DCNT_IA_ALL_COUNTERS}, std::size_t{DCNT_EP_ALL_COUNTERS}, std::size_t{DCNT_EVD_ALL_COUNTERS}});
 
@@ -21,8 +21,8 @@ std::vector<DAT_UINT64> query_counters(Handle handle, int counter, bool reset) {
     return values;
 }
 
-/// Arguments are numbers, pointers and unions of at most 8 bytes: the systems on which this runs pass each of them as
-/// a number of 8 bytes, and a callee ignores those that it does not ask for.
+/// Arguments are numbers, pointers and unions of at most 8 bytes. All supported systems pass each of them as an 8-byte
+/// number, and ignore additional arguments.
 void any_operation(Handle handle, DAT_EXTENDED_OP operation, const std::vector<DAT_UINT64>& arguments) {
     std::array<DAT_UINT64, 8> a{};
     if (arguments.size() > a.size()) throw py::value_error("an operation has at most 8 arguments");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The constants of the extension for InfiniBand.
+// The constants of the InfiniBand extension.
 #include "constants.hpp"
 #include "dat.hpp"
 

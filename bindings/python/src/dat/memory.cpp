@@ -22,8 +22,8 @@ void add_zones(py::module_& module) {
     def_free<dat_pz_free>(module, "dat_pz_free");
 }
 
-/// The address, or for memory of the type DAT_MEM_TYPE_LMR the handle, that describes a region. The name of shared
-/// memory is read by the call only.
+/// Returns the description of a region: an address or, for DAT_MEM_TYPE_LMR, a handle. The cookie of shared memory is
+/// used only during the call.
 DAT_REGION_DESCRIPTION describe(int type, Handle region, const py::bytes& shared_memory_id,
                                 char (&name)[DAT_LMR_COOKIE_SIZE]) {
     if (type != DAT_MEM_TYPE_SHARED_VIRTUAL) return {.for_va = to_dat(region)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// viaduct._dat: every call of DAT 2.0 and of its extension for InfiniBand, under its name in C.
+// viaduct._dat: every call of DAT 2.0 and of its InfiniBand extension under its C name.
 #include <cmath>
 
 #include "dat.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Consumer notification objects, and agents that are callables of Python.
+// Consumer notification objects, and agents that are Python callables.
 #include <pybind11/stl.h>
 
 #include <map>
@@ -10,14 +10,14 @@
 namespace viaduct::python::dat {
 namespace {
 
-/// What a CNO calls. The library gets a number instead of a pointer, so that a call that comes late finds the agent of
-/// the time, or none.
+/// The agent of a CNO. The library gets a number instead of a pointer, so that a late call finds the current agent or
+/// none.
 struct Agent {
-    Handle cno = 0;  // until it is created
+    Handle cno = 0;  // 0 until it is created
     py::object callable;
 };
 
-/// Guarded by the GIL. Never destroyed: agents may be called until the interpreter is gone.
+/// Guarded by the GIL. Never destroyed, because agents may be called until the interpreter exits.
 std::map<Handle, Agent>& agents() {
     static auto& all = *new std::map<Handle, Agent>;
     return all;
@@ -40,7 +40,7 @@ DAT_OS_WAIT_PROXY_AGENT agent_number(Handle number) noexcept {
     return {.instance_data = to_dat(number), .proxy_agent_func = &call_agent};
 }
 
-/// The number under which a callable is an agent; that of no agent is 0.
+/// Stores a callable as an agent and returns its number, or 0 for no agent.
 Handle remember(Handle cno, const py::object& callable) {
     static Handle last = 0;
     if (callable.is_none()) return 0;
@@ -52,7 +52,7 @@ Handle remember(Handle cno, const py::object& callable) {
 
 template <class Matches>
 void forget(Matches matches) {
-    std::vector<py::object> dropped;  // what their ends run may come back here
+    std::vector<py::object> dropped;  // destroyed last, because their destructors may call back into this module
     for (auto entry = agents().begin(); entry != agents().end();) {
         if (matches(entry->first, entry->second)) {
             dropped.push_back(std::move(entry->second.callable));
@@ -100,7 +100,7 @@ py::dict query(Handle cno, int mask) {
     return fields;
 }
 
-/// DAT tells of a time-out as of an empty queue.
+/// DAT reports a timeout as an empty queue.
 Handle wait(Handle cno, Seconds timeout) {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     DAT_RETURN result = DAT_SUCCESS;
@@ -114,7 +114,7 @@ Handle wait(Handle cno, Seconds timeout) {
     return to_python(evd);
 }
 
-/// None: no EVD has triggered the CNO.
+/// Returns None if no EVD has triggered the CNO.
 py::object trigger(Handle cno) {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     const DAT_RETURN result = quick({.used = {cno}}, [&] { return dat_cno_trigger(to_dat(cno), &evd); });
@@ -123,7 +123,7 @@ py::object trigger(Handle cno) {
     return py::int_(to_python(evd));
 }
 
-/// A thread that calls Python must be gone before Python is.
+/// Threads that call Python must end before Python exits.
 void stop_agents() {
     while (!agents().empty()) {
         const Handle cno = agents().begin()->second.cno;
@@ -134,7 +134,7 @@ void stop_agents() {
 
 }  // namespace
 
-/// What another thread is just ending is left to that one.
+/// An object that another thread is ending is left to that thread.
 void forget_agents_of_the_gone() {
     forget([](Handle, const Agent& agent) {
         DAT_HANDLE_TYPE type{};

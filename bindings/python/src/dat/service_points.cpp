@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Service points, and the connection requests that come to them.
+// Service points and connection requests.
 #include "structures.hpp"
 
 namespace viaduct::python::dat {
@@ -56,14 +56,14 @@ void add_csp(py::module_& module) {
     def_free<dat_csp_free>(module, "dat_csp_free");
 }
 
-/// The endpoint that a request has from its service point; with the GIL.
+/// Returns the endpoint that a service point provided for a request. Requires the GIL.
 Handle endpoint_of(Handle cr) {
     DAT_CR_PARAM param{};
     (void)quick({.used = {cr}}, [&] { return dat_cr_query(to_dat(cr), DAT_CR_FIELD_LOCAL_EP_HANDLE, &param); });
     return to_python(param.local_ep_handle);
 }
 
-// An answer ends the request. Unless it is accepted, the endpoint that the provider has made for it ends, too.
+// An answer ends the request. Unless it is accepted, it also ends the endpoint that the provider created for it.
 
 void accept(Handle cr, Handle ep, std::string_view data) {
     const Objects objects{.used = {ep, endpoint_of(cr)}, .ended = {cr}};

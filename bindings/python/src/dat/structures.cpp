@@ -225,7 +225,7 @@ constexpr Field provider_attr_fields[] = {
 
 constexpr Field pz_param_fields[] = {READ_ONLY(DAT_PZ_PARAM, ia_handle)};
 
-/// The member of the union that the memory's type names; of shared memory its address.
+/// Returns the member of the union that the memory type selects; for shared memory its address.
 py::int_ described(const DAT_LMR_PARAM& param) {
     return py::int_(
         to_python(param.mem_type == DAT_MEM_TYPE_LMR ? param.region_desc.for_lmr_handle : param.region_desc.for_va));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Structures of DAT as dictionaries whose keys are the names of the fields in C.
+// Converts DAT structures to dictionaries whose keys are the C names of the fields, and back.
 #pragma once
 
 #include <string_view>
@@ -11,14 +11,14 @@ namespace viaduct::python::dat {
 py::object address_of(const DAT_SOCK_ADDR* address);  // (host, port), or None
 py::bytes bytes_of(const void* data, DAT_COUNT size);
 
-// Private data as the calls take them.
+// Private data in the form of call arguments.
 inline DAT_COUNT size_of(std::string_view data) noexcept { return static_cast<DAT_COUNT>(data.size()); }
 inline DAT_PVOID data_of(std::string_view data) noexcept { return const_cast<char*>(data.data()); }
 
-/// A socket address that was given as (host, port), the host in digits.
+/// A socket address from (host, port), where host is a numeric address.
 class SocketAddress {
 public:
-    /// ValueError: no such address.
+    /// Throws ValueError if the address is invalid.
     explicit SocketAddress(const py::tuple& address);
     DAT_IA_ADDRESS_PTR get() noexcept { return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&storage_); }
 
@@ -41,8 +41,8 @@ py::dict to_dict(const DAT_CSP_PARAM& param);
 py::dict to_dict(const DAT_CR_PARAM& param);
 py::dict to_dict(const DAT_EVD_PARAM& param);
 
-// Fields that the dictionary lacks are 0. TypeError: it has a key that is no field, or a value of another type;
-// OverflowError: a number does not fit into its field.
+// Missing fields are 0. TypeError: the dictionary has an unknown key, or a value has a wrong type. OverflowError: a
+// number does not fit into its field.
 DAT_PROVIDER_INFO provider_info_of(const py::dict& fields);
 DAT_EP_ATTR ep_attr_of(const py::dict& fields);
 DAT_EP_PARAM ep_param_of(const py::dict& fields);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Posting data transfers, those of the extension for InfiniBand among them.
+// Posting data transfers, including those of the InfiniBand extension.
 #include "triplets.hpp"
 
 namespace viaduct::python::dat {
 namespace {
 
-/// The arguments that all posts have, as DAT has them.
+/// The arguments that all posts have, in DAT's types.
 struct Post {
     Post(Handle queue_owner, const Triplets& pieces, DAT_UINT64 number, int completion_flags)
         : queue(to_dat(queue_owner)),

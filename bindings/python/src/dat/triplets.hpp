@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces of memory as Python has them: (address, length, context).
+// Segments of memory as Python tuples: (address, length, context).
 #pragma once
 
 #include <pybind11/stl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the parts of viaduct._rpma share. Pointers of librpma are ints in Python, 0 is NULL; the functions have their
-// names in C, raise where C returns an error, and return what C writes to outputs.
+// Shared by the parts of viaduct._rpma. In Python, pointers of librpma are ints, and 0 is NULL. The functions have
+// their C names, raise an exception if C returns an error, and return what C writes to outputs.
 #pragma once
 
 #include <librpma.h>
@@ -25,7 +25,7 @@ inline void check(const char* call, int result) {
     if (result != 0) raise_error("viaduct.rpma.errors", call, result);
 }
 
-/// A value as Python has it.
+/// Converts a value to its Python type.
 template <class T>
 auto plain(T value) noexcept {
     if constexpr (std::is_pointer_v<T>)
@@ -36,7 +36,7 @@ auto plain(T value) noexcept {
         return value;
 }
 
-/// What `call` writes to its output.
+/// Returns what `call` writes to its output.
 template <class Output, class Call>
 auto output_of(const char* name, Call call) {
     Output output{};
@@ -46,16 +46,17 @@ auto output_of(const char* name, Call call) {
 
 // ---- Calls -------------------------------------------------------------------------------------------------------
 
-/// Whether messages of the log go to Python, which may then run in the midst of any call. Needs the GIL.
+/// Reports whether log messages are passed to Python, so that Python code may run during any call. Requires the GIL.
 bool log_has_receiver() noexcept;
 
-/// Makes a call while other threads of Python run.
+/// Makes a call without the GIL.
 template <class Call>
 int unlocked(const Objects& objects, Call call) {
     return call_unlocked(objects, call, RPMA_E_INVAL);
 }
 
-/// The same for a call that takes less time than to let other threads run. It does where some thread ends an object.
+/// The same for a call that is shorter than releasing the GIL. The GIL is released only if another thread is ending an
+/// object.
 template <class Call>
 int quick(const Objects& objects, Call call) {
     return Stay::nobody_ends() && !log_has_receiver() ? call() : unlocked(objects, call);
@@ -67,7 +68,7 @@ int end(const Objects& objects, Call call) {
     return call_ending(objects, call, RPMA_E_INVAL);
 }
 
-/// The bytes that describe an object to other hosts.
+/// Returns the descriptor of an object for other hosts.
 template <class Object>
 py::bytes descriptor_of(const char* name, int (*get_size)(const Object*, std::size_t*),
                         int (*get)(const Object*, void*), Handle object) {
@@ -81,7 +82,7 @@ py::bytes descriptor_of(const char* name, int (*get_size)(const Object*, std::si
     return descriptor;
 }
 
-/// The private data of an object, which has them as long as it lives.
+/// Returns the private data of an object, which are valid as long as the object exists.
 template <class Object>
 py::bytes private_data_of(const char* name, int (*get)(const Object*, rpma_conn_private_data*), Handle object) {
     std::string bytes;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints, requests for connections, connections, and shared receive queues.
+// Endpoints, connection requests, connections, and shared receive queues.
 #include "calls.hpp"
 #include "waiting.hpp"
 
 namespace viaduct::python::rpma {
 namespace {
 
-/// The shared receive queue of a configuration, which calls that use the configuration use, too.
+/// Returns the shared receive queue of a configuration. Calls that use the configuration also use the queue.
 Handle srq_of(Handle cfg) {
     rpma_srq* srq = nullptr;
     (void)quick({.used = {cfg}}, [&] { return rpma_conn_cfg_get_srq(pointer<rpma_conn_cfg>(cfg), &srq); });
@@ -115,7 +115,7 @@ void conn_apply_remote_peer_cfg(Handle conn, Handle pcfg) {
           }));
 }
 
-/// The completion queues of a connection end with it.
+/// The completion queues of a connection are destroyed with it.
 void conn_delete(Handle conn) {
     auto* ended = pointer<rpma_conn>(conn);
     rpma_cq* cq = nullptr;
@@ -154,7 +154,7 @@ Handle srq_new(Handle peer, Handle cfg) {
     });
 }
 
-/// So does that of a shared receive queue.
+/// The completion queue of a shared receive queue is destroyed with it.
 void srq_delete(Handle srq) {
     auto* ended = pointer<rpma_srq>(srq);
     rpma_cq* rcq = nullptr;

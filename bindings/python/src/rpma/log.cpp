@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The log, and the way of its messages to a function of Python.
+// Passes log messages to a Python function.
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -9,8 +9,8 @@
 namespace viaduct::python::rpma {
 namespace {
 
-/// What gets the messages, None for nobody. Guarded by the GIL; never destroyed, because threads may log while the
-/// process exits.
+/// The function that receives the messages, or None. Guarded by the GIL. Never destroyed, because threads may log while
+/// the process exits.
 py::object& receiver() {
     static auto& instance = *new py::object(py::none());
     return instance;
@@ -22,8 +22,8 @@ py::object text_of(const char* text) {
         PyUnicode_DecodeUTF8(text, static_cast<py::ssize_t>(std::strlen(text)), "replace"));
 }
 
-/// Any thread calls this, with the GIL or without it. What the receiver raises cannot go through the library: it goes
-/// where Python reports such errors, sys.unraisablehook.
+/// Called by any thread, with or without the GIL. An exception of the receiver cannot pass through the library, so it
+/// is reported through sys.unraisablehook.
 void deliver(rpma_log_level level, const char* file_name, const int line_no, const char* function_name,
              const char* message_format, ...) {
     std::array<char, 1024> message;
@@ -34,7 +34,7 @@ void deliver(rpma_log_level level, const char* file_name, const int line_no, con
     if (Py_IsInitialized() == 0 || _Py_IsFinalizing() != 0) return;
     const Callback callback;
     const py::gil_scoped_acquire locked;
-    const py::error_scope pending;  // the call may be on its way to raise
+    const py::error_scope pending;  // the call may be about to raise an exception
     const py::object function = receiver();
     if (function.is_none()) return;
     try {
@@ -72,7 +72,7 @@ void bind_log(py::module_& module) {
         },
         py::arg("threshold"));
     module.def("rpma_log_set_function", &log_set_function, py::arg("log_function"));
-    // Before the interpreter goes, its functions get no more messages.
+    // Stops passing messages to Python before the interpreter exits.
     py::module_::import("atexit").attr("register")(py::cpp_function([] { log_set_function(py::none()); }));
 }
 

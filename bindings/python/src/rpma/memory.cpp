@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registered memory, and the descriptions of that of others.
+// Registered memory, and descriptors of remote memory.
 #include "calls.hpp"
 
 namespace viaduct::python::rpma {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// viaduct._rpma: the functions and constants of librpma, thin; viaduct/rpma makes of them what users see.
+// viaduct._rpma: a thin layer over the functions and constants of librpma. viaduct/rpma implements the classes for
+// users.
 #include "calls.hpp"
 
 namespace viaduct::python::rpma {

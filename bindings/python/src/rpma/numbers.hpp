@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers as arguments. pybind11 takes one that does not fit for a wrong type.
+// Number arguments. pybind11 would report a number that does not fit as a wrong type.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace viaduct::python::rpma {
 
-/// An argument that raises OverflowError where it does not fit.
+/// An argument that raises OverflowError if it does not fit.
 template <class T>
 struct Number {
     T value{};

@@ -6,7 +6,7 @@
 namespace viaduct::python::rpma {
 namespace {
 
-/// Over shared memory a post copies: what is longer lets other threads run meanwhile.
+/// Over shared memory a post copies the data, so the GIL is released for longer data.
 constexpr std::size_t quick_length = 64UL * 1024;
 
 template <class Call>
@@ -87,7 +87,7 @@ void send_with_imm(Handle conn, Handle src, Size offset, Size len, Int flags, Ui
     });
 }
 
-/// rpma_recv() and its kin.
+/// For rpma_recv() and similar functions.
 template <class Receiver>
 void bind_receive(py::module_& module, const char* name,
                   int (*call)(Receiver*, rpma_mr_local*, std::size_t, std::size_t, const void*), const char* receiver) {
@@ -114,7 +114,7 @@ void bind_messages(py::module_& module) {
 
 // ---- Completions -------------------------------------------------------------------------------------------------
 
-/// All that are there, up to num_entries; none is no error here.
+/// Returns all available completions, up to num_entries. An empty queue is not an error here.
 py::list cq_get_wc(Handle cq, Int num_entries) {
     py::list result;
     std::array<ibv_wc, 32> batch;

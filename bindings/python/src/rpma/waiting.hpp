@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of librpma that wait on a descriptor until there is something. They have no time-out; here they have.
+// Calls of librpma that wait on a descriptor. In C they have no timeout; here they do.
 #pragma once
 
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 
 namespace viaduct::python::rpma {
 
-/// The descriptor of an object. From now on the library never waits on it itself: where several threads take from it,
-/// one of them may find nothing though it was readable.
+/// Returns the descriptor of an object and makes it non-blocking, so that the library never waits on it: if several
+/// threads take from it, one may find nothing although the descriptor was readable.
 template <class Object>
 int fd_of(const char* name, int (*call)(const Object*, int*), Handle object) {
     const int fd = output_of<int>(
@@ -19,8 +19,9 @@ int fd_of(const char* name, int (*call)(const Object*, int*), Handle object) {
     return fd;
 }
 
-/// Makes a call, and again whenever the descriptor is readable, until it returns something else than `nothing` or the
-/// time-out has passed. It is also made every 100 ms, since a descriptor that another thread closes wakes nobody.
+/// Makes a call, and repeats it whenever the descriptor is readable, until the result differs from `nothing` or the
+/// timeout expires. The call is also repeated every 100 ms, because closing the descriptor in another thread does not
+/// wake the wait.
 template <class Call>
 int call_when_readable(int fd, int nothing, Seconds timeout, Call call) {
     using Clock = std::chrono::steady_clock;

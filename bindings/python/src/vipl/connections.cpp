@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that make and end connections (guide, section 3.3).
+// The calls that establish and end connections (guide, section 3.3).
 #include <pybind11/stl.h>
 
 #include "core/base/interruption.hpp"
@@ -8,13 +8,13 @@
 namespace viaduct::python {
 namespace {
 
-/// Ends a wait where a signal handler of Python raises, where `stop`, an event of Python's threading, is set, or where
-/// the NIC is to be closed.
+/// Ends a wait if a Python signal handler raises, if `stop`, a threading.Event, is set, or if the NIC is about to be
+/// closed.
 class Watch {
 public:
     explicit Watch(py::object stop, Handle nic = 0) : stop_(std::move(stop)), nic_(nic) {}
 
-    /// The result of a call that waits on an object. VIP_NOT_DONE: the wait has ended early.
+    /// Returns the result of a call that waits on an object. VIP_NOT_DONE: the wait was ended early.
     template <class Call>
     VIP_RETURN over(Handle object, Call call) {
         const GilReleased unlocked;
@@ -23,7 +23,7 @@ public:
         do {
             made_way_ = false;
             code = undisturbed({.used = {object}}, call);
-        } while (code == VIP_NOT_DONE && made_way_);  // the NIC is closed now, as the next call tells
+        } while (code == VIP_NOT_DONE && made_way_);  // the NIC is closed by now, which the next call reports
         return code;
     }
 
@@ -50,7 +50,7 @@ private:
     bool made_way_ = false;
 };
 
-/// Raises what ended a wait, or the reason of its failure.
+/// Raises the exception that ended a wait, or the error of the call.
 void check_wait(const char* name, VIP_RETURN code) {
     if (PyErr_Occurred() != nullptr) throw py::error_already_set();
     check(name, code);
@@ -58,7 +58,7 @@ void check_wait(const char* name, VIP_RETURN code) {
 
 py::tuple connect_wait(Handle nic, NetAddress* local, Seconds timeout, py::object stop) {
     VIP_NIC_ATTRIBUTES limits{};
-    (void)quick({.used = {nic}}, [&] { return VipQueryNic(to_pointer(nic), &limits); });  // or else the wait fails
+    (void)quick({.used = {nic}}, [&] { return VipQueryNic(to_pointer(nic), &limits); });  // otherwise the wait fails
     NetAddress remote(limits.NicAddressLen, limits.MaxDiscriminatorLen);
     VIP_VI_ATTRIBUTES attributes{};
     VIP_CONN_HANDLE connection = nullptr;
@@ -83,7 +83,7 @@ VIP_VI_ATTRIBUTES connect_request(Handle vi, NetAddress* local, NetAddress* remo
     const VIP_ULONG milliseconds = to_milliseconds(timeout);
     check_wait("VipConnectRequest", Watch(std::move(stop)).over(vi, [&] {
         const VIP_RETURN code = VipConnectRequest(to_pointer(vi), get(local), get(remote), milliseconds, &attributes);
-        if (code == VIP_NOT_DONE) VipDisconnect(to_pointer(vi));  // nobody waits for the answer any more
+        if (code == VIP_NOT_DONE) VipDisconnect(to_pointer(vi));  // the answer is not awaited any more
         return code;
     }));
     return attributes;

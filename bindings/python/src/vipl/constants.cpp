@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The values of vipl.h, under their own names.
+// The constants of vipl.h under their own names.
 #include "raw.hpp"
 
 namespace viaduct::python {

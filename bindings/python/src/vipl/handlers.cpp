@@ -67,7 +67,8 @@ Handler Handlers::take(void* handler) {
 }
 
 void Handlers::drop_owner(Handle owner) {
-    std::vector<std::unique_ptr<Handler>> doomed;  // what their ends run in Python may come back to this table
+    std::vector<std::unique_ptr<Handler>> doomed;  // destroyed last, because Python code in their destructors may
+                                                   // access this table
     for (auto& [key, kept] : kept_)
         if (kept.owner == owner) doomed.push_back(std::move(kept.handler));
     std::erase_if(kept_, [owner](const auto& entry) { return entry.second.owner == owner; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions of Python that the library calls from its own threads.
+// Python functions that the library calls from its own threads.
 #pragma once
 
 #include <condition_variable>
@@ -11,10 +11,10 @@
 
 namespace viaduct::python {
 
-/// The threads that are inside Python or wait for it, though they are none of Python's: at its end they have to be out.
+/// Counts the library's threads that are inside Python or wait for it. They must have left before Python exits.
 class Entrance {
 public:
-    /// Lets the calling thread in, with the GIL, while it lives; false: Python has ended.
+    /// Admits the current thread, with the GIL, during its lifetime. False: Python has exited.
     class Visit {
     public:
         Visit();
@@ -29,7 +29,7 @@ public:
         PyGILState_STATE state_{};
     };
 
-    /// Lets nobody in any more and waits until all are out. Needs the GIL, and gives it up meanwhile.
+    /// Stops admitting threads and waits until all have left. Requires the GIL and releases it meanwhile.
     static void close();
     static bool is_closed();
 
@@ -37,33 +37,33 @@ private:
     static bool enter();
     static void leave();
 
-    static std::mutex mutex;  // guards what follows
+    static std::mutex mutex;  // guards the members below
     static std::condition_variable changed;
     static int visitors;
     static bool closed;
 };
 
-/// A handler and the context it is called with. References to objects of Python: to be touched with the GIL alone.
+/// A handler and its context. They are references to Python objects and must be used only with the GIL held.
 struct Handler {
     py::object function;
     py::object context;
 };
 
-/// Who is still to be called. What the library cancels it does not tell: the handlers of an object are dropped when it
-/// ends. Guarded by the GIL.
+/// The handlers that are still to be called. The library does not report cancelled handlers, so the handlers of an
+/// object are dropped when it is destroyed. Guarded by the GIL.
 class Handlers {
 public:
-    /// Notes which NIC a VI or a completion queue is on.
+    /// Records the NIC of a VI or completion queue.
     void add_owner(Handle owner, Handle nic) { nics_[owner] = nic; }
 
-    /// Keeps a handler of a VI or a completion queue until it is taken; it is the context that the library gets.
+    /// Keeps a handler of a VI or completion queue until it is taken. The library gets it as the context.
     Handler* keep(Handle owner, Handler handler);
     Handler take(void* handler);
 
     void drop_owner(Handle owner);
     void drop_nic(Handle nic);
 
-    /// The handler of a NIC's errors. It stays where it is as long as the NIC.
+    /// Returns the handler of a NIC's errors. It is not moved as long as the NIC exists.
     Handler& errors_of(Handle nic) { return errors_[nic]; }
 
 private:
@@ -77,10 +77,10 @@ private:
     std::unordered_map<Handle, Handler> errors_;
 };
 
-/// The one table. It is never freed: at the end of the process its references have nobody to give them back to.
+/// Returns the only table. It is never freed, because its references cannot be released when the process exits.
 Handlers& handlers();
 
-/// Calls a function of Python; what it raises goes to sys.unraisablehook. Needs the GIL.
+/// Calls a Python function. An exception is reported through sys.unraisablehook. Requires the GIL.
 template <class... Arguments>
 void call_handler(const Handler& handler, Arguments... arguments) {
     try {

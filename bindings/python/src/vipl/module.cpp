@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// viaduct._vipl: the calls, structures and values of vipl.h, thin; viaduct/vipl makes of them what users see.
+// viaduct._vipl: a thin layer over the calls, structures and constants of vipl.h. viaduct/vipl implements the classes
+// for users.
 #include <cmath>
 
 #include "handlers.hpp"
@@ -8,7 +9,7 @@ namespace viaduct::python {
 
 VIP_ULONG to_milliseconds(Seconds timeout) {
     if (!checked(timeout)) return VIP_INFINITE;
-    constexpr double longest = 1e15;  // milliseconds: some thirty thousand years
+    constexpr double longest = 1e15;  // milliseconds: about thirty thousand years
     return static_cast<VIP_ULONG>(std::ceil(std::clamp(*timeout * 1000, 0.0, longest)));
 }
 
@@ -22,7 +23,8 @@ PYBIND11_MODULE(_vipl, module) {
     define_connections(module);
     define_transfers(module);
     define_queries(module);
-    // What is called last at the end of Python has to come first: this module of the package closes what is left then.
+    // Exit functions run in reverse order. This import registers the one that closes the remaining objects, which must
+    // run last.
     py::module_::import("viaduct._lifetime");
     py::module_::import("atexit").attr("register")(py::cpp_function(&Entrance::close));
 }

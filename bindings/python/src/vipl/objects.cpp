@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that make and end objects (guide, sections 3.1, 3.2, 3.4 and 3.6).
+// The calls that create and destroy objects (guide, sections 3.1, 3.2, 3.4 and 3.6).
 #include "handlers.hpp"
 
 namespace viaduct::python {

@@ -52,12 +52,12 @@ VIP_MEM_ATTRIBUTES query_mem(Handle nic, Handle address, VIP_MEM_HANDLE memory) 
 
 std::size_t address_bytes(Handle nic) {
     VIP_NIC_ATTRIBUTES attributes{};
-    // Where this fails, so does the call that the room is for.
+    // If this fails, so does the call that needs the memory.
     (void)quick({.used = {nic}}, [&] { return VipQueryNic(to_pointer(nic), &attributes); });
     return attributes.NicAddressLen;
 }
 
-/// Of the kinds of information there is one, which has a number of hops to go and finds addresses.
+/// There is only one type of information. It takes a number of hops and returns addresses.
 std::vector<NetAddress> query_system_management_info(Handle nic, VIP_ULONG type, VIP_ULONG hops) {
     VIP_AUTODISCOVERY_LIST list{.NumberOfHops = hops, .ADAddrArray = nullptr, .NumAdAddrs = 0};
     std::vector<NetAddress> found;
@@ -82,7 +82,7 @@ void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
     if (!handler.function.is_none()) call_handler(handler, *error);
 }
 
-/// A handler that runs may still have the old context: what it points to stays, and is filled anew.
+/// A running handler may still use the old context, so the object is kept and its contents are replaced.
 void error_callback(Handle nic, const py::object& context, const py::object& function) {
     const bool wanted = !function.is_none();
     VIP_PVOID const slot = wanted && address_bytes(nic) != 0 ? &handlers().errors_of(nic) : nullptr;

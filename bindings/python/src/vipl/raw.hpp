@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the files of viaduct._vipl share. Handles and addresses are integers in Python, 0 is NULL, and so is None where
-// a structure is asked for.
+// Shared by the files of viaduct._vipl. In Python, handles and addresses are integers, and 0 is NULL, as is None for a
+// structure.
 #pragma once
 
 #include <vipl.h>
@@ -15,23 +15,24 @@ namespace viaduct::python {
 inline void* to_pointer(Handle handle) noexcept { return reinterpret_cast<void*>(handle); }
 inline Handle to_handle(const void* pointer) noexcept { return reinterpret_cast<Handle>(pointer); }
 
-/// Raises what viaduct.vipl makes of a failure. Needs the GIL.
+/// Raises the exception of viaduct.vipl for a failure. Requires the GIL.
 inline void check(const char* name, VIP_RETURN code) {
     if (code != VIP_SUCCESS) raise_error("viaduct.vipl.errors", name, code);
 }
 
-/// A registration of memory as an object of calls; its handle is a number of 32 bits, which is that of another one on
-/// another NIC: calls that end one have to say that they do so at once, or calls for the other would be refused.
+/// Represents a memory registration as an object of calls. Its handle is a 32-bit number that may also be used on
+/// another NIC. A call that ends one must say that it does so immediately, because otherwise calls for the other would
+/// be refused.
 inline Handle registration(VIP_MEM_HANDLE memory) noexcept { return ~Handle{memory}; }
 
-/// The protection tag that attributes name.
+/// Returns the protection tag in the attributes.
 Handle ptag_in(const auto* attributes) noexcept { return attributes == nullptr ? 0 : to_handle(attributes->Ptag); }
 
-/// Threads that are left when Python ends have no use for results, and nobody for their errors: they rest instead. Not
-/// the one that ends it.
+/// Puts threads to sleep that are left when Python exits, because their results cannot be used and their errors cannot
+/// be reported. Does not apply to the thread that exits.
 void rest_after_python();
 
-/// Makes a call in which nobody ends its objects. Without the GIL.
+/// Makes a call during which no thread ends its objects. Requires that the GIL is not held.
 template <class Call>
 VIP_RETURN undisturbed(const Objects& objects, Call call) {
     rest_after_python();
@@ -44,14 +45,16 @@ VIP_RETURN undisturbed(const Objects& objects, Call call) {
     return code;
 }
 
-/// The same with the GIL, without which the call is made: it may take its time, or wait for a handler that needs it.
+/// The same with the GIL held. The GIL is released during the call, which may take long or wait for a handler that
+/// needs the GIL.
 template <class Call>
 VIP_RETURN unlocked(const Objects& objects, Call call) {
     const GilReleased released;
     return undisturbed(objects, call);
 }
 
-/// The same for a call that takes less time than to let other threads run. It does where some thread ends an object.
+/// The same for a call that is shorter than releasing the GIL. The GIL is released only if another thread is ending an
+/// object.
 template <class Call>
 VIP_RETURN quick(const Objects& objects, Call call) {
     return Stay::nobody_ends() ? call() : unlocked(objects, call);
@@ -63,20 +66,20 @@ VIP_RETURN end(const Objects& objects, Call call) {
     return call_ending(objects, call, VIP_INVALID_PARAMETER);
 }
 
-/// A time-out in milliseconds, rounded up.
+/// Returns a timeout in milliseconds, rounded up.
 VIP_ULONG to_milliseconds(Seconds timeout);
 
-/// A VIP_NET_ADDRESS with the memory behind it.
+/// A VIP_NET_ADDRESS with its memory.
 class NetAddress {
 public:
-    /// Room for so many bytes of each, all of them zero.
+    /// Zeroed memory for host and discriminator.
     NetAddress(std::size_t host_bytes, std::size_t discriminator_bytes);
     NetAddress(const std::string& host, const std::string& discriminator);
 
     VIP_NET_ADDRESS* get() noexcept { return reinterpret_cast<VIP_NET_ADDRESS*>(block_.data()); }
     const VIP_NET_ADDRESS& header() const noexcept { return *reinterpret_cast<const VIP_NET_ADDRESS*>(block_.data()); }
 
-    /// Host and discriminator.
+    /// Returns host and discriminator.
     py::bytes bytes() const;
 
 private:
@@ -85,7 +88,7 @@ private:
 
 inline VIP_NET_ADDRESS* get(NetAddress* address) noexcept { return address == nullptr ? nullptr : address->get(); }
 
-/// The attributes of a NIC, and its address, which would go with it.
+/// The attributes of a NIC, and its address, which is not valid after the NIC is closed.
 struct NicAttributes {
     VIP_NIC_ATTRIBUTES fields;
     std::string address;

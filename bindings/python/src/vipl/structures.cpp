@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The structures of vipl.h, with their fields under their own names.
+// The structures of vipl.h with the C names of their fields.
 #include <cstring>
 
 #include "raw.hpp"
@@ -27,7 +27,7 @@ py::bytes NetAddress::bytes() const {
 
 namespace {
 
-/// Structures in the program's memory: Python looks at them where they are.
+/// Structures in the program's memory. Python accesses them in place.
 template <class Structure>
 using InPlace = py::class_<Structure, std::unique_ptr<Structure, py::nodelete>>;
 
@@ -105,7 +105,7 @@ void define_nic_attributes(py::module_& module) {
     field("RDMAReadSupport", &VIP_NIC_ATTRIBUTES::RDMAReadSupport);
 }
 
-/// A field that holds a pointer.
+/// A field that is a pointer.
 template <auto member, class Structure>
 void define_pointer(py::class_<Structure>& type, const char* name) {
     type.def_property(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that move and complete descriptors (guide, section 3.5).
+// The calls that post and complete descriptors (guide, section 3.5).
 #include <pybind11/stl.h>
 
 #include "handlers.hpp"
@@ -25,7 +25,7 @@ void define_post(py::module_& module, const char* name) {
         py::arg("vi"), py::arg("descriptor"), py::arg("memory"));
 }
 
-/// VIP_DESCRIPTOR_ERROR comes with its descriptor: both are returned.
+/// VIP_DESCRIPTOR_ERROR is returned together with its descriptor.
 py::tuple result_of(const char* name, VIP_RETURN code, const VIP_DESCRIPTOR* descriptor) {
     if (code != VIP_DESCRIPTOR_ERROR) check(name, code);
     return py::make_tuple(static_cast<int>(code), to_handle(descriptor));
@@ -62,7 +62,7 @@ void define_wait(py::module_& module, const char* name) {
         py::arg("vi"), py::arg("timeout"));
 }
 
-/// The library calls handlers of all kinds alike: with a context, which is the Handler, and what has happened.
+/// The library calls all kinds of handlers in the same way: with a context, which is the Handler, and the result.
 template <class What>
 void notified(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, What what) {
     const Entrance::Visit visit;
@@ -77,7 +77,7 @@ void on_entry(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLE
     notified(context, nic, vi, recv_queue != VIP_FALSE);
 }
 
-/// `notify(owner, context, handler)`; without a function the library is given no handler.
+/// `notify(owner, context, handler)`. Without a function the library gets no handler.
 template <auto notify, auto on_news>
 void define_notify(py::module_& module, const char* name, const char* owner_name) {
     module.def(

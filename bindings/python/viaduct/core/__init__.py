@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The model that VIPL, DAT and librpma share: devices, memory, endpoints, completions and events.
 
-It is the shortest way to a new test. A server and a client, each a process:
+It is the shortest way to write a test. A server and a client, each in its own process:
 
     with core.Device() as device:
         endpoint = device.endpoint()
@@ -19,12 +19,12 @@ It is the shortest way to a new test. A server and a client, each a process:
         endpoint.wait_send(timeout=5)
 
 A service is a number below 65536 or any bytes. A number is the port of librpma, the connection qualifier of DAT, and
-the VIPL discriminator of two bytes (big endian).
+the VIPL discriminator of two bytes (big-endian).
 
-Calls that fail raise Error, whose `code` is a Code, or TimeoutError. Calls on a closed object raise ValueError. Calls
-that have a time-out, in seconds, wait: None waits for ever, 0 does not wait. Calls whose name ends in _async wait
-without blocking the asyncio loop. All other calls return without waiting for a peer. Several threads may use one object
-at once.
+Calls that fail raise Error, whose `code` is a Code, or TimeoutError. Calls on a closed object raise ValueError.
+Calls with a timeout, in seconds, wait: None waits forever, 0 does not wait. Calls whose name ends in _async wait
+without blocking the asyncio loop. All other calls return without waiting for a peer. Several threads may use an
+object at the same time.
 """
 from viaduct.core.addresses import Service as Service
 from viaduct.core.addresses import resolve

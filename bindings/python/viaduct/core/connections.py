@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Listeners, and the requests that come to them."""
+"""Listeners and their connection requests."""
 from __future__ import annotations
 
 import typing
@@ -16,13 +16,13 @@ if typing.TYPE_CHECKING:
 
 
 class ConnectionRequest(Held):
-    """A peer's request to connect. accept() or reject() answers it, once.
+    """A peer's connection request. accept() or reject() must be called once to answer it.
 
     host            address of the peer
     service         service of the peer
-    private_data    what the peer sent; over RDMA devices zeros may follow
+    private_data    the peer's private data; over RDMA devices it may be padded with zeros
 
-    If it is closed without an answer, the peer waits until its own time-out.
+    If it is closed without an answer, the peer waits until its timeout.
     """
 
     def __init__(self, listener: Listener, raw: _core.ConnectionRequest) -> None:
@@ -52,8 +52,9 @@ class Listener(Held):
     one."""
 
     def __init__(self, device: Device, service: Service, *, exclusive: bool = False) -> None:
-        """exclusive: only if nobody listens for the service yet. Raises Error(BUSY) if somebody does, or the device
-        cannot share the service; ValueError or OverflowError if the service is too long, or no number below 65536."""
+        """exclusive: only if the service has no listener yet. Raises Error(BUSY) if it has one, or the device cannot
+        share the service; ValueError or OverflowError if the service is too long, or a number that is not below
+        65536."""
         self._raw = _core.Listener(device._raw, service_bytes(service), exclusive)
         super().__init__(device)
         self.device: Device = device
@@ -64,11 +65,11 @@ class Listener(Held):
 
     def next_request(self, timeout: float | None = None) -> ConnectionRequest:
         """Waits for the next request, and returns it. Raises TimeoutError after `timeout` seconds, Error(UNREACHABLE)
-        if the device is gone."""
+        if the device was removed."""
         return self._found(next_of(self._attempt, self.fileno(), timeout))
 
     async def next_request_async(self, timeout: float | None = None) -> ConnectionRequest:
-        """As next_request(), for asyncio."""
+        """Like next_request(), for asyncio."""
         return self._found(await _waiting.until(self.fileno(), self._attempt, timeout))
 
     @staticmethod
@@ -86,7 +87,7 @@ class Listener(Held):
 
     async def accept_async(self, endpoint: Endpoint, private_data: bytes = b"",
                            timeout: float | None = None) -> ConnectionRequest:
-        """As accept(), for asyncio."""
+        """Like accept(), for asyncio."""
         request = await self.next_request_async(timeout)
         request.accept(endpoint, private_data)
         return request

@@ -6,7 +6,7 @@ import enum
 
 
 class Code(enum.IntEnum):
-    """Why a call failed."""
+    """The reason why a call failed."""
     OK = 0
     WOULD_BLOCK = 1
     INVALID_PARAMETER = 2
@@ -28,7 +28,7 @@ class Code(enum.IntEnum):
 
 
 class Access(enum.IntFlag):
-    """What peers may do with a memory region, or over an endpoint."""
+    """The access of peers to a memory region or through an endpoint."""
     NONE = 0
     REMOTE_WRITE = 1
     REMOTE_READ = 2
@@ -91,7 +91,7 @@ class Operation(enum.IntEnum):
 
 
 class CompletionCode(enum.IntEnum):
-    """How a request ended."""
+    """The outcome of a request."""
     SUCCESS = 0
     LOCAL_FORMAT = 1
     LOCAL_LENGTH = 2
@@ -105,8 +105,8 @@ class CompletionCode(enum.IntEnum):
 
 
 class ConnectionEventKind(enum.IntEnum):
-    """What happened to a connection. CONFLICT: the attributes of peer-to-peer partners differ. LOST: it failed, or the
-    peer's process died."""
+    """The outcome of a connection or of an attempt to connect. CONFLICT: the attributes of peer-to-peer partners
+    differ. LOST: it failed, or the peer's process died."""
     ESTABLISHED = 0
     REJECTED = 1
     TIMED_OUT = 2
@@ -117,7 +117,7 @@ class ConnectionEventKind(enum.IntEnum):
 
 
 class AsyncEventKind(enum.IntEnum):
-    """What a device reports without being asked."""
+    """The asynchronous events of a device."""
     RECEIVE_QUEUE_EMPTY = 0
     REMOTE_WRITE_PROTECTION = 1
     REMOTE_WRITE_ABORTED = 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Devices, and what is made from them."""
+"""Devices, and the objects created from them."""
 from __future__ import annotations
 
 import typing
@@ -32,12 +32,12 @@ class Device(Held):
     name            the name of the device
     host            its address, 4 or 16 bytes
     limits          its limits, by name: {"max_queue_depth": 65535, ...}
-    capabilities    what it can do, by name: {"atomics": True, ...}
+    capabilities    its capabilities, by name: {"atomics": True, ...}
     """
 
     def __init__(self, name: str | None = None) -> None:
         """Opens a device of devices(); None: that of VIADUCT_DEVICE, or the first one. Raises Error(INVALID_PARAMETER)
-        if there is none of that name."""
+        if there is none of this name."""
         self._raw = _core.Device(name)
         super().__init__()
         self.name = self._raw.name
@@ -69,7 +69,8 @@ class Device(Held):
         return SharedReceiveQueue(domain or self.domain, depth, context=context)
 
     def window(self, *, of_endpoint: bool = False, domain: ProtectionDomain | None = None) -> MemoryWindow:
-        """Returns a new memory window, which shows nothing until Endpoint.bind(). See MemoryWindow for the errors."""
+        """Returns a new memory window, which gives access to nothing until Endpoint.bind(). See MemoryWindow for the
+        errors."""
         return MemoryWindow(domain or self.domain, of_endpoint=of_endpoint)
 
     def endpoint(self, **options: typing.Any) -> Endpoint:
@@ -77,7 +78,7 @@ class Device(Held):
         return Endpoint(options.pop("domain", None) or self.domain, **options)
 
     def listen(self, service: Service, *, exclusive: bool = False) -> Listener:
-        """Begins to receive requests for a service, and returns the listener. See Listener for the errors."""
+        """Starts to receive requests for a service and returns the listener. See Listener for the errors."""
         return Listener(self, service, exclusive=exclusive)
 
     def fileno(self) -> int:
@@ -85,6 +86,6 @@ class Device(Held):
         return self._raw.fd
 
     def next_async_event(self, timeout: float | None = 0) -> AsyncEvent | None:
-        """Returns the oldest asynchronous event, or None if none came within `timeout` seconds."""
+        """Returns the oldest asynchronous event, or None if there is none within `timeout` seconds."""
         raw = next_of(lambda: self._raw.next_async_event(), self.fileno(), timeout)
         return None if raw is None else AsyncEvent(AsyncEventKind(raw[0]), *raw[1:])

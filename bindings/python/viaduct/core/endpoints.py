@@ -15,31 +15,31 @@ from viaduct.core.structures import Completion, ConnectionEvent, Piece, Pieces, 
 
 
 class Endpoint(Held):
-    """An endpoint: a send queue, a receive queue and, at times, a connection.
+    """An endpoint: a send queue, a receive queue and, when connected, a connection.
 
-    send_queue, receive_queue      the completion queues of its requests; by default it makes its own
+    send_queue, receive_queue      the completion queues of its requests; by default it creates its own
     shared_receives                the queue from which receives are taken, instead of post_receive()
-    send_depth, receive_depth      requests outstanding at once; None: what the device suggests
-    access                         the RDMA that the peer may do, as far as device and reliability allow it
+    send_depth, receive_depth      the maximum number of outstanding requests; None: the device's default
+    access                         the peer's RDMA access, as far as device and reliability allow it
     reliability                    see Reliability
-    max_transfer_bytes             of one request; 0: what the device takes
+    max_transfer_bytes             of one request; 0: the limit of the device
     breaks_unready                 True: a message without a receive breaks the connection, as in VIPL; else it waits
     silent_refusals                True: a refused RDMA write completes with success, as in VIPL
-    context                        a number that comes back in completions
+    context                        a number that completions contain
 
     Give both ends of a connection the same reliability and max_transfer_bytes: only peer-to-peer connections check
     them.
 
-    Posting does not wait: the request completes later, and its completion tells whether it succeeded. Without a
-    connection it completes as FLUSHED. Posting raises Error: QUEUE_FULL, INVALID_PARAMETER (more pieces than the device
-    takes). Options of posts:
+    Posting does not wait: the request completes later, and its completion reports whether it succeeded. Without a
+    connection it completes as FLUSHED. Posting raises Error: QUEUE_FULL, INVALID_PARAMETER (more pieces than the
+    device supports). Options of posts:
 
-    context      a number that comes back in the completion
+    context      a number that the completion contains
     signaled     False: there is a completion only if the request fails
-    fence        the request begins when earlier reads and atomic operations are done
+    fence        the request starts when earlier reads and atomic operations are complete
     solicited    wakes a peer that waits for solicited messages
 
-    Closing the endpoint ends a connection, and flushes what is posted.
+    Closing the endpoint ends a connection and flushes posted requests.
     """
 
     def __init__(self, domain: ProtectionDomain, *, send_queue: CompletionQueue | None = None,
@@ -73,16 +73,16 @@ class Endpoint(Held):
 
     def start_connect(self, host: str | bytes, service: Service, *, private_data: bytes = b"",
                       timeout: float | None = None, peer_to_peer: bool = False, bare: bool = False) -> None:
-        """Begins to connect to a service of a host, and returns. next_event() tells the outcome.
+        """Starts to connect to a service of a host, and returns. next_event() reports the outcome.
 
         private_data    bytes for the peer; at most limits["max_private_data_bytes"] of the device
         timeout         seconds after which the event is TIMED_OUT
         peer_to_peer    both ends ask for each other, and none listens
         bare            over RDMA devices, send the private data alone, as librpma and DAT expect
 
-        Waits for the system's resolver if the host is a name. Raises Error: UNREACHABLE, INVALID_STATE (the endpoint is
-        not UNCONNECTED), INVALID_PARAMETER, NO_LISTENER (on loopback; elsewhere an event tells it); ValueError if
-        private_data or the service is too long.
+        Waits for the system's resolver if the host is a name. Raises Error: UNREACHABLE, INVALID_STATE (the endpoint
+        is not UNCONNECTED), INVALID_PARAMETER, NO_LISTENER (on loopback; elsewhere an event reports it); ValueError
+        if private_data or the service is too long.
         """
         self._raw.connect(resolve(host), service_bytes(service), private_data, timeout, peer_to_peer, bare)
 
@@ -97,7 +97,7 @@ class Endpoint(Held):
         return self._connected(next_of(self._next_event, self.fileno(), None))
 
     async def connect_async(self, host: str | bytes, service: Service, **options: typing.Any) -> ConnectionEvent:
-        """As connect(), for asyncio."""
+        """Like connect(), for asyncio."""
         self.start_connect(host, service, **options)
         return self._connected(await _waiting.until(self.fileno(), self._next_event))
 
@@ -113,23 +113,23 @@ class Endpoint(Held):
         raise error_of("Endpoint.connect", code)
 
     def next_event(self, timeout: float | None = 0) -> ConnectionEvent | None:
-        """Returns the oldest event of the connection, or None if none came within `timeout` seconds."""
+        """Returns the oldest event of the connection, or None if there is none within `timeout` seconds."""
         raw = next_of(self._next_event, self.fileno(), timeout)
         return None if raw is None else _event(raw)
 
     async def next_event_async(self, timeout: float | None = None) -> ConnectionEvent | None:
-        """As next_event(), for asyncio; by default it waits for ever."""
+        """Like next_event(), for asyncio; by default it waits forever."""
         raw = await _waiting.until(self.fileno(), self._next_event, timeout)
         return None if raw is None else _event(raw)
 
     def disconnect(self) -> None:
-        """Ends a connection, or an attempt to connect. What is posted completes as FLUSHED. The endpoint may connect
+        """Ends a connection, or an attempt to connect. Posted requests complete as FLUSHED. The endpoint may connect
         again."""
         self._raw.disconnect()
 
     def drain_and_disconnect(self) -> None:
-        """Disconnects when all requests of the send queue are done, and returns at once: the event DISCONNECTED tells
-        when. Raises Error(INVALID_STATE) without a connection."""
+        """Disconnects when all requests of the send queue are complete, and returns immediately: the event DISCONNECTED
+        reports the end. Raises Error(INVALID_STATE) without a connection."""
         self._raw.drain_and_disconnect()
 
     def fail(self) -> None:
@@ -149,8 +149,8 @@ class Endpoint(Held):
 
     def post_send(self, pieces: Pieces = (), *, immediate: int | None = None, invalidate: int | None = None,
                   context: int = 0, signaled: bool = True, fence: bool = False, solicited: bool = False) -> None:
-        """Posts a message. immediate: 32 bits that the peer's completion shows; invalidate: the key of a window of the
-        peer that the message ends."""
+        """Posts a message. immediate: 32 bits for the peer's completion; invalidate: the key of a window of the peer
+        that the message invalidates."""
         opcode = Opcode.SEND if invalidate is None else Opcode.SEND_INVALIDATE
         self._raw.post_send(opcode, context, sequence_of(pieces), 0, invalidate or 0, immediate is not None,
                             immediate or 0, 0, fence, signaled, solicited)
@@ -170,36 +170,37 @@ class Endpoint(Held):
 
     def post_atomic_write(self, piece: Piece, remote: Remote, *, context: int = 0, signaled: bool = True,
                           fence: bool = False) -> None:
-        """Posts a write of 8 bytes to an address that is a multiple of 8. A reader there sees all of them or none."""
+        """Posts a write of 8 bytes to an address that is a multiple of 8. A reader sees all of them or none."""
         self._raw.post_send(Opcode.ATOMIC_WRITE, context, (piece,), remote.address, remote.key, False, 0, 0, fence,
                             signaled)
 
     def post_flush(self, remote: Remote, nbytes: int, *, persistent: bool = False, context: int = 0,
                    signaled: bool = True, fence: bool = False) -> None:
-        """Posts a flush of `nbytes` bytes: it completes when all observers see what was written there before.
-        persistent: when it survives a loss of power."""
+        """Posts a flush of `nbytes` bytes: it completes when all observers see earlier writes. persistent: when these
+        survive a loss of power."""
         self._raw.post_send(Opcode.FLUSH, context, (), remote.address, remote.key, False, 0, nbytes, fence, signaled,
                             False, persistent)
 
     def post_fetch_add(self, piece: Piece, remote: Remote, add: int, *, context: int = 0, signaled: bool = True,
                        fence: bool = False) -> None:
-        """Posts an addition to 8 bytes of the peer, at a multiple of 8. The piece, 8 bytes, gets their former value."""
+        """Posts an atomic addition to 8 bytes of the peer, at an address that is a multiple of 8. The piece, 8 bytes,
+        receives their previous value."""
         self._raw.post_send(Opcode.FETCH_ADD, context, (piece,), remote.address, remote.key, False, 0, add, fence,
                             signaled)
 
     def post_compare_swap(self, piece: Piece, remote: Remote, compare: int, swap: int, *, context: int = 0,
                           signaled: bool = True, fence: bool = False) -> None:
-        """Posts a comparison of 8 bytes of the peer, at a multiple of 8, with `compare`; if they are equal, `swap`
-        replaces them. The piece, 8 bytes, gets their former value."""
+        """Posts an atomic comparison of 8 bytes of the peer, at an address that is a multiple of 8, with `compare`; if
+        they are equal, `swap` replaces them. The piece, 8 bytes, receives their previous value."""
         self._raw.post_send(Opcode.COMPARE_SWAP, context, (piece,), remote.address, remote.key, False, compare, swap,
                             fence, signaled)
 
     def bind(self, window: MemoryWindow, region: MemoryRegion | None = None, part: slice = slice(None),
              access: Access = Access.ALL, *, context: int = 0, signaled: bool = True, fence: bool = False) -> Remote:
-        """Posts a request to show a part of a region in a window; without a region, to show nothing.
+        """Posts a request to bind a window to a part of a region or, without a region, to unbind it.
 
-        Returns what the peer needs to reach the window, from the moment the request has completed. Only one thread may
-        bind a window at a time.
+        Returns what the peer needs to access the window once the request has completed. Only one thread may bind a
+        window at a time.
         """
         address, length = region[part][:2] if region is not None else (0, 0)
         self._raw.bind(window._raw, context, region._raw if region else None, address, length, *rights_of(access),
@@ -222,19 +223,19 @@ class Endpoint(Held):
         return _succeeded("Endpoint.wait_send", self.send_queue.wait(1, timeout)[0])
 
     def wait_receive(self, timeout: float | None = None) -> Completion:
-        """Waits for the next completion of the receive queue, as wait_send() does for the send queue."""
+        """Waits for the next completion of the receive queue, like wait_send() for the send queue."""
         return _succeeded("Endpoint.wait_receive", self.receive_queue.wait(1, timeout)[0])
 
     async def wait_send_async(self, timeout: float | None = None) -> Completion:
-        """As wait_send(), for asyncio."""
+        """Like wait_send(), for asyncio."""
         return _succeeded("Endpoint.wait_send_async", (await self.send_queue.wait_async(1, timeout))[0])
 
     async def wait_receive_async(self, timeout: float | None = None) -> Completion:
-        """As wait_receive(), for asyncio."""
+        """Like wait_receive(), for asyncio."""
         return _succeeded("Endpoint.wait_receive_async", (await self.receive_queue.wait_async(1, timeout))[0])
 
     def _release(self) -> None:
-        self._raw.disconnect()  # at once: a thread that waits may hold on to the object
+        self._raw.disconnect()  # immediately, because a waiting thread may keep a reference to the object
         super()._release()
         for queue in self._owned:
             queue.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the calls of the core raise."""
+"""The exceptions of the core."""
 from __future__ import annotations
 
 import os
@@ -14,7 +14,7 @@ class Error(errors.Error):
 
 
 class TimeoutError(Error, errors.TimeoutError):
-    """The time-out of a call has passed; `code` is TIMED_OUT."""
+    """The timeout of a call has expired; `code` is TIMED_OUT."""
 
 
 class RequestError(Error):

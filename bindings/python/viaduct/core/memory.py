@@ -18,7 +18,7 @@ class ProtectionDomain(Held):
     """A protection domain. Endpoints use memory of their own domain only."""
 
     def __init__(self, device: Device) -> None:
-        """Raises Error(NO_RESOURCES) if the device has no room."""
+        """Raises Error(NO_RESOURCES) if the device is out of resources."""
         self._raw = _core.ProtectionDomain(device._raw)
         super().__init__(device)
         self.device = device
@@ -28,10 +28,10 @@ class MemoryRegion(Held):
     """Registered memory: a buffer that is neither copied nor moved until the region is closed.
 
     domain     the protection domain
-    access     what peers may do
+    access     the access of peers
     view       the bytes, as a memoryview
-    key        names the region, at peers too
-    remote     what a peer needs to reach the region
+    key        identifies the region, also to peers
+    remote     what a peer needs to access the region
 
     `region[8:16]` is a piece for requests. Requests do not keep their region: close it after they have completed.
     """
@@ -70,7 +70,7 @@ class MemoryRegion(Held):
         return Piece(self._pinned.address + start, stop - start, self.key)
 
     def modify(self, access: Access, domain: ProtectionDomain | None = None) -> None:
-        """Changes what peers may do, and the domain. The key may change.
+        """Changes the access of peers and the domain. The key may change.
 
         Changes nothing if it fails. Raises Error(UNSUPPORTED) if the device cannot. Only one thread may call it at a
         time.
@@ -87,8 +87,8 @@ class MemoryRegion(Held):
 class MemoryWindow(Held):
     """A part of a region under a key of its own. Endpoint.bind() chooses the part.
 
-    of_endpoint: only the peer of the endpoint that binds the window may use it. That peer can also end it, with
-    post_send(invalidate=key).
+    of_endpoint: only the peer of the endpoint that binds the window may use it. That peer can also invalidate it,
+    with post_send(invalidate=key).
     """
 
     def __init__(self, domain: ProtectionDomain, *, of_endpoint: bool = False) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the objects of the core have in common."""
+"""The base class of the objects of the core, and waiting."""
 from __future__ import annotations
 
 import math
@@ -29,7 +29,7 @@ _SLICE = 0.1  # seconds: how long a wait may take to notice that its object is c
 def repeat(attempt: typing.Callable[[float], T | None], timeout: float | None) -> T | None:
     """Calls attempt(seconds), which waits at most that long, until it returns something other than None.
 
-    Returns that result, or None when the time-out has passed. attempt() looks up its object each time, so that it
+    Returns that result, or None when the timeout has expired. attempt() looks up its object each time, so that it
     raises ValueError once the object is closed.
     """
     end = math.inf if timeout is None else time.monotonic() + timeout
@@ -41,7 +41,7 @@ def repeat(attempt: typing.Callable[[float], T | None], timeout: float | None) -
 
 
 def next_of(take: typing.Callable[[], T | None], fd: int, timeout: float | None) -> T | None:
-    """Returns what take() returns, or None when the time-out has passed. take() does not wait, and looks up its object
+    """Returns what take() returns, or None when the timeout has expired. take() does not wait, and looks up its object
     as attempt() of repeat() does. The descriptor may be readable although take() finds nothing."""
     def attempt(seconds: float) -> T | None:
         if (result := take()) is None and seconds != 0 and _core.wait_readable(fd, seconds):

@@ -28,7 +28,7 @@ class CompletionQueue(Held):
     """A queue of completions. Requests of one endpoint complete in the order in which they were posted."""
 
     def __init__(self, device: Device, capacity: int = 256, *, context: int = 0) -> None:
-        """`capacity` is in completions; `context` comes back in asynchronous events. Raises Error: INVALID_PARAMETER
+        """`capacity` is in completions; asynchronous events contain `context`. Raises Error: INVALID_PARAMETER
         (capacity 0 or above the limit of the device), NO_RESOURCES."""
         self._raw = _core.CompletionQueue(device._raw, capacity, context)
         super().__init__(device)
@@ -38,15 +38,15 @@ class CompletionQueue(Held):
         return _completions(self._raw.poll(count))
 
     def wait(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
-        """As poll(), but waits until there is a completion. Raises TimeoutError after `timeout` seconds, ValueError if
-        the queue is closed meanwhile."""
+        """Like poll(), but waits until there is a completion. Raises TimeoutError after `timeout` seconds, ValueError
+        if the queue is closed meanwhile."""
         completions = repeat(lambda seconds: self._raw.wait(count, seconds) or None, timeout)
         if not completions:
             raise error_of("CompletionQueue.wait", Code.TIMED_OUT)
         return _completions(completions)
 
     async def wait_async(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
-        """As wait(), for asyncio."""
+        """Like wait(), for asyncio."""
         def attempt() -> list[Completion] | None:
             while self._raw.take_event():
                 pass
@@ -82,8 +82,8 @@ class SharedReceiveQueue(Held):
     """Receives that several endpoints of a protection domain share: each message takes the oldest."""
 
     def __init__(self, domain: ProtectionDomain, depth: int = 64, *, context: int = 0) -> None:
-        """`depth` is in receives; `context` comes back in asynchronous events. Raises Error: INVALID_PARAMETER (depth 0
-        or above the limit of the device), UNSUPPORTED, NO_RESOURCES."""
+        """`depth` is in receives; asynchronous events contain `context`. Raises Error: INVALID_PARAMETER (depth 0 or
+        above the limit of the device), UNSUPPORTED, NO_RESOURCES."""
         self._raw = _core.SharedReceiveQueue(domain._raw, depth, context)
         super().__init__(domain)
 

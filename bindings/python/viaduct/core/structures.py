@@ -8,7 +8,7 @@ from viaduct.core.constants import AsyncEventKind, Code, CompletionCode, Connect
 
 
 class Piece(typing.NamedTuple):
-    """A piece of a memory region of this process; requests move pieces. `region[0:8]` makes one.
+    """A piece of a memory region of this process; requests transfer pieces. `region[0:8]` creates one.
 
     address    of the first byte
     length     in bytes
@@ -20,7 +20,8 @@ class Piece(typing.NamedTuple):
 
 
 class Remote(typing.NamedTuple):
-    """A place in a peer's memory. Send its two numbers to the peer that uses them. `remote + 64` is 64 bytes further.
+    """A location in a peer's memory. Send its two numbers to the peer that uses them. `remote + 64` is the location 64
+    bytes later.
     """
     address: int
     key: int
@@ -35,11 +36,11 @@ class Completion(typing.NamedTuple):
     """A finished request.
 
     context             the number that was given when the request was posted
-    operation           what the request did
-    code                how it ended
-    nbytes              bytes moved
-    immediate           the 32 bits that came with a message or write; None if none came
-    invalidated         whether the message ended a memory window of this process
+    operation           the operation of the request
+    code                the outcome
+    nbytes              bytes transferred
+    immediate           the immediate data, 32 bits; None if there are none
+    invalidated         whether the message invalidated a memory window of this process
     endpoint_context    the `context` of the endpoint
     """
     context: int
@@ -64,7 +65,7 @@ class ConnectionEvent(typing.NamedTuple):
                     (INVALID_RELIABILITY, INVALID_TRANSFER_SIZE)
     host            address of the peer
     service         service of the peer
-    private_data    what the peer sent; over RDMA devices zeros may follow
+    private_data    the peer's private data; over RDMA devices it may be padded with zeros
     """
     kind: ConnectionEventKind
     reason: Code

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """DAT 2.0, the user's Direct Access Programming Library (uDAPL).
 
-A server and a client, each a process:
+A server and a client, each in its own process:
 
     with dat.ia_open() as ia:
         evd = ia.evd_create(16)                                 # takes all events but software events
@@ -39,15 +39,15 @@ enumerations:
     events          EventNumber, EvdFlags, EvdState, ProxyType, HandleType, and reasons: EpAsyncErrorReason ...
     queries         which fields to return, for each structure: EpParamMask ...
 
-The module viaduct._dat has the calls under their names in C.
+The module viaduct._dat contains the calls under their C names.
 
-Lengths are in bytes, queues in entries. Calls that fail raise Error, whose `code` is a ReturnType. Every call may raise
-INVALID_HANDLE (the object is closed), INVALID_PARAMETER and INSUFFICIENT_RESOURCES.
+Lengths are in bytes, queues in entries. Calls that fail raise Error, whose `code` is a ReturnType. Every call may
+raise INVALID_HANDLE (the object is closed), INVALID_PARAMETER and INSUFFICIENT_RESOURCES.
 
-Calls that have a time-out, in seconds, wait: None waits for ever, 0 does not wait. The time-out of Ep.connect() is an
-exception: that call returns at once. Calls whose name ends in _async wait without blocking the asyncio loop. All other
-calls return without waiting for a peer. Several threads may use one object at once; exceptions are named where they
-exist.
+Calls with a timeout, in seconds, wait: None waits forever, 0 does not wait. The timeout of Ep.connect() is an
+exception: that call returns immediately. Calls whose name ends in _async wait without blocking the asyncio loop. All
+other calls return without waiting for a peer. Several threads may use an object at the same time; exceptions are
+documented.
 """
 from viaduct.dat.adapters import EVD_ASYNC_EXISTS, Ia, ia_open
 from viaduct.dat.constants import *

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interface adapters, and the objects that they make."""
+"""Interface adapters, and the objects created from them."""
 from __future__ import annotations
 
 import typing
@@ -16,7 +16,7 @@ from viaduct.dat.service_points import Csp, Psp, Rsp
 from viaduct.dat.structures import Comm, EpAttr, IaAttr, LmrTriplet, ProviderAttr
 from viaduct.memory import Buffer
 
-EVD_ASYNC_EXISTS = _dat.DAT_EVD_ASYNC_EXISTS  # for ia_open(): another opening of the adapter has the EVD
+EVD_ASYNC_EXISTS = _dat.DAT_EVD_ASYNC_EXISTS  # for ia_open(): another open instance of the adapter has the EVD
 
 
 def ia_open(name: str = DEFAULT_IA, async_evd_min_qlen: int = 8, async_evd: Evd | int | None = None, *,
@@ -25,8 +25,8 @@ def ia_open(name: str = DEFAULT_IA, async_evd_min_qlen: int = 8, async_evd: Evd 
     """Opens an adapter of the registry, and returns it (dat_ia_openv).
 
     async_evd: the EVD of another adapter that takes its asynchronous events, or EVD_ASYNC_EXISTS. By default the
-    adapter makes an EVD for at least async_evd_min_qlen events. Raises Error(PROVIDER_NOT_FOUND); its subtype tells
-    what no entry has: the name, the version, or the thread safety.
+    adapter creates an EVD for at least async_evd_min_qlen events. Raises Error(PROVIDER_NOT_FOUND); its subtype
+    tells which property no entry has: the name, the version, or the thread safety.
     """
     wanted = async_evd if isinstance(async_evd, int) else handle_of(async_evd)
     evd, ia = _dat.dat_ia_openv(name, async_evd_min_qlen, wanted, *version, thread_safety)
@@ -34,10 +34,10 @@ def ia_open(name: str = DEFAULT_IA, async_evd_min_qlen: int = 8, async_evd: Evd 
 
 
 class Ia(Counting):
-    """An interface adapter. ia_open() makes it. Closing it closes everything that was made from it.
+    """An interface adapter. Created by ia_open(). Closing it closes everything created from it.
 
     name        the name under which it was opened
-    async_evd   the EVD of its asynchronous events; None if another opening of the adapter has it
+    async_evd   the EVD of its asynchronous events; None if another open instance of the adapter has it
     """
 
     _counters = counters_of("DCNT_IA_")
@@ -51,9 +51,9 @@ class Ia(Counting):
         self.async_evd = known if isinstance(known, Evd) else None
 
     def close(self, flags: CloseFlags | None = None) -> None:
-        """Closes the adapter, after everything that was made from it (dat_ia_close).
+        """Closes the adapter, after everything created from it (dat_ia_close).
 
-        With CloseFlags.GRACEFUL it raises Error(INVALID_STATE) instead if something is left. Waits until waiting
+        With CloseFlags.GRACEFUL it raises Error(INVALID_STATE) instead if objects remain. Waits until waiting
         threads and running agents have returned; agents must not call it.
         """
         if flags is not CloseFlags.GRACEFUL or self.closed:
@@ -63,7 +63,7 @@ class Ia(Counting):
         self._released()
 
     def free(self) -> None:
-        """As close(CloseFlags.GRACEFUL)."""
+        """Same as close(CloseFlags.GRACEFUL)."""
         self.close(CloseFlags.GRACEFUL)
 
     def _destroy(self) -> None:
@@ -92,7 +92,8 @@ class Ia(Counting):
     def evd_create(self, evd_min_qlen: int, flags: EvdFlags = EvdFlags.DEFAULT, cno: Cno | None = None) -> Evd:
         """Returns a new event dispatcher for at least evd_min_qlen events of the kinds `flags`.
 
-        cno: a CNO to notify. Raises Error(INSUFFICIENT_RESOURCES) if the adapter has no queues of that length.
+        cno: a CNO to notify. Raises Error(INSUFFICIENT_RESOURCES) if the adapter does not support queues of that
+        length.
         """
         return create_evd(self, evd_min_qlen, flags, cno)
 
@@ -109,8 +110,9 @@ class Ia(Counting):
         """Registers memory, and returns the region (dat_lmr_create).
 
         region              a buffer, which is pinned until the region is closed, or another region
-        privileges          who may do what; by default everybody everything, but nobody writes to a read-only buffer
-        shared_memory_id    40 bytes that name memory which processes share (DAT_MEM_TYPE_SHARED_VIRTUAL)
+        privileges          who has which access; by default all access for everybody, but a read-only buffer
+                            cannot be written
+        shared_memory_id    40 bytes that identify memory shared by processes (DAT_MEM_TYPE_SHARED_VIRTUAL)
 
         A pinned buffer can neither be moved nor resized; it is not copied. Raises TypeError if the object has no
         buffer, BufferError if it is not contiguous; Error: INVALID_PARAMETER (no bytes), MODEL_NOT_SUPPORTED
@@ -131,7 +133,8 @@ class Ia(Counting):
     def srq_create(self, pz: Pz, max_recv_dtos: int, max_recv_iov: int = 1,
                    low_watermark: int = _dat.DAT_SRQ_LW_DEFAULT) -> Srq:
         """Returns a new shared receive queue for max_recv_dtos receives of at most max_recv_iov pieces. Raises Error:
-        INSUFFICIENT_RESOURCES (more than the adapter takes), MODEL_NOT_SUPPORTED (the adapter has none)."""
+        INSUFFICIENT_RESOURCES (more than the adapter supports), MODEL_NOT_SUPPORTED (the adapter does not support
+        them)."""
         return Srq(self, pz, max_recv_dtos, max_recv_iov, low_watermark)
 
     def ep_create(self, pz: Pz | None, recv_evd: Evd | None, request_evd: Evd | None, connect_evd: Evd | None,
@@ -139,15 +142,15 @@ class Ia(Counting):
         """Returns a new endpoint; its receives, requests and connections report to these EVDs, or nowhere if one is
         None.
 
-        attributes: None stands for the provider's defaults. With an SRQ (dat_ep_create_with_srq), it takes its receives
+        attributes: None means the provider's defaults. With an SRQ (dat_ep_create_with_srq), it takes its receives
         from that queue, and attributes are needed. Raises Error: INVALID_HANDLE (an object of another adapter, or
-        closed), INVALID_PARAMETER (an attribute is not possible).
+        closed), INVALID_PARAMETER (an attribute is not supported).
         """
         return create_ep(self, pz, recv_evd, request_evd, connect_evd, attributes, srq)
 
     def psp_create(self, conn_qual: int, evd: Evd, flags: PspFlags = PspFlags.CONSUMER) -> Psp:
-        """Returns a new public service point, which listens at once. PspFlags.PROVIDER: each request comes with an
-        endpoint. Raises Error: CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE."""
+        """Returns a new public service point, which starts to listen immediately. PspFlags.PROVIDER: each request has
+        an endpoint. Raises Error: CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE."""
         return Psp(self, conn_qual, evd, flags)
 
     def psp_create_any(self, evd: Evd, flags: PspFlags = PspFlags.CONSUMER) -> Psp:
@@ -156,7 +159,7 @@ class Ia(Counting):
         return Psp(self, None, evd, flags)
 
     def rsp_create(self, conn_qual: int, ep: Ep | None, evd: Evd) -> Rsp:
-        """Returns a new reserved service point for an endpoint; None: for one that the provider makes. Raises Error:
+        """Returns a new reserved service point for an endpoint; None: for one that the provider creates. Raises Error:
         CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE, INVALID_STATE (the endpoint is in use)."""
         return Rsp(self, conn_qual, ep, evd)
 

@@ -38,7 +38,7 @@ class Extension(enum.IntEnum):
 
 
 class IovOwnership(enum.IntEnum):
-    """Who owns an array of triplets until its operation has completed."""
+    """The owner of an array of triplets until its operation has completed."""
     CONSUMER = _dat.DAT_IOV_CONSUMER
     PROVIDER_NOMOD = _dat.DAT_IOV_PROVIDER_NOMOD
     PROVIDER_MOD = _dat.DAT_IOV_PROVIDER_MOD
@@ -58,7 +58,7 @@ class CloseFlags(enum.IntEnum):
 
 
 class MemPrivFlags(enum.IntFlag):
-    """Who may do what with memory."""
+    """Who has which access to memory."""
     NONE = _dat.DAT_MEM_PRIV_NONE_FLAG
     LOCAL_READ = _dat.DAT_MEM_PRIV_LOCAL_READ_FLAG
     REMOTE_READ = _dat.DAT_MEM_PRIV_REMOTE_READ_FLAG
@@ -84,7 +84,7 @@ class MemType(enum.IntEnum):
 
 
 class RmrScope(enum.IntEnum):
-    """Whose peers may use an RMR."""
+    """The endpoints whose peers may use an RMR."""
     EP = _dat.DAT_RMR_SCOPE_EP
     PZ = _dat.DAT_RMR_SCOPE_PZ
     ANY = _dat.DAT_RMR_SCOPE_ANY
@@ -123,7 +123,7 @@ class Dtos(enum.IntEnum):
 
 
 class DtoCompletionStatus(enum.IntEnum):
-    """How an operation, or the binding of an RMR, ended."""
+    """The outcome of an operation or of binding an RMR."""
     SUCCESS = _dat.DAT_DTO_SUCCESS
     ERR_FLUSHED = _dat.DAT_DTO_ERR_FLUSHED
     ERR_LOCAL_LENGTH = _dat.DAT_DTO_ERR_LOCAL_LENGTH
@@ -293,7 +293,7 @@ class PzSupport(enum.IntEnum):
 
 
 class ProxyType(enum.IntEnum):
-    """What a CNO notifies: nothing but its waiters, an agent, or a file descriptor."""
+    """The proxy of a CNO: none, an agent, or a file descriptor."""
     NONE = _dat.DAT_PROXY_TYPE_NONE
     AGENT = _dat.DAT_PROXY_TYPE_AGENT
     FD = _dat.DAT_PROXY_TYPE_FD

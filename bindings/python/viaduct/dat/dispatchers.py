@@ -38,9 +38,9 @@ class _Claim:
 
 
 class Cno(DatObject):
-    """A consumer notification object: one place to wait for many EVDs. Ia.cno_create() makes it.
+    """A consumer notification object: waits for several EVDs. Created by Ia.cno_create().
 
-    A thread of the CNO calls an agent with each Evd that has new events; what the agent raises goes to
+    A thread of the CNO calls an agent with each Evd that has new events; exceptions of the agent are passed to
     sys.unraisablehook.
 
     Closing the CNO waits until a running agent has returned, so an agent must not close it. Closing detaches the CNO
@@ -54,8 +54,8 @@ class Cno(DatObject):
         self._evds: set[int] = set()  # handles of the EVDs that notify it
 
     def fileno(self) -> int:
-        """Returns the descriptor, which is readable when an EVD has new events; trigger() tells which. Raises
-        ValueError if the CNO was not made by cno_fd_create()."""
+        """Returns the descriptor, which is readable when an EVD has new events; trigger() returns that EVD. Raises
+        ValueError if the CNO was not created by cno_fd_create()."""
         if self._fd < 0:
             raise ValueError("only a CNO of cno_fd_create() has a descriptor")
         return self._fd
@@ -66,7 +66,7 @@ class Cno(DatObject):
         return _evd_of(_dat.dat_cno_wait(self.handle, timeout))
 
     async def wait_async(self, timeout: float | None = None) -> Evd:
-        """As wait(), for asyncio and a CNO of cno_fd_create()."""
+        """Like wait(), for asyncio and a CNO of cno_fd_create()."""
         evd = await _waiting.until(self.fileno(), self.trigger, timeout)
         if evd is None:
             raise _failure("dat_cno_wait", ReturnType.QUEUE_EMPTY)
@@ -118,7 +118,7 @@ def _evd_of(handle: int) -> Evd | None:
 
 
 class Evd(Counting):
-    """An event dispatcher: a queue of events. Ia.evd_create() makes it.
+    """An event dispatcher: a queue of events. Created by Ia.evd_create().
 
     Only one thread may wait at a time. While it waits, another that waits or dequeues gets Error(INVALID_STATE).
     Closing the EVD ends the wait with Error(ABORT).
@@ -133,9 +133,9 @@ class Evd(Counting):
         if cno is not None:
             cno._evds.add(handle)
         self._owned = owned  # False: by the library, as the EVD for asynchronous events
-        self._notifier: Cno | None = None  # the CNO that fileno() made
+        self._notifier: Cno | None = None  # the CNO that fileno() created
         self._claims: list[_Claim] = []
-        self._set_aside: collections.deque[Event] = collections.deque()  # taken, but no task wanted them yet
+        self._set_aside: collections.deque[Event] = collections.deque()  # taken, but not yet wanted by a task
 
     # ---- Taking events ----
 
@@ -162,7 +162,7 @@ class Evd(Counting):
         return self._set_aside.popleft() if self._set_aside else self._dequeue()
 
     async def wait_async(self, timeout: float | None = None) -> Event:
-        """As wait() for one event, for asyncio. Several tasks of one loop may wait."""
+        """Like wait() for one event, for asyncio. Several tasks of one loop may wait."""
         return await self._await(None, timeout)
 
     def fileno(self) -> int:
@@ -170,7 +170,7 @@ class Evd(Counting):
 
         The EVD gets a CNO for that. Raises ValueError if it has one already: then wait for that one.
         """
-        with _lifetime._lock:  # only one thread makes it
+        with _lifetime._lock:  # only one thread creates it
             if self._notifier is None:
                 self._notifier = self._new_notifier()
             return self._notifier.fileno()
@@ -233,7 +233,7 @@ class Evd(Counting):
         return claim.future.result()
 
     def _discard(self, unwanted: Wanted) -> None:
-        """Takes events that nobody waits for any more."""
+        """Takes the events that no task waits for any more."""
         others = []
         while (event := self.dequeue()) is not None:
             if not unwanted(event):
@@ -242,7 +242,7 @@ class Evd(Counting):
         self._distribute()
 
     def _distribute(self) -> None:
-        """Gives events to the tasks that want them, the oldest first."""
+        """Passes events, oldest first, to the tasks that want them."""
         for event in list(self._set_aside):
             if self._deliver(event):
                 self._set_aside.remove(event)
@@ -254,7 +254,7 @@ class Evd(Counting):
                 self._set_aside.append(event_or_none)
 
     def _deliver(self, event: Event) -> bool:
-        """Gives an event to a task, if one wants it. Tasks that want this very event come first."""
+        """Passes an event to a task that wants it. Tasks that want this particular event take precedence."""
         takers = [claim for claim in self._claims if claim.takes(event)]
         if not takers:
             return False
@@ -269,7 +269,7 @@ class Evd(Counting):
 
     def resize(self, evd_min_qlen: int) -> None:
         """Changes the length of the queue (dat_evd_resize). Raises Error: INVALID_STATE (more events are queued),
-        INSUFFICIENT_RESOURCES (longer than the adapter has them)."""
+        INSUFFICIENT_RESOURCES (longer than the adapter supports)."""
         _dat.dat_evd_resize(self.handle, evd_min_qlen)
 
     def modify_cno(self, cno: Cno | None) -> None:
@@ -326,7 +326,7 @@ class Evd(Counting):
             self._notifier.close()
 
     def _dismiss(self) -> None:
-        """Ends the waits of tasks, as the library ends those of threads."""
+        """Ends the waits of tasks, like the library ends those of threads."""
         for claim in list(self._claims):
             error = _failure("dat_evd_wait", ReturnType.ABORT)
             loop = claim.future.get_loop()

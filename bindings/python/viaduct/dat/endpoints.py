@@ -38,16 +38,16 @@ def socket_address(host: str, port: int = 0) -> Address:
 
 
 class Ep(Counting):
-    """An endpoint: one end of a connection. Ia.ep_create() makes it.
+    """An endpoint: one end of a connection. Created by Ia.ep_create().
 
-    connect_evd     the dispatcher that reports what becomes of connections
+    connect_evd     the dispatcher for connection events
 
-    Posts return at once. An event of the receive EVD or request EVD reports the completion, with `cookie`, 64 bits;
-    memory is checked then. Posts raise Error: INVALID_PARAMETER (more pieces than the endpoint's attributes allow),
-    INVALID_STATE (the endpoint was never connected), INSUFFICIENT_RESOURCES (its queue is full).
+    Posts return immediately. An event of the receive EVD or request EVD reports the completion, with `cookie`, 64
+    bits; memory is checked then. Posts raise Error: INVALID_PARAMETER (more pieces than the endpoint's attributes
+    allow), INVALID_STATE (the endpoint was never connected), INSUFFICIENT_RESOURCES (its queue is full).
 
-    Closing works in every state: a connection ends, a request for one is rejected, and what is posted is flushed. Only
-    one thread may call modify(), reset() or free() at a time.
+    Closing works in every state: a connection ends, a request for one is rejected, and posted requests are flushed.
+    Only one thread may call modify(), reset() or free() at a time.
     """
 
     _counters = counters_of("DCNT_EP_")
@@ -59,34 +59,34 @@ class Ep(Counting):
 
     @property
     def connect_evd(self) -> Evd | None:
-        """The dispatcher that reports what becomes of connections; None if there is none."""
+        """The dispatcher for connection events; None if there is none."""
         return typing.cast("Evd | None", self._parts.get("connect_evd_handle"))
 
     # ---- Connections ----
 
     def connect(self, host: str, conn_qual: int, timeout: float | None = None, private_data: bytes = b"",
                 qos: Qos = Qos.BEST_EFFORT, flags: ConnectFlags = ConnectFlags.DEFAULT) -> None:
-        """Begins to connect to a service point, and returns (dat_ep_connect). An event of the connect EVD tells the
+        """Starts to connect to a service point, and returns (dat_ep_connect). An event of the connect EVD reports the
         outcome.
 
         host            a name, or an address in digits
         timeout         seconds after which the event is CONNECTION_EVENT_TIMED_OUT; None: never; not 0
         private_data    bytes for the peer; at most max_private_data_size of the provider's attributes
 
-        Waits for the system's resolver if the host is a name. Raises socket.gaierror if the host is not known; Error:
-        INVALID_STATE (the endpoint is not unconnected, or has no connect EVD), INVALID_ADDRESS, INVALID_PARAMETER
-        (timeout or private_data), MODEL_NOT_SUPPORTED (qos or flags other than the defaults).
+        Waits for the system's resolver if the host is a name. Raises socket.gaierror if the host is not known;
+        Error: INVALID_STATE (the endpoint is not unconnected, or has no connect EVD), INVALID_ADDRESS,
+        INVALID_PARAMETER (timeout or private_data), MODEL_NOT_SUPPORTED (qos or flags other than the defaults).
         """
         _dat.dat_ep_connect(self.handle, socket_address(host), conn_qual, timeout, private_data, qos, flags)
 
     def dup_connect(self, connected_ep: Ep, timeout: float | None = None, private_data: bytes = b"",
                     qos: Qos = Qos.BEST_EFFORT) -> None:
-        """Begins to connect to the service point to which another endpoint is connected, as connect()
+        """Starts to connect to the service point to which another endpoint is connected, like connect()
         (dat_ep_dup_connect). Raises Error(INVALID_STATE) also if that endpoint is not connected."""
         _dat.dat_ep_dup_connect(self.handle, connected_ep.handle, timeout, private_data, qos)
 
     def common_connect(self, host: str, port: int, timeout: float | None = None, private_data: bytes = b"") -> None:
-        """Begins to connect to a common service point, as connect() (dat_ep_common_connect). The endpoint needs a
+        """Starts to connect to a common service point, like connect() (dat_ep_common_connect). The endpoint needs a
         communicator first: modify(comm=Comm(...))."""
         _dat.dat_ep_common_connect(self.handle, socket_address(host, port), timeout, private_data)
 
@@ -95,8 +95,8 @@ class Ep(Counting):
                             flags: ConnectFlags = ConnectFlags.DEFAULT) -> ConnectionEvent:
         """Connects, waits for the outcome, and returns the event, which has the peer's private data. For asyncio.
 
-        Raises what connect() raises, TimeoutError after `timeout` seconds, ConnectionFailed if another event than
-        CONNECTION_EVENT_ESTABLISHED comes, ValueError if the endpoint has no connect EVD. Cancelling the task ends the
+        Raises what connect() raises, TimeoutError after `timeout` seconds, ConnectionFailed if the event is not
+        CONNECTION_EVENT_ESTABLISHED, ValueError if the endpoint has no connect EVD. Cancelling the task ends the
         attempt.
         """
         self.connect(host, conn_qual, timeout, private_data, qos, flags)
@@ -120,7 +120,7 @@ class Ep(Counting):
         return event
 
     def _give_up(self) -> None:
-        """Ends an attempt to connect that nobody waits for any more, and takes its events."""
+        """Ends an attempt to connect that no task waits for any more, and takes its events."""
         if self.connect_evd is not None and not self.closed:
             self.disconnect(CloseFlags.ABRUPT)
             self.connect_evd._discard(self._is_about)
@@ -129,14 +129,14 @@ class Ep(Counting):
         return isinstance(event, ConnectionEvent) and event.ep_handle == self.handle
 
     async def _connection_event(self, timeout: float | None) -> ConnectionEvent:
-        """Returns the next event of this endpoint's connection. Other events of the EVD stay for others."""
+        """Returns the next event of this endpoint's connection. Other events of the EVD are kept."""
         if self.connect_evd is None:
             raise ValueError("the endpoint has no EVD for connections")
         return typing.cast(ConnectionEvent, await self.connect_evd._await(self._is_about, timeout))
 
     def disconnect(self, flags: CloseFlags = CloseFlags.GRACEFUL) -> None:
-        """Begins to end the connection, and returns: GRACEFUL ends it when posted requests are done, ABRUPT at once
-        (dat_ep_disconnect).
+        """Starts to end the connection and returns: GRACEFUL ends it when posted requests are complete, ABRUPT ends it
+        immediately (dat_ep_disconnect).
 
         An event at both ends reports the end. Raises Error(INVALID_STATE) without a connection.
         """
@@ -160,7 +160,7 @@ class Ep(Counting):
 
     def post_send_with_invalidate(self, pieces: Pieces, rmr_context: int, cookie: int = 0,
                                   flags: CompletionFlags = CompletionFlags.DEFAULT, invalidate: bool = True) -> None:
-        """Posts a message that also ends an RMR of the peer: one of rmr_create_for_ep()."""
+        """Posts a message that also invalidates an RMR of the peer: one of rmr_create_for_ep()."""
         _dat.dat_ep_post_send_with_invalidate(self.handle, _sequence(pieces), cookie, flags, invalidate, rmr_context)
 
     def post_rdma_write(self, pieces: Pieces, target: Target, cookie: int = 0,
@@ -175,7 +175,7 @@ class Ep(Counting):
 
     def post_rdma_read_to_rmr(self, target: Target, source: Target, cookie: int = 0,
                               flags: CompletionFlags = CompletionFlags.DEFAULT) -> None:
-        """Posts a read of the peer's memory into the memory that an RMR of this side shows."""
+        """Posts a read of the peer's memory into the memory of an RMR of this side."""
         _dat.dat_ep_post_rdma_read_to_rmr(self.handle, target, cookie, source, flags)
 
     def post_rdma_write_immed(self, pieces: Pieces, target: Target, immed_data: int, cookie: int = 0,
@@ -186,7 +186,8 @@ class Ep(Counting):
 
     def post_fetch_and_add(self, add: int, result: Piece, target: Target, cookie: int = 0,
                            flags: CompletionFlags = CompletionFlags.DEFAULT) -> None:
-        """Posts an addition to 8 bytes of the peer, at a multiple of 8. `result`, 8 bytes, gets their former value.
+        """Posts an atomic addition to 8 bytes of the peer, at an address that is a multiple of 8. `result`, 8 bytes,
+        receives their previous value.
 
         The completion is an IbDtoEvent. The peer's region needs MemPrivFlags.REMOTE_ATOMIC.
         """
@@ -194,10 +195,10 @@ class Ep(Counting):
 
     def post_cmp_and_swap(self, compare: int, swap: int, result: Piece, target: Target, cookie: int = 0,
                           flags: CompletionFlags = CompletionFlags.DEFAULT) -> None:
-        """Posts a comparison of 8 bytes of the peer, at a multiple of 8, with `compare`; if they are equal, `swap`
-        replaces them.
+        """Posts an atomic comparison of 8 bytes of the peer, at an address that is a multiple of 8, with `compare`; if
+        they are equal, `swap` replaces them.
 
-        `result`, 8 bytes, gets their former value. The completion is an IbDtoEvent. The peer's region needs
+        `result`, 8 bytes, receives their previous value. The completion is an IbDtoEvent. The peer's region needs
         MemPrivFlags.REMOTE_ATOMIC.
         """
         _dat.dat_ib_post_cmp_and_swap(self.handle, compare, swap, result, cookie, target, flags)
@@ -222,8 +223,8 @@ class Ep(Counting):
         """Changes fields of EpParam or EpAttr, by their names: modify(recv_evd_handle=evd, max_recv_dtos=32)
         (dat_ep_modify).
 
-        An object stands for its handle. Raises Error(INVALID_STATE) if the present state does not allow to change a
-        field, TypeError if there is no such field.
+        An object is converted to its handle. Raises Error(INVALID_STATE) if the present state does not allow
+        changing a field, TypeError if there is no such field.
         """
         mask = EpParamMask(0)
         raw: dict[str, typing.Any] = {}
@@ -243,7 +244,8 @@ class Ep(Counting):
 
     def recv_query(self) -> tuple[int, int]:
         """Returns the number of receives that the endpoint holds, and the span of those of a shared queue
-        (dat_ep_recv_query). Numbers that the provider does not know (ep_recv_info_supported) are DAT_VALUE_UNKNOWN."""
+        (dat_ep_recv_query). Numbers that the provider does not maintain (ep_recv_info_supported) are
+        DAT_VALUE_UNKNOWN."""
         return _dat.dat_ep_recv_query(self.handle)
 
     def set_watermark(self, soft_high_watermark: int, hard_high_watermark: int) -> None:
@@ -266,7 +268,7 @@ def _raw(value: DatObject | Comm | int) -> object:
 
 
 class Srq(DatObject):
-    """A shared receive queue: receives for the messages of several endpoints. Ia.srq_create() makes it."""
+    """A shared receive queue: receives for the messages of several endpoints. Created by Ia.srq_create()."""
 
     def __init__(self, ia: Ia, pz: Pz, max_recv_dtos: int, max_recv_iov: int, low_watermark: int) -> None:
         attributes = {"max_recv_dtos": max_recv_dtos, "max_recv_iov": max_recv_iov, "low_watermark": low_watermark}
@@ -279,8 +281,8 @@ class Srq(DatObject):
         _dat.dat_srq_post_recv(self.handle, _sequence(pieces), cookie)
 
     def resize(self, max_recv_dtos: int) -> None:
-        """Changes the number of receives for which there is room. Raises Error: INVALID_STATE (more are posted, or it
-        is below the low watermark), INSUFFICIENT_RESOURCES (more than the adapter takes)."""
+        """Changes the number of receives that the queue can hold. Raises Error: INVALID_STATE (more are posted, or it
+        is below the low watermark), INSUFFICIENT_RESOURCES (more than the adapter supports)."""
         _dat.dat_srq_resize(self.handle, max_recv_dtos)
 
     def set_lw(self, low_watermark: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the calls of DAT raise."""
+"""The exceptions of DAT."""
 from __future__ import annotations
 
 import builtins
@@ -26,16 +26,16 @@ class Error(errors.Error):
 
 
 class TimeoutError(Error, errors.TimeoutError):
-    """The time-out of a call, or of an attempt to connect, has passed."""
+    """The timeout of a call, or of an attempt to connect, has expired."""
 
 
 class ConnectionFailed(Error, builtins.ConnectionError):
-    """An endpoint was not connected; `code` is the EventNumber that tells why. It is also a ConnectionError."""
+    """An endpoint was not connected; `code` is the EventNumber with the reason. It is also a ConnectionError."""
 
 
 def strerror(result: int) -> tuple[str, str]:
-    """Returns the names of the type and the subtype of a result. Raises Error(INVALID_PARAMETER) if it is no result of
-    DAT."""
+    """Returns the names of the type and the subtype of a result. Raises Error(INVALID_PARAMETER) if it is not a result
+    of DAT."""
     return _dat.dat_strerror(result)
 
 

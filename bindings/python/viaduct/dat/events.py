@@ -38,10 +38,10 @@ class DtoCompletionEvent(Event):
 
     ep_handle            handle of the endpoint; see ep
     user_cookie          the number that was given when it was posted
-    status               how it ended
+    status               the outcome
     transfered_length    bytes, if it succeeded
-    operation            which transfer it was
-    rmr_context          the RMR that the peer's message ended
+    operation            the kind of transfer
+    rmr_context          the RMR that the peer's message invalidated
     """
     ep_handle: int
     user_cookie: int
@@ -67,7 +67,7 @@ class IbDtoEvent(DtoCompletionEvent):
     completed.
 
     ext_type, ext_status    type and status of the extension
-    immed_data              the 32 bits that came, for a receive
+    immed_data              the immediate data, 32 bits, of a receive
     """
     ext_type: IbExtType
     ext_status: IbStatus
@@ -76,7 +76,7 @@ class IbDtoEvent(DtoCompletionEvent):
 
 @dataclasses.dataclass(eq=False)
 class RmrBindCompletionEvent(Event):
-    """The binding of an RMR has completed; `status` tells how."""
+    """The binding of an RMR has completed; `status` contains the result."""
     rmr_handle: int
     user_cookie: int
     status: DtoCompletionStatus
@@ -97,10 +97,10 @@ class CrArrivalEvent(Event):
     """A peer requests a connection.
 
     sp_handle               handle of the service point; 0 if it is gone
-    local_ia_address_ptr    the address that the peer asked for, (host, port)
-    conn_qual               the connection qualifier that the peer asked for
-    cr                      the request. When nothing refers to it any more, it is rejected.
-    truncate_flag           whether its private data were too long, and were truncated
+    local_ia_address_ptr    the address that the peer requested, (host, port)
+    conn_qual               the connection qualifier that the peer requested
+    cr                      the request. When it is no longer referenced, it is rejected.
+    truncate_flag           whether its private data were truncated because they were too long
     """
     sp_handle: int
     local_ia_address_ptr: Address | None
@@ -111,11 +111,11 @@ class CrArrivalEvent(Event):
 
 @dataclasses.dataclass(eq=False)
 class ConnectionEvent(Event):
-    """What became of a connection.
+    """An event of a connection.
 
     ep_handle       handle of the endpoint; see ep
     private_data    the peer's, for CONNECTION_EVENT_ESTABLISHED and CONNECTION_EVENT_PEER_REJECTED. Over RDMA devices
-                    zeros may follow.
+                    it may be padded with zeros.
     """
     ep_handle: int
     private_data: bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which fields a query returns."""
+"""Masks that select the fields of a query."""
 from __future__ import annotations
 
 import enum

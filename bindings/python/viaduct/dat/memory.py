@@ -19,7 +19,7 @@ __all__ = ["Lmr", "Pz", "Rmr"]
 
 
 class Pz(DatObject):
-    """A protection zone: endpoints use memory of their own zone only. Ia.pz_create() makes it."""
+    """A protection zone: endpoints use memory of their own zone only. Created by Ia.pz_create()."""
 
     def __init__(self, ia: Ia) -> None:
         super().__init__(_dat.dat_pz_create(ia.handle), ia)
@@ -35,7 +35,7 @@ class Pz(DatObject):
         return Rmr(self, _dat.dat_rmr_create(self.handle))
 
     def rmr_create_for_ep(self) -> Rmr:
-        """Returns a new RMR for the peer of the endpoint that binds it. That peer can end it
+        """Returns a new RMR for the peer of the endpoint that binds it. That peer can invalidate it
         (Ep.post_send_with_invalidate()). Raises Error(MODEL_NOT_SUPPORTED) if the device has no such memory windows."""
         return Rmr(self, _dat.dat_rmr_create_for_ep(self.handle))
 
@@ -44,11 +44,11 @@ class Pz(DatObject):
 
 
 class Lmr(DatObject):
-    """A local memory region: memory that transfers may use. Ia.lmr_create() makes it.
+    """A local memory region: memory that transfers may use. Created by Ia.lmr_create().
 
     view                                    the bytes, as a memoryview
-    lmr_context                             names the region in local pieces
-    rmr_context                             names the region at peers
+    lmr_context                             identifies the region in local pieces
+    rmr_context                             identifies the region to peers
     registered_address, registered_size     what the device has registered
 
     lmr[a:b] is the LmrTriplet of bytes a to b, for posts; lmr.target(a, b) is their RmrTriplet, for peers. Posted
@@ -89,7 +89,7 @@ class Lmr(DatObject):
         return piece
 
     def target(self, start: int = 0, stop: int | None = None) -> RmrTriplet:
-        """Returns a piece of the region as peers name it."""
+        """Returns a piece of the region for use by peers."""
         piece = self[start:stop]
         return RmrTriplet(piece.virtual_address, piece.segment_length, self.rmr_context)
 
@@ -103,7 +103,7 @@ class Lmr(DatObject):
 
 
 class Rmr(DatObject):
-    """A remote memory region: a window into an LMR. Pz.rmr_create() makes it. Each bind gives it a new context.
+    """A remote memory region: a window into an LMR. Created by Pz.rmr_create(). Each bind gives it a new context.
 
     Only one thread may bind an RMR at a time.
     """
@@ -115,12 +115,12 @@ class Rmr(DatObject):
     def bind(self, lmr: Lmr, piece: LmrTriplet | tuple[int, int, int], ep: Ep,
              privileges: MemPrivFlags = MemPrivFlags.ALL, va_type: VaType = VaType.VA, cookie: int = 0,
              flags: CompletionFlags = CompletionFlags.DEFAULT) -> RmrTriplet:
-        """Posts a request to show a piece of a region, or with length 0 nothing, and returns what peers need to use it
-        (dat_rmr_bind).
+        """Posts a request to bind the RMR to a piece of a region, or with length 0 to unbind it, and returns what
+        peers need to use it (dat_rmr_bind).
 
-        An event of the endpoint's request EVD reports the completion, with `cookie`. Raises Error: INVALID_STATE (the
-        endpoint was never connected), PROTECTION_VIOLATION (endpoint or region has another zone), PRIVILEGES_VIOLATION
-        (the region does not allow that much), MODEL_NOT_SUPPORTED (addresses from zero).
+        An event of the endpoint's request EVD reports the completion, with `cookie`. Raises Error: INVALID_STATE
+        (the endpoint was never connected), PROTECTION_VIOLATION (endpoint or region has another zone),
+        PRIVILEGES_VIOLATION (the region does not allow that much), MODEL_NOT_SUPPORTED (addresses from zero).
         """
         context = _dat.dat_rmr_bind(self.handle, lmr.handle, piece, privileges, va_type, ep.handle, cookie, flags)
         self._depend_on(self.pz, lmr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the objects of DAT have in common."""
+"""The base classes of the objects of DAT."""
 from __future__ import annotations
 
 import weakref
@@ -91,7 +91,7 @@ class Counting(DatObject):
         return {name: values[number] for name, number in self._counters.items() if name != "ALL_COUNTERS"}
 
     def query_counter(self, name: str, reset: bool = False) -> int:
-        """Returns one counter. Raises KeyError if there is none of that name."""
+        """Returns one counter. Raises KeyError if there is none of this name."""
         number = self._counters[name]
         return _dat.dat_ib_query_counters(self.handle, number, reset)[number]
 

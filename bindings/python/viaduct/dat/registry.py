@@ -7,7 +7,7 @@ from viaduct.dat.constants import HaRelationship
 from viaduct.dat.masks import IaAttrMask, ProviderAttrMask
 from viaduct.dat.structures import IaAttr, ProviderAttr, ProviderInfo
 
-DEFAULT_IA = "viaduct-lo"  # this host, unless VIADUCT_BACKEND or VIADUCT_DEVICE name another
+DEFAULT_IA = "viaduct-lo"  # on this host, unless VIADUCT_BACKEND or VIADUCT_DEVICE select another
 
 
 def registry_list_providers(max_to_return: int | None = None) -> list[ProviderInfo]:
@@ -46,7 +46,7 @@ def get_ia_handle(ia: int) -> int:
 def ib_open_query(name: str = DEFAULT_IA, ia_mask: IaAttrMask = IaAttrMask.ALL,
                   provider_mask: ProviderAttrMask = ProviderAttrMask.ALL) -> tuple[IaAttr, ProviderAttr]:
     """Returns the attributes of an adapter and of its provider, without opening it (dat_ib_open_query,
-    dat_ib_close_query). Raises Error(PROVIDER_NOT_FOUND) if there is none of that name."""
+    dat_ib_close_query). Raises Error(PROVIDER_NOT_FOUND) if there is none of this name."""
     handle, ia_attr, provider_attr = _dat.dat_ib_open_query(name, ia_mask, provider_mask)
     _dat.dat_ib_close_query(handle)
     return IaAttr._of(ia_attr), ProviderAttr._of(provider_attr)

@@ -10,7 +10,7 @@ __all__ = ["ReturnType", "ReturnSubtype"]
 
 
 class ReturnType(enum.IntEnum):
-    """Why a call failed: DAT_GET_TYPE of its result."""
+    """The reason why a call failed: DAT_GET_TYPE of its result."""
     SUCCESS = _dat.DAT_SUCCESS
     ABORT = _dat.DAT_ABORT
     CONN_QUAL_IN_USE = _dat.DAT_CONN_QUAL_IN_USE
@@ -41,7 +41,7 @@ class ReturnType(enum.IntEnum):
 
 
 class ReturnSubtype(enum.IntEnum):
-    """Which argument, state or resource was the reason: DAT_GET_SUBTYPE of the result."""
+    """The argument, state or resource that was the reason: DAT_GET_SUBTYPE of the result."""
     NO_SUBTYPE = _dat.DAT_NO_SUBTYPE
     SUB_INTERRUPTED = _dat.DAT_SUB_INTERRUPTED
     RESOURCE_MEMORY = _dat.DAT_RESOURCE_MEMORY

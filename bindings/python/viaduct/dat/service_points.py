@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Service points, and the connection requests that come to them."""
+"""Service points and their connection requests."""
 from __future__ import annotations
 
 import typing
@@ -20,7 +20,7 @@ __all__ = ["Cr", "Csp", "Psp", "Rsp"]
 
 
 class Psp(DatObject):
-    """A public service point: requests for its conn_qual come to its EVD. Ia.psp_create() makes it."""
+    """A public service point: its EVD receives connection requests for its conn_qual. Created by Ia.psp_create()."""
 
     def __init__(self, ia: Ia, conn_qual: int | None, evd: Evd, flags: PspFlags) -> None:
         if conn_qual is None:
@@ -40,7 +40,7 @@ class Psp(DatObject):
 
 
 class Rsp(DatObject):
-    """A reserved service point: takes one request for one endpoint, and ends with it. Ia.rsp_create() makes it."""
+    """A reserved service point: accepts one request for one endpoint, then is destroyed. Created by Ia.rsp_create()."""
 
     def __init__(self, ia: Ia, conn_qual: int, ep: Ep | None, evd: Evd) -> None:
         super().__init__(_dat.dat_rsp_create(ia.handle, conn_qual, handle_of(ep), evd.handle), ia, evd, ep)
@@ -56,7 +56,8 @@ class Rsp(DatObject):
 
 
 class Csp(DatObject):
-    """A common service point: requests for a port of a communicator come to its EVD. Ia.csp_create() makes it."""
+    """A common service point: its EVD receives connection requests for a port of a communicator. Created by
+    Ia.csp_create()."""
 
     def __init__(self, ia: Ia, comm: Comm, host: str, port: int, evd: Evd) -> None:
         handle = _dat.dat_csp_create(ia.handle, vars(comm), socket_address(host, port), evd.handle)
@@ -72,9 +73,9 @@ class Csp(DatObject):
 
 
 class Cr(DatObject):
-    """A request for a connection. accept(), reject() or handoff() answers it, once.
+    """A connection request. accept(), reject() or handoff() must be called once to answer it.
 
-    private_data    what the peer sent; over RDMA devices zeros may follow
+    private_data    the peer's private data; over RDMA devices it may be padded with zeros
     ep              the endpoint that the service point provided, or None
 
     If it is closed without an answer, it is rejected.
@@ -89,10 +90,11 @@ class Cr(DatObject):
         self.private_data = param.private_data
 
     def accept(self, ep: Ep | None = None, private_data: bytes = b"") -> None:
-        """Connects an endpoint, and returns (dat_cr_accept). Without `ep`, it connects the request's own endpoint.
+        """Connects an endpoint, and returns (dat_cr_accept). Without `ep`, it connects the endpoint that the service
+        point provided.
 
-        An event of the endpoint's connect EVD tells the outcome. Raises Error: INVALID_STATE (the endpoint is in use),
-        INVALID_HANDLE (it does not fit); another endpoint may be tried.
+        An event of the endpoint's connect EVD reports the outcome. Raises Error: INVALID_STATE (the endpoint is in
+        use), INVALID_HANDLE (it is not suitable); another endpoint may be tried.
         """
         _dat.dat_cr_accept(self.handle, handle_of(ep), private_data)
         self._released()
@@ -101,11 +103,11 @@ class Cr(DatObject):
                            timeout: float | None = None) -> ConnectionEvent:
         """Connects an endpoint, waits for the outcome, and returns the event. For asyncio.
 
-        Raises what accept() raises, ConnectionFailed if the peer has gone, TimeoutError after `timeout` seconds.
+        Raises what accept() raises, ConnectionFailed if the peer is gone, TimeoutError after `timeout` seconds.
         """
         connected = ep or self.ep
         self.accept(ep, private_data)
-        assert connected is not None  # or the library would have refused
+        assert connected is not None  # otherwise the library would have refused
         return await connected._outcome("dat_cr_accept", timeout)
 
     def reject(self, private_data: bytes = b"") -> None:

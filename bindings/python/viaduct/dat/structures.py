@@ -34,13 +34,13 @@ class _LmrTriplet(typing.NamedTuple):
 
 
 class LmrTriplet(_LmrTriplet):
-    """A piece of local memory. A piece that an Lmr has made keeps the region open; its `view` is the memory."""
+    """A piece of local memory. A piece created by an Lmr keeps the region open; its `view` is the memory."""
     view: memoryview
     lmr: object
 
 
 class Structure:
-    """A dataclass that is made from what the library returns."""
+    """A dataclass created from the output of the library."""
 
     @classmethod
     def _of(cls: type[S], raw: dict[str, typing.Any]) -> S:
@@ -189,8 +189,8 @@ class Comm(Structure):
 
 @dataclasses.dataclass
 class EpAttr(Structure):
-    """The attributes of an endpoint. Sizes are in bytes (0: no limit), lengths of queues in operations, pieces of
-    memory in segments."""
+    """The attributes of an endpoint. Sizes are in bytes (0: no limit), lengths of queues in operations, lists of memory
+    pieces in pieces."""
     service_type: ServiceType = ServiceType.RC
     max_message_size: int = 0
     max_rdma_size: int = 0
@@ -234,7 +234,7 @@ class EpParam(Structure):
 
 @dataclasses.dataclass
 class SrqParam(Structure):
-    """The parameters of a shared receive queue. Counts that the provider does not know are DAT_VALUE_UNKNOWN."""
+    """The parameters of a shared receive queue. Counts that the provider does not maintain are DAT_VALUE_UNKNOWN."""
     ia_handle: int = 0
     srq_state: SrqState = SrqState.OPERATIONAL
     pz_handle: int = 0
@@ -274,7 +274,7 @@ class CspParam(Structure):
 
 @dataclasses.dataclass
 class CrParam(Structure):
-    """The parameters of a connection request. private_data: over RDMA devices zeros may follow."""
+    """The parameters of a connection request. private_data: over RDMA devices it may be padded with zeros."""
     remote_ia_address_ptr: Address | None = None
     remote_port_qual: int = 0
     private_data: bytes = b""

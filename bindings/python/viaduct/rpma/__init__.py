@@ -17,23 +17,22 @@ A server that lets its client write to its memory and waits for a message, and t
         conn.send(memory[:4], context=2)
         conn.cq.next_wc(timeout=5).check()
 
-The classes are the structures of C, and the methods its functions: rpma_conn_req_new() is Peer.conn_req_new(). What C
-only sets and gets is an attribute. Peer.connect(), Ep.accept() and Cq.next_wc() are additions, which do several steps
-in one.
+The classes are the structures of C, and the methods its functions: rpma_conn_req_new() is Peer.conn_req_new().
+Values with a setter and a getter in C are attributes. Peer.connect(), Ep.accept() and Cq.next_wc() are additions
+that combine several steps.
 
 Sizes, offsets and lengths are in bytes; sizes of queues are in entries.
 
-Calls that have a time-out, in seconds, wait: None waits for ever, 0 does not wait (it replaces O_NONBLOCK on a
-descriptor). When it has passed they raise TimeoutError, with the code that C has for that: NO_EVENT or NO_COMPLETION.
-Calls whose name ends in _async wait without blocking the asyncio loop. All other calls return without waiting for a
-peer.
+Calls with a timeout, in seconds, wait: None waits forever, 0 does not wait (it replaces O_NONBLOCK on a descriptor).
+When it has expired they raise TimeoutError, with the code of C: NO_EVENT or NO_COMPLETION. Calls whose name ends in
+_async wait without blocking the asyncio loop. All other calls return without waiting for a peer.
 
-Calls that fail raise Error, whose `code` is an ErrorCode. Every call may raise INVAL (an argument is wrong, or the
-object is closed), NOMEM and PROVIDER (the device refused; the log says why, see log_set_function()). Several threads
-may use one object at once.
+Calls that fail raise Error, whose `code` is an ErrorCode. Every call may raise INVAL (an argument is invalid, or the
+object is closed), NOMEM and PROVIDER (the device failed; the log gives the reason, see log_set_function()). Several
+threads may use an object at the same time.
 
-delete(), dereg() and shutdown() are the calls of C: they raise their errors, also INVAL if the object is closed.
-close() closes what was made from the object first, and does nothing if it is closed.
+delete(), dereg() and shutdown() are the calls of C and raise their errors, including INVAL if the object is closed.
+close() closes what was created from the object first, and does nothing if it is closed.
 """
 from viaduct.memory import Buffer as Buffer
 from viaduct.memory import alloc

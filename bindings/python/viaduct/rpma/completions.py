@@ -32,7 +32,7 @@ class Completion:
 
     @property
     def status(self) -> WcStatus:
-        """How the operation ended."""
+        """The outcome of the operation."""
         return WcStatus(self._raw.status)
 
     @property
@@ -42,12 +42,12 @@ class Completion:
 
     @property
     def vendor_err(self) -> int:
-        """What the device says about a failure."""
+        """The vendor's error code for a failure."""
         return self._raw.vendor_err
 
     @property
     def byte_len(self) -> int:
-        """Of a receive: the number of bytes received."""
+        """For a receive: the number of bytes received."""
         return self._raw.byte_len
 
     @property
@@ -123,7 +123,7 @@ class Cq:
         _rpma.rpma_cq_wait(self._handle, timeout)
 
     async def wait_async(self, timeout: float | None = None) -> None:
-        """As wait(), for asyncio."""
+        """Like wait(), for asyncio."""
         def attempt(timeout: float) -> bool:
             self.wait(timeout)
             return True
@@ -137,7 +137,7 @@ class Cq:
         return Completion(taken[0])
 
     async def next_wc_async(self, timeout: float | None = None) -> Completion:
-        """As next_wc(), for asyncio."""
+        """Like next_wc(), for asyncio."""
         def attempt(timeout: float) -> Completion:
             return self.next_wc(timeout)
         return await until(self.fileno(), attempt, timeout)

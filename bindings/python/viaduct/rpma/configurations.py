@@ -9,7 +9,7 @@ from viaduct.rpma.shared_receives import Srq
 
 
 class PeerCfg(Object):
-    """What a peer tells others about itself."""
+    """The properties of a peer that its peers must know."""
 
     def __init__(self, *, direct_write_to_pmem: bool = False) -> None:
         """Raises Error(NOMEM) if there is not enough memory."""
@@ -18,7 +18,7 @@ class PeerCfg(Object):
 
     @classmethod
     def from_descriptor(cls, descriptor: Buffer) -> PeerCfg:
-        """Makes the configuration of another peer from its `descriptor`. Raises Error(INVAL) if that is empty."""
+        """Creates the configuration of another peer from its `descriptor`. Raises Error(INVAL) if that is empty."""
         cfg = cls.__new__(cls)
         Object.__init__(cfg, _rpma.rpma_peer_cfg_from_descriptor(bytes(descriptor)))
         return cfg
@@ -27,13 +27,13 @@ class PeerCfg(Object):
         _rpma.rpma_peer_cfg_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the configuration; as close()."""
+        """Deletes the configuration; same as close()."""
         self._delete()
 
     @property
     def direct_write_to_pmem(self) -> bool:
-        """Whether data that reach the peer's persistent memory are persistent without its help. FlushType.PERSISTENT
-        needs that."""
+        """Whether data that reach the peer's persistent memory are persistent without action by the peer. Required for
+        FlushType.PERSISTENT."""
         return _rpma.rpma_peer_cfg_get_direct_write_to_pmem(self._handle)
 
     @direct_write_to_pmem.setter
@@ -52,13 +52,13 @@ class PeerCfg(Object):
 
 
 class ConnCfg(Object):
-    """The configuration of a connection. The calls that take it copy it."""
+    """The configuration of a connection. Calls that use it copy it."""
 
     def __init__(self, *, timeout_ms: int | None = None, cq_size: int | None = None, rcq_size: int | None = None,
                  sq_size: int | None = None, rq_size: int | None = None, compl_channel: bool | None = None,
                  srq: Srq | None = None) -> None:
-        """None stands for the default: sizes 10, no completion queue for receives, no shared completion channel, no
-        shared receive queue."""
+        """None means the default: sizes 10, no completion queue for receives, no shared completion channel, no shared
+        receive queue."""
         self._srq: Srq | None = None
         super().__init__(_rpma.rpma_conn_cfg_new())
         wanted = {"timeout_ms": timeout_ms, "cq_size": cq_size, "rcq_size": rcq_size, "sq_size": sq_size,
@@ -71,13 +71,13 @@ class ConnCfg(Object):
         _rpma.rpma_conn_cfg_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the configuration; as close()."""
+        """Deletes the configuration; same as close()."""
         self._delete()
 
     @property
     def timeout_ms(self) -> int:
-        """Milliseconds that connecting may take. If it was never set, an unanswered request ends after about a minute.
-        Setting a negative number raises Error(INVAL)."""
+        """The maximum time to connect, in milliseconds. If it was never set, an unanswered request fails after about a
+        minute. Setting a negative number raises Error(INVAL)."""
         return _rpma.rpma_conn_cfg_get_timeout(self._handle)
 
     @timeout_ms.setter
@@ -104,7 +104,7 @@ class ConnCfg(Object):
 
     @property
     def sq_size(self) -> int:
-        """The number of operations that may be outstanding: posted, and their completion not taken."""
+        """The number of operations that may be outstanding: posted, but not completed and taken."""
         return _rpma.rpma_conn_cfg_get_sq_size(self._handle)
 
     @sq_size.setter
@@ -113,7 +113,7 @@ class ConnCfg(Object):
 
     @property
     def rq_size(self) -> int:
-        """The number of receives that may be outstanding: posted, and their completion not taken."""
+        """The number of receives that may be outstanding: posted, but not completed and taken."""
         return _rpma.rpma_conn_cfg_get_rq_size(self._handle)
 
     @rq_size.setter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Connections, requests for them, and endpoints where requests arrive."""
+"""Connections, connection requests, and endpoints, which listen for them."""
 from __future__ import annotations
 
 import typing
@@ -17,7 +17,7 @@ from viaduct.rpma.waiting import until
 
 
 class ConnReq(Object):
-    """A request for a connection: an outgoing one of Peer.conn_req_new(), or an incoming one of Ep.next_conn_req().
+    """A connection request: an outgoing one of Peer.conn_req_new(), or an incoming one of Ep.next_conn_req().
 
     Closing it withdraws an outgoing request, and refuses an incoming one.
     """
@@ -29,14 +29,14 @@ class ConnReq(Object):
         _rpma.rpma_conn_req_delete(handle)
 
     def delete(self) -> None:
-        """Withdraws an outgoing request, or refuses an incoming one; as close()."""
+        """Withdraws an outgoing request, or refuses an incoming one; same as close()."""
         self._delete()
 
     def connect(self, private_data: Buffer | None = None) -> Conn:
-        """Sends an outgoing request, or accepts an incoming one, and returns the connection. Its first event tells the
-        outcome.
+        """Sends an outgoing request, or accepts an incoming one, and returns the connection. Its first event reports
+        the outcome.
 
-        private_data: 1 to 255 bytes for the peer. The request is used up, also if the call fails. Raises Error:
+        private_data: 1 to 255 bytes for the peer. The request is consumed, even if the call fails. Raises Error:
         PROVIDER (the requester has given up), INVAL (private_data is empty); ValueError if private_data is too long.
         """
         data = None if private_data is None else bytes(private_data)
@@ -49,19 +49,19 @@ class ConnReq(Object):
             self._released()
 
     def recv(self, destination: Piece, *, context: int = 0) -> None:
-        """Posts a receive, as Conn.recv(), before the connection is made."""
+        """Posts a receive, like Conn.recv(), before the connection is established."""
         _rpma.rpma_conn_req_recv(self._handle, *place_of(destination), context)
 
     @property
     def private_data(self) -> bytes:
-        """What came with an incoming request. Over RDMA devices zeros may follow."""
+        """The private data of an incoming request. Over RDMA devices it may be padded with zeros."""
         return _rpma.rpma_conn_req_get_private_data(self._handle)
 
 
 class Ep(Object):
-    """An endpoint, where requests for connections arrive. Peer.ep_listen() makes it.
+    """An endpoint, which listens for connection requests. Created by Peer.ep_listen().
 
-    Closing it refuses requests that nobody took; established connections go on.
+    Closing it rejects pending requests; established connections are not affected.
     """
 
     def __init__(self, handle: int, peer: Object) -> None:
@@ -72,7 +72,7 @@ class Ep(Object):
         _rpma.rpma_ep_shutdown(handle)
 
     def shutdown(self) -> None:
-        """Stops listening; as close()."""
+        """Stops listening; same as close()."""
         self._delete()
 
     def fileno(self) -> int:
@@ -80,15 +80,15 @@ class Ep(Object):
         return _rpma.rpma_ep_get_fd(self._handle)
 
     def next_conn_req(self, cfg: ConnCfg | None = None, timeout: float | None = None) -> ConnReq:
-        """Waits for the next request, and returns it. cfg configures its connection; None stands for the defaults.
+        """Waits for the next request, and returns it. cfg configures its connection; None means the defaults.
 
-        Raises TimeoutError after `timeout` seconds. Raises Error as Peer.conn_req_new() does if the configuration is of
-        no use; the request is refused then.
+        Raises TimeoutError after `timeout` seconds. Raises Error like Peer.conn_req_new() if the configuration
+        cannot be used; the request is rejected then.
         """
         return ConnReq(_rpma.rpma_ep_next_conn_req(self._handle, handle_of(cfg), timeout), self._peer, cfg)
 
     async def next_conn_req_async(self, cfg: ConnCfg | None = None, timeout: float | None = None) -> ConnReq:
-        """As next_conn_req(), for asyncio."""
+        """Like next_conn_req(), for asyncio."""
         def attempt(timeout: float) -> ConnReq:
             return self.next_conn_req(cfg, timeout)
         return await until(self.fileno(), attempt, timeout)
@@ -97,32 +97,32 @@ class Ep(Object):
                timeout: float | None = None) -> Conn:
         """Waits for the next request, accepts it, waits for ESTABLISHED, and returns the connection.
 
-        Each of the two waits may take `timeout` seconds. Raises what next_conn_req() and ConnReq.connect() raise, and
-        ConnectError if another event comes.
+        Each of the two waits may take `timeout` seconds. Raises what next_conn_req() and ConnReq.connect() raise,
+        and ConnectError if the event is not ESTABLISHED.
         """
         conn = self.next_conn_req(cfg, timeout).connect(private_data)
         return conn._established(lambda: conn.next_event(timeout))
 
     async def accept_async(self, cfg: ConnCfg | None = None, *, private_data: Buffer | None = None,
                            timeout: float | None = None) -> Conn:
-        """As accept(), for asyncio."""
+        """Like accept(), for asyncio."""
         conn = (await self.next_conn_req_async(cfg, timeout)).connect(private_data)
         return await conn._established_async(timeout)
 
 
 def conn_event_2str(event: int) -> str:
-    """Returns an event in words."""
+    """Returns the description of an event."""
     return _rpma.rpma_utils_conn_event_2str(event)
 
 
 class Conn(HasQueues):
-    """A connection. ConnReq.connect() makes it; closing it ends it, with its completion queues.
+    """A connection. Created by ConnReq.connect(); closing it ends it, with its completion queues.
 
-    Operations do not wait: they are done later, in order. Their completions tell how they ended, and have `context`, 64
-    bits, in wr_id. Until then, neither change what an operation reads nor read what it changes.
+    Operations do not wait: they are executed later, in order. Their completions report the results and contain
+    `context`, 64 bits, in wr_id. Until then, neither change what an operation reads nor read what it changes.
 
-    Each operation raises Error: INVAL (flags are 0, or the connection is closed), PROVIDER (the send queue is full, or
-    the connection is not established yet). The completion tells if a region does not allow the operation.
+    Each operation raises Error: INVAL (flags are 0, or the connection is closed), PROVIDER (the send queue is full,
+    or the connection is not established yet). If a region does not allow the operation, the completion reports that.
     """
 
     def __init__(self, handle: int, parents: typing.Iterable[Resource]) -> None:
@@ -132,12 +132,12 @@ class Conn(HasQueues):
         _rpma.rpma_conn_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the connection and its completion queues; as close()."""
+        """Deletes the connection and its completion queues; same as close()."""
         self._delete()
 
     def disconnect(self) -> None:
-        """Ends the connection. The event CLOSED follows, unless an event told the end before. What is posted, now and
-        later, completes with WR_FLUSH_ERR."""
+        """Ends the connection. The event CLOSED follows, unless the end has already been reported. Operations posted
+        before or after this call complete with WR_FLUSH_ERR."""
         _rpma.rpma_conn_disconnect(self._handle)
 
     # ---- Events ----
@@ -147,7 +147,7 @@ class Conn(HasQueues):
         return ConnEvent(_rpma.rpma_conn_next_event(self._handle, timeout))
 
     async def next_event_async(self, timeout: float | None = None) -> ConnEvent:
-        """As next_event(), for asyncio."""
+        """Like next_event(), for asyncio."""
         return await until(self.fileno(), self.next_event, timeout)
 
     def fileno(self) -> int:
@@ -177,8 +177,8 @@ class Conn(HasQueues):
 
     @property
     def private_data(self) -> bytes:
-        """What the peer sent; for the side that connects, after it has taken ESTABLISHED. Over RDMA devices zeros may
-        follow."""
+        """The private data of the peer; for an outgoing request, after ESTABLISHED was taken. Over RDMA devices it may
+        be padded with zeros."""
         return _rpma.rpma_conn_get_private_data(self._handle)
 
     @property
@@ -187,7 +187,7 @@ class Conn(HasQueues):
         return _rpma.rpma_conn_get_qp_num(self._handle)
 
     def apply_remote_peer_cfg(self, cfg: PeerCfg) -> None:
-        """Uses the configuration of the peer, which flush() needs."""
+        """Applies the configuration of the peer, which flush() requires."""
         _rpma.rpma_conn_apply_remote_peer_cfg(self._handle, cfg._handle)
 
     # ---- Completions ----
@@ -214,7 +214,7 @@ class Conn(HasQueues):
         return Cq(self, int(is_rcq)), is_rcq
 
     async def wait_async(self, timeout: float | None = None) -> tuple[Cq, bool]:
-        """As wait(), for asyncio."""
+        """Like wait(), for asyncio."""
         return await until(self.compl_fd, self.wait, timeout)
 
     @property
@@ -226,13 +226,13 @@ class Conn(HasQueues):
     # ---- Messages ----
 
     def send(self, source: Piece | None = None, *, context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
-        """Sends a message into the peer's oldest receive; while there is none, the message waits. None sends an empty
+        """Sends a message to the peer's oldest receive. The message waits until there is one. None sends an empty
         message."""
         _rpma.rpma_send(self._handle, *place_of(source), flags, context)
 
     def send_with_imm(self, source: Piece | None, imm: int, *, context: int = 0,
                       flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
-        """As send(). The completion of the receive shows imm, 32 bits: Completion.imm."""
+        """Like send(). The completion of the receive contains imm, 32 bits: Completion.imm."""
         _rpma.rpma_send_with_imm(self._handle, *place_of(source), flags, imm, context)
 
     def recv(self, destination: Piece | None = None, *, context: int = 0) -> None:
@@ -258,15 +258,16 @@ class Conn(HasQueues):
 
     def write_with_imm(self, destination: MrRemote | None, offset: int, source: Piece | None, imm: int, *,
                        context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
-        """As write(). Then it completes a receive of the peer, which shows imm, 32 bits: Completion.imm."""
+        """Like write(). Then it completes a receive of the peer, whose completion contains imm, 32 bits:
+        Completion.imm."""
         _rpma.rpma_write_with_imm(self._handle, handle_of(destination), offset, *place_of(source), flags, imm, context)
 
     def atomic_write(self, destination: MrRemote, offset: int, value: Buffer, *, context: int = 0,
                      flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
         """Writes 8 bytes to the peer's memory. Observers see all of them or none.
 
-        They are written after earlier reads and flushes; the call copies them. Raises Error(INVAL) also if the offset
-        is no multiple of 8, ValueError if `value` has not 8 bytes.
+        They are written after earlier reads and flushes; the call copies them. Raises Error(INVAL) also if the
+        offset is not a multiple of 8, ValueError if `value` does not have 8 bytes.
         """
         _rpma.rpma_atomic_write(self._handle, destination._handle, offset, bytes(value), flags, context)
 

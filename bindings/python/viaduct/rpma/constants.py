@@ -7,11 +7,11 @@ import enum
 from viaduct import _rpma
 
 DEFAULT_TIMEOUT_MS = _rpma.RPMA_DEFAULT_TIMEOUT_MS
-"""The value of ConnCfg.timeout_ms that was never set, in milliseconds."""
+"""The default of ConnCfg.timeout_ms, in milliseconds."""
 
 
 class ErrorCode(enum.IntEnum):
-    """Why a call failed."""
+    """The reason why a call failed."""
     UNKNOWN = _rpma.RPMA_E_UNKNOWN
     NOSUPP = _rpma.RPMA_E_NOSUPP
     PROVIDER = _rpma.RPMA_E_PROVIDER
@@ -25,19 +25,20 @@ class ErrorCode(enum.IntEnum):
 
 
 class IbvContextType(enum.IntEnum):
-    """Which device get_ibv_context() finds: the one that has the address (LOCAL), or the one that reaches it (REMOTE).
+    """Selects the device that get_ibv_context() finds: the one that has the address (LOCAL), or the one that reaches it
+    (REMOTE).
     """
     LOCAL = _rpma.RPMA_UTIL_IBV_CONTEXT_LOCAL
     REMOTE = _rpma.RPMA_UTIL_IBV_CONTEXT_REMOTE
 
 
 class MrUsage(enum.IntFlag):
-    """What a region is used for; any combination.
+    """The uses of a region, in any combination.
 
     READ_SRC, WRITE_DST                            peers read from it, write to it
-    READ_DST, WRITE_SRC                            Conn.read() puts data into it, Conn.write() takes data from it
+    READ_DST, WRITE_SRC                            Conn.read() writes to it, Conn.write() reads from it
     SEND, RECV                                     messages are sent from it, received into it
-    FLUSH_TYPE_VISIBILITY, FLUSH_TYPE_PERSISTENT   peers flush what they wrote
+    FLUSH_TYPE_VISIBILITY, FLUSH_TYPE_PERSISTENT   peers flush their writes
     """
     READ_SRC = _rpma.RPMA_MR_USAGE_READ_SRC
     READ_DST = _rpma.RPMA_MR_USAGE_READ_DST
@@ -54,8 +55,8 @@ class ConnEvent(enum.IntEnum):
 
     ESTABLISHED   it is established
     CLOSED        one side disconnected, or the peer's process ended
-    LOST          it failed: an operation failed, or the device is gone
-    REJECTED      the peer refused, or nobody listens there
+    LOST          it failed: an operation failed, or the device was removed
+    REJECTED      the peer refused, or there is no listener
     UNREACHABLE   the peer could not be reached in time
     """
     UNDEFINED = _rpma.RPMA_CONN_UNDEFINED
@@ -67,19 +68,19 @@ class ConnEvent(enum.IntEnum):
 
 
 class Flags(enum.IntFlag):
-    """When an operation has a completion: only if it fails, or always."""
+    """Whether an operation has a completion only if it fails, or always."""
     COMPLETION_ON_ERROR = _rpma.RPMA_F_COMPLETION_ON_ERROR
     COMPLETION_ALWAYS = _rpma.RPMA_F_COMPLETION_ALWAYS
 
 
 class FlushType(enum.IntEnum):
-    """How far a flush takes data: PERSISTENT: they survive a loss of power; VISIBILITY: all observers see them."""
+    """The guarantee of a flush. PERSISTENT: the data survive a loss of power; VISIBILITY: all observers see them."""
     PERSISTENT = _rpma.RPMA_FLUSH_TYPE_PERSISTENT
     VISIBILITY = _rpma.RPMA_FLUSH_TYPE_VISIBILITY
 
 
 class WcStatus(enum.IntEnum):
-    """How an operation ended. `text` says it in words."""
+    """The outcome of an operation. `text` is its description."""
     SUCCESS = _rpma.IBV_WC_SUCCESS
     LOC_LEN_ERR = _rpma.IBV_WC_LOC_LEN_ERR
     LOC_QP_OP_ERR = _rpma.IBV_WC_LOC_QP_OP_ERR
@@ -107,7 +108,7 @@ class WcStatus(enum.IntEnum):
 
     @property
     def text(self) -> str:
-        """The status in words."""
+        """The description of the status."""
         return _STATUS_TEXTS.get(self, "a failure that librpma's operations do not have")
 
 
@@ -163,8 +164,7 @@ class WcFlags(enum.IntFlag):
 
 
 class AdviseMr(enum.IntEnum):
-    """What MrLocal.advise() announces: the memory will be read soon, written soon, or read if that needs no page fault.
-    """
+    """The advice for MrLocal.advise(): the memory will be read or written soon, or read without page faults."""
     PREFETCH = _rpma.IBV_ADVISE_MR_ADVICE_PREFETCH
     PREFETCH_WRITE = _rpma.IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
     PREFETCH_NO_FAULT = _rpma.IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT
@@ -187,7 +187,7 @@ class LogLevel(enum.IntEnum):
 
 
 class LogThreshold(enum.IntEnum):
-    """Thresholds of the log. THRESHOLD: messages above it are dropped. AUX: up to which level the default function
-    writes to stderr."""
+    """Thresholds of the log. THRESHOLD: less severe messages are dropped. AUX: the default function also writes
+    messages up to this level to stderr."""
     THRESHOLD = _rpma.RPMA_LOG_THRESHOLD
     AUX = _rpma.RPMA_LOG_THRESHOLD_AUX

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the calls of librpma raise."""
+"""The exceptions of librpma."""
 from __future__ import annotations
 
 from viaduct import _rpma, errors
@@ -11,11 +11,11 @@ class Error(errors.Error):
 
 
 class TimeoutError(Error, errors.TimeoutError):
-    """The time-out of a call has passed; `code` is NO_EVENT or NO_COMPLETION."""
+    """The timeout of a call has expired; `code` is NO_EVENT or NO_COMPLETION."""
 
 
 class ConnectError(Error):
-    """No connection was established; `code` is the ConnEvent that came instead of ESTABLISHED."""
+    """No connection was established; `code` is the ConnEvent received instead of ESTABLISHED."""
 
 
 class RequestError(Error):
@@ -30,5 +30,5 @@ def error_of(call: str, code: int) -> Error:
 
 
 def err_2str(code: int) -> str:
-    """Returns an error code in words."""
+    """Returns the description of an error code."""
     return _rpma.rpma_err_2str(code)

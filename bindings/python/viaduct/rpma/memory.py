@@ -9,7 +9,7 @@ from viaduct.rpma.objects import Object
 
 
 class Piece:
-    """A piece of a region of this process; operations move pieces. `region[0:8]` makes one.
+    """A piece of a region of this process; operations transfer pieces. `region[0:8]` creates one.
 
     region    the region
     offset    of the first byte
@@ -19,7 +19,7 @@ class Piece:
     __slots__ = ("region", "offset", "nbytes")
 
     def __init__(self, region: MrLocal, offset: int, nbytes: int) -> None:
-        """Does not check whether the piece lies within the region; the completion of an operation reports that."""
+        """Does not check whether the piece is within the region; the completion of an operation reports that."""
         self.region = region
         self.offset = offset
         self.nbytes = nbytes
@@ -44,7 +44,7 @@ _ALL_USAGES = _USAGES_THAT_WRITE | _USAGES_THAT_READ | MrUsage.FLUSH_TYPE_VISIBI
 
 
 class MrLocal(Object):
-    """Registered memory. Peer.mr_reg() makes it; `region[8:16]` is a piece of it for operations.
+    """Registered memory. Created by Peer.mr_reg(); `region[8:16]` is a piece of it for operations.
 
     view     the bytes, as a memoryview
     usage    what it was registered for
@@ -81,7 +81,7 @@ class MrLocal(Object):
 
     @property
     def descriptor(self) -> bytes:
-        """The description of the region for peers, 21 bytes: see MrRemote. Who has it can access the memory."""
+        """The description of the region for peers, 21 bytes: see MrRemote. It gives access to the memory."""
         return _rpma.rpma_mr_get_descriptor(self._handle)
 
     @property
@@ -113,7 +113,7 @@ class MrRemote(Object):
 
     @classmethod
     def from_descriptor(cls, descriptor: Buffer) -> MrRemote:
-        """Makes the description from MrLocal.descriptor of the peer; bytes that follow it are ignored. Raises
+        """Creates the description from MrLocal.descriptor of the peer; bytes that follow it are ignored. Raises
         Error(INVAL) if it is too short or damaged."""
         return cls(_rpma.rpma_mr_remote_from_descriptor(bytes(descriptor)))
 

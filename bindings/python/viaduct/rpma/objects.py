@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the objects of librpma have in common."""
+"""The base classes of the objects of librpma."""
 from __future__ import annotations
 
 from viaduct._lifetime import Resource

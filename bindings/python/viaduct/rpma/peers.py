@@ -13,10 +13,10 @@ from viaduct.rpma.shared_receives import Srq, SrqCfg
 
 
 def get_ibv_context(addr: str, type: IbvContextType = IbvContextType.LOCAL) -> int:
-    """Finds a device by a host name or an address, and returns its context, a number for Peer() and
+    """Finds a device by a host name or an address and returns its context, a number for Peer() and
     ibv_context_is_odp_capable().
 
-    Waits for the system's resolver. Raises Error(PROVIDER) if the address leads to no device.
+    Waits for the system's resolver. Raises Error(PROVIDER) if no device has or reaches the address.
     """
     return _rpma.rpma_utils_get_ibv_context(addr, type)
 
@@ -27,11 +27,11 @@ def ibv_context_is_odp_capable(ibv_ctx: int) -> bool:
 
 
 class Peer(Object):
-    """A device in use: what is made from it can be used together."""
+    """A device in use. Objects created from the same peer can be used together."""
 
     def __init__(self, ibv_ctx: int) -> None:
-        """ibv_ctx: the context that get_ibv_context() returned. Raises Error: INVAL (it is no context), PROVIDER (the
-        device cannot be opened)."""
+        """ibv_ctx: the context that get_ibv_context() returned. Raises Error: INVAL (it is not a context), PROVIDER
+        (the device cannot be opened)."""
         super().__init__(_rpma.rpma_peer_new(ibv_ctx))
 
     def _end(self, handle: int) -> None:
@@ -39,38 +39,39 @@ class Peer(Object):
 
     def delete(self) -> None:
         """Deletes the peer alone. Raises Error(PROVIDER) if regions, requests, connections, endpoints or shared receive
-        queues of it exist: they go on working, but the peer is gone. close() closes them first."""
+        queues of it exist: they keep working, but the peer is deleted. close() closes them first."""
         self._delete()
 
     def mr_reg(self, buffer: Buffer | int, usage: MrUsage | None = None) -> MrLocal:
         """Registers a buffer, or that many bytes of new memory (alloc()), and returns the region.
 
-        usage: None stands for everything that the memory allows. The buffer is not copied, and can neither be moved nor
-        resized until the region is closed. Raises Error: INVAL (no bytes, or no usage), PROVIDER (the device has no
-        room); TypeError if the usage writes and the memory is read-only; BufferError if the buffer is not contiguous.
+        usage: None means everything that the memory allows. The buffer is not copied, and can neither be moved nor
+        resized until the region is closed. Raises Error: INVAL (no bytes, or no usage), PROVIDER (the device is out
+        of resources); TypeError if the usage writes and the memory is read-only; BufferError if the buffer is not
+        contiguous.
         """
         return MrLocal(self, alloc(buffer) if isinstance(buffer, int) else buffer, usage)
 
     def srq_new(self, cfg: SrqCfg | None = None) -> Srq:
-        """Returns a new shared receive queue. cfg: None stands for the defaults. Raises Error(PROVIDER) if a size is
-        above the limit of the device, or rq_size is 0."""
+        """Returns a new shared receive queue. cfg: None means the defaults. Raises Error(PROVIDER) if a size is above
+        the limit of the device, or rq_size is 0."""
         return Srq(self, cfg)
 
     def ep_listen(self, addr: str, port: int | str) -> Ep:
-        """Begins to listen on a port of an address of the device, and returns the endpoint. A port is a number or the
+        """Starts to listen on a port of an address of the device, and returns the endpoint. A port is a number or the
         name of a service.
 
         Waits for the system's resolver. Raises Error(PROVIDER) if the address is not one of the device, the port is
-        unknown, or somebody listens there already.
+        unknown, or the port is already in use.
         """
         return Ep(_rpma.rpma_ep_listen(self._handle, addr, str(port)), self)
 
     def conn_req_new(self, addr: str, port: int | str, cfg: ConnCfg | None = None) -> ConnReq:
-        """Prepares a request for a connection to a port of an address, and returns it. A port is a number or the name
-        of a service.
+        """Prepares a connection request to a port of an address, and returns it. A port is a number or the name of a
+        service.
 
-        cfg: None stands for the defaults. Waits for the system's resolver. Raises Error: PROVIDER (address or port is
-        unknown, or a size of the configuration is not possible), INVAL (the configuration has a shared completion
+        cfg: None means the defaults. Waits for the system's resolver. Raises Error: PROVIDER (address or port is
+        unknown, or a size of the configuration is not supported), INVAL (the configuration has a shared completion
         channel, and a shared receive queue with a completion queue).
         """
         return ConnReq(_rpma.rpma_conn_req_new(self._handle, addr, str(port), handle_of(cfg)), self, cfg)
@@ -79,14 +80,14 @@ class Peer(Object):
                 timeout: float | None = None) -> Conn:
         """Prepares a request, sends it, waits for ESTABLISHED, and returns the connection.
 
-        Raises what conn_req_new() and ConnReq.connect() raise, ConnectError if another event comes, TimeoutError after
-        `timeout` seconds.
+        Raises what conn_req_new() and ConnReq.connect() raise, ConnectError if the event is not ESTABLISHED,
+        TimeoutError after `timeout` seconds.
         """
         conn = self.conn_req_new(addr, port, cfg).connect(private_data)
         return conn._established(lambda: conn.next_event(timeout))
 
     async def connect_async(self, addr: str, port: int | str, cfg: ConnCfg | None = None, *,
                             private_data: Buffer | None = None, timeout: float | None = None) -> Conn:
-        """As connect(), for asyncio."""
+        """Like connect(), for asyncio."""
         conn = self.conn_req_new(addr, port, cfg).connect(private_data)
         return await conn._established_async(timeout)

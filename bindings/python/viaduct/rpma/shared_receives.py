@@ -12,7 +12,7 @@ class SrqCfg(Object):
     """The configuration of a shared receive queue. Peer.srq_new() copies it."""
 
     def __init__(self, *, rq_size: int | None = None, rcq_size: int | None = None) -> None:
-        """Sizes are in entries; None stands for the default, 20."""
+        """Sizes are in entries; None means the default, 20."""
         super().__init__(_rpma.rpma_srq_cfg_new())
         if rq_size is not None:
             self.rq_size = rq_size
@@ -23,12 +23,12 @@ class SrqCfg(Object):
         _rpma.rpma_srq_cfg_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the configuration; as close()."""
+        """Deletes the configuration; same as close()."""
         self._delete()
 
     @property
     def rq_size(self) -> int:
-        """The number of receives that may be posted at once."""
+        """The number of receives that can be posted at the same time."""
         return _rpma.rpma_srq_cfg_get_rq_size(self._handle)
 
     @rq_size.setter
@@ -47,7 +47,7 @@ class SrqCfg(Object):
 
 
 class Srq(HasQueues):
-    """A queue of receives for the messages of several connections. Peer.srq_new() makes it; closing it closes these
+    """A queue of receives for the messages of several connections. Created by Peer.srq_new(); closing it closes these
     connections."""
 
     def __init__(self, peer: Object, cfg: SrqCfg | None) -> None:
@@ -58,12 +58,12 @@ class Srq(HasQueues):
         _rpma.rpma_srq_delete(handle)
 
     def delete(self) -> None:
-        """Deletes the queue alone. Raises Error(PROVIDER) if connections use it: they go on working, but this object is
-        gone. close() closes them first."""
+        """Deletes the queue alone. Raises Error(PROVIDER) if connections use it: they keep working, but this object is
+        deleted. close() closes them first."""
         self._delete()
 
     def recv(self, destination: Piece | None = None, *, context: int = 0) -> None:
-        """Posts a receive, as Conn.recv(), for the next message of any of the connections. Raises Error(PROVIDER) if
+        """Posts a receive, like Conn.recv(), for the next message of any of the connections. Raises Error(PROVIDER) if
         the queue is full."""
         _rpma.rpma_srq_recv(self._handle, *place_of(destination), context)
 

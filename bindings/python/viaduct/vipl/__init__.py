@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """VIPL, the Virtual Interface Provider Library of the "Intel Virtual Interface Architecture Developer's Guide".
 
-A server and a client, each a process:
+A server and a client, each in its own process:
 
     with vipl.open_nic() as nic:
         vi = nic.create_vi()
@@ -17,16 +17,16 @@ A server and a client, each a process:
         vi.post_send(region[:])
         vi.send_wait(timeout=5)
 
-Names are those of the guide without prefix and object: VipConnectRequest is Vi.connect_request. The description of each
-method begins with the call of the guide. What most programs choose alike has a default: the protection tag, descriptors
-and attributes.
+Names are those of the guide without prefix and object: VipConnectRequest is Vi.connect_request. The description of
+each method begins with the call of the guide. Arguments for which most programs use the same value have a default:
+the protection tag, descriptors and attributes.
 
-Calls that fail raise Error, whose `code` is a ReturnCode; TimeoutError if a time-out has passed; DescriptorError if a
-descriptor completed with an error. Calls on a closed object raise Error(INVALID_PARAMETER).
+Calls that fail raise Error, whose `code` is a ReturnCode; TimeoutError if a timeout has expired; DescriptorError if
+a descriptor completed with an error. Calls on a closed object raise Error(INVALID_PARAMETER).
 
-Calls that have a time-out, in seconds, wait: None waits for ever, and Ctrl-C ends every wait. Calls whose name ends in
+Calls with a timeout, in seconds, wait: None waits forever, and Ctrl-C ends every wait. Calls whose name ends in
 _async wait without blocking the asyncio loop. All other calls return without waiting for a peer. Several threads may
-use one object at once. Nic.error_callback() reports connections that break.
+use an object at the same time. Nic.error_callback() reports broken connections.
 """
 from viaduct.memory import Buffer as Buffer
 from viaduct.memory import alloc

@@ -13,7 +13,7 @@ class NetAddress(typing.NamedTuple):
     """The address of a NIC, and a discriminator, which selects a service there (VIP_NET_ADDRESS).
 
     host             4 or 16 bytes
-    discriminator    any bytes; two bytes, big endian, are the port of librpma and the connection qualifier of DAT of
+    discriminator    any bytes; two bytes, big-endian, are the port of librpma and the connection qualifier of DAT of
                      that number
     """
     host: bytes

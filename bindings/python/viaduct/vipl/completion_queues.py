@@ -32,9 +32,9 @@ class CqEntry(typing.NamedTuple):
 
 
 class CompletionQueue(Handled):
-    """A queue that tells which queues of many VIs have completed descriptors.
+    """A queue that reports which queues of several VIs have completed descriptors.
 
-    Nic.create_cq() makes it, Nic.create_vi() connects it with the queues of a VI.
+    Created by Nic.create_cq(). Nic.create_vi() connects it with the queues of a VI.
     """
 
     def __init__(self, nic: Nic, handle: int) -> None:
@@ -56,7 +56,7 @@ class CompletionQueue(Handled):
 
     def resize(self, entries: int) -> None:
         """VipResizeCQ. Changes the number of entries. Raises Error: INVALID_PARAMETER (0), ERROR_RESOURCE (more than
-        the NIC takes, or fewer than are queued)."""
+        the NIC supports, or fewer than are queued)."""
         _vipl.VipResizeCQ(self.handle, entries)
 
     def done(self) -> CqEntry | None:
@@ -67,7 +67,7 @@ class CompletionQueue(Handled):
         return entry
 
     def wait(self, timeout: float | None = None) -> CqEntry:
-        """VipCQWait. As done(), but waits until there is an entry. Raises TimeoutError after `timeout` seconds."""
+        """VipCQWait. Like done(), but waits until there is an entry. Raises TimeoutError after `timeout` seconds."""
         entry = None
         while entry is None:
             if self._arrivals.busy:
@@ -77,7 +77,7 @@ class CompletionQueue(Handled):
         return entry
 
     async def wait_async(self, timeout: float | None = None) -> CqEntry:
-        """As wait(), for asyncio."""
+        """Like wait(), for asyncio."""
         entry = None
         while entry is None:
             entry = await result_in_time_async("VipCQWait", self._arrivals, self._ask, timeout)
@@ -86,7 +86,7 @@ class CompletionQueue(Handled):
     def notify(self, handler: typing.Callable[[CompletionQueue, CqEntry | None], object]) -> None:
         """VipCQNotify. Calls handler(cq, entry) once, with the next entry, from a thread of the queue.
 
-        The entry is None if its VI is closed by then. What the handler raises goes to sys.unraisablehook.
+        The entry is None if its VI is closed by then. Exceptions of the handler are passed to sys.unraisablehook.
         """
         _vipl.VipCQNotify(self.handle, (weakref.ref(self), handler), _on_entry)
 

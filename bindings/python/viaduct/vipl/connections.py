@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests for connections."""
+"""Connection requests."""
 from __future__ import annotations
 
 import typing
@@ -15,7 +15,8 @@ if typing.TYPE_CHECKING:
 
 
 class ConnectionRequest(Handled):
-    """A peer's request for a connection. Nic.connect_wait() returns it; accept() or reject() answers it, once.
+    """A peer's connection request. Nic.connect_wait() returns it; accept() or reject() must be called once to answer
+    it.
 
     remote_address       address of the peer, as its `local` says
     remote_attributes    attributes of the peer's VI

@@ -8,7 +8,7 @@ from viaduct import _vipl
 
 
 class ReturnCode(enum.IntEnum):
-    """What calls return (VIP_RETURN)."""
+    """The return values of calls (VIP_RETURN)."""
     SUCCESS = _vipl.VIP_SUCCESS
     NOT_DONE = _vipl.VIP_NOT_DONE
     INVALID_PARAMETER = _vipl.VIP_INVALID_PARAMETER
@@ -73,7 +73,7 @@ class ResourceCode(enum.IntEnum):
 
 
 class Operation(enum.IntEnum):
-    """What a descriptor of the send queue does (VIP_CONTROL_OP_)."""
+    """The operation of a descriptor of the send queue (VIP_CONTROL_OP_)."""
     SENDRECV = _vipl.VIP_CONTROL_OP_SENDRECV
     RDMAWRITE = _vipl.VIP_CONTROL_OP_RDMAWRITE
     RDMAREAD = _vipl.VIP_CONTROL_OP_RDMAREAD
@@ -86,7 +86,7 @@ class Control(enum.IntFlag):
 
 
 class Status(enum.IntFlag):
-    """How a descriptor completed (VIP_STATUS_)."""
+    """The outcome of a descriptor (VIP_STATUS_)."""
     DONE = _vipl.VIP_STATUS_DONE
     FORMAT_ERROR = _vipl.VIP_STATUS_FORMAT_ERROR
     PROTECTION_ERROR = _vipl.VIP_STATUS_PROTECTION_ERROR
@@ -103,7 +103,7 @@ ERROR_MASK = Status(_vipl.VIP_STATUS_ERROR_MASK)
 
 
 class StatusOperation(enum.IntEnum):
-    """The operation that a completed descriptor has done (VIP_STATUS_OP_)."""
+    """The operation of a completed descriptor (VIP_STATUS_OP_)."""
     SEND = _vipl.VIP_STATUS_OP_SEND
     RECEIVE = _vipl.VIP_STATUS_OP_RECEIVE
     RDMA_WRITE = _vipl.VIP_STATUS_OP_RDMA_WRITE

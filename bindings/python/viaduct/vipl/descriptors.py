@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptors, and the memory in which they lie."""
+"""Descriptors and the memory that contains them."""
 from __future__ import annotations
 
 import collections
@@ -12,7 +12,7 @@ from viaduct.vipl.constants import ERROR_MASK, Operation, Status, StatusOperatio
 
 
 class Segment(typing.NamedTuple):
-    """A piece of a region of this process (VIP_DATA_SEGMENT). `region[0:8]` makes one.
+    """A piece of a region of this process (VIP_DATA_SEGMENT). `region[0:8]` creates one.
 
     address    of the first byte
     handle     memory handle of the region
@@ -24,10 +24,10 @@ class Segment(typing.NamedTuple):
 
 
 class Remote(typing.NamedTuple):
-    """A place in a region of the peer (VIP_ADDRESS_SEGMENT).
+    """A location in a region of the peer (VIP_ADDRESS_SEGMENT).
 
-    The process that has the region gets it from `region.remote`, and sends its two numbers to the peer. `remote + 64`
-    is 64 bytes further.
+    The process that has the region gets it from `region.remote`, and sends its two numbers to the peer. `remote +
+    64` is the location 64 bytes later.
     """
     address: int
     handle: int
@@ -43,9 +43,9 @@ Segments = typing.Union[Segment, typing.Sequence[Segment]]
 _SEGMENT_BYTES = 16  # of a segment; the control segment takes twice as many
 _CONTROL = struct.Struct("=QIHHIIII")  # Next, NextHandle, SegCount, Control, Reserved, ImmediateData, Length, Status
 _SEGMENT = struct.Struct("=QII")
-_IMMEDIATE, _LENGTH, _STATUS = 5, 6, 7  # in words of 32 bits
+_IMMEDIATE, _LENGTH, _STATUS = 5, 6, 7  # in 32-bit words
 
-# As numbers, since operations on flags are slow.
+# Plain numbers, because operations on flags are slow.
 _DONE_OR_ERROR = int(Status.DONE | ERROR_MASK)
 _DONE = int(Status.DONE)
 _OP_MASK = _vipl.VIP_STATUS_OP_MASK
@@ -53,19 +53,19 @@ _ALIGNMENT = _vipl.VIP_DESCRIPTOR_ALIGNMENT
 
 
 class Descriptor:
-    """A descriptor in registered memory (VIP_DESCRIPTOR). It is posted, and the same object comes back when it has
+    """A descriptor in registered memory (VIP_DESCRIPTOR). It is posted, and the same object is returned when it has
     completed.
 
-    address          where it lies
-    memory_handle    handle of the memory in which it lies
+    address          its address
+    memory_handle    handle of the memory that contains it
     capacity         the number of segments for which it has room; `remote` needs one, too
-    segments         what it moves, as set() was told
+    segments         what it transfers, as passed to set()
     writable         whether all segments may be written; read-only memory, such as bytes, can only be sent
     posted           whether it is on a queue
 
-    Ptag.descriptor() and Region.descriptor() make descriptors. While a descriptor is on a queue it belongs to the
-    library: the program neither changes it nor its segments. After it has come back it may be posted again, as it is or
-    after set().
+    Ptag.descriptor() and Region.descriptor() create descriptors. While a descriptor is on a queue it belongs to the
+    library: the program neither changes it nor its segments. After it was returned it may be posted again, unchanged
+    or after set().
     """
 
     def __init__(self, memory: Segment, give_back: typing.Callable[[Segment], None] | None = None) -> None:
@@ -90,15 +90,15 @@ class Descriptor:
 
     def set(self, segments: Segments = (), operation: Operation = Operation.SENDRECV, remote: Remote | None = None,
             immediate: int | None = None, fence: bool = False) -> Descriptor:
-        """Writes the descriptor anew, and returns it.
+        """Rewrites the descriptor and returns it.
 
-        segments     what is sent, or where data are put
+        segments     the data to send, or the memory to receive into
         operation    SENDRECV, RDMAWRITE or RDMAREAD
         remote       the memory of the peer that RDMA writes or reads
-        immediate    32 bits that go along with a send or an RDMA write
-        fence        begin only when earlier RDMA reads are done
+        immediate    immediate data, 32 bits, of a send or an RDMA write
+        fence        start only when earlier RDMA reads are complete
 
-        Raises ValueError if the descriptor is posted, has too little room, or is to read into read-only memory.
+        Raises ValueError if the descriptor is posted, has too little room, or would read into read-only memory.
         """
         if self.posted:
             raise ValueError("the descriptor is posted")
@@ -134,12 +134,12 @@ class Descriptor:
 
     @property
     def status(self) -> Status:
-        """How the descriptor completed; 0 before that."""
+        """The outcome of the descriptor; 0 before it has completed."""
         return Status(self._words[_STATUS] & ~_OP_MASK)
 
     @property
     def operation(self) -> StatusOperation:
-        """What the descriptor did; meaningful when it has completed."""
+        """The operation of the descriptor; valid when it has completed."""
         return StatusOperation(self._words[_STATUS] & _OP_MASK)
 
     @property
@@ -149,24 +149,24 @@ class Descriptor:
 
     @property
     def length(self) -> int:
-        """Before completion the number of bytes to move, afterwards that of the bytes moved."""
+        """Before completion, the number of bytes to transfer; afterwards, the number of bytes transferred."""
         return self._words[_LENGTH]
 
     @property
     def immediate(self) -> int | None:
-        """The 32 bits that came, or are to go, along; None if there are none."""
+        """The immediate data, 32 bits, sent or received; None if there are none."""
         carries = self._words[_STATUS] & _vipl.VIP_STATUS_IMMEDIATE or self.raw.CS.Control & _vipl.VIP_CONTROL_IMMEDIATE
         return self._words[_IMMEDIATE] if carries else None
 
     @property
     def data(self) -> memoryview:
-        """The bytes that were moved. With one segment it is a part of the region, with several a copy."""
+        """The bytes that were transferred. With one segment it is a part of the region, with several a copy."""
         parts = self.parts
         return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
     @property
     def parts(self) -> list[memoryview]:
-        """The bytes that were moved, a memoryview for each segment, without a copy."""
+        """The bytes that were transferred, a memoryview for each segment, without a copy."""
         parts, left = [], self.length
         for segment in self.segments:
             parts.append(segment.view[:left])
@@ -180,7 +180,7 @@ class Descriptor:
 
 
 class DescriptorPool:
-    """Registered memory for descriptors, which is used again when a descriptor is deleted. Thread-safe."""
+    """Registered memory for descriptors. It is reused when a descriptor is deleted. Thread-safe."""
 
     def __init__(self) -> None:
         self._free: dict[int, collections.deque[Segment]] = collections.defaultdict(collections.deque)

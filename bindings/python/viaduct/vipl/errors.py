@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the calls of VIPL raise."""
+"""The exceptions of VIPL."""
 from __future__ import annotations
 
 from viaduct import errors
@@ -31,13 +31,13 @@ class Error(errors.Error):
 
 
 class TimeoutError(Error, errors.TimeoutError):
-    """The time-out of a call has passed; `code` is TIMEOUT."""
+    """The timeout of a call has expired; `code` is TIMEOUT."""
 
 
 class DescriptorError(Error):
     """A descriptor completed with an error, or a queue had none.
 
-    descriptor    the descriptor, whose status tells the error; None if the queue was empty. Pickling drops it.
+    descriptor    the descriptor, whose status contains the error; None if the queue was empty. Pickling drops it.
     """
 
     def __init__(self, call: str, descriptor: Descriptor | None) -> None:

@@ -16,7 +16,7 @@ if typing.TYPE_CHECKING:
 
 
 class Ptag(Handled):
-    """A protection tag: a VI uses memory of its own tag only. Nic.create_ptag() makes it."""
+    """A protection tag: a VI uses memory of its own tag only. Created by Nic.create_ptag()."""
 
     def __init__(self, nic: Nic, handle: int) -> None:
         super().__init__(handle, nic)
@@ -73,14 +73,14 @@ class MemAttributes:
 
 
 class Region(Handled):
-    """Registered memory. Nic.register_mem() makes it; close() is VipDeregisterMem.
+    """Registered memory. Created by Nic.register_mem(); close() is VipDeregisterMem.
 
-    handle    the memory handle, which names the region at peers, too
+    handle    the memory handle, which identifies the region, also to peers
     view      the bytes, as a memoryview
-    remote    what a peer needs to reach the region
+    remote    what a peer needs to access the region
 
-    `region[8:16]` is a segment for descriptors. Posted descriptors do not keep their regions: close a region after they
-    have completed.
+    `region[8:16]` is a segment for descriptors. Posted descriptors do not keep their regions: close a region after
+    they have completed.
     """
 
     def __init__(self, nic: Nic, pinned: Pinned, attributes: MemAttributes) -> None:
@@ -92,7 +92,7 @@ class Region(Handled):
         self.view = pinned.view
 
     def deregister(self) -> None:
-        """VipDeregisterMem. Ends every use of the memory: operations in progress, and later ones, complete with a
+        """VipDeregisterMem. Ends all use of the memory: operations in progress, and later ones, complete with a
         protection error. Raises Error(INVALID_PARAMETER) if the region is closed."""
         _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)
         self._released()
@@ -117,11 +117,10 @@ class Region(Handled):
 
     def descriptor(self, offset: int, segments: Segments = (), operation: Operation = Operation.SENDRECV,
                    remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
-        """Returns a new descriptor that lies in this region, at `offset` bytes, with room for its segments, at least
-        one.
+        """Returns a new descriptor in this region, at `offset` bytes, with room for its segments, at least one.
 
-        The other arguments are those of Descriptor.set(). Raises ValueError if there is too little room, or the address
-        is no multiple of 64.
+        The other arguments are those of Descriptor.set(). Raises ValueError if there is too little room, or the
+        address is not a multiple of 64.
         """
         count = 1 if isinstance(segments, Segment) else len(segments)
         place = self[offset:offset + 32 + 16 * max(count + (remote is not None), 1)]
@@ -134,7 +133,7 @@ class Region(Handled):
 
     def set_attributes(self, attributes: MemAttributes) -> None:
         """VipSetMemAttributes. Changes all attributes or, if it fails, none. Raises Error: INVALID_PTAG,
-        ERROR_NOT_SUPPORTED (RDMA devices); ValueError if peers are to write to read-only memory."""
+        ERROR_NOT_SUPPORTED (RDMA devices); ValueError if peers may write to read-only memory."""
         ptag = attributes.ptag or self.nic.ptag
         _vipl.VipSetMemAttributes(self.nic.handle, self._pinned.address, self.handle, self._to_raw(attributes, ptag))
         self._depend_on(self.nic, ptag)

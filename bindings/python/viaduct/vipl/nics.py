@@ -65,7 +65,7 @@ class ErrorDescriptor(typing.NamedTuple):
 
 
 class Nic(Handled):
-    """An open network interface. open_nic() makes it; close() is VipCloseNic.
+    """An open network interface. Created by open_nic(); close() is VipCloseNic.
 
     attributes    its attributes and limits
 
@@ -97,13 +97,13 @@ class Nic(Handled):
 
     @property
     def ptag(self) -> Ptag:
-        """The protection tag of objects that are made without one."""
+        """The protection tag of objects created without one."""
         if self._ptag is None or self._ptag.closed:
             self._ptag = self.create_ptag()
         return self._ptag
 
     def create_ptag(self) -> Ptag:
-        """VipCreatePtag. Returns a new protection tag. Raises Error(ERROR_RESOURCE) if the NIC has no more."""
+        """VipCreatePtag. Returns a new protection tag. Raises Error(ERROR_RESOURCE) if the NIC has no more tags."""
         return Ptag(self, _vipl.VipCreatePtag(self.handle))
 
     def register_mem(self, memory: Buffer | int, attributes: MemAttributes = MemAttributes()) -> Region:
@@ -111,14 +111,15 @@ class Nic(Handled):
         region.
 
         The buffer is not copied, and can neither be moved nor resized until the region is closed. Raises Error:
-        INVALID_PARAMETER (no bytes), INVALID_PTAG, ERROR_RESOURCE; TypeError if the object has no buffer; BufferError
-        if the buffer is not contiguous; ValueError if peers are to write to read-only memory, such as bytes.
+        INVALID_PARAMETER (no bytes), INVALID_PTAG, ERROR_RESOURCE; TypeError if the object has no buffer;
+        BufferError if the buffer is not contiguous; ValueError if peers may write to read-only memory, such as
+        bytes.
         """
         return Region(self, Pinned(alloc(memory) if isinstance(memory, int) else memory), attributes)
 
     def create_cq(self, entries: int = 256) -> CompletionQueue:
         """VipCreateCQ. Returns a completion queue for that many entries. Raises Error: INVALID_PARAMETER (0),
-        ERROR_RESOURCE (more than the NIC takes)."""
+        ERROR_RESOURCE (more than the NIC supports)."""
         return CompletionQueue(self, _vipl.VipCreateCQ(self.handle, entries))
 
     def create_vi(self, attributes: ViAttributes = ViAttributes(), send_cq: CompletionQueue | None = None,
@@ -151,8 +152,8 @@ class Nic(Handled):
     def net_address(self, discriminator: Discriminator = b"", host: str | bytes | None = None) -> NetAddress:
         """Returns an address: that of this NIC or, with `host`, that of another one.
 
-        host: bytes, or an address in digits ("10.0.0.3"). A number as discriminator stands for two bytes, big endian.
-        Raises ValueError if the text is no address, OverflowError if the number is not below 65536.
+        host: bytes, or an address in digits ("10.0.0.3"). A number as discriminator means two bytes, big-endian.
+        Raises ValueError if the text is not an address, OverflowError if the number is not below 65536.
         """
         if host is None:
             host = self.attributes.local_nic_address
@@ -166,14 +167,14 @@ class Nic(Handled):
     def connect_wait(self, local: NetAddress | Discriminator, timeout: float | None = None) -> ConnectionRequest:
         """VipConnectWait. Waits for a request with this discriminator, and returns it.
 
-        Clients that ask while no call waits get NO_MATCH. Raises TimeoutError after `timeout` seconds (0: looks once);
-        Error(INVALID_PARAMETER) if `local` is no address of this NIC.
+        Clients that connect while no call waits get NO_MATCH. Raises TimeoutError after `timeout` seconds (0: checks
+        once); Error(INVALID_PARAMETER) if `local` is not an address of this NIC.
         """
         return ConnectionRequest(self, *_vipl.VipConnectWait(self.handle, self._address(local), timeout))
 
     async def connect_wait_async(self, local: NetAddress | Discriminator,
                                  timeout: float | None = None) -> ConnectionRequest:
-        """As connect_wait(), for asyncio; a thread of its own waits."""
+        """Like connect_wait(), for asyncio; a separate thread waits."""
         address = self._address(local)
         return await in_thread(
             lambda stop: ConnectionRequest(self, *_vipl.VipConnectWait(self.handle, address, timeout, stop)),
@@ -182,10 +183,10 @@ class Nic(Handled):
     # ---- Asynchronous errors ----
 
     def error_callback(self, handler: typing.Callable[[ErrorDescriptor], object] | None) -> None:
-        """VipErrorCallback. From now on, handler(error) gets each asynchronous error, an ErrorDescriptor.
+        """VipErrorCallback. Sets a handler: handler(error) gets each asynchronous error, an ErrorDescriptor.
 
-        A thread of the NIC makes the calls, one at a time; a call of the previous handler may still be running. What
-        the handler raises goes to sys.unraisablehook. None: errors are logged.
+        A thread of the NIC makes the calls, one at a time; a call of the previous handler may still be running.
+        Exceptions of the handler are passed to sys.unraisablehook. None: errors are logged.
         """
         _vipl.VipErrorCallback(self.handle, (weakref.ref(self), handler), handler and _on_error)
 

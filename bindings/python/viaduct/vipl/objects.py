@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the objects of VIPL have in common."""
+"""The base classes of the objects of VIPL."""
 from __future__ import annotations
 
 from viaduct._lifetime import Resource

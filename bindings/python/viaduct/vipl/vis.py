@@ -25,9 +25,9 @@ class ViAttributes:
     size and quality of service.
 
     reliability_level    see ReliabilityLevel
-    max_transfer_size    bytes of one descriptor; None: the most that the NIC takes
+    max_transfer_size    bytes of one descriptor; None: the limit of the NIC
     qos                  quality of service; only 0 exists
-    ptag                 the protection tag; None: that of the NIC; in attributes of a peer: not known
+    ptag                 the protection tag; None: that of the NIC; unknown in attributes of a peer
     enable_rdma_write    whether the peer may write to memory of this VI that allows it
     enable_rdma_read     whether the peer may read memory of this VI that allows it
     """
@@ -40,7 +40,8 @@ class ViAttributes:
 
 
 class ViInfo(typing.NamedTuple):
-    """What Vi.query() returns. A queue is empty if no descriptor is posted on it, and none waits to be taken."""
+    """What Vi.query() returns. A queue is empty if no descriptor is posted on it, and no completed one remains to be
+    taken."""
     state: State
     attributes: ViAttributes
     send_queue_empty: bool
@@ -48,10 +49,10 @@ class ViInfo(typing.NamedTuple):
 
 
 class Vi(Handled):
-    """A virtual interface: a send queue, a receive queue and, at times, a connection. Nic.create_vi() makes it.
+    """A virtual interface: a send queue, a receive queue and, when connected, a connection. Created by Nic.create_vi().
 
-    Posting does not wait: the descriptor completes later, and send_done(), send_wait() and their kin return the object
-    that was posted. close() ends a connection, and takes back what is posted.
+    Posting does not wait: the descriptor completes later, and send_done(), send_wait() and similar methods return
+    the object that was posted. close() ends a connection and takes back posted descriptors.
     """
 
     def __init__(self, nic: Nic, attributes: ViAttributes, send_cq: Handled | None,
@@ -67,8 +68,8 @@ class Vi(Handled):
         nic._vis[handle] = self
 
     def destroy(self) -> None:
-        """VipDestroyVi. Raises Error(INVALID_STATE) if the VI is not idle, or descriptors are on its queues; close()
-        needs neither. Waits until a running notify handler of the VI has returned."""
+        """VipDestroyVi. Raises Error(INVALID_STATE) if the VI is not idle or descriptors are on its queues; close()
+        requires neither. Waits until a running notify handler of the VI has returned."""
         _vipl.VipDestroyVi(self.handle)
         self._released()
         self._gone()
@@ -96,8 +97,8 @@ class Vi(Handled):
         VI.
 
         local: an address of this NIC, which the peer sees as remote_address. Waits for the answer, at most `timeout`
-        seconds. Raises TimeoutError; Error: NO_MATCH (nobody waits there), REJECT, INVALID_STATE (the VI is not idle,
-        or disconnect() was called meanwhile), NOT_REACHABLE, INVALID_PARAMETER (also for time-out 0),
+        seconds. Raises TimeoutError; Error: NO_MATCH (no server waits there), REJECT, INVALID_STATE (the VI is not
+        idle, or disconnect() was called meanwhile), NOT_REACHABLE, INVALID_PARAMETER (also for timeout 0),
         INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's).
         """
         return self.nic._from_raw(_vipl.VipConnectRequest(self.handle, self.nic._address(local),
@@ -105,7 +106,7 @@ class Vi(Handled):
 
     async def connect_request_async(self, remote: NetAddress, timeout: float | None = None, *,
                                     local: NetAddress | Discriminator = b"") -> ViAttributes:
-        """As connect_request(), for asyncio; a thread of its own waits."""
+        """Like connect_request(), for asyncio; a separate thread waits."""
         addresses = self.nic._address(local), to_raw_address(remote)
         return self.nic._from_raw(await in_thread(
             lambda stop: _vipl.VipConnectRequest(self.handle, *addresses, timeout, stop),
@@ -113,11 +114,11 @@ class Vi(Handled):
 
     def connect_peer_request(self, remote: NetAddress, timeout: float | None = None, *,
                              local: NetAddress | Discriminator = b"") -> None:
-        """VipConnectPeerRequest. Begins to look for a peer that asks for the same two hosts and the same discriminator,
-        that of `remote`.
+        """VipConnectPeerRequest. Starts a peer-to-peer request: connects to a peer that requests the same two hosts and
+        the same discriminator, that of `remote`.
 
-        Returns at once; connect_peer_wait() and connect_peer_done() return the result. Raises Error: INVALID_STATE (the
-        VI is not idle), INVALID_PARAMETER.
+        Returns immediately; connect_peer_wait() and connect_peer_done() return the result. Raises Error:
+        INVALID_STATE (the VI is not idle), INVALID_PARAMETER.
         """
         _vipl.VipConnectPeerRequest(self.handle, self.nic._address(local), to_raw_address(remote), timeout)
 
@@ -125,27 +126,27 @@ class Vi(Handled):
         """VipConnectPeerDone. Returns the attributes of the peer's VI, or None if the request is still in progress.
         Does not wait.
 
-        Raises TimeoutError if the time-out of the request has passed; Error: INVALID_STATE (there is no request), and
-        those of connect_request().
+        Raises TimeoutError if the timeout of the request has expired; Error: INVALID_STATE (there is no request),
+        and those of connect_request().
         """
         raw = _vipl.VipConnectPeerDone(self.handle)
         return None if raw is None else self.nic._from_raw(raw)
 
     def connect_peer_wait(self) -> ViAttributes:
-        """VipConnectPeerWait. As connect_peer_done(), but waits for the result, at most until the time-out of the
+        """VipConnectPeerWait. Like connect_peer_done(), but waits for the result, at most until the timeout of the
         request."""
         return self.nic._from_raw(_vipl.VipConnectPeerWait(self.handle))
 
     async def connect_peer_wait_async(self) -> ViAttributes:
-        """As connect_peer_wait(), for asyncio; a thread of its own waits. If the task is cancelled, the request goes
-        on."""
+        """Like connect_peer_wait(), for asyncio; a separate thread waits. If the task is cancelled, the request
+        continues."""
         return self.nic._from_raw(await in_thread(lambda stop: _vipl.VipConnectPeerWait(self.handle, stop),
                                                   lambda late: None))
 
     def disconnect(self) -> None:
         """VipDisconnect. Ends the connection; works in every state. The VI is idle afterwards.
 
-        What is posted completes with DESC_FLUSHED_ERROR. A connection request in progress gets INVALID_STATE.
+        Posted descriptors complete with DESC_FLUSHED_ERROR. A connection request in progress gets INVALID_STATE.
         """
         _vipl.VipDisconnect(self.handle)
 
@@ -154,18 +155,18 @@ class Vi(Handled):
     def post_send(self, what: Descriptor | Segments = (), operation: Operation = Operation.SENDRECV,
                   remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
         """VipPostSend. Posts a descriptor, and returns it. Segments and the other arguments, which are those of
-        Descriptor.set(), make a new descriptor.
+        Descriptor.set(), create a new descriptor.
 
-        Without a connection it completes with DESC_FLUSHED_ERROR. If the queue holds max_descriptors_per_queue already,
-        it is not posted, the VI breaks, and the handler of Nic.error_callback() gets VI_OVERRUN. Raises
-        ValueError if it is posted already, Error(ERROR_RESOURCE) if there is no memory.
+        Without a connection it completes with DESC_FLUSHED_ERROR. If the queue holds max_descriptors_per_queue
+        already, it is not posted, the VI enters the Error state, and the handler of Nic.error_callback() gets
+        VI_OVERRUN. Raises ValueError if it is posted already, Error(ERROR_RESOURCE) if there is no memory.
         """
         return self._post(_vipl.VipPostSend, what if isinstance(what, Descriptor) else
                           self._ptag.descriptor(what, operation, remote, immediate, fence))
 
     def post_recv(self, what: Descriptor | Segments = ()) -> Descriptor:
-        """VipPostRecv. Posts a descriptor for one message, also before connecting, and returns it. Segments make a new
-        one.
+        """VipPostRecv. Posts a descriptor for one message, also before connecting, and returns it. Segments create a
+        new one.
 
         A full queue is treated as in post_send(). Raises ValueError if it is posted already, or its memory is
         read-only; Error(ERROR_RESOURCE) if there is no memory.
@@ -188,7 +189,7 @@ class Vi(Handled):
         return descriptor
 
     def _take(self, address: int) -> Descriptor | None:
-        """Returns the descriptor at an address; None for 0, which stands for an empty queue."""
+        """Returns the descriptor at an address; None for 0, which means an empty queue."""
         descriptor = self._posted.pop(address, None)
         if descriptor is not None:
             descriptor.posted = False
@@ -209,7 +210,7 @@ class Vi(Handled):
         return self._done("VipSendDone", _vipl.VipSendDone, self._sends)
 
     def recv_done(self) -> Descriptor | None:
-        """VipRecvDone. As send_done(), for the receive queue."""
+        """VipRecvDone. Like send_done(), for the receive queue."""
         return self._done("VipRecvDone", _vipl.VipRecvDone, self._recvs)
 
     def _done(self, call: str, done: typing.Callable[[int], tuple[int, int] | None],
@@ -223,14 +224,15 @@ class Vi(Handled):
         return self._completed(call, address)
 
     def send_wait(self, timeout: float | None = None) -> Descriptor:
-        """VipSendWait. As send_done(), but waits until the descriptor has completed.
+        """VipSendWait. Like send_done(), but waits until the descriptor has completed.
 
-        Raises TimeoutError after `timeout` seconds, Error(ERROR_RESOURCE) if the queue reports to a completion queue.
+        Raises TimeoutError after `timeout` seconds, Error(ERROR_RESOURCE) if the queue reports to a completion
+        queue.
         """
         return self._wait("VipSendWait", _vipl.VipSendWait, self._sends, self._ask_send, timeout)
 
     def recv_wait(self, timeout: float | None = None) -> Descriptor:
-        """VipRecvWait. As send_wait(), for the receive queue."""
+        """VipRecvWait. Like send_wait(), for the receive queue."""
         return self._wait("VipRecvWait", _vipl.VipRecvWait, self._recvs, self._ask_recv, timeout)
 
     def _wait(self, call: str, wait: typing.Callable[[int, float | None], tuple[int, int]], arrivals: Arrivals[int],
@@ -242,12 +244,12 @@ class Vi(Handled):
         return self._completed(call, address)
 
     async def send_wait_async(self, timeout: float | None = None) -> Descriptor:
-        """As send_wait(), for asyncio."""
+        """Like send_wait(), for asyncio."""
         call = "VipSendWait"
         return self._completed(call, await result_in_time_async(call, self._sends, self._ask_send, timeout))
 
     async def recv_wait_async(self, timeout: float | None = None) -> Descriptor:
-        """As recv_wait(), for asyncio."""
+        """Like recv_wait(), for asyncio."""
         call = "VipRecvWait"
         return self._completed(call, await result_in_time_async(call, self._recvs, self._ask_recv, timeout))
 
@@ -255,14 +257,14 @@ class Vi(Handled):
         """VipSendNotify. Calls handler(vi, descriptor) once, when the next descriptor of the send queue has completed,
         with or without an error.
 
-        A thread of the queue makes the call. The descriptor is None if others have taken all that was posted. What the
-        handler raises goes to sys.unraisablehook. Raises DescriptorError if the queue is empty, Error(ERROR_RESOURCE)
-        if it reports to a completion queue.
+        A thread of the queue makes the call. The descriptor is None if other threads have taken all posted
+        descriptors. Exceptions of the handler are passed to sys.unraisablehook. Raises DescriptorError if the queue
+        is empty, Error(ERROR_RESOURCE) if it reports to a completion queue.
         """
         self._notify("VipSendNotify", _vipl.VipSendNotify, handler)
 
     def recv_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
-        """VipRecvNotify. As send_notify(), for the receive queue."""
+        """VipRecvNotify. Like send_notify(), for the receive queue."""
         self._notify("VipRecvNotify", _vipl.VipRecvNotify, handler)
 
     def _notify(self, call: str, notify: typing.Callable[[int, object, typing.Callable[..., object]], None],
@@ -306,7 +308,7 @@ class Vi(Handled):
 
     @property
     def user_data(self) -> int:
-        """A number that the VI keeps for the program (VipGetUserData, VipSetUserData); 0 at first."""
+        """A number that the VI stores for the program (VipGetUserData, VipSetUserData); 0 at first."""
         return _vipl.VipGetUserData(self.handle)
 
     @user_data.setter

@@ -15,31 +15,31 @@ T = typing.TypeVar("T")
 
 
 class Arrivals(typing.Generic[T]):
-    """Results that notify handlers took from a queue and that nobody has taken yet.
+    """Results that notify handlers have taken from a queue and that no thread or task has taken yet.
 
-    If a task is cancelled, the result that came for it goes to the next one who asks. Thread-safe.
+    If a task is cancelled, its result goes to the next thread or task that requests one. Thread-safe.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # guards what follows; reentrant, since ask() may free objects
+        self._lock = threading.RLock()  # guards the attributes below; reentrant, because ask() may free objects
         self._asked = 0
         self._waiting: list[concurrent.futures.Future[T]] = []
         self._ready: collections.deque[T] = collections.deque()
 
     @property
     def busy(self) -> bool:
-        """Whether a result is here or on its way. Then, to wait on the queue itself may be in vain."""
+        """Whether a result is available or expected. If so, waiting on the queue itself may fail to return."""
         return self._asked != 0 or bool(self._ready)
 
     def take(self) -> T | None:
-        """Returns a result that is here, or None."""
+        """Returns an available result, or None."""
         if not self._ready:  # the usual case, without the lock
             return None
         with self._lock:
             return self._ready.popleft() if self._ready else None
 
     def future(self, ask: typing.Callable[[], None]) -> concurrent.futures.Future[T]:
-        """Returns the future of the next result. ask() requests one call of put(); what it raises is raised."""
+        """Returns the future of the next result. ask() requests one call of put(); its exceptions are raised."""
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         with self._lock:
             if self._ready:
@@ -53,13 +53,13 @@ class Arrivals(typing.Generic[T]):
         return future
 
     def put(self, news: T) -> None:
-        """Passes on what a handler got."""
+        """Passes on the result of a handler."""
         with self._lock:
             self._asked -= 1
         self._pass_on(news)
 
     def give_back(self, future: concurrent.futures.Future[T]) -> None:
-        """Nobody waits for the future any more: a result that it has already goes to the next one who asks."""
+        """Abandons a future. If it already has a result, the next request gets that."""
         if not future.cancel() and future.exception() is None:
             self._pass_on(future.result())
 
@@ -112,8 +112,8 @@ def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
 
 
 async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Callable[[T], None]) -> T:
-    """Awaits a call that blocks until its event is set. If the task is cancelled, the call is ended, and undo() undoes
-    what it did in the last moment."""
+    """Awaits a call that blocks until its event is set. If the task is cancelled, the call is ended, and undo() reverts
+    what it did at the last moment."""
     stop = threading.Event()
     future = spawn(lambda: call(stop))
     try:
@@ -127,8 +127,8 @@ async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Ca
 
 
 def result_in_time(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None], timeout: float | None) -> T:
-    """Waits for the next result, and returns it. Raises TimeoutError; a result that comes later is for the next one who
-    asks."""
+    """Waits for the next result, and returns it. Raises TimeoutError; a result that arrives later goes to the next
+    request."""
     future = arrivals.future(ask)
     try:
         return future.result(timeout)
@@ -141,7 +141,7 @@ def result_in_time(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], No
 
 async def result_in_time_async(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None],
                                timeout: float | None) -> T:
-    """As result_in_time(), for asyncio."""
+    """Like result_in_time(), for asyncio."""
     future = arrivals.future(ask)
     try:
         return await asyncio.wait_for(asyncio.wrap_future(future), timeout)
@@ -153,7 +153,7 @@ async def result_in_time_async(call: str, arrivals: Arrivals[T], ask: typing.Cal
 
 
 def _result_after_all(call: str, future: concurrent.futures.Future[T]) -> T:
-    """Returns a result that came in the last moment; raises TimeoutError if there is none."""
+    """Returns a result that arrived at the last moment; raises TimeoutError if there is none."""
     if future.cancel():
         raise error_of(call, ReturnCode.TIMEOUT) from None
     return future.result()
