@@ -36,7 +36,7 @@ public:
     std::uint64_t consumed_by_next_slot() const noexcept { return receive_.consumed_by_next_slot(*connection_); }
     std::uint16_t slots_consumed() const noexcept { return receive_.consumed_total(); }
     bool may_use(const Sge& sge, bool written) const noexcept { return may_use(sge, sge.length, written); }
-    /// Checks access to the first `bytes` bytes of a segment.
+    /// Checks access to the first `bytes` bytes of an SGE.
     bool may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept;
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }

@@ -18,7 +18,7 @@ enum class Probe : std::uint8_t {
     Access,   ///< whether memory is readable: checks each page
 };
 
-/// Returns the number of bytes before the first page that is not mapped. Takes one system call per segment if all is
+/// Returns the number of bytes before the first page that is not mapped. Takes one system call per SGE if all is
 /// mapped.
 std::uint64_t mapped_bytes(std::span<const Sge> pieces, Probe probe) noexcept;
 

@@ -165,7 +165,7 @@ Status Peer::copy_from(std::uint64_t address, std::span<const iovec> pieces, std
     return token == instance_id_ ? status : report_gone();
 }
 
-/// The kernel looks up the address space once and copies the segments in order until one is not mapped, so the canary
+/// The kernel looks up the address space once and copies the pieces in order until one is not mapped, so the canary
 /// comes first (docs/adr/0015-canaries.md).
 Status Peer::copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
                   std::span<const iovec> pieces, std::uint64_t length) noexcept {

@@ -89,7 +89,7 @@ public:
     /// Reports whether copy_to() and copy_from() may be tried.
     bool process_vm() const noexcept { return process_vm_.load(std::memory_order_relaxed); }
 
-    /// Copy between local segments and the peer's memory through the kernel. They never access another process or
+    /// Copy between local memory and the peer's memory through the kernel. They never access another process or
     /// program that has replaced the peer. PermissionDenied: this method is not available any more. Unreachable: the
     /// process, or the program that it ran, no longer exists; its connections will end. InvalidParameter: part of the
     /// memory on either side is not mapped; the part before it was copied.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A copy of the segments of a posted request. Two segments are stored in place, longer lists on the heap; the memory is
+// A copy of the SGEs of a posted request. Two SGEs are stored in place, longer lists on the heap; the memory is
 // kept for reuse.
 #pragma once
 
@@ -39,7 +39,7 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Calls `visit(pointer, length)` for the parts of the segments in the range of `length` bytes that starts at byte
+/// Calls `visit(pointer, length)` for the parts of the SGEs in the range of `length` bytes that starts at byte
 /// `skip`.
 template <class Visit>
 void for_stretch(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length, Visit visit) noexcept {
@@ -56,7 +56,7 @@ void for_stretch(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t le
     }
 }
 
-/// Returns the same range as an array for readv(2) and similar calls. `out` must have room for all segments.
+/// Returns the same range as an array for readv(2) and similar calls. `out` must have room for all SGEs.
 inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length,
                              std::span<iovec> out) noexcept {
     std::size_t count = 0;

@@ -28,7 +28,7 @@ private:
     std::atomic<T> value_{};
 };
 
-/// The same for the segments of a request, which the caller has just written.
+/// The same for the SGEs of a request, which the caller has just written.
 inline void copy_fields(const volatile Sge& from, Sge& to) noexcept {
     to.address = from.address;
     to.key = from.key;

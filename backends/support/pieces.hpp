@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The segments of a request.
+// The scatter/gather elements (SGEs) of a request.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The segments of a request in the hardware's format.
+// The SGEs of a request in the hardware's format.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,7 +18,7 @@ inline constexpr std::uint32_t max_pieces = 64;
 
 class Pieces {
 public:
-    /// The number of segments must not exceed the limit of the device, which is at most max_pieces.
+    /// The number of SGEs must not exceed the limit of the device, which is at most max_pieces.
     Pieces(std::span<const Sge> sges, bool to_write, const RegionTable& regions) noexcept
         : count_(static_cast<int>(sges.size())) {
         for (std::size_t i = 0; i < sges.size(); ++i)

@@ -37,10 +37,10 @@ public:
     /// Reports whether every key can be passed to the hardware unchanged for every use.
     bool plain() const noexcept { return odd_.load(std::memory_order_relaxed) == 0; }
 
-    /// Returns the key for a local segment. If the access is not allowed, returns a key that the hardware refuses.
+    /// Returns the key for a local SGE. If the access is not allowed, returns a key that the hardware refuses.
     std::uint32_t local_key(std::uint32_t key, bool to_write) const noexcept;
 
-    /// Reports whether the hardware would accept the segment, or the range for a window.
+    /// Reports whether the hardware would accept the SGE, or the range for a window.
     bool may_use(const Sge& piece, bool to_write, const ProtectionDomain& domain) const noexcept {
         return may_use(piece.key, piece.address, piece.length, to_write, domain);
     }
@@ -66,7 +66,7 @@ private:
 /// Caches the region of the previous lookup for the data path. Not thread-safe.
 class LastRegion {
 public:
-    /// Reports whether the owner may read the segment and it belongs to a region of this domain.
+    /// Reports whether the owner may read the SGE and it belongs to a region of this domain.
     bool may_read(const Sge& piece, const RegionTable& regions, const ProtectionDomain& domain) noexcept {
         if (is_within(piece, regions, domain)) [[likely]]
             return true;

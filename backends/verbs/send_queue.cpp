@@ -87,7 +87,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     if (request.fault != CompletionCode::Success) return request.fault;
     if (bytes > max_transfer_bytes_) return CompletionCode::LocalLength;
     const bool plain = request.opcode == Opcode::Send || request.opcode == Opcode::RdmaWrite;
-    if (plain && reliable_) return CompletionCode::Success;  // the hardware checks the segments
+    if (plain && reliable_) return CompletionCode::Success;  // the hardware checks the SGEs
     const bool atomic = request.opcode == Opcode::AtomicWrite;
     if (!reliable_ && !plain && !atomic) return CompletionCode::LocalFormat;
     if (request.with_immediate && !plain) return CompletionCode::LocalFormat;
@@ -104,7 +104,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     if (reliable_) return CompletionCode::Success;
     const bool usable = std::ranges::all_of(
         request.sges, [this](const Sge& piece) { return device_.nic().regions().may_use(piece, false, *domain_); });
-    // The hardware would end an unreliable connection on errors, so segments are checked here.
+    // The hardware would end an unreliable connection on errors, so SGEs are checked here.
     return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
 }
 

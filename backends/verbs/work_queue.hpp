@@ -26,7 +26,7 @@ struct Slot {
     SharedReceiveQueue* shared;  ///< the shared queue
     std::uint64_t context;
     union {
-        Sge first_piece{};     ///< receives: the first segment, of length 0 if there is none
+        Sge first_piece{};     ///< receives: the first SGE, of length 0 if there is none
         std::uint64_t window;  ///< binds in the hardware: the number of the window; otherwise 0
     };
     std::uint32_t bytes;

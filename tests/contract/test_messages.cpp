@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Properties of messages: size, segments, immediate data.
+// Properties of messages: size, SGEs, immediate data.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
@@ -12,7 +12,7 @@ using namespace viaduct::testing;
 
 namespace {
 
-/// Divides a buffer into `count` segments of different lengths in random order.
+/// Divides a buffer into `count` SGEs of different lengths in random order.
 std::vector<Sge> cut(const Buffer& buffer, std::size_t count, std::uint32_t seed) {
     std::mt19937 random(seed);
     const std::size_t size = buffer.bytes().size();
@@ -25,7 +25,7 @@ std::vector<Sge> cut(const Buffer& buffer, std::size_t count, std::uint32_t seed
     return pieces;
 }
 
-/// Fills the segments with the pattern, in their order.
+/// Fills the SGEs with the pattern, in their order.
 void fill_pieces(const std::vector<Sge>& pieces, std::size_t total, std::uint32_t seed) {
     std::vector<std::byte> pattern(total);
     fill(pattern, seed);

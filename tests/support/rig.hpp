@@ -60,7 +60,7 @@ public:
     std::shared_ptr<SharedReceiveQueue> make_shared_receives(std::uint32_t depth = 1024) const;
 
     const Capabilities& able() const noexcept { return device->attributes().capabilities; }
-    /// Return the number of bytes or segments, limited to what one message of this device may have.
+    /// Return the number of bytes or SGEs, limited to what one message of this device may have.
     std::size_t bytes_up_to(std::size_t wanted) const noexcept;
     std::size_t pieces_up_to(std::size_t wanted) const noexcept;
 
@@ -159,7 +159,7 @@ private:
 std::vector<std::size_t> sizes_around_thresholds();
 std::vector<std::size_t> sizes_around_thresholds(const Node& node);
 
-/// Create requests with one segment, which must outlive the post.
+/// Create requests with one SGE, which must outlive the post.
 SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept;
 SendRequest write_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
 SendRequest read_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
