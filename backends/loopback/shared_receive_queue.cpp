@@ -59,18 +59,18 @@ bool SharedReceiveQueue::take(Receive& to, Member& member, std::uint32_t connect
     }
     std::swap(to, receives_.front());
     receives_.pop();
-    look_at_limit();
+    check_limit();
     return true;
 }
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(lock_);
     limit_ = limit;
-    look_at_limit();
+    check_limit();
     return {};
 }
 
-void SharedReceiveQueue::look_at_limit() noexcept {
+void SharedReceiveQueue::check_limit() noexcept {
     if (receives_.size() >= limit_) return;
     limit_ = 0;
     device_.raise({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});

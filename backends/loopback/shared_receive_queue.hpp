@@ -48,7 +48,7 @@ public:
 
 private:
     void post(const ReceiveRequest& request);
-    void look_at_limit() noexcept;
+    void check_limit() noexcept;
 
     Device& device_;
     const std::uint64_t context_;

@@ -120,7 +120,7 @@ Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(world().mutex);
     limit_ = limit;
-    look_at_limit();
+    check_limit();
     return {};
 }
 
@@ -140,11 +140,11 @@ std::uint32_t SharedReceiveQueue::outstanding() const noexcept {
 PostedReceive SharedReceiveQueue::take() noexcept {
     PostedReceive receive = std::move(receives_.front());
     receives_.pop_front();
-    look_at_limit();
+    check_limit();
     return receive;
 }
 
-void SharedReceiveQueue::look_at_limit() noexcept {
+void SharedReceiveQueue::check_limit() noexcept {
     if (receives_.size() >= limit_) return;
     limit_ = 0;
     device_.report({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});

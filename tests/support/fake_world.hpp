@@ -265,7 +265,7 @@ public:
     const backend::ProtectionDomain& domain;
 
 private:
-    void look_at_limit() noexcept;
+    void check_limit() noexcept;
 
     Device& device_;
     std::uint32_t depth_;
