@@ -151,7 +151,7 @@ Status CompletionQueue::arm(Arm what) noexcept {
 }
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
-    const BiasedLock::Aside guard(lock_);
+    const BiasedLock::SlowPathGuard guard(lock_);
     if (items_.size() > capacity)
         return {Code::Busy, "the new capacity is less than the number of pending completions"};
     capacity_ = capacity;
@@ -159,13 +159,13 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
 }
 
 void CompletionQueue::attach(WorkQueue& queue) {
-    const BiasedLock::Aside guard(lock_);
+    const BiasedLock::SlowPathGuard guard(lock_);
     attached_.push_back(&queue);
     set_oversubscribed(attached_.size() > max_polled_queues);
 }
 
 void CompletionQueue::detach(WorkQueue& queue) noexcept {
-    const BiasedLock::Aside guard(lock_);
+    const BiasedLock::SlowPathGuard guard(lock_);
     std::erase(attached_, &queue);
     for (std::size_t i = 0; i < items_.size(); ++i)
         if (items_[i].from == &queue) items_[i].from = nullptr;

@@ -145,9 +145,9 @@ void Endpoint::with_queues_locked(Change change) noexcept {
     BiasedLock* first = &send_.completions().lock();
     BiasedLock* second = &receive_.completions().lock();
     if (std::less<>()(second, first)) std::swap(first, second);
-    const BiasedLock::Aside lock_first(*first);
+    const BiasedLock::SlowPathGuard lock_first(*first);
     if (first == second) return change();
-    const BiasedLock::Aside lock_second(*second);
+    const BiasedLock::SlowPathGuard lock_second(*second);
     change();
 }
 
@@ -178,12 +178,12 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
 }
 
 void Endpoint::advertise(Connection& connection) noexcept {
-    const BiasedLock::Aside lock(receive_.completions().lock());
+    const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
     receive_.advertise(connection);
 }
 
 void Endpoint::withdraw_credits() noexcept {
-    const BiasedLock::Aside lock(receive_.completions().lock());
+    const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
     receive_.withdraw_credits();
 }
 
@@ -240,7 +240,7 @@ void Endpoint::fail() noexcept {
 void Endpoint::drain() noexcept {
     const std::lock_guard lock(ref_->mutex);
     if (connection_ == nullptr) return;
-    const BiasedLock::Aside queue_lock(send_.completions().lock());
+    const BiasedLock::SlowPathGuard queue_lock(send_.completions().lock());
     send_.drain();
 }
 
@@ -266,12 +266,12 @@ bool Endpoint::serve(Connection& connection) noexcept {
     const bool receives_polled = std::exchange(receive_polls_served_, receive_polls) != receive_polls;
     bool drained = false;
     {
-        const BiasedLock::Aside lock(send_.completions().lock());
+        const BiasedLock::SlowPathGuard lock(send_.completions().lock());
         send_.progress();
         drained = send_.has_drained();
     }
     {
-        const BiasedLock::Aside lock(receive_.completions().lock());
+        const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
         receive_.progress();
         receive_.confirm_promptly();
         receive_.attend(receives_polled || watched_);
@@ -296,7 +296,7 @@ bool Endpoint::is_still_polled(const Connection& connection) noexcept {
     const std::uint32_t polls = receive_.completions().polls();
     watched_ = std::exchange(receive_polls_seen_, polls) != polls && !receive_.wants_attention();
     if (watched_) return true;
-    const BiasedLock::Aside lock(receive_.completions().lock());
+    const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
     receive_.attend(false);
     return false;
 }
@@ -305,7 +305,7 @@ void Endpoint::peer_hung_up(Connection& connection) noexcept {
     if (connection_.get() != &connection) return;
     {
         // A message that cannot be received turns the end into a loss.
-        const BiasedLock::Aside lock(receive_.completions().lock());
+        const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
         receive_.progress();
     }
     if (is_breaking())

@@ -9,24 +9,25 @@
 
 namespace viaduct {
 
-void BiasedLock::lock_slowly(bool lean) noexcept {
+void BiasedLock::lock_slowly(bool may_change_bias) noexcept {
     slow_lock_.lock();
     void* const owner = owner_.load(std::memory_order_relaxed);
     if (owner != nullptr && owner != nobody() && owner != this_thread()) {
         wanted_.store(true);
-        Fence::heavy_in_process();  // from here on the owner sees the want, or we see that it is inside
+        Fence::heavy_in_process();  // afterwards the owner sees wanted_, or we see active_
         for (int spins = 0; active_.load(std::memory_order_acquire); ++spins)
             if (spins < 200)
                 cpu_relax();
             else
                 sched_yield();
     }
-    if (lean) reconsider(owner);
+    if (may_change_bias) reconsider(owner);
     slow_ = true;
 }
 
-/// A thread that comes many times in a row becomes the owner; an owner with too many rivals is deposed for good.
-/// There is at most one owner in the life of a lock: were there a second, the flag of the first could be taken for its.
+/// A thread that takes the lock many times in a row becomes the owner. If other threads take it too often after that,
+/// the bias ends for good. A lock never gets a second owner, because active_ as set by the first owner could be
+/// mistaken for the second one's.
 void BiasedLock::reconsider(void* owner) noexcept {
     if (owner == nullptr) {
         streak_ = std::exchange(last_, this_thread()) == this_thread() ? streak_ + 1 : 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lock of whatever one thread polls: completion queues, event dispatchers.
+// The lock of objects that one thread polls: completion queues and event dispatchers.
 #pragma once
 
 #include <atomic>
@@ -9,16 +9,16 @@
 
 namespace viaduct {
 
-/// Leans towards the thread that uses the queue: that one takes it without an atomic read-modify-write, which would
-/// wait until the message just written has reached the other core. Whoever else wants it pays for both with
-/// membarrier(2) (docs/adr/0005-biased-locks.md). Where consumers share a queue it becomes an ordinary lock for good.
+/// A spin lock that is biased towards one thread, its owner. The owner takes it without an atomic read-modify-write,
+/// which would wait until the message just written is visible to the other core. Other threads call membarrier(2)
+/// instead (docs/adr/0005-biased-locks.md). If several consumers share a queue, the bias ends for good.
 class VIADUCT_EXPORT BiasedLock {
 public:
     void lock() noexcept {
         if (owner_.load(std::memory_order_relaxed) == this_thread()) {
             active_.store(true, std::memory_order_relaxed);
             std::atomic_signal_fence(std::memory_order_seq_cst);
-            // The owner is asked for again: it may have been deposed since, and then nobody minds active_.
+            // Checks the owner again: if the bias has ended meanwhile, other threads ignore active_.
             if (!wanted_.load(std::memory_order_acquire) && owner_.load(std::memory_order_relaxed) == this_thread())
                 return;
             active_.store(false, std::memory_order_release);
@@ -33,13 +33,13 @@ public:
             active_.store(false, std::memory_order_release);
     }
 
-    /// For those who come now and then, the agent above all: takes the lock and leaves it leaning as it was.
-    class Aside {
+    /// Takes the lock through the slow path and does not change the bias. For occasional users, mainly the agent.
+    class SlowPathGuard {
     public:
-        explicit Aside(BiasedLock& lock) noexcept : lock_(lock) { lock_.lock_slowly(false); }
-        ~Aside() { lock_.unlock_slowly(); }
-        Aside(const Aside&) = delete;
-        Aside& operator=(const Aside&) = delete;
+        explicit SlowPathGuard(BiasedLock& lock) noexcept : lock_(lock) { lock_.lock_slowly(false); }
+        ~SlowPathGuard() { lock_.unlock_slowly(); }
+        SlowPathGuard(const SlowPathGuard&) = delete;
+        SlowPathGuard& operator=(const SlowPathGuard&) = delete;
 
     private:
         BiasedLock& lock_;
@@ -50,19 +50,19 @@ private:
     static constexpr int max_intrusions = 8;
 
     static void* this_thread() noexcept { return __builtin_thread_pointer(); }
-    void* nobody() noexcept { return this; }  // an address that no thread has
-    void lock_slowly(bool lean) noexcept;
+    void* nobody() noexcept { return this; }  // an address that is no thread's
+    void lock_slowly(bool may_change_bias) noexcept;
     void reconsider(void* owner) noexcept;
     void unlock_slowly() noexcept;
 
-    std::atomic<void*> owner_{nullptr};  // null at first, then a thread, then perhaps nobody()
-    std::atomic<bool> active_{false};    // the owner holds the lock the fast way
-    std::atomic<bool> wanted_{false};    // somebody else holds it or waits for the owner
-    bool slow_ = false;                  // how it is held; written by the holder
-    void* last_ = nullptr;               // while there is no owner: who took it last, and how often in a row
-    int streak_ = 0;
-    int intrusions_ = 0;  // of other consumers, once there is an owner
-    SpinLock slow_lock_;  // among those who do not come the fast way
+    std::atomic<void*> owner_{nullptr};  // null at first, then a thread, finally nobody() if the bias ended
+    std::atomic<bool> active_{false};    // the owner holds the lock through the fast path
+    std::atomic<bool> wanted_{false};    // another thread holds it or waits for the owner
+    bool slow_ = false;                  // held through the slow path; written by the holder
+    void* last_ = nullptr;               // while there is no owner: the thread that took it last
+    int streak_ = 0;                     // how often that thread took it in a row
+    int intrusions_ = 0;                 // how often other consumers took it from the owner
+    SpinLock slow_lock_;                 // held throughout the slow path
 };
 
 }  // namespace viaduct

@@ -119,7 +119,7 @@ void Evd::begin_stream(std::uint32_t completions, Notification wanted) noexcept 
         const std::lock_guard lock(lock_);
         news_.set(true);  // waiters arm again
     }
-    const BiasedLock::Aside taking(taking_);
+    const BiasedLock::SlowPathGuard taking(taking_);
     room_ += completions;
     if (completions_ != nullptr)
         (void)fit_completions(capacity_);  // fails only if more completions are queued than
@@ -416,7 +416,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     if (wanted > ia().device()->attributes().max_completions)
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
     EventRing ring(room_at_first(wanted, flags_));
-    const BiasedLock::Aside taking(taking_);
+    const BiasedLock::SlowPathGuard taking(taking_);
     const std::lock_guard lock(lock_);
     if (events_.size() > wanted) return error(DAT_INVALID_STATE);
     if (completions_ != nullptr)
@@ -465,7 +465,7 @@ bool Evd::take_notice() noexcept {
     const bool came = completions_->channel().take_event().ok();
     (void)watch_completions();
     if (!came || !has_cookies_) return came;
-    const BiasedLock::Aside taking(taking_);
+    const BiasedLock::SlowPathGuard taking(taking_);
     (void)collect();
     return has_news();
 }

@@ -110,7 +110,7 @@ public:
     void close() noexcept override;
 
     /// Waits until no thread that takes an event uses an object whose handle was already invalid before this call.
-    void await_takers() noexcept { const BiasedLock::Aside taking(taking_); }
+    void await_takers() noexcept { const BiasedLock::SlowPathGuard taking(taking_); }
 
     /// Waits until no thread that takes a connection event, of any IA, uses an endpoint whose handle was already
     /// invalid before this call.
