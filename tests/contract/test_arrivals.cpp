@@ -39,7 +39,8 @@ void require_message(const Completion& completion, std::uint64_t context, const 
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "rule 14: what arrived before the end is received, the rest is flushed") {
+TEST_CASE_METHOD(EveryBackend,
+                 "rule 14: messages that arrived before the end are received, other receives are flushed") {
     for (const Ending& ending : endings)
         for (const Reliability level : reliable_levels)
             for (const std::size_t size : sizes_around_thresholds(near)) {
@@ -70,7 +71,8 @@ TEST_CASE_METHOD(EveryBackend, "rule 14: what arrived before the end is received
             }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 14: what a process sent before it was killed is received") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "rule 14: messages that a process sent before it was killed are received") {
     for (const std::size_t size : sizes_around_thresholds()) {
         CAPTURE(size);
         const auto keeper = provider();

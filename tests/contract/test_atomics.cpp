@@ -75,7 +75,7 @@ void swap_ones(Port& port, const Buffer& scratch, const RemoteAddress& target, s
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "atomics: fetch and add brings back what was there") {
+TEST_CASE_METHOD(EveryBackend, "atomics: fetch and add returns the old value") {
     if (!far.able().atomics) return;
     for (const Reliability level : reliable_levels) {
         for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
@@ -93,7 +93,7 @@ TEST_CASE_METHOD(EveryBackend, "atomics: fetch and add brings back what was ther
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "atomics: compare and swap writes where it finds what it looks for") {
+TEST_CASE_METHOD(EveryBackend, "atomics: compare and swap writes if the value matches") {
     if (!far.able().atomics) return;
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         CAPTURE(static_cast<int>(memory));
@@ -110,7 +110,7 @@ TEST_CASE_METHOD(EveryBackend, "atomics: compare and swap writes where it finds 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "atomics: they take their turn among other requests") {
+TEST_CASE_METHOD(EveryBackend, "atomics: they execute in order with other requests") {
     if (!far.able().atomics) return;
     Counter counter(near, far);
     const Buffer results(near, 64);
@@ -144,7 +144,7 @@ TEST_CASE_METHOD(EveryBackend, "atomics: many at once complete in order") {
     CHECK(counter.theirs.load() == count * (count + 1) / 2);
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 12: atomic operations of several connections on one word lose nothing") {
+TEST_CASE_METHOD(EveryBackend, "rule 12: atomic operations of several connections on one word lose no update") {
     if (!far.able().atomics) return;
     constexpr std::uint64_t each = 300;
     constexpr std::size_t adders = 3;
@@ -179,7 +179,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 12: atomic operations of several connection
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "rule 12: atomic operations of several processes on one word lose nothing, whatever the way") {
+                 "rule 12: atomic operations of several processes on one word lose no update") {
     const Capabilities abilities = able();
     if (!abilities.atomics) return;
     constexpr std::uint64_t each = 500;
@@ -218,7 +218,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "atomics: those that the target does not allow are refused, and change nothing") {
+TEST_CASE_METHOD(EveryBackend, "atomics: operations that the target does not allow are refused and change nothing") {
     if (!far.able().atomics) return;
     const auto other_domain = must(ProtectionDomain::create(far.device));
     alignas(8) char raw[64] = {};
@@ -260,7 +260,7 @@ TEST_CASE_METHOD(EveryBackend, "atomics: those that the target does not allow ar
     check("not aligned", shifted(open.remote(), 4));
 }
 
-TEST_CASE_METHOD(EveryBackend, "atomics: the one piece has 8 bytes that may be written") {
+TEST_CASE_METHOD(EveryBackend, "atomics: the only SGE has 8 writable bytes") {
     if (!far.able().atomics) return;
     const Buffer sealed(near, 8, Memory::Heap, {.local_write = false});
     const auto check = [&](const char* what, const auto& make_pieces, CompletionCode expected) {
@@ -292,7 +292,7 @@ TEST_CASE_METHOD(EveryBackend, "atomics: the one piece has 8 bytes that may be w
     CHECK(sealed.load() == 0);
 }
 
-TEST_CASE_METHOD(EveryBackend, "atomics: unreliable endpoints have none") {
+TEST_CASE_METHOD(EveryBackend, "atomics: unreliable endpoints do not support them") {
     if (!far.able().atomics || !far.able().unreliable) return;
     Port port(far, {.reliability = Reliability::Unreliable});
     EndpointAttributes attributes = port.endpoint->attributes();

@@ -52,7 +52,7 @@ int connect_abstract(const std::string& name) {
 }  // namespace
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "rule 1: RDMA completes while the target process sleeps, whatever the way to its memory") {
+                 "rule 1: RDMA completes while the target process sleeps, on every path to its memory") {
     for (const Path& path : paths(backend)) {
         for (const std::size_t size : {std::size_t{8}, std::size_t{5000}, std::size_t{1} << 20}) {
             CAPTURE(path.name, size);
@@ -183,7 +183,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 4: another process sees a s
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 5: what is posted arrives while the sending process sleeps") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 5: posted sends arrive while the sending process sleeps") {
     for (const bool process_vm : {true, false}) {
         CAPTURE(process_vm);
         constexpr std::size_t size = 200'000;
@@ -220,7 +220,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 5: what is posted arrives w
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 7: an idle connection costs neither process anything") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 7: an idle connection uses no CPU time in either process") {
     const auto cpu_time = [] {
         timespec time{};
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -250,7 +250,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 7: an idle connection costs
     CHECK_NOTHROW(run_processes(client, server));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 8: an observer in the target sees an atomic write whole") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 8: an observer in the target never sees part of an atomic write") {
     if (!able().atomic_write) return;
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
@@ -296,7 +296,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 8: an observer in the targe
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "processes: messages of every size, both ways, with both sides polling") {
+                 "processes: messages of every size in both directions, with both sides polling") {
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         const auto side = [&](bool serves, Wire& wire) {
@@ -327,7 +327,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 pieces on every way to the memory") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 SGEs on every path to the memory") {
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         constexpr std::size_t gap = 8;
@@ -384,7 +384,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 pieces o
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two that ask for each other meet") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two matching peer-to-peer attempts connect") {
     if (!able().peer_to_peer) return;
     const auto side = [&](std::uint32_t mine, std::uint32_t theirs, Wire& wire) {
         Node node(*provider(), mine);
@@ -406,7 +406,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two that ask for each
     CHECK_NOTHROW(run_processes([&](Wire& wire) { side(0, 1, wire); }, [&](Wire& wire) { side(1, 0, wire); }));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: an exclusive service is busy for others, and then free") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "processes: an exclusive service is busy for others until it is released") {
     for (const bool dies : {false, true}) {
         CAPTURE(dies);
         const auto first = [&](Wire& wire) {
@@ -450,7 +451,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: an exclusive service 
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: refused writes are reported on every way, or are not") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "processes: refused writes are reported as requested on every path to the memory") {
     for (const Path& path : paths(backend)) {
         for (const RefusedWrite choice : {RefusedWrite::Reported, RefusedWrite::Silent}) {
             for (const std::size_t size : {std::size_t{8}, std::size_t{100'000}}) {
@@ -506,7 +508,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user's listen
     CHECK_NOTHROW(run_processes(owner, stranger));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user who knows the socket's name is turned away") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user who knows the socket's name is refused") {
     if (geteuid() != 0 || !able().own_user_only) return;  // requires the privilege to change the user
     const auto owner = [&](Wire& wire) {
         End end(*provider());

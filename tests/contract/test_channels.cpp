@@ -75,8 +75,7 @@ struct Watched {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "channels: events tell which of several queues has news, the oldest first",
-                 "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "channels: events identify the queue, oldest first", "[no-peer]") {
     Watched watched(near, 3);
     CHECK_FALSE(watched.take());
     for (std::size_t i = 0; i < 3; ++i) watched.arm(i);
@@ -91,7 +90,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: events tell which of several queues ha
     CHECK_FALSE(watched.take());
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: one event for each arm, however many completions come", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "channels: each arm raises at most one event", "[no-peer]") {
     Watched watched(near);
     watched.complete(0);
     CHECK_FALSE(watched.take());  // not armed
@@ -108,8 +107,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: one event for each arm, however many c
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: arming takes back the event that nobody took, of this queue alone",
-                 "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "channels: arming removes the pending event of this queue only", "[no-peer]") {
     Watched watched(near);
     watched.arm(0);
     watched.arm(1);
@@ -127,9 +125,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: arming takes back the event that nobod
     CHECK(watched.take() == 101);
 }
 
-TEST_CASE_METHOD(EveryBackend,
-                 "channels: completions that were there before the arm, and are polled away, leave no event",
-                 "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "channels: polled completions from before the arm leave no event", "[no-peer]") {
     Watched watched(near);
     for (int i = 0; i < 3; ++i) watched.complete(0);
     watched.arm(0);
@@ -143,7 +139,7 @@ TEST_CASE_METHOD(EveryBackend,
     CHECK(watched.take() == 100);
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: a poll that leaves completions behind an armed queue leaves an event",
+TEST_CASE_METHOD(EveryBackend, "channels: a poll that leaves completions in an armed queue leaves an event",
                  "[no-peer]") {
     Watched watched(near);
     for (int i = 0; i < 3; ++i) watched.complete(0);
@@ -158,7 +154,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: a poll that leaves completions behind 
     CHECK_FALSE(watched.take());
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: ready tells whether a completion waits, and takes none", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "channels: ready() reports pending completions and takes none", "[no-peer]") {
     Watched watched(near);
     CHECK_FALSE(watched.queues[0]->ready());
     watched.arm(0);
@@ -178,7 +174,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: ready tells whether a completion waits
     CHECK_FALSE(watched.queues[0]->ready());
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: ready moves work forward") {
+TEST_CASE_METHOD(EveryBackend, "channels: ready() progresses work") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
@@ -197,7 +193,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: ready moves work forward") {
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: a queue that goes takes its event along", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "channels: a destroyed queue removes its event", "[no-peer]") {
     Watched watched(near);
     for (std::size_t i = 0; i < 2; ++i) {
         watched.arm(i);
@@ -209,7 +205,8 @@ TEST_CASE_METHOD(EveryBackend, "channels: a queue that goes takes its event alon
     CHECK_FALSE(watched.take());
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: the descriptor stays, blocks, and is the consumer's to change", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "channels: the descriptor does not change, blocks, and may be made non-blocking",
+                 "[no-peer]") {
     Watched watched(near);
     const int fd = watched.channel->fd();
     REQUIRE(fd >= 0);
@@ -234,7 +231,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: the descriptor stays, blocks, and is t
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: what was left before anybody asked for the descriptor is readable, too",
+TEST_CASE_METHOD(EveryBackend, "channels: events raised before the descriptor was created make it readable",
                  "[no-peer]") {
     Watched watched(near);
     watched.arm(0);
@@ -266,7 +263,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: epoll sees events, by level and by edg
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: unsignaled success is no news") {
+TEST_CASE_METHOD(EveryBackend, "channels: unsignaled success raises no event") {
     const auto channel = must(Channel::create(near.device));
     const auto queue = near.make_queue(64, 5, channel);
     Port client(near, {.queue = queue});
@@ -285,7 +282,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: unsignaled success is no news") {
     CHECK(client.sent().context == 10);
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: messages and flushes leave events although nobody polls") {
+TEST_CASE_METHOD(EveryBackend, "channels: messages and flushes raise events without polling") {
     const auto channel = must(Channel::create(far.device));
     const auto queue = far.make_queue(64, 5, channel);
     Port client(near);
@@ -313,7 +310,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: messages and flushes leave events alth
     CHECK(server.received().code == CompletionCode::Flushed);
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: one sleeper serves many queues and misses nothing") {
+TEST_CASE_METHOD(EveryBackend, "channels: one waiter serves many queues and misses nothing") {
     constexpr std::size_t connections = 4;
     constexpr std::uint64_t each = 300;
     const auto channel = must(Channel::create(far.device));
@@ -356,7 +353,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: one sleeper serves many queues and mis
     CHECK(taken == connections * each);
 }
 
-TEST_CASE_METHOD(EveryBackend, "channels: of several threads that take events, each event reaches one", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "channels: with several threads, each event is taken once", "[no-peer]") {
     constexpr std::size_t threads = 3;
     constexpr int rounds = 500;
     Watched watched(near);
@@ -380,7 +377,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: of several threads that take events, e
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "channels: news from another process wake who sleeps on the descriptor") {
+                 "channels: completions from another process wake a thread that waits on the descriptor") {
     constexpr std::uint64_t rounds = 300;
     const auto sender = [&](Wire& wire) {
         End end(*provider());

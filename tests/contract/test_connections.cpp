@@ -48,7 +48,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: both sides learn each other's addres
     CHECK(server.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: each side is told the other's attributes, all of them") {
+TEST_CASE_METHOD(EveryBackend, "connection: each side learns all attributes of the other") {
     for (const bool first : {true, false}) {
         const auto listener = far.listen("attributes");
         Port client(near, {.reliability = Reliability::ReliableDelivery,
@@ -91,7 +91,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: private data may be as long as the d
     CHECK(std::ranges::all_of(answer.subspan(limit), [](std::uint8_t byte) { return byte == 0; }));
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: what is too long for a request is refused, and the endpoint stays idle") {
+TEST_CASE_METHOD(EveryBackend, "connection: too long private data is refused, and the endpoint stays idle") {
     const auto& attributes = near.device->attributes();
     const auto listener = far.listen("service");
     Port client(near);
@@ -113,7 +113,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: what is too long for a request is re
     CHECK(client.event().kind == Kind::Rejected);
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of its siblings, by number", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of the other devices by number", "[no-peer]") {
     const auto& hosts = near.device->attributes().local_hosts;
     REQUIRE(hosts.size() == must(provider->device_count()));
     CHECK(hosts.front() == near.device->attributes().host);
@@ -146,7 +146,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: nobody listens") {
     CHECK(client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: with a grace, a client finds a listener that comes later") {
+TEST_CASE_METHOD(EveryBackend, "connection: with a grace period, a client reaches a later listener") {
     Port client(near);
     Port server(far);
     auto parameters = parameters_for(near, far.address("late"));
@@ -159,7 +159,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: with a grace, a client finds a liste
     CHECK(client.event().kind == Kind::Established);
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: nobody listens until the grace is over") {
+TEST_CASE_METHOD(EveryBackend, "connection: without a listener, connecting fails after the grace period") {
     Port client(near);
     auto parameters = parameters_for(near, far.address("nobody"));
     parameters.grace = 30ms;
@@ -170,7 +170,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: nobody listens until the grace is ov
     CHECK(client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: the deadline ends the grace") {
+TEST_CASE_METHOD(EveryBackend, "connection: the deadline ends the grace period") {
     Port client(near);
     auto parameters = parameters_for(near, far.address("nobody"));
     parameters.grace = 1h;
@@ -182,7 +182,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: the deadline ends the grace") {
     CHECK(client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up within the grace gets no event") {
+TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up in the grace period gets no event") {
     Port client(near);
     auto parameters = parameters_for(near, far.address("late"));
     parameters.grace = 1h;
@@ -212,7 +212,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a service of one device is not one o
     CHECK(attempt(client, parameters_for(near, far.address("service"))) == Code::NoListener);
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: a refusal leaves the client idle, its receives posted and free to retry") {
+TEST_CASE_METHOD(EveryBackend, "connection: a rejected client is idle, keeps its receives and may retry") {
     const auto listener = far.listen("service");
     Port client(near);
     const Buffer buffer(near, 8);
@@ -239,7 +239,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a refusal leaves the client idle, it
     CHECK(buffer.load() == 99);
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: the accepting side is told before its peer can do anything about it") {
+TEST_CASE_METHOD(EveryBackend, "connection: the accepting side gets its event before the peer can act") {
     Connection first(near, far);
     const auto listener = far.listen("service");
     Port client(near);
@@ -284,7 +284,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a request that is dropped unanswered
     CHECK(client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: requests that a listener leaves behind end as having no listener") {
+TEST_CASE_METHOD(EveryBackend, "connection: unanswered requests of a destroyed listener end as NoListener") {
     auto listener = far.listen("service");
     Port client(near);
     must(client.endpoint->connect(parameters_for(near, far.address("service"))));
@@ -295,7 +295,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: requests that a listener leaves behi
     CHECK(client.endpoint->state() == EndpointState::Unconnected);
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: a request that is turned away ends as having no listener") {
+TEST_CASE_METHOD(EveryBackend, "connection: a refused request ends as NoListener") {
     const auto listener = far.listen("service");
     Port client(near);
     must(client.endpoint->connect(parameters_for(near, far.address("service"))));
@@ -307,7 +307,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a request that is turned away ends a
     CHECK(client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: a client learns which service has answered") {
+TEST_CASE_METHOD(EveryBackend, "connection: a client learns which service answered") {
     const auto listener = far.listen("service");
     const Bytes<Address::max_service> other = far.address("other").service;
     Port client(near);
@@ -334,7 +334,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up ends its requ
     CHECK(server.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: an accept with an endpoint that is not idle may be tried with another") {
+TEST_CASE_METHOD(EveryBackend, "connection: if the endpoint is not idle, accept may be retried with another") {
     Connection busy(near, far);
     const auto listener = far.listen("service");
     Port client(near);
@@ -362,7 +362,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: an endpoint that is not idle cannot 
     CHECK(connection.client.endpoint->connect(parameters).ok());
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: a disconnect flushes both sides, and only the other one is told") {
+TEST_CASE_METHOD(EveryBackend, "connection: a disconnect flushes both sides, and only the peer gets an event") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
@@ -408,7 +408,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: after the peer has gone, work is flu
     CHECK(server.endpoint->outstanding(QueueKind::Receive) == 1);
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: what was sent before a disconnect has arrived") {
+TEST_CASE_METHOD(EveryBackend, "connection: messages sent before a disconnect arrive") {
     Connection connection(near, far);
     const Buffer mine(near, 50'000);
     const Buffer theirs(far, 50'000);
@@ -485,7 +485,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: an endpoint may be connected many ti
     CHECK(server.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: set-up and close leave nothing behind") {
+TEST_CASE_METHOD(EveryBackend, "connection: setup and close leave nothing behind") {
     const auto round = [&] {
         Connection connection(near, far);
         const Buffer mine(near, 5000);

@@ -71,14 +71,14 @@ void check_flushed(const std::vector<Completion>& completions, std::uint64_t fir
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies while the connection rests") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies while the connection is idle") {
     const auto keeper = provider();
     CHECK_NOTHROW(run_processes(survivor(
                                     *keeper, [](Port&, Wire&) {}, [](Port&) {}),
                                 victim(*keeper, [](Port&, Wire&) {})));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what was posted is flushed in order, and once") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: requests are flushed once and in order") {
     const auto keeper = provider();
     std::unique_ptr<Buffer> buffer;  // the survivor's, kept as long as its region is used
     Sge piece;
@@ -103,7 +103,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what was posted is flush
     CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, [](Port&, Wire&) {})));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what asked for no completion is flushed with one") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: unsignaled requests are flushed with a completion") {
     const auto keeper = provider();
     const auto before = [&](Port& port, Wire&) {
         for (std::uint64_t i = 0; i < 20; ++i) {
@@ -116,7 +116,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what asked for no comple
     CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, [](Port&, Wire&) {})));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what the peer had sent before its death is received") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: messages that the peer sent before its death are received") {
     const auto keeper = provider();
     std::unique_ptr<Buffer> buffer;
     Sge piece;
@@ -148,7 +148,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: what the peer had sent b
     CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, sends_two)));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies in the midst of RDMA into its memory") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies during RDMA into its memory") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         const auto keeper = provider();
         constexpr std::uint64_t count = 30;
@@ -179,7 +179,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies in the mid
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is known within 100 ms") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is reported within 100 ms") {
     auto best = std::chrono::nanoseconds::max();  // the minimum of several deaths, because a busy machine may delay
                                                   // some
     for (const Deadline deadline = patience(); best >= 100ms && !deadline.passed();) {
@@ -211,7 +211,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is known within
     CHECK(best < 100ms);
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a client that dies before it is answered has given up") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "rule 6: a client that died before the answer counts as having given up") {
     const auto keeper = provider();
     const auto server = [&](Wire& wire) {
         Node node(*keeper);
@@ -242,7 +243,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a client that dies befor
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "rule 6: a server that dies with a request ends it at once, as one that nobody listens for") {
+                 "rule 6: if a server dies with a request, the request ends immediately as NoListener") {
     const auto keeper = provider();
     const auto client = [&](Wire& wire) {
         Node node(*keeper);
@@ -268,7 +269,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     CHECK_NOTHROW(run_processes(client, server));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the death of one peer leaves other connections alone") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the death of one peer does not affect other connections") {
     const auto keeper = provider();
     const auto server = [&](Wire& wire) {
         Node node(*keeper);

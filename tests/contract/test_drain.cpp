@@ -63,7 +63,7 @@ struct Backlog {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "drain: what was posted is sent before the connection ends") {
+TEST_CASE_METHOD(EveryBackend, "drain: posted requests are executed before the connection ends") {
     for (const Reliability level : reliable_levels) {
         for (const std::size_t size : {8u, 100'000u}) {
             CAPTURE(static_cast<int>(level), size);
@@ -79,7 +79,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: what was posted is sent before the connec
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "drain: with nothing to send the connection ends at once") {
+TEST_CASE_METHOD(EveryBackend, "drain: with nothing to send, the connection ends immediately") {
     Backlog backlog(near, far, 0);
     must(backlog.client.endpoint->drain_and_disconnect());
     CHECK(backlog.client.event().kind == Kind::Disconnected);
@@ -88,7 +88,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: with nothing to send the connection ends 
     CHECK(backlog.client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "drain: the connection ends although nobody polls") {
+TEST_CASE_METHOD(EveryBackend, "drain: the connection ends without polling") {
     Backlog backlog(near, far, 5);
     must(backlog.client.endpoint->drain_and_disconnect());
     backlog.let_go();
@@ -99,7 +99,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: the connection ends although nobody polls
     CHECK(backlog.server.event().kind == Kind::Disconnected);
 }
 
-TEST_CASE_METHOD(EveryBackend, "drain: requests without a completion are waited for, too") {
+TEST_CASE_METHOD(EveryBackend, "drain: also waits for unsignaled requests") {
     for (const std::uint64_t count : {1u, 4u}) {  // a few, and a full queue
         CAPTURE(count);
         Connection connection(near, far, {.send_depth = 4});
@@ -118,7 +118,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: requests without a completion are waited 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "drain: RDMA is waited for like messages") {
+TEST_CASE_METHOD(EveryBackend, "drain: also waits for RDMA") {
     Connection connection(near, far);
     const Buffer mine(near, 1 << 16);
     const Buffer theirs(far, 1 << 16);
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: RDMA is waited for like messages") {
     CHECK(matches(back.bytes(), 6));
 }
 
-TEST_CASE_METHOD(EveryBackend, "drain: what is posted afterwards is flushed, after the rest") {
+TEST_CASE_METHOD(EveryBackend, "drain: later requests are flushed after the earlier ones") {
     Backlog backlog(near, far, 2);
     must(backlog.client.endpoint->drain_and_disconnect());
     backlog.client.post(send_of(50, backlog.mine.sge()));
@@ -156,7 +156,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: what is posted afterwards is flushed, aft
     CHECK(backlog.client.event().kind == Kind::Disconnected);
 }
 
-TEST_CASE_METHOD(EveryBackend, "drain: whoever loses patience disconnects at once") {
+TEST_CASE_METHOD(EveryBackend, "drain: a disconnect during the drain takes effect immediately") {
     Backlog backlog(near, far, 2);
     must(backlog.client.endpoint->drain_and_disconnect());
     backlog.client.endpoint->disconnect();
@@ -175,7 +175,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: whoever loses patience disconnects at onc
     CHECK(backlog.client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "drain: a peer that ends the connection ends the wait") {
+TEST_CASE_METHOD(EveryBackend, "drain: a disconnect by the peer ends the wait") {
     for (const bool fails : {false, true}) {
         CAPTURE(fails);
         Backlog backlog(near, far, 2);
@@ -203,7 +203,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: both ends may drain") {
     CHECK(backlog.server.events.try_take() == std::nullopt);
 }
 
-TEST_CASE_METHOD(EveryBackend, "drain: it takes a connection, and once is enough") {
+TEST_CASE_METHOD(EveryBackend, "drain: requires a connection and is allowed only once") {
     Port port(near);
     CHECK(port.endpoint->drain_and_disconnect().code() == Code::InvalidState);
     CHECK(port.endpoint->state() == EndpointState::Unconnected);
@@ -216,7 +216,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: it takes a connection, and once is enough
     CHECK(backlog.client.endpoint->drain_and_disconnect().code() == Code::InvalidState);
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "drain: another process gets everything, and sees a goodbye") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "drain: another process receives everything, then a disconnect") {
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         constexpr std::uint64_t count = 20;

@@ -136,7 +136,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a local fault completes its request, and
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: a region that is gone protects what was there") {
+TEST_CASE_METHOD(EveryBackend, "errors: a deregistered region protects the memory") {
     Stage stage(near, far, Reliability::ReliableReception);
     const Sge into = stage.theirs.sge();
     Sge piece;
@@ -152,7 +152,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a region that is gone protects what was 
     CHECK(stage.client.sent().code == CompletionCode::LocalProtection);
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: a region that went to another protection domain is of no use in the old one") {
+TEST_CASE_METHOD(EveryBackend, "errors: a region moved to another protection domain is unusable in the old one") {
     Stage stage(near, far, Reliability::ReliableReception);
     const Sge into = stage.theirs.sge();
     const auto other = must(ProtectionDomain::create(near.device));
@@ -168,7 +168,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a region that went to another protection
     CHECK(stage.client.sent().code == CompletionCode::LocalProtection);
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: a message beyond the maximum transfer size is refused") {
+TEST_CASE_METHOD(EveryBackend, "errors: a message over the maximum transfer size is refused") {
     Port client(near, {.max_transfer_bytes = 100});
     Port server(far, {.max_transfer_bytes = 100});
     join(client, server);
@@ -186,7 +186,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a message beyond the maximum transfer si
     CHECK(client.lost());
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: a fault that the front-end found is reported in its turn") {
+TEST_CASE_METHOD(EveryBackend, "errors: a fault found by the front-end is reported in order") {
     for (const Reliability level : all_levels) {
         for (const CompletionCode fault : {CompletionCode::LocalFormat, CompletionCode::LocalLength}) {
             CAPTURE(static_cast<int>(level), static_cast<int>(fault));
@@ -206,7 +206,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a fault that the front-end found is repo
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: what follows a fault on a reliable connection is flushed") {
+TEST_CASE_METHOD(EveryBackend, "errors: after a fault on a reliable connection, later requests are flushed") {
     Stage stage(near, far, Reliability::ReliableDelivery);
     const Sge here = stage.mine.sge();
     const Sge there = stage.theirs.sge();
@@ -228,7 +228,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: what follows a fault on a reliable conne
     stage.check_aftermath();
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: a receive that cannot take the message fails, and the sender may learn of it") {
+TEST_CASE_METHOD(EveryBackend, "errors: an unsuitable receive fails, and the sender may be informed") {
     for (const Reliability level : all_levels) {
         const auto check = [&](const char* what, const auto& spoil, CompletionCode expected) {
             CAPTURE(what, static_cast<int>(level));
@@ -266,7 +266,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a receive that cannot take the message f
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: what a sender learns of a message that cannot be received has no size") {
+TEST_CASE_METHOD(EveryBackend, "errors: how a failed receive is reported to the sender does not depend on the size") {
     for (const std::size_t size : sizes_around_thresholds(near))
         for (const Reliability level : reliable_levels)
             for (const RefusedWrite errors : {RefusedWrite::Reported, RefusedWrite::Silent})
@@ -294,7 +294,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: what a sender learns of a message that c
                 }
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: RDMA that the target does not allow is refused, and the target told") {
+TEST_CASE_METHOD(EveryBackend, "errors: RDMA that the target does not allow is refused, and the target is informed") {
     const auto other_domain = must(ProtectionDomain::create(far.device));
     char raw[64] = {};
     const auto foreign = must(MemoryRegion::create(other_domain, raw, sizeof raw, {true, true}));
@@ -374,7 +374,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a refused RDMA write with immediate data
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: of a refused write the initiator learns what it chose to learn") {
+TEST_CASE_METHOD(EveryBackend, "errors: a refused write is reported as the initiator's attributes say") {
     for (const Reliability level : all_levels) {
         for (const RefusedWrite choice : {RefusedWrite::Reported, RefusedWrite::Silent}) {
             for (const bool immediate : {false, true}) {
@@ -405,7 +405,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: of a refused write the initiator learns 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: an unsignaled write that is refused in silence completes in silence") {
+TEST_CASE_METHOD(EveryBackend, "errors: an unsignaled write that is refused silently leaves no completion") {
     Connection connection(near, far,
                           {.reliability = Reliability::ReliableDelivery, .refused_write = RefusedWrite::Silent});
     const Buffer mine(near, 64);
@@ -429,7 +429,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: an RDMA write with immediate data needs 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: RDMA read is none of an unreliable connection's abilities") {
+TEST_CASE_METHOD(EveryBackend, "errors: unreliable connections do not support RDMA read") {
     Stage stage(near, far, Reliability::Unreliable);
     const Sge piece = stage.mine.sge();
     stage.client.post(read_of(1, piece, stage.theirs.remote()));
@@ -445,7 +445,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: RDMA read is none of an unreliable conne
     CHECK(endpoint.status().code() == Code::InvalidRdmaRead);
 }
 
-TEST_CASE_METHOD(EveryBackend, "errors: fail() flushes this side and breaks the other") {
+TEST_CASE_METHOD(EveryBackend, "errors: fail() flushes this side and breaks the peer") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);

@@ -23,7 +23,7 @@ constexpr Access full_access{.remote_write = true, .remote_read = true};
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "flush: completes with what was written before it in the target's memory") {
+TEST_CASE_METHOD(EveryBackend, "flush: completes after earlier writes are in the target's memory") {
     for (const Reliability level : reliable_levels) {
         for (const FlushTarget target : targets) {
             for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
@@ -54,7 +54,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: completes with what was written before it
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "flush: completes in its turn") {
+TEST_CASE_METHOD(EveryBackend, "flush: completes in order") {
     Connection connection(near, far);
     const Buffer mine(near, 100'000);
     const Buffer theirs(far, 100'000);
@@ -80,7 +80,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: completes in its turn") {
     CHECK(connection.client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "flush: a file behind the memory has the data") {
+TEST_CASE_METHOD(EveryBackend, "flush: the mapped file has the data") {
     constexpr std::size_t size = std::size_t{5} * 4096;
     const MappedFile file(size);
     for (const Reliability level : reliable_levels) {
@@ -104,7 +104,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: a file behind the memory has the data") {
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "flush: is not bound by the transfer size, and may be of nothing") {
+TEST_CASE_METHOD(EveryBackend, "flush: may exceed the transfer size and may be empty") {
     Connection connection(near, far, {.max_transfer_bytes = 100});
     const Buffer theirs(far, 1u << 20);
     for (const FlushTarget target : targets) {
@@ -120,8 +120,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: is not bound by the transfer size, and ma
     }
 }
 
-TEST_CASE_METHOD(EveryBackend,
-                 "flush: either right is enough, if region and endpoint both give it, or it takes that to read") {
+TEST_CASE_METHOD(EveryBackend, "flush: region and endpoint must both allow writes or both allow reads") {
     struct Case {
         Access region;
         Access endpoint;
@@ -154,7 +153,7 @@ TEST_CASE_METHOD(EveryBackend,
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "flush: what is no memory of the peer's is refused, which breaks the connection") {
+TEST_CASE_METHOD(EveryBackend, "flush: inaccessible memory is refused, and the connection breaks") {
     const auto other_domain = must(ProtectionDomain::create(far.device));
     char raw[64] = {};
     const auto foreign = must(MemoryRegion::create(other_domain, raw, sizeof raw, full_access));
@@ -190,7 +189,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: what is no memory of the peer's is refuse
           {.address = reinterpret_cast<std::uintptr_t>(raw), .key = foreign->key()}, 64);
 }
 
-TEST_CASE_METHOD(EveryBackend, "flush: a region that is gone is refused") {
+TEST_CASE_METHOD(EveryBackend, "flush: a deregistered region is refused") {
     Connection connection(near, far);
     RemoteAddress gone;
     {
@@ -203,7 +202,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: a region that is gone is refused") {
     CHECK(connection.client.sent().code == CompletionCode::RemoteProtection);
 }
 
-TEST_CASE_METHOD(EveryBackend, "flush: has no pieces") {
+TEST_CASE_METHOD(EveryBackend, "flush: has no SGEs") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
@@ -233,7 +232,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: on an endpoint that is not connected it i
     CHECK(port.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "flush: memory and connections may go while it is under way") {
+TEST_CASE_METHOD(EveryBackend, "flush: regions and connections may be destroyed during a flush") {
     constexpr std::size_t size = 4u << 20;
     for (int round = 0; round < 20; ++round) {
         CAPTURE(round);
@@ -259,8 +258,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: memory and connections may go while it is
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "flush: completes while the target process sleeps, with the data there") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: completes after the writes while the target process sleeps") {
     for (const Path& path : paths(backend)) {
         for (const FlushTarget to : targets) {
             CAPTURE(path.name, static_cast<int>(to));
@@ -336,7 +334,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: another process finds the
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: refused by another process as well") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: also refused by another process") {
     for (const Path& path : paths(backend)) {
         for (const FlushTarget to : targets) {
             CAPTURE(path.name, static_cast<int>(to));
@@ -364,7 +362,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: refused by another proces
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: the death of the target ends those under way, in order") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: the death of the target ends pending flushes in order") {
     constexpr std::uint64_t count = 200;
     const MappedFile file(16u << 20);
     const auto initiator = [&](Wire& wire) {

@@ -94,7 +94,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RD
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: a message arrives in memory without a call of its receiver") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: a message arrives in memory without a call by the receiver") {
     for (const std::size_t size : polled_sizes()) {
         CAPTURE(size);
         const auto sender = [&](Wire& wire) {
@@ -128,7 +128,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: a message arrives in me
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "receives: memory that a message does not fill need not be there") {
+TEST_CASE_METHOD(EveryBackend, "receives: memory beyond the message need not be mapped") {
     if (backend.by_device) return;  // see tests/conformance/rpma/unfit.c for devices
     for (const std::size_t size : {std::size_t{0}, std::size_t{8}, std::size_t{64}}) {
         CAPTURE(size);

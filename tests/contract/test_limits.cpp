@@ -36,7 +36,7 @@ HostAddress other_host(const HostAddress& host) {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "limits: endpoints with attributes that the device lacks are not made", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "limits: endpoints with unsupported attributes are refused", "[no-peer]") {
     const auto queue = near.make_queue();
     for (const auto& [attributes, code] : unsupported_attributes(near.device->attributes())) {
         CAPTURE(to_string(code));
@@ -48,7 +48,7 @@ TEST_CASE_METHOD(EveryBackend, "limits: endpoints with attributes that the devic
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "limits: an endpoint that is to get attributes the device lacks keeps its own") {
+TEST_CASE_METHOD(EveryBackend, "limits: modifying to unsupported attributes keeps the old ones") {
     Port client(near);
     Port server(far);
     const EndpointAttributes before = client.endpoint->attributes();
@@ -60,8 +60,7 @@ TEST_CASE_METHOD(EveryBackend, "limits: an endpoint that is to get attributes th
     join(client, server);
 }
 
-TEST_CASE_METHOD(EveryBackend, "limits: requests of more pieces than the device takes are not prepared for",
-                 "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "limits: endpoints for more SGEs than the device supports are refused", "[no-peer]") {
     const auto queue = near.make_queue();
     const auto limit = near.device->attributes().max_sges;
     const auto code = [&](std::uint32_t pieces) {
@@ -78,7 +77,7 @@ TEST_CASE_METHOD(EveryBackend, "limits: requests of more pieces than the device 
     CHECK_FALSE(queue->in_use());
 }
 
-TEST_CASE_METHOD(EveryBackend, "limits: nobody listens at an address that is not the device's", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "limits: listening at a foreign address is refused", "[no-peer]") {
     Address local = near.exact_address("limits");
     const HostAddress own = local.host;
     for (const HostAddress& host : {other_host(own), HostAddress()}) {
@@ -87,7 +86,7 @@ TEST_CASE_METHOD(EveryBackend, "limits: nobody listens at an address that is not
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "limits: nobody connects from an address that is not the device's") {
+TEST_CASE_METHOD(EveryBackend, "limits: connecting from a foreign address is refused") {
     const auto listener = far.listen("limits");
     Port client(near);
     Port server(far);
@@ -105,7 +104,7 @@ TEST_CASE_METHOD(EveryBackend, "limits: nobody connects from an address that is 
     CHECK(client.event().kind == ConnectionEventKind::Established);
 }
 
-TEST_CASE_METHOD(EveryBackend, "limits: devices without shared receive queues, or that cannot enlarge them, say so",
+TEST_CASE_METHOD(EveryBackend, "limits: devices report missing support for shared receive queues and their growth",
                  "[no-peer]") {
     const Capabilities& able = near.able();
     const auto receives = SharedReceiveQueue::create(near.domain, 4);

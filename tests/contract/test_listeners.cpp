@@ -36,7 +36,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: listeners share a service, and each 
     CHECK(second->next_request().status().code() == Code::WouldBlock);
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: the other listener serves on when one has gone") {
+TEST_CASE_METHOD(EveryBackend, "connection: if a listener is destroyed, the other one continues") {
     auto first = far.listen("service");
     auto second = far.listen("service");
     for (auto* gone : {&first, &second}) {
@@ -53,7 +53,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: the other listener serves on when on
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "connection: an exclusive listener comes only where nobody listens yet") {
+TEST_CASE_METHOD(EveryBackend, "connection: an exclusive listener requires that there is no other listener") {
     const auto listen = [&](Sharing sharing) { return far.device->listen(far.address("alone"), sharing); };
     {
         const auto listener = must(listen(Sharing::Exclusive));

@@ -64,7 +64,8 @@ void require_end_of_sender(End& end, Reliability level) {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: a message whose source is half unmapped is cut off") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "lost memory: a message whose source is half unmapped is received as partial") {
     if (backend.by_device) return;
     for (const Reliability level : all_levels) {
         CAPTURE(static_cast<int>(level));
@@ -94,7 +95,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: a message whose sou
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: a write whose source is half unmapped tells both ends") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "lost memory: a write whose source is half unmapped fails on both ends") {
     if (backend.by_device) return;
     for (const Path& path : paths(backend))
         for (const Reliability level : all_levels)
@@ -134,7 +136,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: a write whose sourc
             }
 }
 
-TEST_CASE_METHOD(EveryBackend, "lost memory: a source that is wholly unmapped is a local fault, and nothing is sent") {
+TEST_CASE_METHOD(EveryBackend, "lost memory: an unmapped source is a local fault, and nothing is sent") {
     if (backend.by_device || backend.name == "fake") return;
     for (const Reliability level : all_levels) {
         CAPTURE(static_cast<int>(level));
@@ -182,7 +184,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a receive whose memory is deregiste
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "lost memory: page faults of the sender that nobody answers harm it alone") {
+                 "lost memory: unresolved page faults of the sender affect only the sender") {
     if (backend.by_device) return;  // the pages are pinned when they are registered
     const int faults = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
     if (faults < 0) {

@@ -39,7 +39,7 @@ Code register_code(const Node& node, void* address, std::uint64_t length) {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "memory: ranges that are no memory are refused", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "memory: unmapped ranges are refused", "[no-peer]") {
     char memory[64];
     CHECK(register_code(near, memory, 0) == Code::InvalidParameter);
     CHECK(register_code(near, nullptr, 64) == Code::InvalidParameter);
@@ -116,7 +116,7 @@ TEST_CASE_METHOD(EveryBackend, "memory: read-only pages can be sent and read, an
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "memory: without the local right nothing is received or read into it") {
+TEST_CASE_METHOD(EveryBackend, "memory: receives and RDMA reads require local write access") {
     const Access sealed{.remote_write = true, .remote_read = true, .local_write = false};
     const auto check = [&](Memory memory, std::size_t size, const auto& change) {
         CAPTURE(static_cast<int>(memory), size);
@@ -172,7 +172,7 @@ TEST_CASE_METHOD(EveryBackend, "memory: without the local right nothing is recei
     CHECK(connection.client.sent().code == CompletionCode::Success);
 }
 
-TEST_CASE_METHOD(EveryBackend, "memory: a change of rights counts from the next operation on") {
+TEST_CASE_METHOD(EveryBackend, "memory: changed access rights apply to the next operation") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         Connection connection(near, far);
         const Buffer mine(near, 8);
@@ -187,7 +187,7 @@ TEST_CASE_METHOD(EveryBackend, "memory: a change of rights counts from the next 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "memory: a change of the protection domain counts from the next operation on") {
+TEST_CASE_METHOD(EveryBackend, "memory: a changed protection domain applies to the next operation") {
     const auto other = must(ProtectionDomain::create(far.device));
     Connection connection(near, far);
     const Buffer mine(near, 8);
@@ -200,7 +200,7 @@ TEST_CASE_METHOD(EveryBackend, "memory: a change of the protection domain counts
     CHECK(connection.client.sent().code == CompletionCode::RemoteProtection);
 }
 
-TEST_CASE_METHOD(EveryBackend, "memory: a region that is gone is refused, and its key is not soon another's") {
+TEST_CASE_METHOD(EveryBackend, "memory: a deregistered region is refused, and its key is not reused soon") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         Connection connection(near, far);
         const Buffer mine(near, 8);
@@ -219,7 +219,7 @@ TEST_CASE_METHOD(EveryBackend, "memory: a region that is gone is refused, and it
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "memory: a file that is mapped shared works like any other memory") {
+TEST_CASE_METHOD(EveryBackend, "memory: a shared file mapping works like other memory") {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
     REQUIRE(file != nullptr);
     constexpr std::size_t size = 3 * 4096;

@@ -54,7 +54,7 @@ std::vector<std::size_t> sizes_for(const Node& node) {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "messages: sends from 1 byte to 16 MiB arrive whole") {
+TEST_CASE_METHOD(EveryBackend, "messages: sends of 1 byte to 16 MiB arrive complete") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         Connection connection(near, far);
         for (const std::size_t size : sizes_for(near)) {
@@ -77,7 +77,7 @@ TEST_CASE_METHOD(EveryBackend, "messages: sends from 1 byte to 16 MiB arrive who
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "messages: RDMA from 1 byte to 16 MiB moves whole") {
+TEST_CASE_METHOD(EveryBackend, "messages: RDMA of 1 byte to 16 MiB transfers all bytes") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         Connection connection(near, far);
         for (const std::size_t size : sizes_for(near)) {
@@ -103,7 +103,7 @@ TEST_CASE_METHOD(EveryBackend, "messages: RDMA from 1 byte to 16 MiB moves whole
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "messages: empty ones arrive too, with and without pieces") {
+TEST_CASE_METHOD(EveryBackend, "messages: empty messages arrive, with and without SGEs") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
@@ -125,7 +125,7 @@ TEST_CASE_METHOD(EveryBackend, "messages: empty ones arrive too, with and withou
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "messages: lists of up to 252 pieces are gathered and scattered") {
+TEST_CASE_METHOD(EveryBackend, "messages: lists of up to 252 SGEs are gathered and scattered") {
     const std::size_t most = near.pieces_up_to(252);
     Connection connection(near, far);
     for (const std::size_t size : {std::size_t{252}, std::size_t{30'000}, std::size_t{3u << 20}}) {
@@ -146,7 +146,7 @@ TEST_CASE_METHOD(EveryBackend, "messages: lists of up to 252 pieces are gathered
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "messages: RDMA gathers its source and scatters what it reads") {
+TEST_CASE_METHOD(EveryBackend, "messages: RDMA gathers its source and scatters read data") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         Connection connection(near, far);
         for (const std::size_t size : {std::size_t{252}, std::size_t{30'000}, std::size_t{3u << 20}}) {
@@ -168,7 +168,7 @@ TEST_CASE_METHOD(EveryBackend, "messages: RDMA gathers its source and scatters w
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "messages: more pieces than the device allows are refused at once") {
+TEST_CASE_METHOD(EveryBackend, "messages: more SGEs than the device allows are refused immediately") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const std::vector<Sge> pieces(near.device->attributes().max_sges + 1, mine.sge(0, 0));
@@ -225,7 +225,7 @@ TEST_CASE_METHOD(EveryBackend, "messages: an RDMA write without immediate data c
     CHECK(connection.server.endpoint->outstanding(QueueKind::Receive) == 1);
 }
 
-TEST_CASE_METHOD(EveryBackend, "messages: the pieces of a request are copied by the post") {
+TEST_CASE_METHOD(EveryBackend, "messages: posting copies the SGE list of a request") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
@@ -272,7 +272,7 @@ TEST_CASE_METHOD(EveryBackend, "messages: a batch keeps its order") {
     take(*connection.client.send_queue, count);
 }
 
-TEST_CASE_METHOD(EveryBackend, "messages: both directions at once") {
+TEST_CASE_METHOD(EveryBackend, "messages: both directions simultaneously") {
     constexpr std::uint64_t count = 200;
     Connection connection(near, far);
     const Buffer mine(near, 40'000);
@@ -295,7 +295,7 @@ TEST_CASE_METHOD(EveryBackend, "messages: both directions at once") {
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "messages: a long stream one way, whose receiver looks now and then, arrives whole") {
+TEST_CASE_METHOD(EveryBackend, "messages: a long one-way stream arrives complete although the receiver rarely polls") {
     if (backend.by_device) return;        // slots are counted in memory that processes share
     constexpr std::uint64_t batch = 300;  // more than can be in progress
     constexpr std::uint64_t total = 240 * batch;

@@ -47,7 +47,7 @@ protected:
 
 }  // namespace
 
-TEST_CASE_METHOD(Peers, "peer to peer: two that ask for each other meet, in either order") {
+TEST_CASE_METHOD(Peers, "peer to peer: two matching attempts connect, in either order") {
     if (!offered()) return;
     for (const bool near_first : {true, false}) {
         Port one(near_first ? near : far);
@@ -70,7 +70,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: two that ask for each other meet, in eith
     }
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: both may start at once") {
+TEST_CASE_METHOD(Peers, "peer to peer: both may start simultaneously") {
     if (!offered()) return;
     for (int round = 0; round < 50; ++round) {
         Port one(near);
@@ -85,7 +85,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: both may start at once") {
     }
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: the services of the local addresses play no part") {
+TEST_CASE_METHOD(Peers, "peer to peer: the services of the local addresses are ignored") {
     if (!offered()) return;
     Port one(near);
     Port other(far);
@@ -98,7 +98,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: the services of the local addresses play 
     exchange(one, other);
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: those that ask for different services do not meet") {
+TEST_CASE_METHOD(Peers, "peer to peer: attempts for different services do not match") {
     if (!offered()) return;
     Port one(near);
     Port other(far);
@@ -112,7 +112,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: those that ask for different services do 
     CHECK(one.endpoint->state() == EndpointState::Unconnected);
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: those that ask for different hosts do not meet") {
+TEST_CASE_METHOD(Peers, "peer to peer: attempts for different hosts do not match") {
     if (!offered()) return;
     Port one(near);
     Port other(far);
@@ -127,7 +127,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: those that ask for different hosts do not
     CHECK(one.event().kind == Kind::TimedOut);
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: two on one device meet") {
+TEST_CASE_METHOD(Peers, "peer to peer: two endpoints of one device connect") {
     if (!offered()) return;
     Port one(near);
     Port other(near);
@@ -138,7 +138,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: two on one device meet") {
     exchange(one, other);
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: several pairs meet side by side") {
+TEST_CASE_METHOD(Peers, "peer to peer: several pairs connect concurrently") {
     if (!offered()) return;
     std::vector<std::unique_ptr<Port>> ones;
     std::vector<std::unique_ptr<Port>> others;
@@ -159,7 +159,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: several pairs meet side by side") {
     }
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: a conflict of attributes is told to both, who are idle again") {
+TEST_CASE_METHOD(Peers, "peer to peer: incompatible attributes are reported to both, who become idle") {
     if (!offered()) return;
     const auto meet = [&](const PortOptions& mine, const PortOptions& theirs, Code reason) {
         Port one(near, mine);
@@ -179,7 +179,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: a conflict of attributes is told to both,
     meet({.max_transfer_bytes = 1000}, {.max_transfer_bytes = 2000}, Code::InvalidTransferSize);
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: nobody comes, and the time runs out") {
+TEST_CASE_METHOD(Peers, "peer to peer: without a peer the attempt times out") {
     if (!offered()) return;
     Port one(near);
     auto parameters = meeting(near, far);
@@ -196,7 +196,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: nobody comes, and the time runs out") {
     CHECK(one.quiet());
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: one that gives up is not met") {
+TEST_CASE_METHOD(Peers, "peer to peer: an aborted attempt is not matched") {
     if (!offered()) return;
     Port one(near);
     must(one.endpoint->connect(meeting(near, far)));
@@ -209,7 +209,7 @@ TEST_CASE_METHOD(Peers, "peer to peer: one that gives up is not met") {
     CHECK(one.quiet());
 }
 
-TEST_CASE_METHOD(Peers, "peer to peer: listeners and peers never meet") {
+TEST_CASE_METHOD(Peers, "peer to peer: listeners and peers do not connect") {
     if (!offered()) return;
     {
         const auto listener = far.listen("meet");

@@ -25,7 +25,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused", "[
     CHECK(code(limit) == Code::Ok);
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: without a channel there is nothing to arm", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "queues: a queue without a channel cannot be armed", "[no-peer]") {
     auto queue = must(Internals::backend(*near.device).create_completion_queue({.capacity = 4}));
     CHECK(queue->arm(Arm::Any).code() == Code::InvalidState);
 }
@@ -91,7 +91,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: an endpoint that goes leaves its receive
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: armed, the next completion makes the descriptor readable") {
+TEST_CASE_METHOD(EveryBackend, "queues: after arming, the next completion makes the descriptor readable") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
@@ -111,7 +111,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: armed, the next completion makes the des
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: flushes and the end of a connection wake waiters as well") {
+TEST_CASE_METHOD(EveryBackend, "queues: flushes and disconnects also wake waiters") {
     for (const bool lost : {false, true}) {
         Connection connection(near, far);
         const Buffer theirs(far, 8);
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: flushes and the end of a connection wake
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: a ping-pong of sleepers loses no wake-up") {
+TEST_CASE_METHOD(EveryBackend, "queues: a ping-pong of sleeping threads loses no wake-up") {
     Connection connection(near, far);
     // Uses different memory for sending and receiving, because the thread sanitizer cannot see the synchronization by
     // the message.
@@ -170,7 +170,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: a ping-pong of sleepers loses no wake-up
     CHECK(connection.client.endpoint->outstanding(QueueKind::Receive) == 1);
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: several waiters share what comes, and none is forgotten") {
+TEST_CASE_METHOD(EveryBackend, "queues: several waiters share completions, and all are served") {
     constexpr std::uint64_t threads = 3;
     constexpr std::uint64_t each = 300;
     Connection connection(near, far);
@@ -198,7 +198,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: several waiters share what comes, and no
     CHECK(taken == threads * each);
 }
 
-TEST_CASE_METHOD(EveryBackend, "queues: a resize keeps what waits, or is refused", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "queues: a resize keeps pending completions or is refused", "[no-peer]") {
     const auto queue = near.make_queue(8);
     Port port(near, {.queue = queue});
     const Buffer mine(near, 8);

@@ -34,7 +34,7 @@ void check_lost(Connection& connection) {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "rule 1: RDMA write, read and atomic write complete without a call of the target") {
+TEST_CASE_METHOD(EveryBackend, "rule 1: RDMA write, read and atomic write complete without a call by the target") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         Connection connection(near, far);
         const Buffer mine(near, 4096);
@@ -61,7 +61,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 1: RDMA write, read and atomic write comple
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 2: a send into a posted receive completes without a call of the receiver") {
+TEST_CASE_METHOD(EveryBackend, "rule 2: a send into a posted receive completes without a call by the receiver") {
     for (const Reliability reliability : all_levels) {
         for (const std::size_t size : {8u, 1000u, 100'000u, 1u << 20}) {
             CAPTURE(static_cast<int>(reliability), size);
@@ -81,7 +81,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 2: a send into a posted receive completes w
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 3: a sender that waits goes on once a receive is posted") {
+TEST_CASE_METHOD(EveryBackend, "rule 3: a waiting sender continues when a receive is posted") {
     for (const Reliability reliability : reliable_levels) {
         for (const std::size_t size : {8u, 300'000u}) {
             CAPTURE(static_cast<int>(reliability), size);
@@ -102,7 +102,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 3: a sender that waits goes on once a recei
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 3: a reliable connection that must not wait breaks") {
+TEST_CASE_METHOD(EveryBackend, "rule 3: a reliable connection that may not wait for a receive breaks") {
     for (const Reliability reliability : reliable_levels) {
         CAPTURE(static_cast<int>(reliability));
         const bool told = reliability == Reliability::ReliableReception;
@@ -121,7 +121,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 3: a reliable connection that must not wait
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 3: an unreliable message is dropped, and the receiver told") {
+TEST_CASE_METHOD(EveryBackend, "rule 3: an unreliable message is dropped, and the receiver is informed") {
     Connection connection(near, far, {.reliability = Reliability::Unreliable, .context = 9});
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
@@ -216,7 +216,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 4: a fenced request starts after the reads 
     CHECK(matches(theirs.bytes(), 5));
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 5: what is posted arrives without another call of the sender") {
+TEST_CASE_METHOD(EveryBackend, "rule 5: posted sends arrive without another call by the sender") {
     constexpr std::uint64_t count = 30;
     constexpr std::size_t size = 100'000;
     for (const bool receives_first : {true, false}) {
@@ -239,7 +239,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 5: what is posted arrives without another c
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 5: a full work queue says so, and has room once a completion was taken") {
+TEST_CASE_METHOD(EveryBackend, "rule 5: a full work queue reports it and has room after a poll") {
     Connection connection(near, far);
     const auto depth = near.device->attributes().default_queue_depth;
     const Buffer mine(near, 8);
@@ -273,7 +273,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 5: a batch stops at the first request that 
     CHECK(port.endpoint->outstanding(QueueKind::Receive) == depth);
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 5: senders that wait fill their queue and get rid of it") {
+TEST_CASE_METHOD(EveryBackend, "rule 5: waiting sends fill their queue and complete later") {
     Connection connection(near, far);
     const auto depth = near.device->attributes().default_queue_depth;
     const Buffer mine(near, 8);
@@ -300,7 +300,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 5: a completion queue without room reports 
     CHECK(event->completion_queue_context == 1234);
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 7: an idle wait uses no processor") {
+TEST_CASE_METHOD(EveryBackend, "rule 7: an idle wait uses no CPU time") {
     Connection connection(near, far);
     const auto begin = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
     constexpr auto idle = 300ms;
@@ -310,7 +310,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 7: an idle wait uses no processor") {
     CHECK(cpu_time(CLOCK_PROCESS_CPUTIME_ID) - begin < idle / 3);
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 7: polling costs what is ready, not what is connected") {
+TEST_CASE_METHOD(EveryBackend, "rule 7: the cost of polling does not depend on the number of connections") {
     constexpr std::size_t connections = 500;
     const auto cost_of_polling = [](CompletionQueue& queue) {
         const auto begin = cpu_time(CLOCK_THREAD_CPUTIME_ID);
@@ -344,7 +344,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 7: polling costs what is ready, not what is
     CHECK(cost_of_many < 30 * cost_of_one);
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 8: an observer sees an atomic write whole") {
+TEST_CASE_METHOD(EveryBackend, "rule 8: an observer never sees part of an atomic write") {
     if (!far.able().atomic_write) return;
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         Connection connection(near, far);
@@ -371,7 +371,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 8: an observer sees an atomic write whole")
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "rule 8: an atomic write is 8 aligned bytes and nothing else") {
+TEST_CASE_METHOD(EveryBackend, "rule 8: an atomic write must be 8 aligned bytes") {
     const auto try_one = [&](std::size_t length, std::size_t offset) {
         Connection connection(near, far);
         const Buffer mine(near, 64);

@@ -55,7 +55,7 @@ struct Pond {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: their owner is told once fewer than the limit wait") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: an event is raised when fewer than the limit are posted") {
     Pond pond(near, far, 16);
     pond.post(6);
     must(pond.receives->arm_limit(4));
@@ -70,7 +70,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: their owner is told once fewer 
     CHECK(pond.is_told_nothing());  // one event per arm
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: a limit that is not reached any more is told of at once") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: a limit above the current number raises its event immediately") {
     Pond pond(near, far, 16);
     must(pond.receives->arm_limit(1));
     CHECK(pond.is_told());
@@ -85,7 +85,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a limit that is not reached any
     CHECK(pond.is_told());
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: a limit replaces the one before it, and 0 is none") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: a limit replaces the previous one, and 0 disables it") {
     Pond pond(near, far, 16);
     pond.post(8);
     must(pond.receives->arm_limit(8));
@@ -99,7 +99,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a limit replaces the one before
     CHECK(pond.is_told_nothing());
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: those that wait are counted") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: posted ones are counted") {
     Pond pond(near, far, 4);
     CHECK(pond.receives->outstanding() == 0);
     pond.post(4);
@@ -125,7 +125,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a queue grows while it is used"
     CHECK(pond.receives->outstanding() == 0);
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: a queue shrinks to what waits, and no further") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: a queue shrinks at most to the posted receives") {
     Pond pond(near, far, 8);
     pond.post(5);
     CHECK(pond.receives->resize(4).code() == Code::Busy);
@@ -138,7 +138,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a queue shrinks to what waits, 
     pond.pass(2);
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: depths that cannot be are refused, and the old one stays") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: impossible new depths are refused and keep the old one") {
     Pond pond(near, far, 8);
     const auto resize = [&](std::uint32_t depth) { return pond.receives->resize(depth).code(); };
     CHECK(resize(0) == Code::InvalidParameter);

@@ -70,7 +70,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: depths out of range are refused
     CHECK(code(limit) == Code::Ok);
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: whichever connection gets a message takes the oldest") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: every message takes the oldest one") {
     for (const Reliability level : reliable_levels) {
         CAPTURE(static_cast<int>(level));
         constexpr std::uint64_t count = 12;
@@ -113,7 +113,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: one completion queue may serve 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits until one is posted, whoever would break otherwise") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits for one under every policy") {
     for (const Reliability level : reliable_levels) {
         for (const ReceiverNotReady policy : {ReceiverNotReady::Wait, ReceiverNotReady::Break}) {
             for (const std::size_t size : {8u, 300'000u}) {
@@ -142,7 +142,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits until one is po
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: unreliable messages wait as well, and are not dropped") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: unreliable messages wait and are not dropped") {
     if (!far.able().unreliable_waits) return;
     Crowd crowd(near, far, 2, 4, {.reliability = Reliability::Unreliable});
     crowd.send(0, 5);
@@ -154,7 +154,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: unreliable messages wait as wel
     CHECK_FALSE(far.async.try_take().has_value());
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: those that wait get one each, and hold up nobody else") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: waiting messages take one each and do not block other connections") {
     constexpr std::size_t count = 5;
     Crowd crowd(near, far, count, 8);
     for (std::size_t i = 0; i < count; ++i) crowd.clients[i]->post(SendRequest{.context = i});  // of 0 bytes
@@ -183,8 +183,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: those that wait get one each, a
     check_silence(crowd);
 }
 
-TEST_CASE_METHOD(EveryBackend,
-                 "shared receives: many connections on one completion queue, large or small, wait and go on") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: many connections on one completion queue wait and continue") {
     constexpr std::size_t connections = 30;
     for (const std::uint32_t capacity : {1u, 4096u}) {
         CAPTURE(capacity);
@@ -224,7 +223,7 @@ TEST_CASE_METHOD(EveryBackend,
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: an RDMA write takes one if it has immediate data, and waits for it") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: RDMA writes with immediate data take one and wait for it") {
     Crowd crowd(near, far, 2, 4);
     const Buffer target(far, 8);
     const Sge from = crowd.mine.sge(0, 8);
@@ -253,7 +252,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: an RDMA write takes one if it h
     CHECK(crowd.servers[0]->received().context == 2);
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: connections that end leave them, for those that come") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: they outlive connections and serve later ones") {
     for (const bool fails : {false, true}) {
         for (const bool by_client : {false, true}) {
             CAPTURE(fails, by_client);
@@ -283,7 +282,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: connections that end leave them
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: a message that waited when its connection ended takes none") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: a message still waiting when its connection ends takes none") {
     for (const bool by_client : {false, true}) {
         CAPTURE(by_client);
         Crowd crowd(near, far, 2, 4);
@@ -303,7 +302,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a message that waited when its 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: the depth bounds those that wait, not those whose messages came") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: the depth limits posted, not completed receives") {
     constexpr std::uint32_t depth = 4;
     Crowd crowd(near, far, 1, depth);
     const Sge into = crowd.theirs.sge(0, 64);
@@ -319,7 +318,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: the depth bounds those that wai
     CHECK(crowd.receives->post_receive(receive_of(9, into)).code() == Code::QueueFull);
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: a batch stops at the first that finds no room or is malformed") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: a batch stops at the first one without room or malformed") {
     const auto receives = near.make_shared_receives(3);
     const Buffer mine(near, 8);
     const std::vector<Sge> too_many(near.device->attributes().max_sges + 1, mine.sge());
@@ -334,7 +333,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a batch stops at the first that
     CHECK(posted == 2);
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: their endpoints have none of their own") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: endpoints that use them have no receives of their own") {
     const auto receives = far.make_shared_receives();
     Port client(near);
     Port server(far, {.shared_receives = receives});
@@ -355,7 +354,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: their endpoints have none of th
     CHECK(target.load() == 3);
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits for room in the completion queue, and overruns none") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits for room in the completion queue") {
     if (!far.able().bounds_completions) return;
     for (const std::uint32_t capacity : {1u, 2u}) {
         CAPTURE(capacity);
@@ -409,7 +408,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: one that cannot take its messag
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: a message wakes the one who sleeps on its queue") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: a message wakes the waiter of its completion queue") {
     Crowd crowd(near, far, 2, 64);
     std::thread server([&] {
         for (std::uint64_t i = 0; i < 50; ++i) {
@@ -426,7 +425,8 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a message wakes the one who sle
     check_silence(crowd);
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: many senders, few receives, every message arrives once and in order") {
+TEST_CASE_METHOD(EveryBackend,
+                 "shared receives: with many senders and few receives, messages arrive once and in order") {
     constexpr std::size_t clients = 3;
     constexpr std::uint64_t each = 400;
     constexpr std::uint32_t depth = 4;
@@ -471,7 +471,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: many senders, few receives, eve
     CHECK(receivers.front()->quiet());
 }
 
-TEST_CASE_METHOD(EveryBackend, "shared receives: connections come and go in the midst of messages, and none is lost") {
+TEST_CASE_METHOD(EveryBackend, "shared receives: connecting and disconnecting during messages loses none") {
     constexpr std::uint64_t count = 400;
     constexpr int threads = 3;
     const auto queue = far.make_queue();

@@ -110,8 +110,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: taken while the
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "shared receives: a message waits for a post in the other process, which alone lets it go on") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a message waits for a post by the other process") {
     for (const Path& path : paths(backend)) {
         for (const std::size_t size : sizes_around_thresholds()) {
             CAPTURE(path.name, size);
@@ -189,7 +188,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: writes with imm
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "shared receives: room in the completion queue lets other processes go on") {
+                 "shared receives: messages of other processes continue when the completion queue has room") {
     if (!able().bounds_completions) return;
     for (const std::size_t size : sizes_around_thresholds()) {
         CAPTURE(size);
@@ -251,7 +250,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that dies in between costs no receive") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that dies loses no receive") {
     constexpr std::uint64_t count = 40;
     for (std::uint64_t attempt = 0; attempt < 6; ++attempt) {
         for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 20}) {
@@ -285,8 +284,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that d
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "shared receives: the death of their owner flushes what waits for them") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: the death of their owner flushes waiting messages") {
     const auto keeper = provider();
     const auto sender = client_of(*keeper, [&](Port& port, Wire& wire) {
         const Buffer mine(port.node, 5000);

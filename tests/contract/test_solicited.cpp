@@ -40,7 +40,7 @@ struct Sleeper {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "solicited: whoever waits for solicited messages sleeps through others") {
+TEST_CASE_METHOD(EveryBackend, "solicited: a waiter for solicited messages is not woken by others") {
     for (const std::size_t size : {8u, 4000u, 100'000u}) {
         CAPTURE(size);
         Sleeper sleeper(near, far, size);
@@ -59,7 +59,7 @@ TEST_CASE_METHOD(EveryBackend, "solicited: whoever waits for solicited messages 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "solicited: an RDMA write wakes by its immediate data only") {
+TEST_CASE_METHOD(EveryBackend, "solicited: an RDMA write wakes only with immediate data") {
     Sleeper sleeper(near, far, 64);
     const Sge from = sleeper.mine.sge();
     const RemoteAddress target = sleeper.theirs.remote();
@@ -73,7 +73,7 @@ TEST_CASE_METHOD(EveryBackend, "solicited: an RDMA write wakes by its immediate 
     CHECK(received[1].immediate == 6);
 }
 
-TEST_CASE_METHOD(EveryBackend, "solicited: whoever waits for any message is woken by each, solicited or not") {
+TEST_CASE_METHOD(EveryBackend, "solicited: a waiter for any message is woken by each, solicited or not") {
     Sleeper sleeper(near, far, 8);
     const Sge from = sleeper.mine.sge();
     for (const bool wanted : {false, true}) {
@@ -84,7 +84,7 @@ TEST_CASE_METHOD(EveryBackend, "solicited: whoever waits for any message is woke
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "solicited: a queue that is armed for any stays so") {
+TEST_CASE_METHOD(EveryBackend, "solicited: a queue armed for any completion stays so") {
     Sleeper sleeper(near, far, 8);
     const Sge from = sleeper.mine.sge();
     must(sleeper.queue.arm(Arm::Solicited));
@@ -101,7 +101,7 @@ TEST_CASE_METHOD(EveryBackend, "solicited: a queue that is armed for any stays s
     CHECK(sleeper.sleeps_on());
 }
 
-TEST_CASE_METHOD(EveryBackend, "solicited: the end of a connection wakes, too") {
+TEST_CASE_METHOD(EveryBackend, "solicited: a disconnect wakes, too") {
     for (const bool lost : {false, true}) {
         Sleeper sleeper(near, far, 8);
         must(sleeper.queue.arm(Arm::Solicited));
@@ -114,7 +114,7 @@ TEST_CASE_METHOD(EveryBackend, "solicited: the end of a connection wakes, too") 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "solicited: what waits already wakes nobody, and what follows does") {
+TEST_CASE_METHOD(EveryBackend, "solicited: pending completions do not wake, later ones do") {
     Sleeper sleeper(near, far, 8);
     const Sge from = sleeper.mine.sge();
     sleeper.arrive(send_of(1, from));
@@ -126,7 +126,7 @@ TEST_CASE_METHOD(EveryBackend, "solicited: what waits already wakes nobody, and 
     CHECK(sleeper.is_woken());
 }
 
-TEST_CASE_METHOD(EveryBackend, "solicited: messages for shared receives wake alike") {
+TEST_CASE_METHOD(EveryBackend, "solicited: messages for shared receives wake, too") {
     const auto receives = far.make_shared_receives();
     Port client(near);
     Port server(far, {.shared_receives = receives});

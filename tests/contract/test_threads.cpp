@@ -51,7 +51,7 @@ void stream(Connection& connection, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "threads: each with a connection of its own") {
+TEST_CASE_METHOD(EveryBackend, "threads: each with its own connection") {
     on_threads(4, [&](std::size_t) {
         Port client(near);
         Port server(far);
@@ -75,7 +75,7 @@ TEST_CASE_METHOD(EveryBackend, "threads: each with a connection of its own") {
     });
 }
 
-TEST_CASE_METHOD(EveryBackend, "threads: each with connections of its own on shared completion queues") {
+TEST_CASE_METHOD(EveryBackend, "threads: each with its own connections on shared completion queues") {
     const auto queue = near.make_queue(4096);
     constexpr std::size_t count = 4;
     constexpr std::uint64_t each = 300;
@@ -126,7 +126,7 @@ TEST_CASE_METHOD(EveryBackend, "threads: several post to one endpoint while anot
     CHECK(received.back().context == posters * each - 1);
 }
 
-TEST_CASE_METHOD(EveryBackend, "threads: connecting, streaming and closing side by side") {
+TEST_CASE_METHOD(EveryBackend, "threads: connecting, streaming and closing concurrently") {
     on_threads(3, [&](std::size_t) {
         for (int round = 0; round < 20; ++round) {
             Port client(near);
@@ -144,7 +144,7 @@ TEST_CASE_METHOD(EveryBackend, "threads: connecting, streaming and closing side 
     stream(connection, 50);
 }
 
-TEST_CASE_METHOD(EveryBackend, "threads: a disconnect in the midst of posts flushes every one of them") {
+TEST_CASE_METHOD(EveryBackend, "threads: a disconnect during posts flushes every request") {
     for (int round = 0; round < 20; ++round) {
         Connection connection(near, far);
         const Buffer mine(near, 8);
@@ -164,7 +164,7 @@ TEST_CASE_METHOD(EveryBackend, "threads: a disconnect in the midst of posts flus
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "threads: regions come and go while others are in use") {
+TEST_CASE_METHOD(EveryBackend, "threads: regions are registered and deregistered while others are in use") {
     std::atomic<bool> stop{false};
     on_threads(2, [&](std::size_t number) {
         if (number == 0) {

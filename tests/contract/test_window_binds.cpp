@@ -8,7 +8,7 @@
 using namespace viaduct;
 using namespace viaduct::testing;
 
-TEST_CASE_METHOD(EveryBackend, "windows: a bind completes as what it is, and counts as a request") {
+TEST_CASE_METHOD(EveryBackend, "windows: a bind completes as a bind and counts as a request") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
         Stage stage(near, far, scope, {.context = 77});
@@ -32,7 +32,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: a bind completes as what it is, and cou
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: each bind gives a key that is no other's") {
+TEST_CASE_METHOD(EveryBackend, "windows: each bind returns a unique key") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
         Stage stage(near, far, scope);
@@ -47,7 +47,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: each bind gives a key that is no other'
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: a message behind a bind finds the key in force at the peer") {
+TEST_CASE_METHOD(EveryBackend, "windows: a message after a bind arrives when the key is valid") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
         Stage stage(near, far, scope);
@@ -67,7 +67,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: a message behind a bind finds the key i
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: the next bind ends a key, and so does the end of the window") {
+TEST_CASE_METHOD(EveryBackend, "windows: a key ends with the next bind or with the window") {
     const auto ends = [&](const auto& how) {
         for (const WindowScope scope : scopes_of(near)) {
             CAPTURE(static_cast<int>(scope));
@@ -83,7 +83,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: the next bind ends a key, and so does t
     ends([](Stage& stage) { stage.window.reset(); });
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: show something again after they showed nothing") {
+TEST_CASE_METHOD(EveryBackend, "windows: can be bound again after they were unbound") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
         Stage stage(near, far, scope);
@@ -97,7 +97,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: show something again after they showed 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: what does not fit completes as a protection error and breaks the connection") {
+TEST_CASE_METHOD(EveryBackend, "windows: an invalid bind completes as a protection error and breaks the connection") {
     const auto fails = [&](const auto& request_of) {
         for (const WindowScope scope : scopes_of(near)) {
             CAPTURE(static_cast<int>(scope));
@@ -147,7 +147,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: only bind() binds") {
     CHECK(connection.client.sent().code == CompletionCode::LocalFormat);
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: without a connection a bind is flushed, and the window is as good as before") {
+TEST_CASE_METHOD(EveryBackend, "windows: without a connection a bind is flushed and does not change the window") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
         Stage stage(near, far, scope);
@@ -174,7 +174,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: binds without a connection use up no ke
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: a bind behind a failure is flushed, and the window is as good as before") {
+TEST_CASE_METHOD(EveryBackend, "windows: a bind after a failure is flushed and does not change the window") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
         auto window = must(MemoryWindow::create(far.domain, scope));

@@ -16,7 +16,7 @@ SendRequest invalidate_of(std::uint64_t context, const Sge& piece, std::uint32_t
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "windows: a message ends what its receiver shows to the sender") {
+TEST_CASE_METHOD(EveryBackend, "windows: a send with invalidate ends the receiver's binding") {
     if (!near.able().invalidates) return;
     for (const std::size_t size : {0u, 8u, 1000u, 3000u, 100'000u}) {
         for (const bool shared : {false, true}) {
@@ -61,7 +61,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: a message ends what its receiver shows 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: what stands behind the message that ends one finds it gone") {
+TEST_CASE_METHOD(EveryBackend, "windows: requests after a send with invalidate find the binding ended") {
     if (!near.able().invalidates) return;
     Stage stage(near, far, WindowScope::Endpoint);
     const RemoteAddress shown = stage.show();
@@ -77,8 +77,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: what stands behind the message that end
     CHECK(stage.server().received().invalidated);
 }
 
-TEST_CASE_METHOD(EveryBackend,
-                 "windows: a message that would end what is no window of its receiver breaks the connection") {
+TEST_CASE_METHOD(EveryBackend, "windows: a send with invalidate of an invalid key breaks the connection") {
     if (!near.able().invalidates) return;
     const auto fails = [&](const auto& key_of) {
         Stage stage(near, far, WindowScope::Domain);
@@ -101,7 +100,7 @@ TEST_CASE_METHOD(EveryBackend,
     fails([](Stage& stage) { return stage.theirs.region().key(); });
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: a message that ends one has no immediate data, and a reliable connection") {
+TEST_CASE_METHOD(EveryBackend, "windows: a send with invalidate requires a reliable connection and no immediate data") {
     if (!near.able().invalidates) return;
     {
         Stage stage(near, far, WindowScope::Endpoint);

@@ -7,7 +7,7 @@
 using namespace viaduct;
 using namespace viaduct::testing;
 
-TEST_CASE_METHOD(EveryBackend, "windows: devices without them say so", "[no-peer]") {
+TEST_CASE_METHOD(EveryBackend, "windows: devices without windows report it", "[no-peer]") {
     for (const auto& [scope, able] : {std::pair{WindowScope::Domain, near.able().memory_windows},
                                       std::pair{WindowScope::Endpoint, near.able().invalidates}})
         CHECK(MemoryWindow::create(near.domain, scope).status().code() == (able ? Code::Ok : Code::Unsupported));
@@ -25,7 +25,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: use their protection domain", "[no-peer
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: peers reach what is shown, and nothing beside it") {
+TEST_CASE_METHOD(EveryBackend, "windows: peers can access only the bound range") {
     for (const WindowScope scope : scopes_of(near)) {
         for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
             CAPTURE(static_cast<int>(scope), static_cast<int>(memory));
@@ -60,7 +60,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: peers reach what is shown, and nothing 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: have rights of their own") {
+TEST_CASE_METHOD(EveryBackend, "windows: have their own access rights") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
         {
@@ -82,7 +82,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: have rights of their own") {
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: every way to write and to flush leads through them") {
+TEST_CASE_METHOD(EveryBackend, "windows: every type of write and flush works through them") {
     for (const WindowScope scope : scopes_of(near)) {
         for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
             CAPTURE(static_cast<int>(scope), static_cast<int>(memory));
@@ -111,7 +111,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: every way to write and to flush leads t
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: let peers do atomics where they are meant to") {
+TEST_CASE_METHOD(EveryBackend, "windows: allow atomics if bound with that right") {
     if (!near.able().atomics) return;
     constexpr Access atomics_only{.remote_atomic = true};
     for (const WindowScope scope : scopes_of(near)) {
@@ -131,7 +131,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: let peers do atomics where they are mea
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: many of them show parts of one region") {
+TEST_CASE_METHOD(EveryBackend, "windows: many windows may be bound to parts of one region") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));
         Stage stage(near, far, scope);
@@ -149,7 +149,8 @@ TEST_CASE_METHOD(EveryBackend, "windows: many of them show parts of one region")
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: of a domain serve all its endpoints, and outlive the one that bound them") {
+TEST_CASE_METHOD(EveryBackend,
+                 "windows: windows of a domain serve all its endpoints and outlive the one that bound them") {
     if (!near.able().memory_windows) return;
     Stage stage(near, far, WindowScope::Domain);
     RemoteAddress shown;
@@ -166,7 +167,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: of a domain serve all its endpoints, an
     CHECK(stage.write(shown) == CompletionCode::RemoteProtection);
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: of an endpoint serve its peer alone") {
+TEST_CASE_METHOD(EveryBackend, "windows: windows of an endpoint serve only its peer") {
     if (!near.able().invalidates) return;
     Stage stage(near, far, WindowScope::Endpoint);
     Connection other(near, far);
@@ -176,7 +177,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: of an endpoint serve its peer alone") {
     CHECK(stage.write(shown) == CompletionCode::Success);
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: of an endpoint end with its connection, and can be bound through the next") {
+TEST_CASE_METHOD(EveryBackend, "windows: windows of an endpoint end with its connection and can be bound again") {
     if (!near.able().invalidates) return;
     Stage stage(near, far, WindowScope::Endpoint);
     RemoteAddress shown;
@@ -193,7 +194,7 @@ TEST_CASE_METHOD(EveryBackend, "windows: of an endpoint end with its connection,
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "windows: work on unreliable connections") {
+TEST_CASE_METHOD(EveryBackend, "windows: also work on unreliable connections") {
     if (!near.able().unreliable) return;
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));

@@ -30,7 +30,7 @@ bool possible(Opcode opcode, Reliability level) {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackend, "unsignaled: success leaves no completion and frees its place") {
+TEST_CASE_METHOD(EveryBackend, "unsignaled: success leaves no completion and frees the entry") {
     for (const Reliability level : all_levels) {
         for (const Opcode opcode :
              {Opcode::Send, Opcode::RdmaWrite, Opcode::RdmaRead, Opcode::AtomicWrite, Opcode::Flush}) {
@@ -62,7 +62,7 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: success leaves no completion and fre
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "unsignaled: places come free although nobody polls") {
+TEST_CASE_METHOD(EveryBackend, "unsignaled: entries become free without polling") {
     constexpr std::uint64_t count = 1000;
     for (const Reliability level : reliable_levels) {
         CAPTURE(static_cast<int>(level));
@@ -88,7 +88,7 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: places come free although nobody pol
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "unsignaled: those that are signaled complete in order, the others not at all") {
+TEST_CASE_METHOD(EveryBackend, "unsignaled: only signaled requests complete, in order") {
     Connection connection(near, far);
     const Buffer mine(near, 70'000);
     const Buffer theirs(far, 70'000);
@@ -123,7 +123,7 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: success needs no room in the complet
     CHECK_FALSE(near.async.try_take().has_value());
 }
 
-TEST_CASE_METHOD(EveryBackend, "unsignaled: a failure is reported, and so is what it flushes") {
+TEST_CASE_METHOD(EveryBackend, "unsignaled: a failure and the requests it flushes are reported") {
     for (const Reliability level : all_levels) {
         CAPTURE(static_cast<int>(level));
         Connection connection(near, far, {.reliability = level, .context = 4});
@@ -157,7 +157,7 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: a failure is reported, and so is wha
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "unsignaled: a refusal of the peer is reported") {
+TEST_CASE_METHOD(EveryBackend, "unsignaled: a refusal by the peer is reported") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Buffer closed(far, 8, Memory::Heap, {});
@@ -168,7 +168,7 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: a refusal of the peer is reported") 
     CHECK(completion.code == CompletionCode::RemoteProtection);
 }
 
-TEST_CASE_METHOD(EveryBackend, "unsignaled: what is flushed by a disconnect, or on an idle endpoint, is reported") {
+TEST_CASE_METHOD(EveryBackend, "unsignaled: requests flushed by a disconnect or on an idle endpoint are reported") {
     Connection connection(near, far);
     const Buffer mine(near, 8);
     const Sge piece = mine.sge();
@@ -188,7 +188,7 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: what is flushed by a disconnect, or 
     CHECK(connection.client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "unsignaled: places come free while the target process sleeps") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "unsignaled: entries become free while the target process sleeps") {
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         constexpr std::uint64_t count = 500;
@@ -225,7 +225,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "unsignaled: places come free whi
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "depths: beyond the device's limit they are refused, but for the full depth",
+TEST_CASE_METHOD(EveryBackend, "depths: depths over the device's limit are refused, except the full depth",
                  "[no-peer]") {
     const auto limit = near.device->attributes().max_queue_depth;
     const auto queue = near.make_queue();
@@ -247,7 +247,7 @@ TEST_CASE_METHOD(EveryBackend, "depths: beyond the device's limit they are refus
     CHECK_FALSE(queue->in_use());
 }
 
-TEST_CASE_METHOD(EveryBackend, "depths: queues take as much as they are deep, and lose none of it") {
+TEST_CASE_METHOD(EveryBackend, "depths: queues accept as many requests as their depth and lose none") {
     const std::uint32_t depth = backend.by_device ? 500 : near.device->attributes().max_queue_depth;
     Port sender(near, {.queue = near.make_queue(depth), .send_depth = depth});
     Port receiver(far, {.queue = far.make_queue(depth), .receive_depth = depth});
@@ -281,8 +281,7 @@ TEST_CASE_METHOD(EveryBackend, "depths: a queue of depth 0 is always full, and t
     CHECK(receiver.received().code == CompletionCode::Success);
 }
 
-TEST_CASE_METHOD(EveryBackend,
-                 "depths: a queue is full exactly at its depth, and has room once a completion was taken") {
+TEST_CASE_METHOD(EveryBackend, "depths: a queue is full exactly at its depth and has room after a poll") {
     for (const Reliability level : all_levels) {
         CAPTURE(static_cast<int>(level));
         constexpr std::uint32_t send_depth = 5;
@@ -328,7 +327,8 @@ TEST_CASE_METHOD(EveryBackend, "depths: a batch stops at the depth", "[no-peer]"
     CHECK(port.endpoint->outstanding(QueueKind::Send) == 3);
 }
 
-TEST_CASE_METHOD(EveryBackend, "depths: sends that wait fill the queue, unsignaled ones too, until the peer is ready") {
+TEST_CASE_METHOD(EveryBackend,
+                 "depths: waiting sends, including unsignaled ones, fill the queue until the peer is ready") {
     for (const bool signaled : {true, false}) {
         CAPTURE(signaled);
         Connection connection(near, far, {.send_depth = 3});
@@ -350,7 +350,7 @@ TEST_CASE_METHOD(EveryBackend, "depths: sends that wait fill the queue, unsignal
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "transfer size: an endpoint without a limit fits every peer") {
+TEST_CASE_METHOD(EveryBackend, "transfer size: an endpoint without a limit is compatible with every peer") {
     for (const std::uint32_t client_limit : {0u, 5000u}) {
         for (const std::uint32_t server_limit : {0u, 5000u}) {
             CAPTURE(client_limit, server_limit);
@@ -379,7 +379,7 @@ TEST_CASE_METHOD(EveryBackend, "transfer size: an endpoint without a limit fits 
     }
 }
 
-TEST_CASE_METHOD(EveryBackend, "transfer size: those who ask for each other meet without one as well") {
+TEST_CASE_METHOD(EveryBackend, "transfer size: peer-to-peer endpoints without a limit connect, too") {
     if (!near.device->attributes().capabilities.peer_to_peer) return;
     const auto ask = [](Port& port, const Node& other) {
         must(port.endpoint->connect({.model = ConnectParameters::Model::PeerToPeer,
@@ -396,7 +396,7 @@ TEST_CASE_METHOD(EveryBackend, "transfer size: those who ask for each other meet
     CHECK(other.event().kind == Kind::Established);
 }
 
-TEST_CASE_METHOD(EveryBackend, "transfer size: without a limit of the endpoint's own, the device's holds") {
+TEST_CASE_METHOD(EveryBackend, "transfer size: without an endpoint limit, the device's limit applies") {
     Connection connection(near, far, {.max_transfer_bytes = 0});
     const auto& attributes = near.device->attributes();
     const Buffer mine(near, 16u << 20);

@@ -32,7 +32,7 @@ constexpr std::string_view meeting_place = "forked child";
 
 }  // namespace
 
-TEST_CASE("crash: the death of a peer is seen although a child that it forked lives on") {
+TEST_CASE("crash: the death of a peer is detected although its forked child survives") {
     backend::Provider* provider = must(find_provider("loopback"));
     Child victim([&](Wire& wire) { connect_and_fork(*provider, wire); });
     Node node(*provider);

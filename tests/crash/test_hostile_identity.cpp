@@ -14,7 +14,7 @@
 using namespace viaduct;
 using namespace viaduct::testing;
 
-TEST_CASE("hostile: a process that takes another's name receives nothing that is meant for the other") {
+TEST_CASE("hostile: a process that uses another's name receives nothing meant for the other") {
     Child survivor([](Wire&) {
         alignas(page) static std::array<std::byte, page> place{};  // at the same address in all three
         Child thief([](Wire& wire) {
@@ -77,7 +77,7 @@ ino_t inode_of(int fd) {
 
 }  // namespace
 
-TEST_CASE("hostile: peers have doorbells of their own, and what they write to one delays nobody else") {
+TEST_CASE("hostile: peers have separate doorbells, so one cannot delay others") {
     constexpr int rounds = 1000;
     Child survivor([](Wire&) {
         Child vandal([](Wire& wire) {
@@ -123,7 +123,7 @@ TEST_CASE("hostile: peers have doorbells of their own, and what they write to on
     CHECK_NOTHROW(survivor.finish());
 }
 
-TEST_CASE("hostile: doorbells go with the last connection to their peer") {
+TEST_CASE("hostile: doorbells are closed with the last connection to their peer") {
     Child survivor([](Wire&) {
         std::vector<std::unique_ptr<Child>> callers;
         for (int i = 0; i < 3; ++i)

@@ -11,7 +11,7 @@ using namespace viaduct::testing;
 using namespace std::chrono_literals;
 using Kind = ConnectionEventKind;
 
-TEST_CASE("hostile: a listener that accepts and says nothing does not hold up the deadline") {
+TEST_CASE("hostile: a listener that accepts and sends nothing does not delay the deadline") {
     const auto client = [](Wire& wire) {
         Honest honest(wire);
         honest.connect(Deadline::after(100ms));
@@ -32,7 +32,7 @@ TEST_CASE("hostile: a listener that accepts and says nothing does not hold up th
     CHECK_NOTHROW(run_processes(client, listener));
 }
 
-TEST_CASE("hostile: a listener that accepts and hangs up ends the attempt at once") {
+TEST_CASE("hostile: a listener that accepts and hangs up ends the attempt immediately") {
     const auto client = [](Wire& wire) {
         Honest honest(wire);
         honest.connect(Deadline::after(10min));

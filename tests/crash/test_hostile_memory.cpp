@@ -34,7 +34,7 @@ bool is_mapped(std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("hostile: memory that was mapped for reading is not written, whatever the table says later") {
+TEST_CASE("hostile: memory mapped for reading is not written, even if the table changes") {
     const auto client = [](Wire& wire) {
         Honest honest(wire);
         const Buffer buffer(honest.node, 8);
@@ -109,7 +109,7 @@ void check_unmapped(std::uint64_t length, Say say) {
 
 }  // namespace
 
-TEST_CASE("hostile: a file that nobody asked for is not mapped") {
+TEST_CASE("hostile: an unrequested file is not mapped") {
     check_unmapped(page, [](Hostile& hostile, const Talk& talk, std::uint64_t base) {
         const auto file = make_memfd("hostile-file", page, true);
         hostile.publish(key + 1, base, page, writable_file);
@@ -117,14 +117,14 @@ TEST_CASE("hostile: a file that nobody asked for is not mapped") {
     });
 }
 
-TEST_CASE("hostile: of several files for one request the first alone counts") {
+TEST_CASE("hostile: only the first of several files for one request is used") {
     check_unmapped(page, [](Hostile&, const Talk& talk, std::uint64_t base) {
         talk.say(map_reply(base, page), std::array{make_memfd("first", page, true).get()});
         talk.say(map_reply(base, page), std::array{make_memfd("hostile-file", page, true).get()});
     });
 }
 
-TEST_CASE("hostile: files that would eat the address space are not mapped") {
+TEST_CASE("hostile: files that would exhaust the address space are not mapped") {
     constexpr std::uint64_t huge = std::uint64_t{32} << 40;
     check_unmapped(huge, [](Hostile&, const Talk& talk, std::uint64_t base) {
         const auto file = make_memfd("hostile-file", huge, true);
@@ -132,7 +132,7 @@ TEST_CASE("hostile: files that would eat the address space are not mapped") {
     });
 }
 
-TEST_CASE("hostile: files that would eat the address space under many names are not mapped") {
+TEST_CASE("hostile: files that together would exhaust the address space are not all mapped") {
     constexpr std::uint64_t large = std::uint64_t{5} << 37;  // one of them is within the limit
     const auto client = [](Wire& wire) {
         Honest honest(wire);
@@ -187,7 +187,7 @@ TEST_CASE("hostile: files that can shrink are not mapped") {
     });
 }
 
-TEST_CASE("hostile: a target that truncates its file costs the initiator the operation, not its life") {
+TEST_CASE("hostile: if the target truncates its file, only the operation fails") {
     const auto initiator = [](Wire& wire) {
         Honest honest(wire);
         const Buffer buffer(honest.node, 8);

@@ -80,7 +80,7 @@ void check_refused(std::uint32_t room, const std::vector<Slot>& slots) {
 
 }  // namespace
 
-TEST_CASE("hostile: a notice in the midst of a message ends the connection") {
+TEST_CASE("hostile: a notice inside a message ends the connection") {
     for (const SlotKind kind : {SlotKind::WriteNotice, SlotKind::RefusedNotice, SlotKind::NoticeAborted}) {
         CAPTURE(static_cast<int>(kind));
         const Slot notice{.kind = kind, .flags = slot_flags::immediate, .length = 8, .external = {}};
@@ -88,14 +88,14 @@ TEST_CASE("hostile: a notice in the midst of a message ends the connection") {
     }
 }
 
-TEST_CASE("hostile: a message that carries more than it said ends the connection") {
+TEST_CASE("hostile: a message longer than announced ends the connection") {
     constexpr std::uint32_t less = total - 1;
     check_refused(less, {fragment(first, 0, less), fragment(last, 1, less)});
     check_refused(total, {fragment(first, 0, total), fragment(last, 1, less)});
     check_refused(total, {fragment(last, 0, fragment_bytes - 1)});
 }
 
-TEST_CASE("hostile: a message that ends before all it said has come ends the connection") {
+TEST_CASE("hostile: a message shorter than announced ends the connection") {
     check_refused(total, {fragment(last, 0, total)});
     Slot shorter = fragment(last, 1, total);
     --shorter.length;

@@ -162,7 +162,7 @@ void survive(Node& node, Listener& listener, Child& victim, const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("crash: a peer killed at 200 random points leaves the survivor whole") {
+TEST_CASE("crash: a peer killed at 200 random points does not harm the survivor") {
     backend::Provider* provider = must(find_provider("loopback"));
     const std::uint32_t seed = seed_of_this_run();
     WARN("VIADUCT_CRASH_SEED=" << seed);

@@ -48,7 +48,7 @@ std::string refusal_of(ServerThread& server, const Message& message) {
 
 }  // namespace
 
-TEST_CASE("servers refuse openings that they do not know, and say why on both sides") {
+TEST_CASE("servers refuse unknown openings and report why on both sides") {
     const auto tool = GENERATE(ServerThread::Tool::Ping, ServerThread::Tool::Perf);
     const auto api = GENERATE(any_api());
     CAPTURE(static_cast<int>(tool), text_of(api));
@@ -78,14 +78,14 @@ TEST_CASE("servers refuse openings that they do not know, and say why on both si
     }
 }
 
-TEST_CASE("a client that leaves without a word costs the server nothing") {
+TEST_CASE("a client that disconnects silently does not affect the server") {
     const auto tool = GENERATE(ServerThread::Tool::Ping, ServerThread::Tool::Perf);
     ServerThread server(tool, GENERATE(any_api()));
     { RawClient client(server.address()); }
     CHECK_THAT(server.finish(), Contains("client 1"));
 }
 
-TEST_CASE("an oversized opening breaks that connection alone") {
+TEST_CASE("an oversized opening breaks only that connection") {
     ServerThread server(GENERATE(ServerThread::Tool::Ping, ServerThread::Tool::Perf),
                         GENERATE(ApiKind::Vipl, ApiKind::Rpma));
     const auto api = open_api(ApiKind::Core);
@@ -99,7 +99,7 @@ TEST_CASE("an oversized opening breaks that connection alone") {
     CHECK_THAT(server.finish(), Contains("length error"));
 }
 
-TEST_CASE("a tool that meets the other tool's server hears so") {
+TEST_CASE("a tool that connects to the other tool's server reports this") {
     ServerThread perf_server(ServerThread::Tool::Perf, ApiKind::Core);
     const auto api = open_api(ApiKind::Core);
     PingClient ping(*api, perf_server.address(), {.timeout = Timeout(20000)});

@@ -76,7 +76,7 @@ TEST_CASE("streams of every operation, in both modes and one or both directions"
     }
 }
 
-TEST_CASE("connections, with some held open") {
+TEST_CASE("connections, some of them kept open") {
     const auto server_api = GENERATE(any_api());
     const auto client_api = GENERATE(any_api());
     const auto open = GENERATE(1U, 5U);
@@ -108,7 +108,7 @@ TEST_CASE("a duration instead of a count, and progress") {
     CHECK(shares.back() == 1);
 }
 
-TEST_CASE("parameters that do not go together") {
+TEST_CASE("incompatible parameters") {
     const auto fault_with = [](auto change) {
         PerfParameters parameters;
         change(parameters);
@@ -123,7 +123,7 @@ TEST_CASE("parameters that do not go together") {
     CHECK_THAT(fault_with([](auto& p) { p.window = 0; }), Contains("at least 1"));
 }
 
-TEST_CASE("what a device cannot do is told before connecting") {
+TEST_CASE("unsupported operations are reported before connecting") {
     const auto api = open_api(ApiKind::Vipl);
     PerfParameters parameters;
     parameters.max_size = api->device().max_transfer_bytes + 1;

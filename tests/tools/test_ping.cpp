@@ -8,7 +8,7 @@ using namespace viaduct::measure;
 using namespace viaduct::measure::test;
 using Catch::Contains;
 
-TEST_CASE("a frame tells its own damage") {
+TEST_CASE("damaged frames are detected") {
     std::vector<std::byte> frame(300);
     fill_frame(frame, 7);
     CHECK(frame_is_intact(frame, 7));
@@ -53,7 +53,7 @@ TEST_CASE("ping through every pair of interfaces and every operation") {
                Contains("client 1 left after " + std::string(operation == Operation::Read ? "0" : "5")));
 }
 
-TEST_CASE("a ping that nobody hears is lost") {
+TEST_CASE("a ping without a receiver is lost") {
     const auto api = open_api(GENERATE(any_api()));
     const FreeService nobody;
     const Address nowhere{.host = api->device().host, .service = nobody.service()};
@@ -74,13 +74,13 @@ TEST_CASE("services of DAT and librpma are numbers") {
                       Contains("must be numbers"));
 }
 
-TEST_CASE("a payload beyond the device is refused before anything is sent") {
+TEST_CASE("a payload larger than the device allows is refused before anything is sent") {
     const auto api = open_api(ApiKind::Core);
     const PingOptions options{.payload_bytes = api->device().max_transfer_bytes};
     CHECK_THROWS_WITH(PingClient(*api, {}, options), Contains("too long"));
 }
 
-TEST_CASE("pings end when they are told to") {
+TEST_CASE("pings stop on request") {
     const auto api = open_api(ApiKind::Core);
     const FreeService nobody;
     PingClient client(*api, {.host = api->device().host, .service = nobody.service()}, {});

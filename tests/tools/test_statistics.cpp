@@ -81,7 +81,7 @@ TEST_CASE("the whole range of values has its buckets") {
     CHECK(histogram.percentile(1) == Approx(18446744073709551615.0).epsilon(0.01));
 }
 
-TEST_CASE("bars hold every sample once, in order and apart") {
+TEST_CASE("bars contain each sample once, in order and without overlap") {
     Histogram histogram;
     for (std::uint64_t value = 1; value < 1'000'000; value = value * 5 / 4 + 1) histogram.record(value);
     const auto bars = histogram.bars();

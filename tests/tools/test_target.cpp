@@ -24,7 +24,7 @@ TEST_CASE("a number is a two-byte big-endian service") {
     CHECK_THROWS_AS(parse_service("65536"), Error);
 }
 
-TEST_CASE("other text is its bytes") {
+TEST_CASE("other text is used as bytes") {
     CHECK(bytes(parse_service("echo")) == std::vector<std::uint8_t>{'e', 'c', 'h', 'o'});
     CHECK(parse_service(std::string(64, 'x')).size() == 64);
     CHECK_THROWS_AS(parse_service(std::string(65, 'x')), Error);

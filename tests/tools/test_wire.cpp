@@ -31,7 +31,7 @@ std::string fault_of(const wire::PerfHello& hello) { return wire::check(hello, l
 
 }  // namespace
 
-TEST_CASE("messages are read back") {
+TEST_CASE("messages are decoded correctly") {
     CHECK(reason_against(wire::PingHello{}).empty());
     CHECK(reason_against(wire::PerfHello{}).empty());
     CHECK(reason_against(wire::Run{}).empty());
@@ -54,7 +54,7 @@ TEST_CASE("messages of another kind, version or length are refused with a reason
     CHECK_THAT(reason_against(hello), Contains("unknown message"));
 }
 
-TEST_CASE("wishes that a vi-perf server cannot serve") {
+TEST_CASE("requests that a vi-perf server cannot serve") {
     CHECK(fault_of(good_perf_hello()).empty());
     const auto fault_with = [](auto change) {
         auto hello = good_perf_hello();
@@ -75,7 +75,7 @@ TEST_CASE("wishes that a vi-perf server cannot serve") {
     CHECK_THAT(fault_with([](auto& hello) { hello.landing.bytes = 8; }), Contains("memory is smaller"));
 }
 
-TEST_CASE("wishes that a vi-ping server cannot serve") {
+TEST_CASE("requests that a vi-ping server cannot serve") {
     const wire::PingHello good{.frame_bytes = 64, .landing = {.address = 4096, .key = 1, .bytes = 64}};
     CHECK_FALSE(wire::check(good, limits));
     auto bad = good;
@@ -91,7 +91,7 @@ TEST_CASE("wishes that a vi-ping server cannot serve") {
     CHECK_THAT(wire::check(bad, limits).value_or(""), Contains("memory is smaller"));
 }
 
-TEST_CASE("a long refusal is cut and stays a string") {
+TEST_CASE("a long refusal is truncated and remains a string") {
     const auto reply = wire::refusal(std::string(1000, 'x'));
     CHECK(reply.refused != 0);
     CHECK(std::string(reply.text) == std::string(sizeof reply.text - 1, 'x'));

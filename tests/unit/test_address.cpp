@@ -18,7 +18,7 @@ std::array<std::uint8_t, 100> counting() {
 
 }  // namespace
 
-TEST_CASE("address: bytes keep what they were given") {
+TEST_CASE("address: bytes are stored unchanged") {
     const auto source = counting();
     for (std::size_t size = 0; size <= Address::max_service; ++size) {
         const auto part = std::span(source).first(size);
@@ -29,14 +29,14 @@ TEST_CASE("address: bytes keep what they were given") {
     }
 }
 
-TEST_CASE("address: longer input is cut") {
+TEST_CASE("address: longer input is truncated") {
     const auto source = counting();
     const Bytes<4> bytes(source);
     CHECK(bytes.size() == 4);
     CHECK(std::ranges::equal(bytes.span(), std::span(source).first(4)));
 }
 
-TEST_CASE("address: equality looks at length and content") {
+TEST_CASE("address: equality compares length and content") {
     const auto source = counting();
     const std::span all(source);
     CHECK(Bytes<8>(all.first(3)) == Bytes<8>(all.first(3)));
@@ -49,7 +49,7 @@ TEST_CASE("address: equality looks at length and content") {
     CHECK_FALSE(Bytes<8>(all_zeros.first(1)) == Bytes<8>(all_zeros));
 }
 
-TEST_CASE("address: host and service both count") {
+TEST_CASE("address: equality compares host and service") {
     const auto source = counting();
     const std::span all(source);
     const Address one{Bytes<16>(all.first(4)), Bytes<64>(all.first(2))};

@@ -6,7 +6,7 @@
 using namespace viaduct;
 using namespace viaduct::support;
 
-TEST_CASE("attribute codec: what is told comes back") {
+TEST_CASE("attribute codec: decoding restores what was encoded") {
     for (const auto reliability :
          {Reliability::Unreliable, Reliability::ReliableDelivery, Reliability::ReliableReception})
         for (unsigned bits = 0; bits < 32; ++bits) {
@@ -23,7 +23,7 @@ TEST_CASE("attribute codec: what is told comes back") {
         }
 }
 
-TEST_CASE("attribute codec: the bits are those of the wire") {
+TEST_CASE("attribute codec: the encoding is that of the wire format") {
     CHECK(encode({.reliability = Reliability::Unreliable}).flags == 0);
     CHECK(encode({.reliability = Reliability::ReliableDelivery}).flags == 1);
     CHECK(encode({.reliability = Reliability::ReliableReception,
@@ -36,7 +36,7 @@ TEST_CASE("attribute codec: the bits are those of the wire") {
               .flags == (8 | 16 | 64));
 }
 
-TEST_CASE("attribute codec: no peer has a reliability level that there is not") {
+TEST_CASE("attribute codec: unknown reliability levels are not decoded") {
     CHECK_FALSE(decode({.flags = 3, .max_transfer_bytes = 0}).has_value());
     CHECK_FALSE(decode({.flags = 255, .max_transfer_bytes = 0}).has_value());
     CHECK(decode({.flags = 128 | 1, .max_transfer_bytes = 7}) ==

@@ -56,7 +56,7 @@ TEST_CASE("completion queue: in use while an endpoint has it") {
     CHECK_FALSE(queue->in_use());
 }
 
-TEST_CASE("completion queue: polls in order, no more than asked for") {
+TEST_CASE("completion queue: polls in order and at most as many as requested") {
     Source source;
     for (std::uint64_t i = 1; i <= 5; ++i) source.produce(i);
     CHECK(source.outstanding() == 5);
@@ -73,7 +73,7 @@ TEST_CASE("completion queue: polls in order, no more than asked for") {
     CHECK(source.outstanding() == 0);
 }
 
-TEST_CASE("completion queue: a wait with a passed deadline looks once") {
+TEST_CASE("completion queue: a wait with an expired deadline polls once") {
     Source source;
     Completion completion;
     CHECK(source.queue().wait({&completion, 1}, Deadline::now()) == 0);
@@ -87,7 +87,7 @@ TEST_CASE("completion queue: a wait ends at its deadline") {
     CHECK(source.queue().wait({&completion, 1}, Deadline::after(5ms)) == 0);
 }
 
-TEST_CASE("completion queue: a completion wakes a waiter, spinning or asleep") {
+TEST_CASE("completion queue: a completion wakes a spinning or sleeping waiter") {
     Source source;
     for (std::uint64_t round = 1; round <= 200; ++round) {
         Completion completion;
@@ -100,7 +100,7 @@ TEST_CASE("completion queue: a completion wakes a waiter, spinning or asleep") {
     }
 }
 
-TEST_CASE("completion queue: several waiters share what comes, and none is forgotten") {
+TEST_CASE("completion queue: several waiters share completions, and all are served") {
     constexpr int threads = 4;
     constexpr std::uint64_t each = 300;
     Source source;
@@ -122,7 +122,7 @@ TEST_CASE("completion queue: several waiters share what comes, and none is forgo
     CHECK(sum == threads * each);
 }
 
-TEST_CASE("completion queue: armed, the next completion makes the descriptor readable") {
+TEST_CASE("completion queue: after arming, the next completion makes the descriptor readable") {
     Source source;
     const int fd = source.queue().fd();
     CHECK_FALSE(readable(fd));
@@ -138,7 +138,7 @@ TEST_CASE("completion queue: armed, the next completion makes the descriptor rea
     CHECK(readable(fd));
 }
 
-TEST_CASE("completion queue: has a channel of its own, or the one that it was given") {
+TEST_CASE("completion queue: uses its own channel or the given one") {
     FakeProvider provider;
     Node node(provider);
     const auto channel = must(Channel::create(node.device));
@@ -167,7 +167,7 @@ TEST_CASE("completion queue: keeps its channel alive") {
     CHECK(provider.live_objects() == 0);
 }
 
-TEST_CASE("completion queue: ready looks and takes nothing") {
+TEST_CASE("completion queue: ready() takes nothing") {
     Source source;
     CHECK_FALSE(source.queue().ready());
     source.produce(1);
@@ -191,7 +191,7 @@ TEST_CASE("channel: sleep ends with an event, the deadline or a signal") {
     CHECK(channel.take_event().status().code() == Code::WouldBlock);
 }
 
-TEST_CASE("completion queue: sleep returns once something may be there") {
+TEST_CASE("completion queue: sleep() returns when a completion may be pending") {
     Source source;
     must(source.queue().arm());
     source.queue().sleep(Deadline::after(1ms));
@@ -201,7 +201,7 @@ TEST_CASE("completion queue: sleep returns once something may be there") {
     CHECK(source.queue().poll({&completion, 1}) == 1);
 }
 
-TEST_CASE("completion queue: a resize keeps what waits, or is refused") {
+TEST_CASE("completion queue: a resize keeps pending completions or is refused") {
     Source source;
     for (std::uint64_t i = 1; i <= 4; ++i) source.produce(i);
     CHECK(source.queue().resize(3).code() == Code::Busy);
@@ -214,7 +214,7 @@ TEST_CASE("completion queue: a resize keeps what waits, or is refused") {
     CHECK(taken.back().context == 4);
 }
 
-TEST_CASE("wait_until: waits on whatever can be armed and slept on, and gives up with it") {
+TEST_CASE("wait_until: waits on anything with arm() and sleep(), and ends when one fails") {
     struct {
         Status arm() noexcept { return ++arms < 4 ? Status() : Status(Code::InvalidState, "no more"); }
         bool sleep(const Deadline&) noexcept { return ++sleeps < 3; }
@@ -229,7 +229,7 @@ TEST_CASE("wait_until: waits on whatever can be armed and slept on, and gives up
     CHECK(source.arms == 4);
 }
 
-TEST_CASE("wait_until: says what the last look said") {
+TEST_CASE("wait_until: returns the last result of the check") {
     Source source;
     int looks = 0;
     CHECK(wait_until(source.queue(), Deadline::now(), [&] { return ++looks == 1; }));

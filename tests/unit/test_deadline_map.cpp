@@ -8,7 +8,7 @@ using viaduct::Deadline;
 using viaduct::support::DeadlineMap;
 using namespace std::chrono_literals;
 
-TEST_CASE("deadline map: tells the earliest, and how long it takes") {
+TEST_CASE("deadline map: returns the earliest deadline and the time until then") {
     DeadlineMap<int> map;
     CHECK(map.timeout_ms() == -1);
     CHECK(map.add(Deadline::after(1h), 1));
@@ -21,7 +21,7 @@ TEST_CASE("deadline map: tells the earliest, and how long it takes") {
     CHECK(map.timeout_ms() == 0);
 }
 
-TEST_CASE("deadline map: gives what is due, the earliest first") {
+TEST_CASE("deadline map: returns expired entries, the earliest first") {
     DeadlineMap<int> map;
     const Deadline soon = Deadline::after(0s);
     map.add(Deadline::after(1h), 1);
@@ -35,7 +35,7 @@ TEST_CASE("deadline map: gives what is due, the earliest first") {
     CHECK(map.timeout_ms() > 0);
 }
 
-TEST_CASE("deadline map: what is removed, or never comes, is not there") {
+TEST_CASE("deadline map: removed entries and infinite deadlines are not stored") {
     DeadlineMap<int> map;
     const Deadline soon = Deadline::after(0s);
     CHECK_FALSE(map.add(Deadline::never(), 1));

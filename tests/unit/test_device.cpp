@@ -13,7 +13,7 @@ using viaduct::testing::FakeProvider;
 using viaduct::testing::must;
 using viaduct::testing::Node;
 
-TEST_CASE("device: a number that no device has is refused") {
+TEST_CASE("device: unknown device numbers are refused") {
     FakeProvider provider;
     struct : DeviceObserver {
         void on_async_event(const AsyncEvent&) noexcept override {}
@@ -33,7 +33,7 @@ TEST_CASE("device: VIADUCT_BACKEND must name a backend of the build") {
     CHECK(find_provider("no-such-backend").status().code() == Code::InvalidParameter);
 }
 
-TEST_CASE("device: VIADUCT_DEVICE names the one to use where nobody chooses") {
+TEST_CASE("device: VIADUCT_DEVICE names the default device") {
     unsetenv("VIADUCT_BACKEND");
     CHECK(must(Device::default_number()) == 0);
     setenv("VIADUCT_DEVICE", "viaduct-lo3", 1);
@@ -60,7 +60,7 @@ TEST_CASE("device: is found by its name") {
     unsetenv("VIADUCT_BACKEND");
 }
 
-TEST_CASE("device: routes are those of the backend in force") {
+TEST_CASE("device: routes are those of the selected backend") {
     const std::array<std::uint8_t, 4> second{127, 0, 0, 2};
     const std::array<std::uint8_t, 4> documentation{192, 0, 2, 1};
     setenv("VIADUCT_BACKEND", "loopback", 1);
@@ -85,7 +85,7 @@ TEST_CASE("device: lives as long as its children") {
     CHECK(provider.live_objects() == 0);
 }
 
-TEST_CASE("protection domain: in use while a region or an endpoint is in it") {
+TEST_CASE("protection domain: in use while it has a region or an endpoint") {
     FakeProvider provider;
     Node node(provider);
     CHECK_FALSE(node.domain->in_use());
@@ -101,7 +101,7 @@ TEST_CASE("protection domain: in use while a region or an endpoint is in it") {
     CHECK_FALSE(node.domain->in_use());
 }
 
-TEST_CASE("memory region: remembers what it was made of") {
+TEST_CASE("memory region: returns the values it was created with") {
     FakeProvider provider;
     Node node(provider);
     alignas(64) char memory[256];
@@ -113,7 +113,7 @@ TEST_CASE("memory region: remembers what it was made of") {
     CHECK(region->key() != 0);
 }
 
-TEST_CASE("memory region: covers ranges inside it and no others") {
+TEST_CASE("memory region: covers only ranges inside it") {
     FakeProvider provider;
     Node node(provider);
     char memory[128];
@@ -144,7 +144,7 @@ TEST_CASE("memory region: bad ranges are refused") {
     CHECK_FALSE(node.domain->in_use());
 }
 
-TEST_CASE("memory region: a change moves it to the other domain at once") {
+TEST_CASE("memory region: a change of domain takes effect immediately") {
     FakeProvider provider;
     Node node(provider);
     const auto other = must(ProtectionDomain::create(node.device));

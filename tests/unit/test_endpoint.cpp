@@ -23,7 +23,7 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("endpoint: attributes that the device lacks are refused, and nothing is left") {
+TEST_CASE("endpoint: unsupported attributes are refused and leave nothing behind") {
     FakeProvider provider;
     Node node(provider);
     const auto queue = node.make_queue();
@@ -62,7 +62,7 @@ TEST_CASE("endpoint: connect, accept and disconnect move both states") {
     CHECK(pair.server.quiet());
 }
 
-TEST_CASE("endpoint: a refusal takes the state back") {
+TEST_CASE("endpoint: a refused call restores the state") {
     Pair pair;
     const auto& address = pair.node.address("service");
     CHECK(attempt(pair.client, parameters_for(pair.node, address)) == Code::NoListener);
@@ -100,7 +100,7 @@ TEST_CASE("endpoint: calls that the state does not allow") {
     CHECK(third.event().kind == ConnectionEventKind::Established);
 }
 
-TEST_CASE("endpoint: an accept that comes too late leaves it idle") {
+TEST_CASE("endpoint: a late accept leaves it idle") {
     Pair pair;
     const auto listener = pair.node.listen("service");
     auto parameters = parameters_for(pair.node, pair.node.address("service"));
@@ -113,7 +113,7 @@ TEST_CASE("endpoint: an accept that comes too late leaves it idle") {
     CHECK(pair.server.quiet());
 }
 
-TEST_CASE("endpoint: fail breaks both ends, and only a reset leads on") {
+TEST_CASE("endpoint: fail() breaks both ends until they are reset") {
     Pair pair;
     join(pair.client, pair.server);
     pair.client.endpoint->fail();
@@ -126,7 +126,7 @@ TEST_CASE("endpoint: fail breaks both ends, and only a reset leads on") {
     CHECK(pair.client.endpoint->state() == EndpointState::Connected);
 }
 
-TEST_CASE("endpoint: fail on an idle one breaks it off") {
+TEST_CASE("endpoint: fail() on an idle endpoint") {
     Pair pair;
     pair.client.endpoint->fail();
     CHECK(pair.client.endpoint->state() == EndpointState::Disconnected);
@@ -138,7 +138,7 @@ TEST_CASE("endpoint: fail on an idle one breaks it off") {
     CHECK(completion.context == 5);
 }
 
-TEST_CASE("endpoint: the end of one is seen by the other") {
+TEST_CASE("endpoint: its destruction disconnects the peer") {
     FakeProvider provider;
     Node node(provider);
     Port stays(node);
@@ -150,7 +150,7 @@ TEST_CASE("endpoint: the end of one is seen by the other") {
     CHECK(stays.quiet());
 }
 
-TEST_CASE("endpoint: modify changes attributes and domain, or nothing") {
+TEST_CASE("endpoint: modify() changes attributes and domain, or nothing") {
     Pair pair;
     const auto other = must(ProtectionDomain::create(pair.node.device));
     auto attributes = pair.client.endpoint->attributes();
@@ -235,7 +235,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("endpoint: one that is disconnected while it accepts is idle") {
+TEST_CASE("endpoint: a disconnect during accept leaves it idle") {
     Pair pair;
     Endpoint& endpoint = *pair.server.endpoint;
     InterruptedRequest request([&] {
@@ -246,7 +246,7 @@ TEST_CASE("endpoint: one that is disconnected while it accepts is idle") {
     CHECK(endpoint.state() == EndpointState::Unconnected);
 }
 
-TEST_CASE("endpoint: one that fails while it accepts is broken") {
+TEST_CASE("endpoint: a failure during accept breaks it") {
     Pair pair;
     Endpoint& endpoint = *pair.server.endpoint;
     InterruptedRequest request([&] { endpoint.fail(); });
@@ -254,7 +254,7 @@ TEST_CASE("endpoint: one that fails while it accepts is broken") {
     CHECK(endpoint.state() == EndpointState::Disconnected);
 }
 
-TEST_CASE("endpoint: terminated, it is of no use until it is reset, and no event tells") {
+TEST_CASE("endpoint: a terminated endpoint is unusable until reset, and there is no event") {
     Pair pair;
     pair.client.endpoint->terminate();
     CHECK(pair.client.endpoint->state() == EndpointState::Disconnected);

@@ -29,7 +29,7 @@ void set_nonblocking(int fd, bool wanted) { REQUIRE(fcntl(fd, F_SETFL, wanted ? 
 
 }  // namespace
 
-TEST_CASE("readable flag: follows what was set last, before and after the descriptor is made") {
+TEST_CASE("readable flag: has the last value, set before or after the descriptor is created") {
     ReadableFlag early;
     early.set(true);
     CHECK(readable(early.fd()));
@@ -51,7 +51,7 @@ TEST_CASE("readable flag: follows what was set last, before and after the descri
     CHECK(flag.fd() == fd);
 }
 
-TEST_CASE("readable flag: blocks unless the consumer wants otherwise, and works either way") {
+TEST_CASE("readable flag: works with blocking and non-blocking descriptors") {
     ReadableFlag flag;
     const int fd = flag.fd();
     CHECK((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0);
@@ -65,7 +65,7 @@ TEST_CASE("readable flag: blocks unless the consumer wants otherwise, and works 
     }
 }
 
-TEST_CASE("readable flag: a consumer who reads the descriptor hangs nobody") {
+TEST_CASE("readable flag: a consumer that reads the descriptor blocks no other thread") {
     ReadableFlag flag;
     flag.set(true);
     eventfd_t value = 0;
@@ -76,7 +76,7 @@ TEST_CASE("readable flag: a consumer who reads the descriptor hangs nobody") {
     CHECK(readable(flag.fd()));
 }
 
-TEST_CASE("readable flag: goes with its descriptor") {
+TEST_CASE("readable flag: closes its descriptor") {
     int fd = -1;
     {
         ReadableFlag flag;
@@ -86,7 +86,7 @@ TEST_CASE("readable flag: goes with its descriptor") {
     CHECK(errno == EBADF);
 }
 
-TEST_CASE("event channel: holds what fits, in order") {
+TEST_CASE("event channel: holds as many events as fit, in order") {
     EventChannel<int> channel(3);
     CHECK_FALSE(channel.try_take());
     for (int round = 0; round < 5; ++round) {
@@ -97,7 +97,7 @@ TEST_CASE("event channel: holds what fits, in order") {
     }
 }
 
-TEST_CASE("event channel: has room once it was given some, and keeps what it holds") {
+TEST_CASE("event channel: enlarge() adds room and keeps the contents") {
     EventChannel<int> channel;
     CHECK_FALSE(channel.push(1));
     channel.enlarge(1);
@@ -133,7 +133,7 @@ TEST_CASE("event channel: a refused event changes nothing") {
     CHECK_FALSE(readable(channel.fd()));
 }
 
-TEST_CASE("event channel: events that nobody has taken can be taken back") {
+TEST_CASE("event channel: events can be removed until they are taken") {
     EventChannel<int> channel(8);
     const int fd = channel.fd();
     for (int i = 1; i <= 6; ++i) CHECK(channel.push(i));
@@ -150,7 +150,7 @@ TEST_CASE("event channel: events that nobody has taken can be taken back") {
     CHECK(channel.try_take() == 7);
 }
 
-TEST_CASE("event channel: an edge for each time that it fills") {
+TEST_CASE("event channel: one edge each time it becomes non-empty") {
     EventChannel<int> channel(4);
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
     epoll_event event{.events = EPOLLIN | EPOLLET, .data = {}};
@@ -164,7 +164,7 @@ TEST_CASE("event channel: an edge for each time that it fills") {
     close(epoll);
 }
 
-TEST_CASE("event channel: of several takers each event reaches one") {
+TEST_CASE("event channel: with several threads, each event is taken once") {
     constexpr int threads = 3;
     constexpr int count = 3000;
     EventChannel<int> channel(16);
@@ -194,7 +194,7 @@ TEST_CASE("event channel: of several takers each event reaches one") {
     CHECK_FALSE(readable(channel.fd()));
 }
 
-TEST_CASE("await_readable: with O_NONBLOCK it says at once what there is") {
+TEST_CASE("await_readable: with O_NONBLOCK it returns immediately") {
     EventChannel<int> channel(2);
     const int fd = channel.fd();
     set_nonblocking(fd, true);
@@ -208,7 +208,7 @@ TEST_CASE("await_readable: with O_NONBLOCK it says at once what there is") {
     CHECK(await_readable(fd).code() == Code::WouldBlock);
 }
 
-TEST_CASE("await_readable: without O_NONBLOCK it sleeps until an event comes") {
+TEST_CASE("await_readable: without O_NONBLOCK it waits for an event") {
     EventChannel<int> channel(2);
     for (int round = 0; round < 100; ++round) {
         bool pushed = false;
@@ -220,7 +220,7 @@ TEST_CASE("await_readable: without O_NONBLOCK it sleeps until an event comes") {
     }
 }
 
-TEST_CASE("await_readable: a signal ends the sleep") {
+TEST_CASE("await_readable: a signal ends the wait") {
     struct sigaction before {};
     struct sigaction action {};
     action.sa_handler = [](int) {};  // without SA_RESTART

@@ -19,14 +19,14 @@ TEST_CASE("event queue: events come out in order") {
     CHECK_FALSE(queue.try_take().has_value());
 }
 
-TEST_CASE("event queue: waits end with the deadline") {
+TEST_CASE("event queue: waits end at the deadline") {
     EventQueue<int> queue;
     CHECK_FALSE(queue.wait(Deadline::now()).has_value());
     CHECK_FALSE(queue.wait(Deadline::after(1ms)).has_value());
     CHECK_FALSE(queue.wait(Deadline::after(-1ms)).has_value());
 }
 
-TEST_CASE("event queue: a passed deadline still takes what is there") {
+TEST_CASE("event queue: an expired deadline still takes a pending event") {
     EventQueue<int> queue;
     queue.push(1);
     CHECK(queue.wait(Deadline::now()) == 1);
@@ -41,7 +41,7 @@ TEST_CASE("event queue: a push wakes a waiter") {
     CHECK(taken == 42);
 }
 
-TEST_CASE("event queue: clear drops what waits") {
+TEST_CASE("event queue: clear() drops pending events") {
     EventQueue<int> queue;
     queue.push(1);
     queue.clear();
@@ -50,7 +50,7 @@ TEST_CASE("event queue: clear drops what waits") {
     CHECK(queue.try_take() == 2);
 }
 
-TEST_CASE("event queue: closed, it gives what is left and wakes every waiter") {
+TEST_CASE("event queue: close() keeps pending events and wakes every waiter") {
     EventQueue<int> queue;
     queue.push(1);
     queue.close();
@@ -67,7 +67,7 @@ TEST_CASE("event queue: closed, it gives what is left and wakes every waiter") {
     CHECK(woken == 3);
 }
 
-TEST_CASE("event queue: every event reaches exactly one of several takers") {
+TEST_CASE("event queue: with several threads, each event is taken once") {
     constexpr int count = 2000;
     EventQueue<int> queue;
     std::atomic<int> sum{0};

@@ -77,7 +77,7 @@ void run_scenario(backend::Provider& provider) {
 
 }  // namespace
 
-TEST_CASE("failure sweep: whichever call fails, the scenario says so and leaves nothing behind") {
+TEST_CASE("failure sweep: any failing call is reported and leaves nothing behind") {
     FakeProvider inner;
     FaultProvider provider(inner);
     provider.plan.fail_call(0, {});

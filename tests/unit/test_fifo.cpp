@@ -7,7 +7,7 @@
 
 using viaduct::support::Fifo;
 
-TEST_CASE("fifo: has room only for what was asked for") {
+TEST_CASE("fifo: has room only for the requested number") {
     Fifo<int> fifo;
     CHECK(fifo.empty());
     CHECK(fifo.room() == 0);
@@ -25,7 +25,7 @@ TEST_CASE("fifo: has room only for what was asked for") {
     CHECK(Fifo<int>(5).room() >= 5);
 }
 
-TEST_CASE("fifo: keeps the order where it goes round and where it grows") {
+TEST_CASE("fifo: keeps the order when it wraps around and when it grows") {
     Fifo<int> fifo;
     int next = 0;
     int expected = 0;
@@ -45,7 +45,7 @@ TEST_CASE("fifo: keeps the order where it goes round and where it grows") {
     CHECK(fifo.front() == -1);
 }
 
-TEST_CASE("fifo: elements are moved where it grows, and reused where they were") {
+TEST_CASE("fifo: growth moves elements, and slots are reused") {
     Fifo<std::vector<int>> fifo(1);
     const std::size_t room = fifo.room();
     for (std::size_t i = 0; i < room; ++i) {
@@ -73,7 +73,7 @@ TEST_CASE("fifo: elements are moved where it grows, and reused where they were")
     CHECK(fifo.vacant().data() == kept);
 }
 
-TEST_CASE("fifo: where there is no memory nothing changes") {
+TEST_CASE("fifo: if there is no memory, nothing changes") {
     Fifo<int> fifo(1);
     fifo.push(7);
     constexpr std::size_t too_many = std::size_t{1} << 62;  // too large to try an allocation

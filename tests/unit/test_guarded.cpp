@@ -21,13 +21,13 @@ struct Derived final : Base {
 
 }  // namespace
 
-TEST_CASE("guarded: what the call returns comes back") {
+TEST_CASE("guarded: returns the result of the call") {
     CHECK(guarded([] { return Status(); }).ok());
     CHECK(guarded([] { return Status(Code::Busy, "here"); }).code() == Code::Busy);
     CHECK(guarded([] { return Result<int>(3); }).value() == 3);
 }
 
-TEST_CASE("guarded: exceptions become a status") {
+TEST_CASE("guarded: exceptions are converted to a status") {
     CHECK(guarded([]() -> Status { throw std::bad_alloc(); }).code() == Code::NoResources);
     CHECK(guarded([]() -> Result<int> { throw std::bad_alloc(); }).status().code() == Code::NoResources);
     const auto fails_with = [](int error) {
@@ -38,7 +38,7 @@ TEST_CASE("guarded: exceptions become a status") {
     CHECK(fails_with(EIO).sys_errno() == EIO);
 }
 
-TEST_CASE("guarded: objects are made as what the core knows") {
+TEST_CASE("guarded: objects are returned as their base class") {
     const auto made = make_as<Base>([] { return Result(std::make_unique<Derived>()); });
     REQUIRE(made.ok());
     CHECK(made.value()->number() == 7);

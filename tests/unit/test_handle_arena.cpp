@@ -19,7 +19,7 @@ HandleArena& arena() { return HandleArena::instance(); }
 
 }  // namespace
 
-TEST_CASE("handle arena: a handle begins with its table and finds its object until it ends") {
+TEST_CASE("handle arena: a handle starts with its table and finds its object until it ends") {
     int object = 0;
     void* handle = arena().insert(&table, kind, &object);
     CHECK(*static_cast<const void* const*>(handle) == &table);
@@ -37,7 +37,7 @@ TEST_CASE("handle arena: a handle begins with its table and finds its object unt
     CHECK(*static_cast<const void* const*>(handle) == &table);
 }
 
-TEST_CASE("handle arena: what is not a handle is found out without being read") {
+TEST_CASE("handle arena: invalid handles are detected without reading them") {
     int object = 0;
     void* handle = arena().insert(&table, kind, &object);
     CHECK(arena().contains(handle));
@@ -50,7 +50,7 @@ TEST_CASE("handle arena: what is not a handle is found out without being read") 
     arena().erase(handle, kind);
 }
 
-TEST_CASE("handle arena: a handle that ended is not soon used again") {
+TEST_CASE("handle arena: an ended handle is not reused soon") {
     int object = 0;
     std::set<void*> seen;
     for (int round = 0; round < 4096; ++round) {
@@ -60,7 +60,7 @@ TEST_CASE("handle arena: a handle that ended is not soon used again") {
     }
 }
 
-TEST_CASE("handle arena: of several threads that end a handle one does") {
+TEST_CASE("handle arena: if several threads end a handle, one succeeds") {
     int object = 0;
     for (int round = 0; round < 200; ++round) {
         void* handle = arena().insert(&table, kind, &object);
@@ -72,7 +72,7 @@ TEST_CASE("handle arena: of several threads that end a handle one does") {
     }
 }
 
-TEST_CASE("handle slots: a face can be looked at when its handle has ended, and is zeros before it is made") {
+TEST_CASE("handle slots: the face is initially zero and remains readable after the handle ends") {
     static constinit viaduct::HandleSlots<100> slots;
     int object = 0;
     unsigned sum = 0;
@@ -87,7 +87,7 @@ TEST_CASE("handle slots: a face can be looked at when its handle has ended, and 
     CHECK(static_cast<char*>(handle)[99] == 'x');
 }
 
-TEST_CASE("handle slots: ending what has ended leaves the next owner of the slot alone") {
+TEST_CASE("handle slots: ending an ended handle does not affect the slot's next owner") {
     static constinit viaduct::HandleSlots<100> slots;
     int object = 0;
     int other = 0;

@@ -33,7 +33,7 @@ TEST_CASE("handle table: a handle finds its object until it is erased") {
     CHECK(table.find(second) == &two);
 }
 
-TEST_CASE("handle table: a stale handle is not the one that took its place") {
+TEST_CASE("handle table: a stale handle differs from the one that reuses its slot") {
     HandleTable<int> table(table_kind);
     int object = 0;
     std::set<std::uint64_t> seen;
@@ -46,7 +46,7 @@ TEST_CASE("handle table: a stale handle is not the one that took its place") {
     }
 }
 
-TEST_CASE("handle table: handles of another table are foreign") {
+TEST_CASE("handle table: handles of another table are refused") {
     HandleTable<int> table(table_kind);
     HandleTable<int> other(table_kind + 1);
     int object = 0;
@@ -87,7 +87,7 @@ TEST_CASE("handle table: an erased slot of a fresh table is not handle 0") {
     CHECK(table.erase(0) == nullptr);
 }
 
-TEST_CASE("handle table: grows by chunks and keeps earlier handles") {
+TEST_CASE("handle table: grows in chunks and keeps earlier handles") {
     HandleTable<int> table(table_kind);
     std::vector<int> objects(5000);
     std::vector<std::uint64_t> handles;
@@ -95,7 +95,7 @@ TEST_CASE("handle table: grows by chunks and keeps earlier handles") {
     for (std::size_t i = 0; i < objects.size(); ++i) REQUIRE(table.find(handles[i]) == &objects[i]);
 }
 
-TEST_CASE("handle table: full, it says so, and takes more once a place is free") {
+TEST_CASE("handle table: a full table reports it and accepts more when a slot is free") {
     constexpr std::size_t places = std::size_t{1024} * 1024;
     HandleTable<int> table(table_kind);
     int object = 0;
@@ -107,7 +107,7 @@ TEST_CASE("handle table: full, it says so, and takes more once a place is free")
     CHECK(table.insert(&object) != 0);
 }
 
-TEST_CASE("handle table: lookups run beside insertions and removals") {
+TEST_CASE("handle table: lookups run concurrently with insertions and removals") {
     HandleTable<int> table(table_kind);
     int stable = 0;
     const auto kept = table.insert(&stable);
@@ -141,7 +141,7 @@ TEST_CASE("handle table: lookups run beside insertions and removals") {
     CHECK(wrong == 0);
 }
 
-TEST_CASE("handle table: of several removals one wins") {
+TEST_CASE("handle table: of several concurrent removals one succeeds") {
     HandleTable<int> table(table_kind);
     int object = 0;
     for (int round = 0; round < 500; ++round) {

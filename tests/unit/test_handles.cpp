@@ -36,7 +36,7 @@ struct Pear {
 
 }  // namespace
 
-TEST_CASE("handles: lead to their objects for as long as those live") {
+TEST_CASE("handles: find their objects as long as these exist") {
     void* handle = nullptr;
     {
         Apple apple;
@@ -55,7 +55,7 @@ TEST_CASE("handles: lead to their objects for as long as those live") {
     CHECK(resolve<Apple>(handle) == nullptr);
 }
 
-TEST_CASE("handles: those of another kind, null and addresses of objects are none") {
+TEST_CASE("handles: other kinds, null and addresses of objects are refused") {
     Apple apple;
     CHECK(resolve<Pear>(apple.registration.handle()) == nullptr);
     CHECK(resolve<Apple>(nullptr) == nullptr);
@@ -63,7 +63,7 @@ TEST_CASE("handles: those of another kind, null and addresses of objects are non
     CHECK(resolve<Apple>(&apple) == nullptr);
 }
 
-TEST_CASE("handles: one call revokes, and is told so") {
+TEST_CASE("handles: only one call revokes, and it is told so") {
     Apple apple;
     void* const handle = apple.registration.handle();
     CHECK(apple.registration.revoke());
@@ -72,7 +72,7 @@ TEST_CASE("handles: one call revokes, and is told so") {
     CHECK(apple.registration.handle() == handle);  // the handle has a value but is invalid
 }
 
-TEST_CASE("handles: a revoked one takes no other object's place along when its own ends") {
+TEST_CASE("handles: destroying a revoked one does not affect the next object in its slot") {
     std::optional<Apple> first(std::in_place);
     CHECK(first->registration.revoke());
     const Apple second;  // in the freed slot
@@ -80,7 +80,7 @@ TEST_CASE("handles: a revoked one takes no other object's place along when its o
     CHECK(resolve<Apple>(second.registration.handle()) == &second);
 }
 
-TEST_CASE("handles: of several threads that revoke, one wins") {
+TEST_CASE("handles: if several threads revoke, one succeeds") {
     for (int round = 0; round < 200; ++round) {
         Apple apple;
         std::atomic<int> winners{0};

@@ -27,7 +27,7 @@ const HostAddress documentation = address({203, 0, 113, 1});
 
 }  // namespace
 
-TEST_CASE("host names: numeric addresses stand for themselves") {
+TEST_CASE("host names: numeric addresses resolve to themselves") {
     CHECK(resolve_host("127.0.0.1") == std::vector{address({127, 0, 0, 1})});
     CHECK(resolve_host("127.0.0.8") == std::vector{address({127, 0, 0, 8})});
     CHECK(resolve_host("203.0.113.1") == std::vector{documentation});
@@ -35,7 +35,7 @@ TEST_CASE("host names: numeric addresses stand for themselves") {
     CHECK(resolve_host("::1") == std::vector{ipv6_loopback});
 }
 
-TEST_CASE("host names: what does not resolve has no addresses") {
+TEST_CASE("host names: unknown names have no addresses") {
     // "invalid" is reserved for names that never resolve (RFC 6761).
     for (const std::string name : {"no-such-host.invalid", "300.300.300.300", "1.2.3.4.5", "a b", "::1::"}) {
         CAPTURE(name);
@@ -50,7 +50,7 @@ TEST_CASE("host names: localhost is this host") {
     CHECK(is_this_host(addresses));
 }
 
-TEST_CASE("host names: the whole loopback network is this host, and strangers are not") {
+TEST_CASE("host names: the loopback network is this host, other addresses are not") {
     CHECK(is_this_host({address({127, 0, 0, 1})}));
     CHECK(is_this_host({address({127, 255, 3, 7})}));
     CHECK(is_this_host({ipv6_loopback}));

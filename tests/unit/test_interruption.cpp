@@ -16,14 +16,14 @@ bool same(void* context) noexcept { return *static_cast<bool*>(context); }
 
 }  // namespace
 
-TEST_CASE("interruption: outside a scope nothing is asked, and waits sleep until their deadline") {
+TEST_CASE("interruption: outside a scope waits sleep until their deadline") {
     CHECK_FALSE(interrupted());
     CHECK(next_look(Deadline::never()).infinite());
     const Deadline deadline = Deadline::after(std::chrono::hours(1));
     CHECK(next_look(deadline).point() == deadline.point());
 }
 
-TEST_CASE("interruption: a scope is asked, and until when a wait may sleep is bounded by it") {
+TEST_CASE("interruption: a scope is checked and limits how long a wait sleeps") {
     bool end = false;
     const InterruptionScope scope(same, &end);
     CHECK_FALSE(interrupted());
@@ -44,7 +44,7 @@ TEST_CASE("interruption: scopes nest") {
     CHECK(interrupted());
 }
 
-TEST_CASE("interruption: a scope is its thread's alone") {
+TEST_CASE("interruption: a scope belongs to its thread") {
     bool end = true;
     const InterruptionScope scope(same, &end);
     bool elsewhere = true;

@@ -15,7 +15,7 @@ TEST_CASE("limits: no shared receive queues") {
     CHECK(SharedReceiveQueue::create(node.domain, 4).status().code() == Code::Unsupported);
 }
 
-TEST_CASE("limits: shared receive queues that cannot be enlarged become smaller and never larger") {
+TEST_CASE("limits: shared receive queues without growth can only shrink") {
     FakeProvider provider;
     provider.capabilities.resizes_shared_receives = false;
     const Node node(provider);
@@ -27,7 +27,7 @@ TEST_CASE("limits: shared receive queues that cannot be enlarged become smaller 
     CHECK(receives->arm_limit(3).ok());
 }
 
-TEST_CASE("limits: memory windows of one scope, and none of the other") {
+TEST_CASE("limits: memory windows of only one scope") {
     for (const bool domain : {false, true}) {
         FakeProvider provider;
         provider.capabilities.memory_windows = domain;

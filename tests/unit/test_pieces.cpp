@@ -7,7 +7,7 @@
 using viaduct::Sge;
 using viaduct::support::total_length;
 
-TEST_CASE("pieces: lengths add up beyond 32 bits") {
+TEST_CASE("pieces: the total length may exceed 32 bits") {
     CHECK(total_length({}) == 0);
     const std::array pieces{Sge{.length = 7}, Sge{.length = 0}, Sge{.length = 0xFFFFFFFF}, Sge{.length = 0xFFFFFFFF}};
     CHECK(total_length(std::span(pieces).first(1)) == 7);

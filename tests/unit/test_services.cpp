@@ -23,7 +23,7 @@ TEST_CASE("services: fingerprints are 64-bit FNV-1a") {
     CHECK(fingerprint(service("bar").span(), fingerprint(service("foo"))) == fingerprint(service("foobar")));
 }
 
-TEST_CASE("services: ports are their two bytes, the higher one first") {
+TEST_CASE("services: ports are encoded as two bytes, big-endian") {
     CHECK(service_of(0x1234) == service("\x12\x34"));
     CHECK(port_of(service("\x12\x34")) == 0x1234);
     CHECK(port_of(service_of(0xFFFE)) == 0xFFFE);
@@ -32,7 +32,7 @@ TEST_CASE("services: ports are their two bytes, the higher one first") {
     CHECK(port_of(service("")) == 0);
 }
 
-TEST_CASE("services: each is found at a port") {
+TEST_CASE("services: each is mapped to a port") {
     CHECK(port_for(service_of(80)) == 80);
     CHECK(port_for(service_of(65535)) == 65535);
     for (const auto& other : {service_of(0), service(""), service("a"), service("foobar")}) {
@@ -44,7 +44,7 @@ TEST_CASE("services: each is found at a port") {
     CHECK(port_for(service("foobar")) == (0x4000 | ((0x85944171f73967e8u ^ 0x85944171f73967e8u >> 29) & 0x3FFF)));
 }
 
-TEST_CASE("services: two hosts meet at one port, whoever asks") {
+TEST_CASE("services: two hosts compute the same port") {
     const std::array<std::uint8_t, 4> low{10, 0, 0, 1};
     const std::array<std::uint8_t, 4> high{10, 0, 0, 2};
     const HostAddress one(low);

@@ -12,7 +12,7 @@
 using namespace viaduct;
 using viaduct::testing::must;
 
-TEST_CASE("shareable memory: zeroed, page-aligned and as large as asked") {
+TEST_CASE("shareable memory: zeroed, page-aligned and of the requested size") {
     for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{1} << 20}) {
         const auto memory = must(ShareableMemory::allocate(size));
         CHECK(memory.size() == size);
@@ -22,13 +22,13 @@ TEST_CASE("shareable memory: zeroed, page-aligned and as large as asked") {
     }
 }
 
-TEST_CASE("shareable memory: sizes that cannot be had are refused") {
+TEST_CASE("shareable memory: impossible sizes are refused") {
     CHECK(ShareableMemory::allocate(0).status().code() == Code::InvalidParameter);
     CHECK(ShareableMemory::allocate(std::numeric_limits<std::size_t>::max()).status().code() == Code::NoResources);
     CHECK(ShareableMemory::allocate(std::size_t{1} << 62).status().code() == Code::NoResources);
 }
 
-TEST_CASE("shareable memory: has one owner, and leaves nothing") {
+TEST_CASE("shareable memory: has one owner and leaves nothing behind") {
     const auto before = testing::find_traces();
     {
         auto first = must(ShareableMemory::allocate(100));

@@ -8,7 +8,7 @@
 using namespace viaduct;
 using namespace viaduct::testing;
 
-TEST_CASE("shared receive queue: depths out of range are refused, and use nothing") {
+TEST_CASE("shared receive queue: depths out of range are refused and allocate nothing") {
     FakeProvider provider;
     Node node(provider);
     const auto limit = node.device->attributes().max_queue_depth;
@@ -39,7 +39,7 @@ TEST_CASE("shared receive queue: uses its domain, and is in use while an endpoin
     CHECK_FALSE(node.domain->in_use());
 }
 
-TEST_CASE("shared receive queue: an endpoint that cannot be made leaves it unused") {
+TEST_CASE("shared receive queue: a failed endpoint creation does not leave it in use") {
     FakeProvider provider;
     Node node(provider);
     const auto receives = node.make_shared_receives();

@@ -35,7 +35,7 @@ TEST_CASE("socket address: IPv6") {
     CHECK(port_of(address.get()) == 443);
 }
 
-TEST_CASE("socket address: neither") {
+TEST_CASE("socket address: other families") {
     const std::array<std::uint8_t, 5> bytes{1, 2, 3, 4, 5};
     SocketAddress address(HostAddress(bytes), 80);
     CHECK_FALSE(address.valid());

@@ -64,7 +64,7 @@ TEST_CASE("state machine: only Established leads to Connected") {
         if (row.to == EndpointState::Connected) CHECK(row.trigger == EndpointTrigger::Established);
 }
 
-TEST_CASE("state machine: nothing but a reset leaves Disconnected") {
+TEST_CASE("state machine: only a reset leaves Disconnected") {
     for (std::size_t t = 0; t < viaduct::endpoint_trigger_count; ++t) {
         const auto next = next_state(EndpointState::Disconnected, trigger_number(t));
         if (trigger_number(t) == EndpointTrigger::Reset)
@@ -74,13 +74,13 @@ TEST_CASE("state machine: nothing but a reset leaves Disconnected") {
     }
 }
 
-TEST_CASE("state machine: a broken connection is noticed in every state that has or wants one") {
+TEST_CASE("state machine: a broken connection disconnects every pending or connected state") {
     for (const EndpointState state : {EndpointState::PassivePending, EndpointState::ActivePending,
                                       EndpointState::Connected, EndpointState::DisconnectPending})
         CHECK(next_state(state, EndpointTrigger::Broken) == EndpointState::Disconnected);
 }
 
-TEST_CASE("state machine: states and triggers have names of their own") {
+TEST_CASE("state machine: states and triggers have distinct names") {
     std::set<std::string> names;
     for (std::size_t s = 0; s < viaduct::endpoint_state_count; ++s) names.insert(to_string(state_number(s)));
     for (std::size_t t = 0; t < viaduct::endpoint_trigger_count; ++t) names.insert(to_string(trigger_number(t)));

@@ -31,7 +31,7 @@ TEST_CASE("status: keeps code, place and errno") {
     CHECK(status.sys_errno() == 7);
 }
 
-TEST_CASE("status: errno becomes a code") {
+TEST_CASE("status: errno is converted to a code") {
     for (const int number : {ENOMEM, EMFILE, ENFILE, ENOBUFS, ENOSPC})
         CHECK(Status::from_errno(number, "").code() == Code::NoResources);
     for (const int number : {EPERM, EACCES}) CHECK(Status::from_errno(number, "").code() == Code::PermissionDenied);
@@ -43,7 +43,7 @@ TEST_CASE("status: errno becomes a code") {
     CHECK(std::string(other.where()) == "reading");
 }
 
-TEST_CASE("status: every code has a name of its own") {
+TEST_CASE("status: every code has a distinct name") {
     std::set<std::string> names;
     constexpr auto count = static_cast<std::size_t>(Code::SystemError) + 1;
     for (std::size_t code = 0; code < count; ++code) names.insert(to_string(static_cast<Code>(code)));
@@ -62,7 +62,7 @@ TEST_CASE("status: a result holds a value or a reason") {
     CHECK(reason.status().code() == Code::Busy);
 }
 
-TEST_CASE("status: a result gives its value away") {
+TEST_CASE("status: the value can be moved out of a result") {
     Result<std::unique_ptr<int>> result = std::make_unique<int>(3);
     CHECK(**result == 3);
     const std::unique_ptr<int> taken = std::move(*result);

@@ -24,7 +24,7 @@ bool blocks(int number) {
 
 }  // namespace
 
-TEST_CASE("thread: takes no signals, and leaves the starter's mask as it was") {
+TEST_CASE("thread: blocks signals and does not change the creator's mask") {
     const bool before = blocks(SIGUSR1);
     std::atomic<bool> deaf{false};
     std::thread thread = start_thread([&] { deaf = blocks(SIGUSR1) && blocks(SIGTERM) && blocks(SIGALRM); });
@@ -35,7 +35,7 @@ TEST_CASE("thread: takes no signals, and leaves the starter's mask as it was") {
     end_thread(thread);  // has already ended
 }
 
-TEST_CASE("thread: takes bodies that can only be moved") {
+TEST_CASE("thread: accepts move-only functions") {
     auto value = std::make_unique<int>(7);
     int seen = 0;
     std::thread thread = start_thread([value = std::move(value), &seen] { seen = *value; });
@@ -43,7 +43,7 @@ TEST_CASE("thread: takes bodies that can only be moved") {
     CHECK(seen == 7);
 }
 
-TEST_CASE("thread: one that ends itself goes on alone") {
+TEST_CASE("thread: a thread that destroys its own object continues detached") {
     std::thread thread;
     std::atomic<bool> ready{false};
     std::atomic<bool> done{false};

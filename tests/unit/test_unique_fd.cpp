@@ -33,7 +33,7 @@ TEST_CASE("unique fd: is closed once, by its last owner") {
     CHECK_FALSE(is_open(number));
 }
 
-TEST_CASE("unique fd: may be closed early, or given away") {
+TEST_CASE("unique fd: may be closed early or released") {
     const int number = make_fd();
     UniqueFd owner(number);
     owner.reset();
