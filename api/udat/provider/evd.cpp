@@ -19,8 +19,7 @@ namespace {
 constexpr int all_streams = DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG;
 constexpr int completion_streams = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG;
 
-/// Some programs create dispatchers for a single event, but leave the flushed requests of hundreds of endpoints in
-/// them.
+/// Some programs create dispatchers for one event but leave the flushed requests of hundreds of endpoints there.
 constexpr std::uint32_t fewest_completions = 64;
 
 /// Returns the number of events for which a new dispatcher allocates memory. Posting software events and connection
@@ -29,8 +28,7 @@ constexpr std::size_t room_at_first(std::size_t qlen, DAT_EVD_FLAGS flags) noexc
     return (flags & (DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG)) != 0 ? qlen : std::min(qlen, std::size_t{256});
 }
 
-/// Reports whether the event means the end of a connection. Completions that precede the end must be returned before
-/// it.
+/// Reports whether the event ends a connection. Earlier completions must be returned before it.
 bool ends_connection(DAT_EVENT_NUMBER number) noexcept {
     switch (number) {
         case DAT_CONNECTION_EVENT_DISCONNECTED:
