@@ -65,12 +65,12 @@ Status Conn::create_queues(const ConnSettings& settings, const Srq* srq) {
     auto cq = Cq::create(device, std::max(settings.cq_size, in_main), channel);
     if (!cq.ok()) return cq.status();
     cq_ = std::move(*cq);
-    cq_->follow(end_told_);
+    cq_->follow(end_reported_);
     if (!separate) return {};
     auto rcq = Cq::create(device, std::max(settings.rcq_size, receives), channel);
     if (!rcq.ok()) return rcq.status();
     rcq_ = std::move(*rcq);
-    rcq_->follow(end_told_);
+    rcq_->follow(end_reported_);
     return {};
 }
 
@@ -119,7 +119,7 @@ int Conn::accept(ConnectionRequest& request, const PrivateData& private_data) no
 
 int Conn::disconnect() noexcept {
     log(RPMA_LOG_LEVEL_NOTICE, "disconnecting\n");
-    end_told_ = true;
+    end_reported_ = true;
     endpoint_->terminate();
     if (ended_.exchange(true)) return 0;
     events_.discard_if([](rpma_conn_event event) { return event == RPMA_CONN_LOST; });
@@ -137,13 +137,13 @@ void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
     }
     if (!established && !lost && ended_.exchange(true)) return;
     events_.push(told);
-    if (!established) end_told_ = true;
+    if (!established) end_reported_ = true;
 }
 
 int Conn::next_event(rpma_conn_event& event) noexcept {
     while (true) {
         if (const auto taken = events_.try_take()) {
-            take_note(*taken);
+            process_event(*taken);
             event = *taken;
             return 0;
         }
@@ -153,7 +153,7 @@ int Conn::next_event(rpma_conn_event& event) noexcept {
     }
 }
 
-void Conn::take_note(rpma_conn_event event) noexcept {
+void Conn::process_event(rpma_conn_event event) noexcept {
     log(RPMA_LOG_LEVEL_NOTICE, "%s\n", rpma_utils_conn_event_2str(event));
     if (event == RPMA_CONN_ESTABLISHED) private_data_known_.store(true, std::memory_order_release);
     // Flushes the receives of a connection that was not established.

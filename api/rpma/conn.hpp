@@ -63,15 +63,15 @@ private:
     Status create_queues(const ConnSettings& settings, const Srq* srq);
     Status create_endpoint(const ConnSettings& settings, const Srq* srq, Reliability reliability);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
-    void take_note(rpma_conn_event event) noexcept;
+    void process_event(rpma_conn_event event) noexcept;
 
     const std::shared_ptr<ProtectionDomain> domain_;
     const int timeout_ms_;
     std::atomic<bool> established_{false};
-    std::atomic<bool> ended_{false};     // the last event was reported: rejected, unreachable or closed
-    std::atomic<bool> end_told_{false};  // by an event, or because this side disconnected; the queues refer to it, so
-                                         // it is declared before them
-    PrivateData private_data_;           // the peer's; written before private_data_known_
+    std::atomic<bool> ended_{false};         // the last event was reported: rejected, unreachable or closed
+    std::atomic<bool> end_reported_{false};  // by an event, or because this side disconnected; the queues refer to it,
+                                             // so it is declared before them
+    PrivateData private_data_;  // the peer's; written before private_data_known_
     std::atomic<bool> private_data_known_{false};
     EventChannel<rpma_conn_event> events_{3};  // at most established, lost and closed
     Registration<Conn> registration_;

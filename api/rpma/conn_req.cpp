@@ -59,7 +59,7 @@ PrivateData to_private_data(const rpma_conn_private_data* data) noexcept {
     return PrivateData({static_cast<const std::uint8_t*>(data->ptr), data->len});
 }
 
-int last_look_at_request(ConnReq& req) noexcept {
+int refuse_unanswered(ConnReq& req) noexcept {
     const Status status = req.refuse();
     return status.ok() ? 0 : failed(status);
 }
@@ -77,7 +77,7 @@ int rpma_conn_req_new(struct rpma_peer* peer, const char* addr, const char* port
     });
 }
 
-int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) { return destroy<ConnReq>(req_ptr, last_look_at_request); }
+int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) { return destroy<ConnReq>(req_ptr, refuse_unanswered); }
 
 int rpma_conn_req_connect(struct rpma_conn_req** req_ptr, const struct rpma_conn_private_data* pdata,
                           struct rpma_conn** conn_ptr) {

@@ -104,9 +104,9 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
 /// device may flush shortly before the connection is known to have ended.
 void Cq::await_end() const noexcept {
     constexpr std::chrono::seconds patience(1);
-    if (end_told_ == nullptr || end_told_->load(std::memory_order_acquire)) return;
+    if (end_reported_ == nullptr || end_reported_->load(std::memory_order_acquire)) return;
     const Deadline deadline = Deadline::after(patience);
-    while (!end_told_->load(std::memory_order_acquire) && !deadline.passed()) std::this_thread::yield();
+    while (!end_reported_->load(std::memory_order_acquire) && !deadline.passed()) std::this_thread::yield();
 }
 
 std::size_t Cq::take(std::span<ibv_wc> out) noexcept {

@@ -57,7 +57,7 @@ public:
     rpma_cq* handle() const noexcept { return static_cast<rpma_cq*>(registration_.handle()); }
 
     /// For a queue of one connection: delays flushed completions until this flag says that the end was reported.
-    void follow(const std::atomic<bool>& end_told) noexcept { end_told_ = &end_told; }
+    void follow(const std::atomic<bool>& end_reported) noexcept { end_reported_ = &end_reported; }
 
     /// Takes a completion. Returns false if there is none.
     bool take(ibv_wc& wc) noexcept {
@@ -84,7 +84,7 @@ private:
     const std::shared_ptr<CompletionChannel> channel_;
     std::shared_ptr<CompletionQueue> queue_;
     const bool shares_channel_;
-    const std::atomic<bool>* end_told_ = nullptr;  // null for a shared receive queue
+    const std::atomic<bool>* end_reported_ = nullptr;  // null for a shared receive queue
     Registration<Cq> registration_;
 };
 

@@ -11,17 +11,17 @@ namespace viaduct::rpma {
 namespace {
 
 /// How long a requester may take to send its request after it has connected.
-constexpr std::chrono::milliseconds knock_timeout(100);
+constexpr std::chrono::milliseconds arrival_timeout(100);
 
 }  // namespace
 
 Result<std::unique_ptr<ConnectionRequest>> Ep::next_request() noexcept {
     while (true) {
         // Programs expect a request when the descriptor is readable, but it only means that there may be one.
-        const bool knocked = await_readable(fd(), Deadline::now());
+        const bool arrived = await_readable(fd(), Deadline::now());
         auto request = listener_->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
-        if (knocked && await_readable(fd(), Deadline::after(knock_timeout))) continue;
+        if (arrived && await_readable(fd(), Deadline::after(arrival_timeout))) continue;
         if (const Status status = await_readable(fd()); !status.ok()) return status;
     }
 }
@@ -49,8 +49,8 @@ int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
 }
 
 /// Rejects a request that cannot be handled, so that the requester learns of it immediately.
-int look_at(std::unique_ptr<ConnectionRequest> request, const Ep& ep, const ConnSettings& settings,
-            rpma_conn_req** req) try {
+int to_conn_req(std::unique_ptr<ConnectionRequest> request, const Ep& ep, const ConnSettings& settings,
+                rpma_conn_req** req) try {
     std::unique_ptr<Conn> conn;
     const Reliability reliability = request->remote_attributes().reliability;
     if (const int result = Conn::create(ep.domain(), settings, reliability, conn); result != 0) {
@@ -68,7 +68,7 @@ int look_at(std::unique_ptr<ConnectionRequest> request, const Ep& ep, const Conn
 int take_request(Ep& ep, const ConnSettings& settings, rpma_conn_req** req) {
     auto request = ep.next_request();
     if (!request.ok()) return request.status().code() == Code::WouldBlock ? RPMA_E_NO_EVENT : failed(request.status());
-    return look_at(std::move(*request), ep, settings, req);
+    return to_conn_req(std::move(*request), ep, settings, req);
 }
 
 }  // namespace

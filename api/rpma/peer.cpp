@@ -19,7 +19,7 @@ int make_peer(std::uint32_t device_number, rpma_peer** peer) {
 }
 
 /// Objects created with a deleted peer stay valid because they share its domain.
-int last_look_at_peer(const Peer& peer) noexcept {
+int check_unused_peer(const Peer& peer) noexcept {
     if (!peer.domain()->in_use()) return 0;
     return failed({Code::Busy, "the peer is still in use"});
 }
@@ -32,4 +32,4 @@ int rpma_peer_new(struct ibv_context* ibv_ctx, struct rpma_peer** peer_ptr) {
     return guarded([&] { return make_peer(*number, peer_ptr); });
 }
 
-int rpma_peer_delete(struct rpma_peer** peer_ptr) { return destroy<Peer>(peer_ptr, last_look_at_peer); }
+int rpma_peer_delete(struct rpma_peer** peer_ptr) { return destroy<Peer>(peer_ptr, check_unused_peer); }

@@ -24,7 +24,7 @@ int make_srq(const Peer& peer, const SrqSettings& settings, rpma_srq** srq) {
 }
 
 /// Connections keep a reference to their queue.
-int last_look_at_srq(const Srq& srq) noexcept {
+int check_unused_srq(const Srq& srq) noexcept {
     if (!srq.queue()->in_use()) return 0;
     return failed({Code::Busy, "the shared receive queue is still used by connections"});
 }
@@ -40,7 +40,7 @@ int rpma_srq_new(struct rpma_peer* peer, struct rpma_srq_cfg* cfg, struct rpma_s
     });
 }
 
-int rpma_srq_delete(struct rpma_srq** srq_ptr) { return destroy<Srq>(srq_ptr, last_look_at_srq); }
+int rpma_srq_delete(struct rpma_srq** srq_ptr) { return destroy<Srq>(srq_ptr, check_unused_srq); }
 
 int rpma_srq_get_rcq(const struct rpma_srq* srq, struct rpma_cq** rcq_ptr) {
     const Srq* queue = resolve<Srq>(srq);

@@ -13,13 +13,13 @@ namespace viaduct::loopback {
 namespace {
 
 constexpr int poll_interval_ms = 1;
-constexpr int attention_check_ms = 2;  // data for a consumer that has stopped polling may wait twice as long
+constexpr int wakeup_check_ms = 2;  // data for a consumer that has stopped polling may wait twice as long
 
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::start(Doorbells& board, std::function<bool()> serve,
-                                            std::function<bool(bool)> check_attention) noexcept try {
-    std::unique_ptr<Agent> agent(new Agent(board, std::move(serve), std::move(check_attention)));
+                                            std::function<bool(bool)> update_wakeups) noexcept try {
+    std::unique_ptr<Agent> agent(new Agent(board, std::move(serve), std::move(update_wakeups)));
     agent->thread_ = start_thread([raw = agent.get()] { raw->run(); });
     pthread_setname_np(agent->thread_.native_handle(), "viaduct-agent");
     return agent;
@@ -101,7 +101,7 @@ void Agent::run() noexcept {
         int timeout = timeout_ms();
         const auto at_most = [&timeout](int limit) { timeout = timeout < 0 ? limit : std::min(timeout, limit); };
         busy_polling_.store(consumers_poll);
-        if (checking) at_most(attention_check_ms);
+        if (checking) at_most(wakeup_check_ms);
         if (consumers_poll) {
             at_most(poll_interval_ms);
         } else {
@@ -116,8 +116,8 @@ void Agent::run() noexcept {
                 dispatch(events[static_cast<std::size_t>(i)].data.u64);
         consumers_poll = serve_();
         const bool due = checking && next_check.passed();
-        if (due || !checking) next_check = Deadline::after(std::chrono::milliseconds(attention_check_ms));
-        checking = check_attention_(due);
+        if (due || !checking) next_check = Deadline::after(std::chrono::milliseconds(wakeup_check_ms));
+        checking = update_wakeups_(due);
         run_deadlines();
     }
 }

@@ -29,10 +29,10 @@ public:
 class Agent {
 public:
     /// `serve` handles the bits set on the doorbell boards and reports whether consumers poll. If they do, the agent
-    /// calls it again after a millisecond and is not woken by every ring. `check_attention` finds consumers that have
+    /// calls it again after a millisecond and is not woken by every ring. `update_wakeups` finds consumers that have
     /// stopped polling. It is called periodically as long as it returns true.
     static Result<std::unique_ptr<Agent>> start(Doorbells& board, std::function<bool()> serve,
-                                                std::function<bool(bool)> check_attention) noexcept;
+                                                std::function<bool(bool)> update_wakeups) noexcept;
     ~Agent() { stop(); }
 
     /// Ends the thread. Objects of which the agent has the last reference are destroyed on the thread and may still
@@ -54,8 +54,8 @@ public:
     }
 
 private:
-    Agent(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> check_attention) noexcept
-        : board_(board), serve_(std::move(serve)), check_attention_(std::move(check_attention)) {}
+    Agent(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> update_wakeups) noexcept
+        : board_(board), serve_(std::move(serve)), update_wakeups_(std::move(update_wakeups)) {}
     void run() noexcept;
     int timeout_ms() noexcept;
     void dispatch(std::uint64_t id) noexcept;
@@ -68,7 +68,7 @@ private:
 
     Doorbells& board_;
     std::function<bool()> serve_;
-    std::function<bool(bool)> check_attention_;
+    std::function<bool(bool)> update_wakeups_;
     std::atomic<bool> stop_{false};
     std::atomic<bool> busy_polling_{false};
     std::mutex mutex_;  // guards the members below

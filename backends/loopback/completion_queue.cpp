@@ -176,7 +176,7 @@ void CompletionQueue::set_oversubscribed(bool oversubscribed) noexcept {
     if (!std::exchange(oversubscribed_, oversubscribed) && oversubscribed) {
         for (WorkQueue* queue : attached_) queue->expect_ring();
         Fence::heavy();
-        device_.ring_all_connections();  // for messages that arrived before peers could see the attention flag
+        device_.ring_all_connections();  // for messages that arrived before peers could see the need-wakeup flag
     }
 }
 

@@ -80,7 +80,7 @@ public:
     /// Called for every message on the hot path. Rings only if the peer's consumer does not poll.
     void ring_unless_polled() noexcept {
         Fence::light(asymmetric_);
-        if (outgoing().attention.wanted.load(std::memory_order_relaxed) != 0) ring_peer();
+        if (outgoing().wakeup.need_wakeup.load(std::memory_order_relaxed) != 0) ring_peer();
     }
     /// Called if the peer's agent must act.
     void ring_peer() const noexcept { peer_->doorbell().ring(peer_number_); }

@@ -132,7 +132,7 @@ void Connector::read_answer() {
         case MessageType::Accepted: return established_with(*answer);
         case MessageType::Rejected:
             return finish({.kind = ConnectionEventKind::Rejected, .private_data = answer->private_data});
-        case MessageType::TurnedAway:
+        case MessageType::NoListener:
             return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
         case MessageType::Conflict:
             return finish({.kind = ConnectionEventKind::Conflict,

@@ -198,7 +198,7 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
         send_.attach(*connection_);
         receive_.attach(*connection_);
     });
-    if (receive_.wants_attention()) Fence::heavy();  // before the ring makes the agent serve the connection
+    if (receive_.needs_wakeup()) Fence::heavy();  // before the ring makes the agent serve the connection
     // Messages may have arrived before the number on the doorbell board was valid.
     device_.doorbell().ring_self(connection_->number());
 }
@@ -274,7 +274,7 @@ bool Endpoint::serve(Connection& connection) noexcept {
         const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
         receive_.progress();
         receive_.confirm_promptly();
-        receive_.attend(receives_polled || watched_);
+        receive_.update_wakeup(receives_polled || watched_);
     }
     if (is_breaking()) {
         lost();
@@ -284,7 +284,7 @@ bool Endpoint::serve(Connection& connection) noexcept {
         broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed, true);
         return false;
     }
-    if (!receive_.wants_attention() && !std::exchange(watched_, true)) {
+    if (!receive_.needs_wakeup() && !std::exchange(watched_, true)) {
         receive_polls_seen_ = receive_.completions().polls();
         device_.watch(connection.number());
     }
@@ -294,10 +294,10 @@ bool Endpoint::serve(Connection& connection) noexcept {
 bool Endpoint::is_still_polled(const Connection& connection) noexcept {
     if (connection_.get() != &connection) return false;
     const std::uint32_t polls = receive_.completions().polls();
-    watched_ = std::exchange(receive_polls_seen_, polls) != polls && !receive_.wants_attention();
+    watched_ = std::exchange(receive_polls_seen_, polls) != polls && !receive_.needs_wakeup();
     if (watched_) return true;
     const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
-    receive_.attend(false);
+    receive_.update_wakeup(false);
     return false;
 }
 

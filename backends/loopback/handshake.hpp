@@ -24,7 +24,7 @@ enum class MessageType : std::uint32_t {
     Conflict,
     MapRequest,  ///< requests the file of a region
     MapReply,    ///< with one descriptor, or none if there is no file
-    TurnedAway,  ///< refused as if there were no listener
+    NoListener,  ///< refused as if there were no listener
 };
 
 /// Identifies a process and contains what is needed to ring it, to read its region table and to access its memory.

@@ -109,16 +109,16 @@ struct alignas(64) CreditLine {
 };
 
 /// Written by the consumer of a direction, rarely.
-struct alignas(64) AttentionLine {
-    std::atomic<std::uint32_t> wanted;  ///< nonzero: ring the consumer's doorbell for every slot, because it does not
-                                        ///< poll
+struct alignas(64) WakeupLine {
+    std::atomic<std::uint32_t> need_wakeup;  ///< nonzero: ring the consumer's doorbell for every slot, because it does
+                                             ///< not poll
 };
 
 struct Direction {
     ProducerLine producer;
     ConsumerLine consumer;
     CreditLine credit;
-    AttentionLine attention;
+    WakeupLine wakeup;
 };
 
 enum class Handshake : std::uint32_t {

@@ -106,7 +106,7 @@ Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
     return refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
 }
 
-Status ConnectionRequest::refuse() noexcept { return refuse(make_handshake(MessageType::TurnedAway, {}, {}, {})); }
+Status ConnectionRequest::refuse() noexcept { return refuse(make_handshake(MessageType::NoListener, {}, {}, {})); }
 
 void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
     (void)refuse(make_handshake(MessageType::Conflict, {}, own, {}));  // if this fails, the requester may meet another

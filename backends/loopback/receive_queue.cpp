@@ -87,15 +87,15 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     published_ = 0;
     received_ = 0;
     acknowledgment_due_ = in_message_ = skipping_ = stopped_ = false;
-    attention_.store(false, std::memory_order_relaxed);
-    attend(true);
+    needs_wakeup_.store(false, std::memory_order_relaxed);
+    update_wakeup(true);
 }
 
-void ReceiveQueue::attend(bool polled) noexcept {
+void ReceiveQueue::update_wakeup(bool polled) noexcept {
     const bool wanted = !polled || !completions_.is_polled();
-    if (connection_ == nullptr || wanted == wants_attention()) return;
-    attention_.store(wanted, std::memory_order_relaxed);
-    connection_->incoming().attention.wanted.store(wanted ? 1 : 0, std::memory_order_release);
+    if (connection_ == nullptr || wanted == needs_wakeup()) return;
+    needs_wakeup_.store(wanted, std::memory_order_relaxed);
+    connection_->incoming().wakeup.need_wakeup.store(wanted ? 1 : 0, std::memory_order_release);
 }
 
 void ReceiveQueue::withdraw_credits() noexcept {

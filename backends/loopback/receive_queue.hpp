@@ -12,7 +12,7 @@ namespace viaduct::loopback {
 class Endpoint;
 
 /// Call all functions with the lock of the completion queue held, except posted_total(), consumed_total() and
-/// wants_attention().
+/// needs_wakeup().
 class ReceiveQueue final : public WorkQueue {
 public:
     /// `shared`: the queue to take receives from, or null.
@@ -28,9 +28,9 @@ public:
     void confirm_promptly() noexcept;
 
     /// Asks the peer to ring for every message unless the consumer polls.
-    void attend(bool polled) noexcept;
-    bool wants_attention() const noexcept { return attention_.load(std::memory_order_relaxed); }
-    void expect_ring() noexcept override { attend(false); }
+    void update_wakeup(bool polled) noexcept;
+    bool needs_wakeup() const noexcept { return needs_wakeup_.load(std::memory_order_relaxed); }
+    void expect_ring() noexcept override { update_wakeup(false); }
 
     /// Starts to announce the number of posted receives to the peer.
     void advertise(Connection& connection) noexcept;
@@ -100,11 +100,11 @@ private:
     std::atomic<std::uint32_t> posted_{0};
     std::shared_ptr<FlushJob> flush_;  // requested by the next slot
 
-    std::atomic<std::uint32_t> next_{0};  // total number of consumed slots; also read by the send queue
-    std::uint32_t published_ = 0;         // the number that the producer knows
-    std::uint64_t received_ = 0;          // received bytes of the current message
-    std::atomic<bool> attention_{false};  // whether the peer was asked to ring
-    bool acknowledgment_due_ = false;     // a sender waits for a confirmation, but it is not urgent
+    std::atomic<std::uint32_t> next_{0};     // total number of consumed slots; also read by the send queue
+    std::uint32_t published_ = 0;            // the number that the producer knows
+    std::uint64_t received_ = 0;             // received bytes of the current message
+    std::atomic<bool> needs_wakeup_{false};  // whether the peer was asked to ring
+    bool acknowledgment_due_ = false;        // a sender waits for a confirmation, but it is not urgent
     bool in_message_ = false;
     bool skipping_ = false;   // the receive has failed, so the remaining fragments of the message are dropped
     bool stopped_ = false;    // the next slot cannot be consumed and ends the connection

@@ -40,7 +40,7 @@ std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
 
 Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
 
-bool SendQueue::learns_of_refusals() const noexcept {
+bool SendQueue::reports_refusals() const noexcept {
     return reliability() == Reliability::ReliableReception ||
            (reliability() == Reliability::ReliableDelivery &&
             endpoint_.attributes().refused_write == RefusedWrite::Reported);
@@ -67,8 +67,8 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
 /// confirmation is urgent only if this side's consumer does not poll.
 std::uint8_t SendQueue::confirmation(const SendRequest& request) const noexcept {
     if (request.opcode == Opcode::SendInvalidate) return wire::slot_flags::acknowledge;
-    const bool in_a_hurry = confirmed_by_ == wire::slot_flags::confirm && !completions_.is_polled();
-    return in_a_hurry ? wire::slot_flags::acknowledge : confirmed_by_;
+    const bool urgent = confirmation_flag_ == wire::slot_flags::confirm && !completions_.is_polled();
+    return urgent ? wire::slot_flags::acknowledge : confirmation_flag_;
 }
 
 SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
@@ -84,7 +84,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
     }
     const std::uint8_t marks = marks_of(request);
     const std::uint8_t last = confirmation(request);
-    if (last == wire::slot_flags::acknowledge) say_waiting();
+    if (last == wire::slot_flags::acknowledge) announce_waiting();
     if (operation.total <= wire::inline_bytes) {
         wire::Slot& slot = next_slot();
         gather(request.sges, 0, slot.payload, operation.total);
@@ -249,7 +249,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
 /// The last resort, and the only method for atomic operations on memory that is not mapped here.
 SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
     const bool fetched = fetches(operation.request->opcode);
-    say_waiting();
+    announce_waiting();
     do {
         const std::uint32_t length = next_fragment(operation.end(), operation.moved);
         if (!have_slot() || !place_order(operation, length)) return Outcome::Blocked;
@@ -318,7 +318,7 @@ SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (request.flush_to == FlushTarget::Visibility || !region->has_file()) return Outcome::Finished;
     if (!have_slot()) return Outcome::Blocked;
-    say_waiting();
+    announce_waiting();
     wire::Slot& slot = next_slot();
     set_payload(slot, wire::AgentTransfer{.address = request.remote.address,
                                           .value = request.flush_bytes,
@@ -349,7 +349,7 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     if (!have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;
     const std::uint8_t last = confirmation(request);
-    if (last == wire::slot_flags::acknowledge) say_waiting();
+    if (last == wire::slot_flags::acknowledge) announce_waiting();
     publish(next_slot(), SlotKind::WriteNotice, marks_of(request) | last, static_cast<std::uint32_t>(operation.total),
             request.immediate);
     return hand_over(operation, last);
@@ -393,7 +393,7 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
         kind = SlotKind::RefusedNotice;
     publish(next_slot(), kind, 0, 0, request.immediate);
     connection_->ring_peer();
-    const bool told = request.opcode != Opcode::RdmaWrite || learns_of_refusals();
+    const bool told = request.opcode != Opcode::RdmaWrite || reports_refusals();
     return fail(operation, told ? CompletionCode::RemoteProtection : CompletionCode::Success);
 }
 
@@ -402,7 +402,7 @@ SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexc
     if (!may_fail()) return Outcome::Blocked;
     publish(next_slot(), SlotKind::NoReceive, 0, 0, 0);
     connection_->ring_peer();
-    return fail(operation, learns_of_refusals() ? CompletionCode::RemoteOperation : CompletionCode::Success);
+    return fail(operation, reports_refusals() ? CompletionCode::RemoteOperation : CompletionCode::Success);
 }
 
 /// An error ends a reliable connection, so it must wait until all earlier operations are confirmed.

@@ -113,7 +113,7 @@ void SendQueue::expect_ring() noexcept {
     read_consumed();
     retire();
     if (executed_.empty()) return;
-    say_waiting();
+    announce_waiting();
     connection_->ring_peer();
     read_consumed();  // the ring is a full fence: either the peer has seen the waiting flag, or this side sees the
                       // peer's update
@@ -170,16 +170,16 @@ void SendQueue::abandon(const Operation& operation, CompletionCode code) noexcep
 
 /// A peer with a shared receive queue does not know in advance whether there will be a receive. Senders to which
 /// refusals are reported wait for the confirmation.
-std::uint8_t SendQueue::way_of_confirmation() const noexcept {
+std::uint8_t SendQueue::confirmation_flag() const noexcept {
     if (reliability() == Reliability::Unreliable) return 0;
     if (reliability() == Reliability::ReliableReception || connection_->peer_shares_receives())
         return wire::slot_flags::acknowledge;
-    return learns_of_refusals() ? wire::slot_flags::confirm : 0;
+    return reports_refusals() ? wire::slot_flags::confirm : 0;
 }
 
 void SendQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
-    confirmed_by_ = way_of_confirmation();
+    confirmation_flag_ = confirmation_flag();
     draining_ = false;
     next_ = consumed_ = sent_ = credit_ = rung_at_ = 0;
     area_head_ = area_tail_ = area_used_ = 0;
@@ -210,7 +210,7 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
         const Operation& operation = entries_.front().ready();
         const bool begun = operation.awaiting || operation.moved != 0;
         CompletionCode code = begun ? unconfirmed() : CompletionCode::Flushed;
-        const bool silent = begun && operation.request->opcode == Opcode::Send && !learns_of_refusals();
+        const bool silent = begun && operation.request->opcode == Opcode::Send && !reports_refusals();
         if (silent && (code == CompletionCode::RemoteOperation || code == CompletionCode::RemoteLength))
             code = CompletionCode::Success;
         abandon(operation, code);
@@ -242,7 +242,7 @@ bool SendQueue::have_slot() noexcept {
 /// Sets the waiting flag and checks once more, because the peer may have consumed slots meanwhile. If it has not, asks
 /// the peer's agent to consume, once per slot that needs room.
 bool SendQueue::is_room_coming() noexcept {
-    say_waiting();
+    announce_waiting();
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const std::uint64_t before = consumed_;
     read_consumed();
@@ -251,7 +251,7 @@ bool SendQueue::is_room_coming() noexcept {
     return false;
 }
 
-void SendQueue::say_waiting() noexcept {
+void SendQueue::announce_waiting() noexcept {
     if (waiting_) return;
     waiting_ = true;
     connection_->outgoing().producer.waiting.store(1, std::memory_order_relaxed);
@@ -322,7 +322,7 @@ SendQueue::Credit SendQueue::take_credit() noexcept {
             endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Break)
             return Credit::Missing;
         if (!std::exchange(awaiting_credit_, true)) {
-            say_waiting();
+            announce_waiting();
             Fence::heavy();  // the peer posts receives with a light fence
             credit_ = line.load(std::memory_order_acquire);
         }

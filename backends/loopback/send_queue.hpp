@@ -121,26 +121,26 @@ private:
                  std::uint32_t immediate) noexcept;
     [[gnu::noinline]] bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
     [[gnu::noinline]] bool is_room_coming() noexcept;
-    [[gnu::noinline]] void say_waiting() noexcept;
+    [[gnu::noinline]] void announce_waiting() noexcept;
     bool is_consumed(std::uint64_t position) const noexcept { return consumed_ >= position; }
     [[gnu::noinline]] void read_consumed() noexcept;
     static Executed executed(const Operation& operation, Outcome outcome) noexcept;
     void complete(const Executed& executed) noexcept;
     [[gnu::noinline]] void give_up(Executed executed, CompletionCode code) noexcept;
     [[gnu::noinline]] void abandon(const Operation& operation, CompletionCode code) noexcept;
-    std::uint8_t way_of_confirmation() const noexcept;
+    std::uint8_t confirmation_flag() const noexcept;
     [[gnu::noinline]] bool make_room() noexcept;
     [[gnu::noinline]] void enqueue(const Operation& operation);
     [[gnu::noinline]] void retire() noexcept;
     Reliability reliability() const noexcept;
-    bool learns_of_refusals() const noexcept;
+    bool reports_refusals() const noexcept;
     std::uint8_t confirmation(const SendRequest& request) const noexcept;
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
     Connection* connection_ = nullptr;
-    std::uint8_t confirmed_by_ = 0;         // the slot flag for the confirmation of messages on this connection, or 0
+    std::uint8_t confirmation_flag_ = 0;    // the slot flag for the confirmation of messages on this connection, or 0
     support::Fifo<Executed> executed_{16};  // always has room for all entries
     support::Fifo<Entry> entries_{16};      // not executed yet; ordered after executed_
     bool draining_ = false;

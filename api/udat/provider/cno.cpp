@@ -127,10 +127,10 @@ void Cno::trigger(DAT_HANDLE evd) noexcept {
     }
 }
 
-void Cno::look_at_completions() noexcept {
+void Cno::check_completions_of_members() noexcept {
     const std::lock_guard members(members_lock_);
     for (Evd* member : members_)
-        if (member->notifies() && member->take_notice()) trigger(member->handle());
+        if (member->notifies() && member->check_and_arm()) trigger(member->handle());
 }
 
 /// Takes the oldest trigger. Returns false if there is none.
@@ -151,7 +151,7 @@ bool Cno::take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept {
 
 bool Cno::take(Waiters& waiters, DAT_HANDLE& evd) noexcept {
     if (take_trigger(waiters, evd)) return true;
-    look_at_completions();
+    check_completions_of_members();
     return take_trigger(waiters, evd);
 }
 

@@ -78,7 +78,7 @@ private:
     DAT_RETURN await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) noexcept;
     bool take(Waiters& waiters, DAT_HANDLE& evd) noexcept;
     bool take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept;
-    void look_at_completions() noexcept;
+    void check_completions_of_members() noexcept;
     void run_agent(const StopFlag& stops) noexcept;
     void stop_agent() noexcept;
 

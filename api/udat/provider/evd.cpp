@@ -374,14 +374,14 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
         return taken || dismissal_ != success;
     });
     if (taken) return success;
-    if (const DAT_RETURN dismissal = dismissal_; dismissal != success) return dismissal;
+    if (const DAT_RETURN result = dismissal_; result != success) return result;
     return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
 }
 
 /// The CNO was not triggered while the thread was waiting. If events arrived after the last check, trigger it now.
 void Evd::end_wait(std::size_t told) noexcept {
     if (cno() != nullptr) {
-        (void)take_notice();
+        (void)check_and_arm();
         const std::lock_guard taking(taking_);
         (void)collect();
     }
@@ -390,8 +390,8 @@ void Evd::end_wait(std::size_t told) noexcept {
     waiting_ = false;  // the dispatcher may be freed once the lock is released
 }
 
-void Evd::dismiss_waiter(DAT_RETURN dismissal) noexcept {
-    dismissal_ = dismissal;
+void Evd::dismiss_waiter(DAT_RETURN result) noexcept {
+    dismissal_ = result;
     while (true) {
         {
             const std::lock_guard lock(lock_);
@@ -435,7 +435,7 @@ void Evd::set_waitable(bool waitable) noexcept {
 void Evd::set_enabled(bool enabled) noexcept {
     Cno* const notified = cno();
     if (enabled_.exchange(enabled) == enabled || notified == nullptr) return;
-    if (enabled) (void)take_notice();
+    if (enabled) (void)check_and_arm();
     notified->update_watches(*this);
     if (!enabled) return;
     const std::lock_guard lock(lock_);
@@ -455,10 +455,10 @@ void Evd::set_cno(Cno* cno) {
         std::swap(cno_, wanted);
     }
     if (wanted && wanted.get() != cno) wanted->detach(*this);
-    if (cno != nullptr) (void)take_notice();
+    if (cno != nullptr) (void)check_and_arm();
 }
 
-bool Evd::take_notice() noexcept {
+bool Evd::check_and_arm() noexcept {
     if (completions_ == nullptr) return false;
     const bool came = completions_->channel().take_event().ok();
     (void)watch_completions();

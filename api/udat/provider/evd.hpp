@@ -104,8 +104,8 @@ public:
     DAT_RETURN dequeue(DAT_EVENT& event) noexcept;
     DAT_RETURN wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
 
-    /// Wakes the waiter, whose wait returns `farewell`, and waits until it has left.
-    void dismiss_waiter(DAT_RETURN farewell) noexcept;
+    /// Wakes the waiter, whose wait returns `result`, and waits until it has left.
+    void dismiss_waiter(DAT_RETURN result) noexcept;
 
     void close() noexcept override;
 
@@ -127,7 +127,7 @@ public:
     /// Returns -1 if there are no completions to watch.
     int completion_fd() const noexcept { return completions_ == nullptr ? -1 : completions_->fd(); }
     /// Reports whether there are new completions since the last call, and arms the queue for the next one.
-    bool take_notice() noexcept;
+    bool check_and_arm() noexcept;
     bool notifies() const noexcept { return enabled_ && !waiting_; }
     bool is_enabled() const noexcept { return enabled_; }
 
