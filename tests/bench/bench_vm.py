@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from harness import (
     PROBLEMS, ROOT, Failed, Measure, Samples, background, collect, is_complete, markdown, median, median_ratio, number,
-    pinned, run, server, write_page
+    pinned, run, run_in_guest, server, write_page
 )  # fmt: skip
 
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"  # the hosts of the guest, see tests/vm/README.md
@@ -204,12 +204,7 @@ def measure_all(build: pathlib.Path, orders: list[dict[str, Pair]], rounds: int,
 
 
 def measure_in_guest(build: pathlib.Path, rounds: int, turns: int) -> Samples:
-    guest = [ROOT / "tests/vm/run", "-m", 3000, "-t", 1800, "-e", "VIADUCT_BACKEND=verbs", "--"]
-    here = ["python3", __file__, "--in-guest", "--build", build, "--rounds", rounds, "--turns", turns]
-    done = subprocess.run(list(map(str, guest + here)), stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        raise Failed(f"the guest: exit code {done.returncode}")
-    return json.loads(done.stdout)
+    return run_in_guest(__file__, "--build", build, "--rounds", rounds, "--turns", turns)
 
 
 def cost(samples: Samples, row: Row, column: str, base: str) -> float | None:

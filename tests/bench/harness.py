@@ -2,6 +2,7 @@
 """Common code of the comparisons: running programs, medians, tables, and the page that stores them."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
@@ -32,6 +34,16 @@ def run(command: list[str], env: dict[str, str] | None = None) -> str:
     if done.returncode != 0:
         raise Failed(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
     return done.stdout
+
+
+def run_in_guest(script: str, *options: object) -> Any:
+    """What the script with --in-guest writes in the guest of tests/vm, as JSON."""
+    guest = [ROOT / "tests/vm/run", "-m", 3000, "-t", 1800, "-e", "VIADUCT_BACKEND=verbs", "--"]
+    command = map(str, [*guest, "python3", script, "--in-guest", *options])
+    done = subprocess.run(list(command), stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failed(f"the guest: exit code {done.returncode}")
+    return json.loads(done.stdout)
 
 
 def is_listening(port: int) -> bool:
