@@ -123,13 +123,18 @@ void ReceiveQueue::detach(bool reject) noexcept {
         const wire::Slot& slot = connection_->incoming_slots()[next & wire::slot_mask];
         if (slot.sequence.load(std::memory_order_acquire) != next + 1) break;
         const Arrival arrival = read(slot);
-        if (!is_due(arrival, slot)) break;
+        const bool whole = is_whole(arrival);
+        if (!whole && !is_due(arrival, slot)) break;
         connection_->piggybacked_credit.store(slot.credit, std::memory_order_relaxed);
         const std::uint64_t told = connection_->piggybacked_consumed.load(std::memory_order_relaxed);
         const auto more = static_cast<std::uint16_t>(slot.consumed.load(std::memory_order_relaxed) - told);
         connection_->piggybacked_consumed.store(told + more, std::memory_order_release);
-        consume(arrival, slot);
-        if (stopped_) break;  // the slot that could not be received is not confirmed
+        if (whole) {
+            receive_whole(arrival);
+        } else {
+            consume(arrival, slot);
+            if (stopped_) break;  // the slot that could not be received is not confirmed
+        }
         next_.store(++next, std::memory_order_release);
         seen |= arrival.flags;
         if (next - published_ >= publish_every || ((seen & at_once) != 0 && arrival.length == wire::fragment_bytes))
@@ -196,6 +201,23 @@ ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept 
     return arrival;
 }
 
+/// Reports whether this is the common case: a message of one slot, for which there is a receive of one SGE that it
+/// fits. Otherwise consume() handles the slot.
+bool ReceiveQueue::is_whole(const Arrival& arrival) noexcept {
+    constexpr auto others = wire::slot_flags::more | wire::slot_flags::invalidate;
+    if (arrival.kind != SlotKind::Message || (arrival.flags & others) != 0 || arrival.payload == nullptr) return false;
+    if (in_message_ || shared_ != nullptr || entries_.empty() || arrival.total != arrival.length) return false;
+    const Receive& entry = entries_.front();
+    const auto sges = entry.sges.span();
+    return entry.fault == CompletionCode::Success && sges.size() == 1 && arrival.length <= entry.room &&
+           arrival.length <= endpoint_.max_transfer_bytes() && endpoint_.may_use(sges[0], arrival.length, true);
+}
+
+void ReceiveQueue::receive_whole(const Arrival& arrival) noexcept {
+    deliver_piece(static_cast<std::byte*>(entries_.front().sges.span()[0].address), arrival.payload, arrival.length);
+    complete_front(arrival, CompletionCode::Success, arrival.length);
+}
+
 bool ReceiveQueue::is_due(const Arrival& arrival, const wire::Slot& slot) noexcept {
     if (takes_receive(arrival.kind) && shared_ != nullptr && !in_message_ && !have_receive()) return false;
     return arrival.kind != SlotKind::AgentFlush || is_flushed(slot);
@@ -220,7 +242,7 @@ bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
     return flush_ == nullptr;
 }
 
-void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexcept {
+[[gnu::flatten]] void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexcept {
     switch (arrival.kind) {
         case SlotKind::Message: receive_fragment(arrival); return;
         case SlotKind::MessageAborted: return abort_message(arrival);

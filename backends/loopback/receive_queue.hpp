@@ -69,13 +69,15 @@ private:
         const std::byte* payload;  // inline or in the area; null if the slot is invalid
     };
     Arrival read(const wire::Slot& slot) const noexcept;
+    bool is_whole(const Arrival& arrival) noexcept;
+    void receive_whole(const Arrival& arrival) noexcept;
 
     // Functions that small messages rarely need are not inlined; see Endpoint::post_send().
     /// Reports whether the slot may be consumed now. If not, it stays queued and the connection is rung when it may.
     bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept;
     [[gnu::noinline]] bool have_receive() noexcept;
     [[gnu::noinline]] bool is_flushed(const wire::Slot& slot) noexcept;
-    void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
+    [[gnu::noinline]] void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
     void receive_fragment(const Arrival& arrival) noexcept;
     [[gnu::noinline]] void abort_message(const Arrival& arrival) noexcept;
     CompletionCode check(const Receive& entry, const Arrival& arrival) const noexcept;

@@ -20,13 +20,6 @@ void set_payload(wire::Slot& slot, const Payload& payload) noexcept {
     std::memcpy(slot.payload, &payload, sizeof payload);
 }
 
-/// Returns the slot flags that all messages and notices of a request have.
-std::uint8_t marks_of(const SendRequest& request) noexcept {
-    return static_cast<std::uint8_t>((request.with_immediate ? wire::slot_flags::immediate : 0) |
-                                     (request.solicited ? wire::slot_flags::solicited : 0) |
-                                     (request.opcode == Opcode::SendInvalidate ? wire::slot_flags::invalidate : 0));
-}
-
 /// Returns the immediate data or the key of a window.
 std::uint32_t word_of(const SendRequest& request) noexcept {
     return request.opcode == Opcode::SendInvalidate ? request.remote.key : request.immediate;
@@ -175,15 +168,19 @@ CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcep
 }
 
 /// Performs the target's protection check here, because the target is passive.
+bool SendQueue::may_access(const RegionView& region, RemoteUse use, std::uint64_t address,
+                           std::uint64_t bytes) const noexcept {
+    return region.allows(use, connection_->remote_attributes().access, connection_->peer_domain(),
+                         connection_->peer_number(), address, bytes);
+}
+
 bool SendQueue::may_access(const RegionView& region, const Operation& operation) const noexcept {
     const SendRequest& request = *operation.request;
     const bool flush = request.opcode == Opcode::Flush;
     RemoteUse use = flush ? RemoteUse::Flush : RemoteUse::Write;
     if (request.opcode == Opcode::RdmaRead) use = RemoteUse::Read;
     if (is_fetching_atomic(request.opcode)) use = RemoteUse::Atomic;
-    return region.allows(use, connection_->remote_attributes().access, connection_->peer_domain(),
-                         connection_->peer_number(), request.remote.address,
-                         flush ? request.flush_bytes : operation.total);
+    return may_access(region, use, request.remote.address, flush ? request.flush_bytes : operation.total);
 }
 
 /// Selects a method to access the peer's memory: directly if it is mapped here, otherwise through the kernel, otherwise

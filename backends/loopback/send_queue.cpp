@@ -3,6 +3,7 @@
 #include "backends/loopback/send_queue.hpp"
 
 #include "backends/loopback/endpoint.hpp"
+#include "backends/loopback/mapped_memory.hpp"
 #include "backends/support/pieces.hpp"
 #include "core/base/fence.hpp"
 
@@ -24,7 +25,93 @@ CompletionCode fault_code(wire::Fault fault) noexcept {
 
 }  // namespace
 
-Status SendQueue::post(const SendRequest& request) {
+Status SendQueue::post(const SendRequest& request) { return post_directly(request) ? Status() : post_any(request); }
+
+// ---- The common case ---------------------------------------------------------------------------------------------
+
+/// Executes a request of one SGE right away, from the first check to the completion. Returns false, without any effect,
+/// if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that is mapped here.
+/// Then post_any() handles it.
+bool SendQueue::post_directly(const SendRequest& request) noexcept {
+    if (connection_ == nullptr || !entries_.empty() || draining_ || endpoint_.is_breaking()) return false;
+    if (is_full() || executed_.room() == 0) return false;
+    if (request.sges.size() != 1 || request.fault != CompletionCode::Success) return false;
+    const Sge& sge = request.sges[0];
+    if (sge.length > endpoint_.max_transfer_bytes()) return false;
+    Executed done{.context = request.context,
+                  .last_slot = 0,
+                  .bytes = sge.length,
+                  .operation = CompletedOperation::Send,
+                  .code = CompletionCode::Success,
+                  .confirmed = false,
+                  .signaled = request.signaled,
+                  .with_immediate = false};
+    switch (request.opcode) {
+        case Opcode::Send:
+            if (!send_directly(request, sge)) return false;
+            done.last_slot = next_;
+            done.confirmed = confirmation_flag_ != 0;
+            break;
+        case Opcode::RdmaWrite:
+            if (!access_directly<RemoteUse::Write>(request, sge)) return false;
+            done.operation = CompletedOperation::RdmaWrite;
+            break;
+        case Opcode::RdmaRead:
+            if (reliability() == Reliability::Unreliable || !access_directly<RemoteUse::Read>(request, sge))
+                return false;
+            done.operation = CompletedOperation::RdmaRead;
+            break;
+        default: return false;
+    }
+    count(1);
+    if (!done.confirmed && executed_.empty())
+        complete(done);
+    else
+        executed_.push(done);
+    return true;
+}
+
+bool SendQueue::send_directly(const SendRequest& request, const Sge& sge) noexcept {
+    if (sge.length > wire::fragment_bytes || next_ - consumed_ >= wire::slot_count || !have_credit()) return false;
+    if (!endpoint_.may_use(sge, false) || confirmation(request) == wire::slot_flags::acknowledge) return false;
+    wire::Slot& slot = next_slot();
+    std::uint8_t flags = marks_of(request) | confirmation_flag_;
+    const auto* source = static_cast<const std::byte*>(sge.address);
+    if (sge.length <= wire::inline_bytes) {
+        copy_piece(slot.payload, source, sge.length);
+    } else {
+        wire::External external{.offset = 0, .total = sge.length};
+        if (!place_in_area(sge.length, external.offset)) return false;
+        copy_piece(connection_->outgoing_area() + external.offset, source, sge.length);
+        std::memcpy(slot.payload, &external, sizeof external);
+        flags |= wire::slot_flags::external;
+    }
+    ++sent_;
+    publish(slot, wire::SlotKind::Message, flags, sge.length, request.immediate);
+    connection_->ring_unless_polled();
+    return true;
+}
+
+template <RemoteUse use>
+bool SendQueue::access_directly(const SendRequest& request, const Sge& sge) noexcept {
+    constexpr bool read = use == RemoteUse::Read;
+    if (request.with_immediate || sge.length >= checked_from_bytes || !endpoint_.may_use(sge, read)) return false;
+    const RemoteAddress& remote = request.remote;
+    const auto region = connection_->peer().region(remote.key);
+    if (!region || !may_access(*region, use, remote.address, sge.length)) return false;
+    std::byte* target = connection_->find_memory(*region, remote.key, remote.address, sge.length, !read);
+    if (target == nullptr) return false;
+    auto* own = static_cast<std::byte*>(sge.address);
+    if (read)
+        copy_piece(own, target, sge.length);
+    else
+        deliver_piece(target, own, sge.length);
+    return true;
+}
+
+// ---- The general case --------------------------------------------------------------------------------------------
+
+[[gnu::flatten]] Status SendQueue::post_any(const SendRequest& request) {
     if (is_full() && !make_room()) return {Code::QueueFull, "the send queue is full"};
     if (request.sges.size() > endpoint_.device_attributes().max_sges)
         return {Code::InvalidParameter, "too many pieces"};
@@ -305,28 +392,30 @@ bool SendQueue::place_in_area(std::uint32_t length, std::uint32_t& offset) noexc
     return true;
 }
 
-/// Takes a receive of the peer for the next message. The peer's credit line is read only when the credit from its
-/// messages is used up.
-SendQueue::Credit SendQueue::take_credit() noexcept {
-    const auto missing = [this] { return static_cast<std::int32_t>(credit_ - sent_) <= 0; };
-    const auto& line = connection_->outgoing().credit.posted;
+/// Reports whether the peer has posted a receive for the next message. Its credit line is read only when the credit
+/// from its messages is used up.
+bool SendQueue::have_credit() noexcept {
     constexpr std::uint32_t deepest = 65535;  // maximum number of receives of a queue; a larger difference means that
                                               // the number is stale
-    if (missing())
-        if (const std::uint32_t told = connection_->piggybacked_credit.load(std::memory_order_relaxed);
-            told - sent_ <= deepest)
-            credit_ = told;
-    if (missing()) credit_ = line.load(std::memory_order_acquire);
-    if (missing() && !connection_->peer_shares_receives()) {
+    const auto is_left = [this] { return static_cast<std::int32_t>(credit_ - sent_) > 0; };
+    if (is_left()) return true;
+    const std::uint32_t told = connection_->piggybacked_credit.load(std::memory_order_relaxed);
+    if (told - sent_ <= deepest) credit_ = told;
+    if (is_left()) return true;
+    credit_ = connection_->outgoing().credit.posted.load(std::memory_order_acquire);
+    return is_left();
+}
+
+/// Takes a receive of the peer for the next message.
+SendQueue::Credit SendQueue::take_credit() noexcept {
+    if (!have_credit() && !connection_->peer_shares_receives()) {
         if (reliability() == Reliability::Unreliable ||
             endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Break)
             return Credit::Missing;
-        if (!std::exchange(awaiting_credit_, true)) {
-            announce_waiting();
-            Fence::heavy();  // the peer posts receives with a light fence
-            credit_ = line.load(std::memory_order_acquire);
-        }
-        if (missing()) return Credit::Awaited;
+        if (std::exchange(awaiting_credit_, true)) return Credit::Awaited;
+        announce_waiting();
+        Fence::heavy();  // the peer posts receives with a light fence
+        if (!have_credit()) return Credit::Awaited;
     }
     awaiting_credit_ = false;
     ++sent_;

@@ -87,10 +87,24 @@ private:
     /// Reports whether the peer returns data.
     static bool fetches(Opcode opcode) noexcept { return opcode == Opcode::RdmaRead || is_fetching_atomic(opcode); }
 
+    /// Returns the slot flags that all messages and notices of a request have.
+    static std::uint8_t marks_of(const SendRequest& request) noexcept {
+        return static_cast<std::uint8_t>((request.with_immediate ? wire::slot_flags::immediate : 0) |
+                                         (request.solicited ? wire::slot_flags::solicited : 0) |
+                                         (request.opcode == Opcode::SendInvalidate ? wire::slot_flags::invalidate : 0));
+    }
+
     enum class Outcome { Finished, Blocked, InFlight };
     enum class Credit { Taken, Missing, Awaited };
 
-    // Functions that small messages rarely need are not inlined; see Endpoint::post_send().
+    // The common case of a post, in send_queue.cpp.
+    bool post_directly(const SendRequest& request) noexcept;
+    bool send_directly(const SendRequest& request, const Sge& sge) noexcept;
+    template <RemoteUse use>
+    bool access_directly(const SendRequest& request, const Sge& sge) noexcept;
+
+    // All other posts.
+    [[gnu::noinline]] Status post_any(const SendRequest& request);
     Outcome execute(Operation& operation) noexcept;
     Outcome send(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept;
@@ -114,6 +128,7 @@ private:
 
     bool may_fail() noexcept;
     CompletionCode check_pieces(const Operation& operation) const noexcept;
+    bool have_credit() noexcept;
     Credit take_credit() noexcept;
     bool have_slot() noexcept;
     wire::Slot& next_slot() noexcept;
@@ -135,6 +150,7 @@ private:
     Reliability reliability() const noexcept;
     bool reports_refusals() const noexcept;
     std::uint8_t confirmation(const SendRequest& request) const noexcept;
+    bool may_access(const RegionView& region, RemoteUse use, std::uint64_t address, std::uint64_t bytes) const noexcept;
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;
 
     Endpoint& endpoint_;
