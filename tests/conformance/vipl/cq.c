@@ -62,7 +62,7 @@ TEST(create_more_than_max_cq_is_a_resource_error) {
     VIP_ULONG count = 0;
     VIP_CQ_HANDLE cq, last = NULL;
     VIP_RETURN rc;
-    need_limit(end->limits.MaxCQ);
+    need_limit(end, end->limits.MaxCQ);
     while ((rc = VipCreateCQ(end->nic, 1, &cq)) == VIP_SUCCESS && count <= end->limits.MaxCQ) {
         last = cq;
         ++count;

@@ -181,7 +181,7 @@ TEST(create_more_than_max_vi_is_a_resource_error) {
     VIP_VI_HANDLE vi = NULL, last;
     VIP_RETURN rc;
     VIP_VI_ATTRIBUTES attribs = end->attribs;
-    need_limit(end->limits.MaxVI);
+    need_limit(end, end->limits.MaxVI);
     while ((rc = create(end, attribs, &last)) == VIP_SUCCESS && count <= end->limits.MaxVI) {
         vi = last;
         ++count;
