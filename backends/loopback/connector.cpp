@@ -155,12 +155,12 @@ void Connector::answer_hung_up() {
         return;
     }
     switch (offered_->handshake()) {
+        case wire::Handshake::Abandoned:  // dropped without an answer, so wait for the deadline (guide, section 3.3.4)
+            if (!parameters_.deadline.infinite()) return;
+            [[fallthrough]];
         case wire::Handshake::Offered:
         case wire::Handshake::Taken:  // the process that took it is gone
             return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
-        case wire::Handshake::Abandoned:  // dropped without an answer, so wait for the deadline (guide, section 3.3.4)
-            if (!parameters_.deadline.infinite()) return;
-            break;
         case wire::Handshake::Accepted:
         case wire::Handshake::Refused: break;  // answered, but the message was lost with the listener
     }

@@ -120,6 +120,22 @@ TEST(conn_wait__nonblocking) {
     pair_close(&pair);
 }
 
+static void a_signal_ends(const Side *side) {
+    struct rpma_cq *cq = NULL;
+    timer_t timer = start_signals();
+    CHECK_RC(rpma_conn_wait(side->conn, 0, &cq, NULL), RPMA_E_NO_COMPLETION);
+    stop_signals(timer);
+    CHECK(cq == NULL);
+}
+
+TEST(conn_wait__a_signal_ends_the_wait) {
+    Pair pair = connected_pair(sharing);
+    a_signal_ends(pair.client);
+    fd_of(pair.client);
+    a_signal_ends(pair.client);
+    pair_close(&pair);
+}
+
 TEST(conn_wait__null_is_invalid) {
     Pair pair = connected_pair(sharing);
     struct rpma_cq *cq = NULL;

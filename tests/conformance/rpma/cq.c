@@ -3,9 +3,7 @@
  */
 #include "side.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 static int fd_of(struct rpma_cq *cq) {
     int fd = -1;
@@ -192,17 +190,10 @@ TEST(cq_wait__nonblocking) {
     pair_close(&pair);
 }
 
-static void on_signal(int number) { (void)number; }
-
 static void a_signal_ends(struct rpma_cq *cq) {
-    struct sigaction action = {.sa_handler = on_signal};
-    struct sigevent notice = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-    struct itimerspec often = {{0, 20000000}, {0, 20000000}};
-    timer_t timer;
-    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    CHECK(timer_create(CLOCK_MONOTONIC, &notice, &timer) == 0 && timer_settime(timer, 0, &often, NULL) == 0);
+    timer_t timer = start_signals();
     CHECK_RC(rpma_cq_wait(cq), RPMA_E_NO_COMPLETION);
-    CHECK(timer_delete(timer) == 0);
+    stop_signals(timer);
 }
 
 TEST(cq_wait__a_signal_ends_the_wait) {

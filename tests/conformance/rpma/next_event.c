@@ -3,9 +3,7 @@
  */
 #include "side.h"
 
-#include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 static int event_fd(const Side *side) {
     int fd = -1;
@@ -71,20 +69,14 @@ TEST(conn_next_event__blocks_until_one_comes) {
     EXPECT_EVENT(pair.client, RPMA_CONN_CLOSED);
 }
 
-static void on_signal(int number) { (void)number; }
-
-/* A signal ends the wait, as it ends a read; the timer repeats in case the first signal comes before the wait. */
+/* A signal ends the wait, as it ends a read. */
 TEST(conn_next_event__a_signal_ends_the_wait) {
     Pair pair = connected_pair((Options){0});
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    struct sigaction action = {.sa_handler = on_signal};
-    struct sigevent notice = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-    struct itimerspec often = {{0, 20000000}, {0, 20000000}};
-    timer_t timer;
-    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    CHECK(timer_create(CLOCK_MONOTONIC, &notice, &timer) == 0 && timer_settime(timer, 0, &often, NULL) == 0);
+    timer_t timer = start_signals();
     CHECK_RC(rpma_conn_next_event(pair.client->conn, &event), RPMA_E_NO_EVENT);
-    CHECK(timer_delete(timer) == 0);
+    stop_signals(timer);
+    CHECK_EQ(event, RPMA_CONN_UNDEFINED);
     pair_close(&pair);
 }
 

@@ -41,6 +41,10 @@ TEST(utils_ibv_context_is_odp_capable) {
     if (!on_loopback()) skip("libibverbs does not survive it");
     CHECK_OK(rpma_utils_get_ibv_context(test_address(), RPMA_UTIL_IBV_CONTEXT_LOCAL, &context));
     CHECK(sweep_descriptors((Sweep){.call = ask_for_odp}) > 0);
+    CHECK_OK(rpma_peer_new(context, &peer));
+    CHECK_EQ(sweep_descriptors((Sweep){.call = ask_for_odp}), 0); /* the peer has the device open */
+    unmake_peer();
+    CHECK(sweep_descriptors((Sweep){.call = ask_for_odp}) > 0);
 }
 
 static int make_ep(void) {

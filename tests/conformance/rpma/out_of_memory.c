@@ -4,6 +4,8 @@
 #include "../support/sweep.h"
 #include "side.h"
 
+#include <sched.h>
+
 /* The C library's resolver of addresses says no more than that it failed. */
 #define UNRESOLVED RPMA_E_PROVIDER
 
@@ -195,6 +197,42 @@ TEST(conn_next_event) {
     connect_with(pair.server, "some private data", 17);
     does_without_memory(take_event);
     CHECK_EQ(event, RPMA_CONN_ESTABLISHED);
+}
+
+static pid_t waiting_thread;
+
+static void do_connect_when_awaited(Side *side, void *unused) {
+    (void)unused;
+    while (!thread_sleeps(waiting_thread)) sched_yield();
+    connect_with(side, "some private data", 17);
+}
+
+static void do_disconnect_when_awaited(Side *side, void *unused) {
+    (void)unused;
+    while (!thread_sleeps(waiting_thread)) sched_yield();
+    disconnect(side);
+}
+
+/* Waits for an event that another thread causes; it may allocate. */
+static void awaits_without_memory(SideFunction cause, enum rpma_conn_event expected) {
+    Task task;
+    event = RPMA_CONN_UNDEFINED;
+    begin(&task, pair.server, cause, NULL, 0);
+    does_without_memory(take_event);
+    finish(&task);
+    CHECK_EQ(event, expected);
+}
+
+TEST(conn_next_event__waiting) {
+    open_both();
+    listen_at(pair.server);
+    request_to(pair.client, pair.server);
+    connect_request(pair.client);
+    next_request(pair.server);
+    waiting_thread = gettid();
+    awaits_without_memory(do_connect_when_awaited, RPMA_CONN_ESTABLISHED);
+    EXPECT_EVENT(pair.server, RPMA_CONN_ESTABLISHED);
+    awaits_without_memory(do_disconnect_when_awaited, RPMA_CONN_CLOSED);
 }
 
 /* ---- Calls that need no memory ----------------------------------------------------------------------------------- */

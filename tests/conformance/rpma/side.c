@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -35,6 +36,20 @@ void set_nonblocking(int fd, bool on) {
     CHECK(flags >= 0);
     CHECK(fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) == 0);
 }
+
+static void on_signal(int number) { (void)number; }
+
+timer_t start_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    struct sigevent notice = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    struct itimerspec often = {{0, 20000000}, {0, 20000000}};
+    timer_t timer;
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(timer_create(CLOCK_MONOTONIC, &notice, &timer) == 0 && timer_settime(timer, 0, &often, NULL) == 0);
+    return timer;
+}
+
+void stop_signals(timer_t timer) { CHECK(timer_delete(timer) == 0); }
 
 bool readable(int fd, int timeout_ms) {
     struct pollfd polled = {fd, POLLIN, 0};

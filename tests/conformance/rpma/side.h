@@ -11,6 +11,8 @@
 #include "../support/sides.h"
 #include "conformance.h"
 
+#include <time.h>
+
 enum {
     AREA_BYTES = LARGEST_MESSAGE, /* room behind SEND_AT and RECV_AT */
     MAX_PDATA = 255,
@@ -66,6 +68,10 @@ struct rpma_peer *new_peer(void);
 /* File descriptors that the library gives out. */
 void set_nonblocking(int fd, bool on);
 bool readable(int fd, int timeout_ms);
+
+/* Sends this process a signal again and again, in case the first one comes before the wait that it is to end. */
+timer_t start_signals(void);
+void stop_signals(timer_t timer);
 
 /* ---- Making sides ------------------------------------------------------------------------------------------------ */
 

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 enum { GUARD_S = UNDER_SANITIZER ? 60 : 20, SKIPPED = 77, MAX_PEERS = 4, MAX_WHY = 400 };
 
@@ -61,6 +62,27 @@ void skip(const char *why) {
 void check_equal(const char *file, int line, const char *what, unsigned long long actual, unsigned long long expected) {
     if (actual != expected)
         fail(file, line, "%s is %llu (0x%llx), not %llu (0x%llx)", what, actual, actual, expected, expected);
+}
+
+/* As the kernel has it: the letter behind the name, which is in parentheses. */
+static char state_of_thread(pid_t thread) {
+    char path[64], line[256] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return '?';
+    char *read = fgets(line, sizeof line, file);
+    fclose(file);
+    char *end = read != NULL ? strrchr(line, ')') : NULL;
+    return end != NULL ? end[2] : '?';
+}
+
+int thread_sleeps(pid_t thread) {
+    const struct timespec pause = {0, 1000000};
+    for (int seen = 0; seen < 10; ++seen) {
+        if (state_of_thread(thread) != 'S') return 0;
+        nanosleep(&pause, NULL);
+    }
+    return 1;
 }
 
 /* ---- Helper processes -------------------------------------------------------------------------------------------- */

@@ -64,6 +64,9 @@ void check_equal(const char *file, int line, const char *what, unsigned long lon
 #define CHECK_EQ(actual, expected) \
     check_equal(__FILE__, __LINE__, #actual, (unsigned long long)(actual), (unsigned long long)(expected))
 
+/* Whether a thread of this process sleeps, and not only for a moment on its way. */
+int thread_sleeps(pid_t thread);
+
 /* ---- Helper processes -------------------------------------------------------------------------------------------- */
 
 /*

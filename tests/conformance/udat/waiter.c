@@ -5,7 +5,6 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <time.h>
 
 static void pause_ms(long ms) {
@@ -26,26 +25,10 @@ static void *run_waiter(void *argument) {
     return NULL;
 }
 
-/* As the kernel has it: the letter behind the name, which is in parentheses. */
-static char state_of_thread(int tid) {
-    char path[64], line[256] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
-    FILE *file = fopen(path, "r");
-    if (file == NULL) return '?';
-    char *read = fgets(line, sizeof line, file);
-    fclose(file);
-    char *end = read != NULL ? strrchr(line, ')') : NULL;
-    return end != NULL ? end[2] : '?';
-}
-
 void waiter_start(Waiter *waiter) {
     CHECK(pthread_create(&waiter->thread, NULL, run_waiter, waiter) == 0);
     while (waiter->tid == 0) sched_yield();
-    /* It may sleep for a moment on its way, too. */
-    for (int asleep = 0; asleep < 10 && !waiter->done;) {
-        asleep = state_of_thread(waiter->tid) == 'S' ? asleep + 1 : 0;
-        pause_ms(1);
-    }
+    while (!thread_sleeps(waiter->tid) && !waiter->done) sched_yield();
 }
 
 void waiter_join(Waiter *waiter) { CHECK(pthread_join(waiter->thread, NULL) == 0); }

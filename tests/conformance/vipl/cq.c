@@ -62,7 +62,7 @@ TEST(create_more_than_max_cq_is_a_resource_error) {
     VIP_ULONG count = 0;
     VIP_CQ_HANDLE cq, last = NULL;
     VIP_RETURN rc;
-    need_limit(end->limits.MaxCQ);
+    need_limit(end, end->limits.MaxCQ);
     while ((rc = VipCreateCQ(end->nic, 1, &cq)) == VIP_SUCCESS && count <= end->limits.MaxCQ) {
         last = cq;
         ++count;
@@ -87,6 +87,7 @@ TEST(destroy_of_an_invalid_handle_is_refused) {
 TEST(destroy_while_in_use_is_refused) {
     Endpoint *end = opened_with((Options){.recv_on_cq = VIP_TRUE});
     VIP_VI_HANDLE sender;
+    CHECK_RC(VipDestroyCQ(end->cq), VIP_ERROR_RESOURCE);
     CHECK_RC(VipCreateVi(end->nic, &end->attribs, end->cq, NULL, &sender), VIP_SUCCESS);
     CHECK_RC(VipDestroyCQ(end->cq), VIP_ERROR_RESOURCE);
     CHECK_RC(VipDestroyVi(end->vi), VIP_SUCCESS);
@@ -325,7 +326,9 @@ static void do_fill_queue(Endpoint *end, void *argument) {
  * its VIs are disconnected.
  */
 TEST(overrun_is_catastrophic) {
-    Pair pair = connected_pair_with((Options){.send_on_cq = VIP_TRUE, .cq_entries = 1});
+    enum { ENTRIES = 8 };
+    VIP_ULONG held = 0;
+    Pair pair = connected_pair_with((Options){.send_on_cq = VIP_TRUE, .cq_entries = ENTRIES});
     VIP_VI_HANDLE connected = pair.client->vi;
     VIP_ULONG completions;
     CHECK_RC(VipCreateVi(pair.client->nic, &pair.client->attribs, pair.client->cq, NULL, &pair.client->vi),
@@ -334,6 +337,8 @@ TEST(overrun_is_catastrophic) {
     VIP_ERROR_DESCRIPTOR error = await_error(pair.client, VIP_ERROR_CATASTROPHIC);
     CHECK(error.CQHandle == pair.client->cq);
     CHECK_EQ(error.ResourceCode, VIP_RESOURCE_CQ);
+    while (cq_done(pair.client).rc == VIP_SUCCESS) ++held;
+    CHECK(held >= ENTRIES && completions >= held); /* the last one, at least, was too much */
     await_error(pair.server, VIP_ERROR_CONN_LOST);
     CHECK_EQ(state_of(pair.client), VIP_STATE_ERROR);
     CHECK_EQ(state_of(pair.server), VIP_STATE_ERROR);

@@ -67,7 +67,7 @@ TEST(create_with_a_cq_of_another_nic_is_refused) {
 }
 
 TEST(create_wants_one_reliability_level) {
-    static const VIP_RELIABILITY_LEVEL wrong[] = {0, 0x03, 0x05, 0x07, 0x08, 0xffff};
+    static const VIP_RELIABILITY_LEVEL wrong[] = {0, 0x03, 0x05, 0x06, 0x07, 0x08, 0xffff};
     Endpoint *end = opened();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
         VIP_VI_HANDLE vi;
@@ -181,7 +181,7 @@ TEST(create_more_than_max_vi_is_a_resource_error) {
     VIP_VI_HANDLE vi = NULL, last;
     VIP_RETURN rc;
     VIP_VI_ATTRIBUTES attribs = end->attribs;
-    need_limit(end->limits.MaxVI);
+    need_limit(end, end->limits.MaxVI);
     while ((rc = create(end, attribs, &last)) == VIP_SUCCESS && count <= end->limits.MaxVI) {
         vi = last;
         ++count;

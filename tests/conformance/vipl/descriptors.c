@@ -153,14 +153,31 @@ TEST(length_above_the_maximum_transfer_size) {
 
 TEST(rdma_length_errors) {
     Pair pair = connected_pair_with((Options){.level = VIP_SERVICE_UNRELIABLE, .max_transfer = 100});
-    Work mismatch = rdma_work(pair.client, VIP_CONTROL_OP_RDMAWRITE, SEND_AT(0), 64, pair.server, RECV_AT(0));
+    Work sound = rdma_work(pair.client, VIP_CONTROL_OP_RDMAWRITE, SEND_AT(0), 64, pair.server, RECV_AT(0));
     Work too_long = rdma_work(pair.client, VIP_CONTROL_OP_RDMAWRITE, SEND_AT(0), 101, pair.server, RECV_AT(0));
-    mismatch.CS.Length = 63;
-    CHECK_RC(post_send(pair.client, 0, mismatch), VIP_SUCCESS);
-    CHECK_RC(post_send(pair.client, 1, too_long), VIP_SUCCESS);
-    EXPECT_SEND(pair.client, 0, WRITTEN | VIP_STATUS_LENGTH_ERROR);
-    EXPECT_SEND(pair.client, 1, WRITTEN | VIP_STATUS_LENGTH_ERROR);
+    CHECK_RC(post_send(pair.client, 0, set_shorter_length(sound)), VIP_SUCCESS);
+    CHECK_RC(post_send(pair.client, 1, set_longer_length(sound)), VIP_SUCCESS);
+    CHECK_RC(post_send(pair.client, 2, too_long), VIP_SUCCESS);
+    CHECK_RC(post_send(pair.client, 3, sound), VIP_SUCCESS);
+    for (int slot = 0; slot < 3; ++slot) EXPECT_SEND(pair.client, slot, WRITTEN | VIP_STATUS_LENGTH_ERROR);
+    EXPECT_SEND(pair.client, 3, WRITTEN);
 }
+
+/* A read exists on reliable connections only, which break. */
+static void read_fails(Work (*spoil)(Work work), VIP_UINT32 length) {
+    Pair pair = connected_pair_with((Options){.max_transfer = 100});
+    Work sound = rdma_work(pair.client, VIP_CONTROL_OP_RDMAREAD, SEND_AT(0), 100, pair.server, RECV_AT(0));
+    Work bad = rdma_work(pair.client, VIP_CONTROL_OP_RDMAREAD, SEND_AT(0), length, pair.server, RECV_AT(0));
+    CHECK_RC(post_send(pair.client, 0, sound), VIP_SUCCESS);
+    EXPECT_SEND(pair.client, 0, READ);
+    CHECK_RC(post_send(pair.client, 1, spoil != NULL ? spoil(bad) : bad), VIP_SUCCESS);
+    EXPECT_SEND(pair.client, 1, READ | VIP_STATUS_LENGTH_ERROR);
+    await_loss(&pair);
+}
+
+TEST(read_length_below_the_sum) { read_fails(set_shorter_length, 64); }
+TEST(read_length_above_the_sum) { read_fails(set_longer_length, 64); }
+TEST(read_length_above_the_maximum_transfer_size) { read_fails(NULL, 101); }
 
 /* Empty segments, one after the other. */
 static Work empty_segments(const Endpoint *end, VIP_UINT16 count) {
@@ -177,6 +194,35 @@ TEST(more_segments_than_the_nic_supports) {
     for (int slot = 0; slot < 2; ++slot) post_simple_recv(pair.server, slot, 64);
     CHECK_RC(post_send(pair.client, 0, empty_segments(pair.client, (VIP_UINT16)(limit + 1))), VIP_SUCCESS);
     EXPECT_SEND(pair.client, 0, SENT | VIP_STATUS_LENGTH_ERROR);
+}
+
+/* An address segment, and empty segments behind it. */
+static Work rdma_of_segments(const Pair *pair, VIP_UINT16 operation, VIP_UINT16 count) {
+    Work work = rdma_work(pair->client, operation, SEND_AT(0), 0, pair->server, RECV_AT(0));
+    for (int i = 2; i < count && i < MAX_SEGMENTS; ++i) work.DS[i] = work.DS[1];
+    work.CS.SegCount = count;
+    return work;
+}
+
+/* The address segment counts, too. */
+TEST(rdma_with_more_segments_than_the_nic_supports) {
+    Pair pair = connected_pair(VIP_SERVICE_UNRELIABLE);
+    VIP_UINT16 limit = (VIP_UINT16)pair.client->limits.MaxSegmentsPerDesc;
+    CHECK(limit < MAX_SEGMENTS);
+    CHECK_RC(post_send(pair.client, 0, rdma_of_segments(&pair, VIP_CONTROL_OP_RDMAWRITE, limit)), VIP_SUCCESS);
+    CHECK_RC(post_send(pair.client, 1, rdma_of_segments(&pair, VIP_CONTROL_OP_RDMAWRITE, limit + 1)), VIP_SUCCESS);
+    EXPECT_SEND(pair.client, 0, WRITTEN);
+    EXPECT_SEND(pair.client, 1, WRITTEN | VIP_STATUS_LENGTH_ERROR);
+}
+
+TEST(read_with_more_segments_than_the_nic_supports) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    VIP_UINT16 limit = (VIP_UINT16)pair.client->limits.MaxSegmentsPerDesc;
+    CHECK_RC(post_send(pair.client, 0, rdma_of_segments(&pair, VIP_CONTROL_OP_RDMAREAD, limit)), VIP_SUCCESS);
+    EXPECT_SEND(pair.client, 0, READ);
+    CHECK_RC(post_send(pair.client, 1, rdma_of_segments(&pair, VIP_CONTROL_OP_RDMAREAD, limit + 1)), VIP_SUCCESS);
+    EXPECT_SEND(pair.client, 1, READ | VIP_STATUS_LENGTH_ERROR);
+    await_loss(&pair);
 }
 
 TEST(receive_with_more_segments_than_the_nic_supports) {

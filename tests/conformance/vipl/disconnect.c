@@ -54,7 +54,7 @@ TEST(from_pending_ends_a_request) {
     CHECK_RC(wait_request(pair.server, &waiting), VIP_SUCCESS);
     CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
     finish(&task);
-    CHECK(request.rc != VIP_SUCCESS);
+    CHECK_RC(request.rc, VIP_INVALID_STATE);
     CHECK_EQ(state_of(pair.client), VIP_STATE_IDLE);
     CHECK_RC(accept_request(pair.server), VIP_TIMEOUT);
 }

@@ -105,7 +105,7 @@ VIP_ULONG count_nics(void);
 void need_two_nics(void);
 
 /* Ends a case that would use up a limit of the NIC, where no test can. */
-void need_limit(VIP_ULONG limit);
+void need_limit(const Endpoint *end, VIP_ULONG limit);
 
 /* What the NIC takes, or this endpoint has room for, in one descriptor. The guide's own example has 252 segments. */
 VIP_UINT16 most_segments(const Endpoint *end);

@@ -95,15 +95,24 @@ TEST(shutdown_with_invalid_nic_is_refused) {
     CHECK_RC(VipNSShutdown(nic), VIP_ERROR_NAMESERVICE); /* never initialised */
 }
 
-TEST(not_initialised) {
+/* The name and the address of this host are as unknown as any. */
+static void expect_no_name_service(void) {
     NetAddress address;
     char name[256];
     VIP_ULONG length = sizeof name;
-    open_nic();
     expect_unknown("localhost", 0);
     memset(&address, 0, sizeof address);
     address.address.HostAddressLen = attribs.NicAddressLen;
+    memcpy(address.bytes + offsetof(VIP_NET_ADDRESS, HostAddress), attribs.LocalNicAddress, attribs.NicAddressLen);
     CHECK_RC(VipNSGetHostByAddr(nic, &address.address, name, &length), VIP_ERROR_NAMESERVICE);
+}
+
+TEST(not_initialised) {
+    open_nic();
+    expect_no_name_service();
+    CHECK_RC(VipNSInit(nic, NULL), VIP_SUCCESS);
+    CHECK_RC(VipNSShutdown(nic), VIP_SUCCESS);
+    expect_no_name_service();
 }
 
 /* ---- VipNSGetHostByName: the default ----------------------------------------------------------------------------- */
@@ -331,6 +340,9 @@ TEST(by_addr_of_this_host) {
     CHECK_RC(VipNSGetHostByAddr(nic, &address.address, name, &length), VIP_SUCCESS);
     CHECK(strcmp(name, expected) == 0);
     CHECK_EQ(length, strlen(expected));
+    length = sizeof name;
+    address = address_of(192, 0, 2, 17);
+    CHECK_RC(VipNSGetHostByAddr(nic, &address.address, name, &length), VIP_ERROR_NAMESERVICE);
 }
 
 TEST(by_addr_with_invalid_arguments_is_refused) {

@@ -193,26 +193,40 @@ TEST(closing_destroys_what_is_on_the_nic) {
     CHECK_RC(VipDestroyPtag(end->nic, end->ptag), VIP_INVALID_PARAMETER);
 }
 
-/* So do requests that were found and not answered: their handles are invalid, and their clients get no answer. */
-TEST(closing_leaves_requests_unanswered) {
-    Pair pair = open_pair((Options){0});
+/* So do requests that were found and not answered: their handles are invalid. Returns what the client gets. */
+static VIP_RETURN request_left_unanswered(Pair *pair, VIP_ULONG timeout_ms) {
+    *pair = open_pair((Options){0});
     Task task;
-    Listening waiting = listening(pair.server, LONG_MS);
-    Request request = request_to(pair.client, pair.server, MEDIUM_MS);
-    const VIP_UINT64 began = steady_ns();
-    begin(&task, pair.client, do_request, &request, sizeof request);
-    CHECK_RC(wait_request(pair.server, &waiting), VIP_SUCCESS);
+    Listening waiting = listening(pair->server, LONG_MS);
+    Request request = request_to(pair->client, pair->server, timeout_ms);
+    begin(&task, pair->client, do_request, &request, sizeof request);
+    CHECK_RC(wait_request(pair->server, &waiting), VIP_SUCCESS);
     __atomic_store_n(&request.retry, VIP_FALSE, __ATOMIC_RELEASE); /* the request has arrived */
-    endpoint_close_nic(pair.server);
-    CHECK_RC(reject_request(pair.server), VIP_INVALID_PARAMETER);
+    endpoint_close_nic(pair->server);
+    CHECK_RC(reject_request(pair->server), VIP_INVALID_PARAMETER);
     finish(&task);
+    CHECK_EQ(state_of(pair->client), VIP_STATE_IDLE);
+    return request.rc;
+}
+
+TEST(closing_leaves_requests_unanswered) {
+    Pair pair;
+    const VIP_UINT64 began = steady_ns();
+    const VIP_RETURN rc = request_left_unanswered(&pair, MEDIUM_MS);
     if (is_hardware(pair.client)) {
-        CHECK_RC(request.rc, VIP_NO_MATCH); /* its connection manager refuses what a process leaves behind */
+        CHECK_RC(rc, VIP_NO_MATCH); /* its connection manager refuses what a process leaves behind */
     } else {
-        CHECK_RC(request.rc, VIP_TIMEOUT);
+        CHECK_RC(rc, VIP_TIMEOUT);
         check_time(__FILE__, __LINE__, began, MEDIUM_MS);
     }
-    CHECK_EQ(state_of(pair.client), VIP_STATE_IDLE);
+}
+
+/* A client that would wait for ever is told that nobody is there. */
+TEST(closing_ends_requests_without_a_time_limit) {
+    Pair pair;
+    const VIP_UINT64 began = steady_ns();
+    CHECK_RC(request_left_unanswered(&pair, VIP_INFINITE), VIP_NO_MATCH);
+    check_time(__FILE__, __LINE__, began, 0);
 }
 
 static int count_entries(const char *directory) {

@@ -7,7 +7,10 @@
 #include "../support/sweep.h"
 #include "endpoint.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 /* ---- The endpoint --------------------------------------------------------------------------------------------------
  */
@@ -137,6 +140,31 @@ TEST(connect_reject) {
     Task task;
     find_request(&task);
     allocates_nothing((Sweep){.call = call_connect_reject});
+    finish(&task);
+    CHECK_RC(request.rc, VIP_REJECT);
+}
+
+/* Within one host the answer leaves by sendmsg(2), for which the system needs memory. */
+static int system_lacks_memory;
+
+#if !UNDER_SANITIZER
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
+    if (!system_lacks_memory) return syscall(SYS_sendmsg, fd, message, flags);
+    errno = ENOBUFS;
+    return -1;
+}
+#endif
+
+TEST(connect_reject__no_memory_for_the_answer) {
+    Task task;
+    if (UNDER_SANITIZER) skip("a sanitizer has taken sendmsg");
+    find_request(&task);
+    if (is_hardware(end)) skip("the device sends the answer");
+    system_lacks_memory = 1;
+    CHECK_RC(call_connect_reject(), VIP_ERROR_RESOURCE);
+    CHECK_RC(call_connect_reject(), VIP_ERROR_RESOURCE);
+    system_lacks_memory = 0;
+    CHECK_RC(call_connect_reject(), VIP_SUCCESS);
     finish(&task);
     CHECK_RC(request.rc, VIP_REJECT);
 }

@@ -114,6 +114,8 @@ TEST(wait_blocks_until_the_peer_comes) {
     CHECK_RC(result_of(pair.server), VIP_SUCCESS);
     finish(&task);
     CHECK_RC(mine.rc, VIP_SUCCESS);
+    CHECK_EQ(state_of(pair.client), VIP_STATE_CONNECTED);
+    CHECK_EQ(state_of(pair.server), VIP_STATE_CONNECTED);
 }
 
 TEST(two_connections_over_one_discriminator) {

@@ -34,7 +34,7 @@ TEST(create_more_than_max_ptags_is_a_resource_error) {
     VIP_PROTECTION_HANDLE ptag, last = NULL;
     VIP_RETURN rc;
     CHECK(end->limits.MaxPtags >= end->limits.MaxVI);
-    need_limit(end->limits.MaxPtags);
+    need_limit(end, end->limits.MaxPtags);
     while ((rc = VipCreatePtag(end->nic, &ptag)) == VIP_SUCCESS && count <= end->limits.MaxPtags) {
         last = ptag;
         ++count;

@@ -150,7 +150,7 @@ static void set_vi_refused(Endpoint *end, VIP_VI_ATTRIBUTES wrong, VIP_RETURN ex
 }
 
 TEST(set_vi_checks_the_reliability_level) {
-    static const VIP_RELIABILITY_LEVEL wrong[] = {0, 0x03, 0x05, 0x07, 0x08, 0xffff};
+    static const VIP_RELIABILITY_LEVEL wrong[] = {0, 0x03, 0x05, 0x06, 0x07, 0x08, 0xffff};
     Endpoint *end = opened();
     VIP_VI_ATTRIBUTES next = other_attribs(end);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
@@ -307,11 +307,13 @@ TEST(autodiscovery_finds_the_nics_of_the_host) {
     need_two_nics();
     Endpoint *end = opened(), *other = new_endpoint(NULL);
     endpoint_open(other, (Options){.device = "VINIC1"});
-    prepare(end, &discovery, 1, ROOM);
-    CHECK_RC(discover(end, &discovery), VIP_SUCCESS);
-    CHECK(discovery.list.NumAdAddrs >= 2 && discovery.list.NumAdAddrs <= ROOM);
-    CHECK(contains(&discovery, end->host, end->limits.NicAddressLen));
-    CHECK(contains(&discovery, other->host, other->limits.NicAddressLen));
+    for (VIP_ULONG hops = 1; hops <= 3; ++hops) {
+        prepare(end, &discovery, hops, ROOM);
+        CHECK_RC(discover(end, &discovery), VIP_SUCCESS);
+        CHECK_EQ(discovery.list.NumAdAddrs, count_nics());
+        CHECK(contains(&discovery, end->host, end->limits.NicAddressLen));
+        CHECK(contains(&discovery, other->host, other->limits.NicAddressLen));
+    }
 }
 
 TEST(autodiscovery_of_depth_zero_finds_the_nic_itself) {

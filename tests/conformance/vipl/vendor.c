@@ -82,6 +82,8 @@ TEST(services_beyond_the_levels_are_not_offered) {
         VIP_VI_ATTRIBUTES attribs = end->attribs;
         attribs.ReliabilityLevel = (VIP_RELIABILITY_LEVEL)(attribs.ReliabilityLevel | more[i]);
         CHECK_RC(VipCreateVi(end->nic, &attribs, NULL, NULL, &vi), VIP_INVALID_RELIABILITY_LEVEL);
+        attribs.ReliabilityLevel = (VIP_RELIABILITY_LEVEL)more[i];
+        CHECK_RC(VipCreateVi(end->nic, &attribs, NULL, NULL, &vi), VIP_INVALID_RELIABILITY_LEVEL);
     }
 }
 

@@ -77,7 +77,7 @@ TEST(send_not_done) {
     int taken = 0;
     occupy_stopped_peer(&pair, peer);
     while ((completion = send_done(pair.client)).rc == VIP_SUCCESS) ++taken;
-    if (taken == SLOTS) skip("this provider completes sends while the peer is stopped");
+    if (is_hardware(pair.client) && taken == SLOTS) skip("this device completes sends while the peer is stopped");
     CHECK_RC(completion.rc, VIP_NOT_DONE);
     CHECK_EQ(completion.slot, -1);
     peer_continue(peer);
@@ -91,7 +91,7 @@ TEST(send_wait_times_out) {
     int taken = 0;
     occupy_stopped_peer(&pair, peer);
     while ((completion = send_wait(pair.client, taken == 0 ? SHORT_MS : 0)).rc == VIP_SUCCESS) ++taken;
-    if (taken == SLOTS) skip("this provider completes sends while the peer is stopped");
+    if (is_hardware(pair.client) && taken == SLOTS) skip("this device completes sends while the peer is stopped");
     CHECK_RC(completion.rc, VIP_TIMEOUT);
     CHECK_TIMES_OUT(send_wait(pair.client, SHORT_MS).rc, SHORT_MS);
     CHECK_AT_ONCE(send_wait(pair.client, 0).rc, VIP_TIMEOUT); /* looks once */
