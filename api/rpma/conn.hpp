@@ -71,7 +71,7 @@ private:
     std::atomic<bool> ended_{false};         // the last event was reported: rejected, unreachable or closed
     std::atomic<bool> end_reported_{false};  // by an event, or because this side disconnected; the queues refer to it,
                                              // so it is declared before them
-    PrivateData private_data_;  // the peer's; written before private_data_known_
+    PrivateData private_data_;               // the peer's; written before private_data_known_
     std::atomic<bool> private_data_known_{false};
     EventChannel<rpma_conn_event> events_{3};  // at most established, lost and closed
     Registration<Conn> registration_;

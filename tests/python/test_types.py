@@ -32,6 +32,6 @@ def test_package_is_typed(environment):
 @pytest.mark.parametrize("module", RAW)
 def test_stub_is_true(environment, module):
     _, output = run(environment, "mypy.stubtest", "--concise", "--ignore-missing-stub", f"viaduct.{module}")
-    wrong = [line for line in output.splitlines() if "metaclass" not in line]  # pybind11's metaclass is not part of the
-                                                                               # API
+    # The metaclass of pybind11 is not part of the API.
+    wrong = [line for line in output.splitlines() if "metaclass" not in line]
     assert not wrong, "\n".join(wrong)
