@@ -150,21 +150,6 @@ TEST(evd_query__tells_states) {
     close_ia(ia);
 }
 
-TEST(evd_query__each_parameter_alone) {
-    DAT_IA_HANDLE ia = open_ia(NULL);
-    DAT_CNO_HANDLE cno;
-    DAT_EVD_HANDLE evd;
-    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
-    CHECK_OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
-    CHECK(query(evd, DAT_EVD_FIELD_IA_HANDLE).ia_handle == ia);
-    CHECK(query(evd, DAT_EVD_FIELD_EVD_QLEN).evd_qlen >= 8);
-    CHECK(query(evd, DAT_EVD_FIELD_CNO).cno_handle == cno);
-    CHECK_EQ(query(evd, DAT_EVD_FIELD_EVD_FLAGS).evd_flags, DAT_EVD_SOFTWARE_FLAG);
-    CHECK_OK(dat_evd_free(evd));
-    CHECK_OK(dat_cno_free(cno));
-    close_ia(ia);
-}
-
 TEST(evd_query__every_set) {
     DAT_IA_HANDLE ia = open_ia(NULL);
     DAT_CNO_HANDLE cno;
