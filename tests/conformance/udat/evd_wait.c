@@ -222,12 +222,15 @@ TEST(evd_wait__a_signal_interrupts) {
 
 /* A thread may wait while another one frees what it waits on. */
 TEST(evd_wait__the_evd_is_freed) {
-    make_evd();
-    Waiter waiter = {.evd = evd};
-    waiter_start(&waiter);
-    CHECK_OK(dat_evd_free(evd));
-    waiter_join(&waiter);
-    CHECK_RC(waiter.rc, DAT_ABORT);
+    const DAT_EVD_FLAGS flags[] = {DAT_EVD_SOFTWARE_FLAG, DAT_EVD_DTO_FLAG};
+    ia = open_ia(NULL);
+    for (int i = 0; i < 2; ++i) {
+        Waiter waiter = {.evd = new_evd(ia, flags[i])};
+        waiter_start(&waiter);
+        CHECK_OK(dat_evd_free(waiter.evd));
+        waiter_join(&waiter);
+        CHECK_RC(waiter.rc, DAT_ABORT);
+    }
     CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 

@@ -40,6 +40,10 @@ TEST(extensions__announced_by_the_ia) {
     const DAT_IA_ATTR attributes = ia_attributes(pair.client->ia);
     CHECK_EQ(attributes.extension_supported, DAT_EXTENSION_IB);
     CHECK(attributes.extension_version > 0 && attributes.extension_version <= DAT_IB_EXTENSION_VERSION);
+    const char *const names[] = {DAT_IB_ATTR_FETCH_AND_ADD, DAT_IB_ATTR_CMP_AND_SWAP, DAT_IB_ATTR_IMMED_DATA,
+                                 DAT_IB_ATTR_COUNTERS};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
+        CHECK(!on_loopback() || announces(pair.client->ia, names[i]));
 }
 
 TEST(extensions__unknown_operation) {
@@ -407,9 +411,19 @@ TEST(counters__all_at_once) {
 TEST(counters__that_do_not_exist) {
     const Pair pair = counted();
     DAT_UINT64 value = 0;
-    CHECK_RC(dat_ib_query_counters(pair.client->ep, DCNT_EP_ALL_COUNTERS + 1, &value, 0), DAT_INVALID_PARAMETER);
-    CHECK_RC(dat_ib_query_counters(pair.client->ep, -1, &value, 0), DAT_INVALID_PARAMETER);
-    CHECK_RC(dat_ib_query_counters(pair.client->ep, DCNT_EP_CONNECT, NULL, 0), DAT_INVALID_PARAMETER);
+    const struct {
+        DAT_HANDLE handle;
+        int all;
+    } counted_objects[] = {{pair.client->ep, DCNT_EP_ALL_COUNTERS},
+                           {pair.client->evds[REQUEST], DCNT_EVD_ALL_COUNTERS},
+                           {pair.client->ia, DCNT_IA_ALL_COUNTERS}};
+    for (int i = 0; i < 3; ++i) {
+        const DAT_HANDLE handle = counted_objects[i].handle;
+        CHECK_RC(dat_ib_query_counters(handle, counted_objects[i].all + 1, &value, 0), DAT_INVALID_PARAMETER);
+        CHECK_RC(dat_ib_query_counters(handle, -1, &value, 0), DAT_INVALID_PARAMETER);
+        CHECK_RC(dat_ib_query_counters(handle, 0, NULL, 0), DAT_INVALID_PARAMETER);
+    }
+    CHECK_EQ(value, 0);
     pair_close(&pair);
 }
 

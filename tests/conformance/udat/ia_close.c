@@ -168,6 +168,16 @@ TEST(ia_close__abrupt_ends_waiting_on_evds) {
     CHECK_RC(software.rc, DAT_ABORT);
 }
 
+/* The EVD that was made with an IA does not prevent a graceful close. */
+TEST(ia_close__graceful_ends_waiting_on_the_asynchronous_evd) {
+    Waiter waiter = {0};
+    DAT_IA_HANDLE ia = open_ia(&waiter.evd);
+    waiter_start(&waiter);
+    CHECK_OK(close_gracefully(ia));
+    waiter_join(&waiter);
+    CHECK_RC(waiter.rc, DAT_ABORT);
+}
+
 TEST(ia_close__abrupt_ends_waiting_on_cnos) {
     DAT_IA_HANDLE ia = open_ia(NULL);
     Waiter waiter = {.notified = ia};

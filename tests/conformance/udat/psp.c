@@ -141,6 +141,7 @@ TEST(psp_create__a_large_qualifier) {
 TEST(psp_create__unknown_flags) {
     Side *side = open_side();
     DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+    CHECK_SUB(create(side, side->qual, (DAT_PSP_FLAGS)2, &psp), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
     CHECK_SUB(create(side, side->qual, (DAT_PSP_FLAGS)7, &psp), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 }
 
@@ -266,6 +267,7 @@ TEST(psp_create_any__invalid_arguments) {
     Side *side = open_side();
     DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
     DAT_CONN_QUAL qual = 0;
+    CHECK_SUB(create_any(side, &qual, (DAT_PSP_FLAGS)2, &psp), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
     CHECK_SUB(create_any(side, &qual, (DAT_PSP_FLAGS)7, &psp), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
     CHECK_SUB(create_any(side, NULL, DAT_PSP_CONSUMER_FLAG, &psp), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
     CHECK_SUB(create_any(side, &qual, DAT_PSP_CONSUMER_FLAG, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
@@ -367,6 +369,26 @@ TEST(psp_free__keeps_requests_that_came) {
     CHECK_OK(dat_cr_accept(scene.cr, scene.pair.server->ep, 0, NULL));
     EXPECT_EVENT(scene.pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
     EXPECT_EVENT(scene.pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+TEST(psp_free__keeps_requests_whose_event_was_not_taken) {
+    const Pair pair = open_pair_here((Options){0});
+    Side *client = pair.client, *server = pair.server;
+    DAT_EP_HANDLE active[] = {client->ep, new_ep(client, (Options){0})};
+    DAT_EP_HANDLE passive[] = {server->ep, new_ep(server, (Options){0})};
+    DAT_EVENT event;
+    DAT_COUNT more = 0;
+    for (int i = 0; i < 2; ++i) CHECK_OK(request_to(server, active[i], server->qual));
+    CHECK_OK(dat_evd_wait(server->evds[CR], long_us(), 2, &event, &more));
+    CHECK_EQ(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+    CHECK_EQ(more, 1);
+    CHECK_OK(dat_psp_free(server->psp));
+    CHECK_OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, passive[0], 0, NULL));
+    CHECK_OK(dat_cr_accept(request_on(server->evds[CR]), passive[1], 0, NULL));
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EVENT(client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+        EXPECT_EVENT(server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    }
 }
 
 TEST(psp_free__keeps_connections) {

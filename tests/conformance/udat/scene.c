@@ -150,6 +150,7 @@ bool announces(DAT_IA_HANDLE ia, const char *name) {
 
 DAT_QOS unsupported_qos(DAT_IA_HANDLE ia) {
     const DAT_QOS supported = provider_attributes(ia).dat_qos_supported;
+    CHECK(!on_loopback() || supported == DAT_QOS_BEST_EFFORT);
     const DAT_QOS known[] = {DAT_QOS_PREMIUM, DAT_QOS_ECONOMY, DAT_QOS_LOW_LATENCY, DAT_QOS_HIGH_THROUGHPUT};
     for (size_t i = 0; i < sizeof known / sizeof *known; ++i) {
         if ((supported & known[i]) == 0) return known[i];

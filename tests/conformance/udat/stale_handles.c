@@ -2,7 +2,7 @@
  * Handles that are none, that are of another kind, or that have been freed: DAT_INVALID_HANDLE from every call, with
  * all that the call needs besides.
  */
-#include "side.h"
+#include "scene.h"
 
 #pragma weak dat_cno_fd_create
 #pragma weak dat_cno_trigger
@@ -151,7 +151,8 @@ static const Call ep_calls[] = {ep_recv_query, ep_set_watermark};
 
 /* Not one of them: anything but what the calls ask for. */
 static void check_all(const Call *calls, size_t count, DAT_HANDLE stale) {
-    DAT_HANDLE others[] = {side->ia,  side->pz,         side->lmr,         side->ep,
+    const DAT_RMR_HANDLE rmr = on_loopback() || ia_attributes(side->ia).max_rmrs > 0 ? new_rmr(side->pz) : side->lmr;
+    DAT_HANDLE others[] = {side->ia,  side->pz,         side->lmr,         rmr,  side->ep,
                            side->srq, side->evds[CONN], side->evds[ASYNC], stale};
     DAT_HANDLE_TYPE wanted = (DAT_HANDLE_TYPE)-1, type;
     for (size_t i = 0; i + 1 < sizeof others / sizeof *others; ++i) {
@@ -160,6 +161,7 @@ static void check_all(const Call *calls, size_t count, DAT_HANDLE stale) {
         if (calls == evd_calls) wanted = DAT_HANDLE_TYPE_EVD;
         if (calls == pz_calls) wanted = DAT_HANDLE_TYPE_PZ;
         if (calls == lmr_calls) wanted = DAT_HANDLE_TYPE_LMR;
+        if (calls == rmr_calls) wanted = DAT_HANDLE_TYPE_RMR;
         if (calls == srq_calls) wanted = DAT_HANDLE_TYPE_SRQ;
         if (calls == ep_calls) wanted = DAT_HANDLE_TYPE_EP;
         if (type == wanted) others[i] = stale;
@@ -168,6 +170,7 @@ static void check_all(const Call *calls, size_t count, DAT_HANDLE stale) {
         CHECK_BAD_HANDLES(calls[i](bad));
         for (size_t j = 0; j < sizeof others / sizeof *others; ++j) CHECK_RC(calls[i](others[j]), DAT_INVALID_HANDLE);
     }
+    if (rmr != side->lmr) CHECK_OK(dat_rmr_free(rmr));
 }
 
 #define CHECK_ALL(calls, stale) check_all((calls), sizeof(calls) / sizeof *(calls), (stale))
