@@ -94,6 +94,7 @@ TEST(cr_accept__with_an_endpoint) {
     const Scene scene = scene_in(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
     const Pair pair = scene.pair;
     CHECK_OK(dat_cr_accept(scene.cr, pair.server->ep, 0, NULL));
+    if (on_loopback()) CHECK_EQ(ep_state(pair.server), DAT_EP_STATE_CONNECTED); /* not Completion Pending */
     EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
     DAT_EVENT event = EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
     CHECK(event.event_data.connect_event_data.ep_handle == pair.server->ep);
@@ -378,6 +379,8 @@ TEST(cr_handoff__once) {
     CHECK_OK(dat_psp_create(scene.pair.server->ia, qual, scene.pair.server->evds[CR], DAT_PSP_CONSUMER_FLAG, &psp));
     CHECK_OK(dat_cr_handoff(scene.cr, qual));
     CHECK_SUB(dat_cr_handoff(scene.cr, qual), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+    CHECK_SUB(dat_cr_reject(scene.cr, 0, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+    CHECK_SUB(dat_cr_accept(scene.cr, scene.pair.server->ep, 0, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 }
 
 TEST(cr_handoff__to_nobody) {

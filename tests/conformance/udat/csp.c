@@ -259,6 +259,22 @@ TEST(ep_common_connect__connected) { check_state(DAT_EP_STATE_CONNECTED); }
 TEST(ep_common_connect__disconnect_pending) { check_state(DAT_EP_STATE_DISCONNECT_PENDING); }
 TEST(ep_common_connect__disconnected) { check_state(DAT_EP_STATE_DISCONNECTED); }
 
+/* Without a zone, or an EVD for connection events. */
+static void check_unready(bool zone) {
+    const Pair pair = open_sides();
+    const Side *client = pair.client;
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    CHECK_OK(dat_ep_create(client->ia, zone ? client->pz : DAT_HANDLE_NULL, client->evds[RECV], client->evds[REQUEST],
+                           zone ? DAT_HANDLE_NULL : client->evds[CONN], &attributes, &ep));
+    CHECK_SUB(connect_common(pair.server, ep, pair.server->qual, long_us(), 0, NULL), DAT_INVALID_STATE,
+              DAT_INVALID_STATE_EP_NOTREADY);
+    CHECK_EQ(state_of(ep), DAT_EP_STATE_UNCONNECTED);
+}
+
+TEST(ep_common_connect__without_a_zone) { check_unready(false); }
+TEST(ep_common_connect__without_an_evd_for_connections) { check_unready(true); }
+
 TEST(ep_common_connect__no_object__invalid_handle) {
     const Pair pair = open_sides();
     struct sockaddr_storage address = with_port(pair.server, 1);

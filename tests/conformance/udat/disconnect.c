@@ -198,7 +198,9 @@ TEST(ep_disconnect__after_the_server_took_the_request) {
     Side *server = scene.pair.server;
     CHECK_OK(disconnect(scene.pair.client, DAT_CLOSE_ABRUPT_FLAG));
     check_disconnected(scene.pair.client);
-    if (DAT_GET_TYPE(dat_cr_accept(scene.cr, server->ep, 0, NULL)) == DAT_SUCCESS) {
+    const DAT_RETURN rc = dat_cr_accept(scene.cr, server->ep, 0, NULL);
+    if (on_loopback()) CHECK_OK(rc);
+    if (rc == DAT_SUCCESS) {
         EXPECT_EVENT(server, CONN, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
         CHECK_EQ(ep_state(server), DAT_EP_STATE_DISCONNECTED);
     }

@@ -111,6 +111,25 @@ TEST(local_protection__region_that_is_gone) {
     check_local(&pair, request(&pair, SEND, local), 7);
 }
 
+/* The first segment is valid. */
+static void check_second_segment(Operation operation) {
+    const Pair pair = connected_pair((Options){0});
+    DAT_LMR_TRIPLET list[2] = {piece(pair.client, SEND_AT, LENGTH), piece(pair.client, SEND_AT, LENGTH)};
+    DAT_RMR_TRIPLET remote = target_piece(pair.client, RECV_AT, 2 * LENGTH);
+    const DAT_DTO_COOKIE cookie = {.as_64 = 7};
+    list[1].lmr_context ^= 0x5a5a00;
+    if (operation == SEND)
+        CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 2 * LENGTH, .cookie = 1}));
+    check_local(&pair,
+                operation == SEND
+                    ? dat_ep_post_send(pair.client->ep, 2, list, cookie, DAT_COMPLETION_DEFAULT_FLAG)
+                    : dat_ep_post_rdma_write(pair.client->ep, 2, list, cookie, &remote, DAT_COMPLETION_DEFAULT_FLAG),
+                7);
+}
+
+TEST(local_protection__send_of_a_second_segment) { check_second_segment(SEND); }
+TEST(local_protection__write_of_a_second_segment) { check_second_segment(WRITE); }
+
 /* A receive with wrong memory may be refused, or fail when a message comes for it. */
 static void check_receive(const Pair *pair, DAT_LMR_TRIPLET space) {
     DAT_RETURN rc =
@@ -135,6 +154,14 @@ TEST(local_protection__receive_into_no_region) {
     const Pair pair = connected_pair((Options){0});
     DAT_LMR_TRIPLET space = piece(pair.client, RECV_AT, LENGTH);
     space.lmr_context ^= 0x5a5a00;
+    check_receive(&pair, space);
+}
+
+TEST(local_protection__receive_into_another_zone) {
+    const Pair pair = connected_pair((Options){0});
+    Side *client = pair.client;
+    DAT_LMR_TRIPLET space = piece(client, RECV_AT, LENGTH);
+    new_lmr(client->ia, new_pz(client->ia), client->memory, MEMORY_BYTES, &space.lmr_context);
     check_receive(&pair, space);
 }
 

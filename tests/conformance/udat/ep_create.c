@@ -103,6 +103,7 @@ TEST(ep_create__without_a_zone) {
     CHECK_OK(dat_ep_create(side->ia, DAT_HANDLE_NULL, side->evds[RECV], side->evds[REQUEST], side->evds[CONN],
                            &attributes, &ep));
     CHECK(query(ep).pz_handle == DAT_HANDLE_NULL);
+    CHECK_EQ(state_of(ep), DAT_EP_STATE_UNCONNECTED); /* and not unconfigured */
     CHECK_SUB(request_to(side, ep, side->qual), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
     CHECK_OK(dat_ep_free(ep));
     side_close(side);

@@ -70,6 +70,12 @@ TEST(get_handle_type__no_place_for_the_type) {
 TEST(get_handle_type__invalid_handle) {
     DAT_HANDLE_TYPE type;
     CHECK_BAD_HANDLES(dat_get_handle_type(bad, &type));
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_PZ_HANDLE pz = new_pz(ia);
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_RC(dat_get_handle_type(pz, &type), DAT_INVALID_HANDLE);
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+    CHECK_RC(dat_get_handle_type(ia, &type), DAT_INVALID_HANDLE);
 }
 
 static void set(DAT_HANDLE handle, DAT_UINT64 value) {
