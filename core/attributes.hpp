@@ -25,7 +25,7 @@ enum class ReceiverNotReady : std::uint8_t {
     Break,  ///< breaks the connection (VIPL)
 };
 
-/// How an RDMA write or a send of any size that the target refuses completes at ReliableDelivery. (At
+/// How an RDMA write or a send, whatever its size, completes at ReliableDelivery if the target refuses it. (At
 /// ReliableReception the error is always reported.)
 enum class RefusedWrite : std::uint8_t {
     Reported,  ///< with RemoteProtection, RemoteOperation or RemoteLength (DAT, librpma)
@@ -52,8 +52,8 @@ struct Access {
 struct Capabilities {
     bool unreliable = true;
     bool atomic_write =
-        true;             ///< AtomicWrite is atomic to every observer; otherwise only to accesses through the device
-    bool atomics = true;  ///< FetchAdd and CompareSwap: atomic to each other, and to the observers of `atomic_write`
+        true;  ///< AtomicWrite is atomic with respect to all accesses; otherwise only to those through the device
+    bool atomics = true;  ///< supports FetchAdd and CompareSwap: atomic with respect to each other, and as atomic_write
     bool peer_to_peer = true;  ///< two endpoints can connect to each other (Model::PeerToPeer)
     bool shared_receive_queues = true;
     bool resizes_shared_receives = true;  ///< can enlarge them; otherwise only shrink them
@@ -77,13 +77,13 @@ struct DeviceAttributes {
     std::string name;
     Bytes<Address::max_host> host;  ///< the address of this device
     std::vector<Bytes<Address::max_host>>
-        local_hosts;  ///< the addresses of all devices of this backend on this host, by number
+        local_hosts;  ///< the addresses of all devices of this backend on this host, indexed by device number
     Capabilities capabilities;
     std::uint32_t max_endpoints = 0;
     std::uint32_t max_queue_depth = 0;      ///< outstanding requests of one work queue
     std::uint32_t default_queue_depth = 0;  ///< see default_depth
     std::uint32_t max_sges = 0;
-    std::uint32_t max_completion_queues = 0;  ///< more than two per endpoint
+    std::uint32_t max_completion_queues = 0;  ///< at least twice max_endpoints
     std::uint32_t max_completions = 0;        ///< capacity of one completion queue
     std::uint32_t max_regions = 0;
     std::uint64_t max_region_bytes = 0;

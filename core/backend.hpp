@@ -5,10 +5,10 @@
 // Programs use the classes of the core instead. This header is installed because inline functions of the core need it.
 //
 // Rules for all classes:
-//   - Errors: functions return only the codes in their comments, NoResources and SystemError.
-//   - Arguments: the core checks attributes, queue depths, capacities, numbers of pieces, memory ranges, local hosts
-//   and
-//     Capabilities (core/limits.hpp) before it calls a backend. The comments name what a backend has to check itself.
+//   - Errors: functions return only the codes in their comments, NoResources and SystemError. Functions for a
+//     capability that the device lacks are not called; they may return Unsupported.
+//   - Arguments: before it calls a backend, the core checks attributes, queue depths, capacities, max_sges, memory
+//     ranges, local hosts and Capabilities (core/limits.hpp). The comments name what a backend has to check itself.
 //   - Threads: every function may be called from any thread at any time. Destructors need exclusive access.
 //   - Ownership: the caller owns what a function returns in a unique_ptr, and destroys it before the object that
 //     created it. An endpoint is destroyed before its completion queues and its shared receive queue.
@@ -119,8 +119,8 @@ public:
     /// As Endpoint::post_receive(). The end of a connection does not affect the queue.
     virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
 
-    /// Raises one SharedReceiveQueueLimit event when fewer than `limit` receives wait, which may be now. Replaces an
-    /// earlier limit; 0 removes it. The limit is at most the depth.
+    /// Raises one SharedReceiveQueueLimit event as soon as fewer than `limit` receives are waiting, or immediately if
+    /// this is already so. Replaces an earlier limit; 0 removes it. The limit is at most the depth.
     virtual Status arm_limit(std::uint32_t limit) noexcept = 0;
 
     /// Changes the depth. Busy: more receives wait. InvalidParameter: below the limit that is armed. Is not called

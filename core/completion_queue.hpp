@@ -63,8 +63,8 @@ public:
     /// is armed for Any stays so.
     Status arm(Arm what = Arm::Any) noexcept { return queue_->arm(what); }
 
-    /// Waits until the queue may have a completion or the deadline has passed; takes nothing. Always returns true: a
-    /// signal does not end a wait.
+    /// Waits until the queue may have a completion, the deadline has passed or a signal was delivered; takes nothing.
+    /// Always returns true, so that wait_until() continues after a signal.
     bool sleep(const Deadline& deadline) noexcept {
         channel_->sleep(deadline);
         return true;
@@ -96,7 +96,7 @@ private:
 VIADUCT_EXPORT std::chrono::nanoseconds spin_time() noexcept;
 
 /// Calls `look` until it returns true or the deadline has passed: polls for spin_time(), then arms the source, looks
-/// again and sleeps. Every wait for completions in the library is this function. Returns what the last `look` returned.
+/// again and sleeps. The library waits for completions only in this function. Returns what the last `look` returned.
 /// A source has the functions `Status arm()` and `bool sleep(const Deadline&)`; if sleep() returns false, the wait
 /// ends.
 template <class Source, class Look>

@@ -17,7 +17,8 @@ namespace backend {
 class Endpoint;
 }
 
-/// What a device sends to a peer on another machine with a connection request and with its reply.
+/// What an RDMA device sends with a connection request and with the reply. The loopback backend always sends
+/// everything.
 enum class Framing : std::uint8_t {
     Full,  ///< attributes, addresses and private data
     Bare,  ///< private data only, for peers that use the RDMA connection manager directly; services are two bytes long
@@ -41,7 +42,7 @@ struct ConnectParameters {
 
 /// Whether a service may have several listeners.
 enum class Sharing : std::uint8_t {
-    Shared,     ///< yes, in one process and in several; each request goes to one of them
+    Shared,     ///< yes, in one or several processes; each request goes to one of them
     Exclusive,  ///< no: listen() fails if the service has a listener
 };
 
@@ -61,8 +62,8 @@ public:
     /// What the peer sent as private data. With the framing Bare, zeros may follow it.
     virtual const PrivateData& private_data() const noexcept = 0;
 
-    /// Refuses the request: the peer gets Rejected with `private_data`. Also Ok if the peer has given up, or if the
-    /// request has been answered. NoResources: not answered; try again.
+    /// Refuses the request: the peer gets Rejected with `private_data`. Returns Ok even if the peer has given up or the
+    /// request has been answered. NoResources: the request is not answered, and the call can be repeated.
     virtual Status reject(const PrivateData& private_data) noexcept = 0;
 
     /// Refuses the request as if the service had no listener: the peer gets Rejected with the reason NoListener. If its
@@ -77,9 +78,9 @@ private:
     friend struct Internals;
 
     /// What Endpoint::accept() calls. Connects an idle endpoint. The observer of the endpoint gets Established, without
-    /// attributes of the peer, before this function returns, and before any other event of the connection. Over a
-    /// device on which messages of different connections can overtake each other, an event of another endpoint that the
-    /// peer causes may come earlier. TimedOut: the peer has given up, or the request has been answered. InvalidState:
+    /// attributes of the peer, before this function returns, and before any other event of the connection. If the
+    /// device does not order the messages of different connections, an event that the peer causes at another endpoint
+    /// may be reported before it. TimedOut: the peer has given up, or the request has been answered. InvalidState:
     /// the endpoint is not idle; the request can still be accepted with another endpoint.
     virtual Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept = 0;
 };

@@ -2,8 +2,8 @@
 // Devices, protection domains, memory regions and memory windows.
 //
 // In all headers of the core: functions may be called from any thread unless their comment says otherwise; destructors
-// and move operations need exclusive access. Objects keep alive what they were created from. Besides the codes named at
-// a function, any function may fail with NoResources or SystemError.
+// and move operations need exclusive access. An object keeps alive the objects that it was created from. Besides the
+// codes named in its comment, any function may fail with NoResources or SystemError.
 #pragma once
 
 #include <atomic>
@@ -56,7 +56,7 @@ private:
 class VIADUCT_EXPORT MemoryRegion {
 public:
     /// Registers `length` bytes. Memory that is mapped read-only can be registered and is never written to.
-    /// InvalidParameter: length 0, an overflowing range, or memory that is not mapped.
+    /// InvalidParameter: length 0, an overflowing range, or memory that is not mapped or cannot be read.
     static Result<std::unique_ptr<MemoryRegion>> create(std::shared_ptr<ProtectionDomain> domain, void* address,
                                                         std::uint64_t length, Access access);
     ~MemoryRegion();

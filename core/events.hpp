@@ -26,8 +26,8 @@ using PrivateData = Bytes<256>;
 struct ConnectionEvent {
     ConnectionEventKind kind = ConnectionEventKind::Established;
     /// Conflict: InvalidReliability, InvalidTransferSize or InvalidQos. Rejected: Ok or NoListener.
-    /// Unreachable: NoResources if this side lacked resources. Lost: Unreachable if the peer's process ended or the
-    /// peer failed.
+    /// Unreachable: NoResources if this side lacked resources. Lost: Unreachable if the peer caused the loss, for
+    /// example because its process ended or it called Endpoint::fail().
     Code reason = Code::Ok;
     EndpointAttributes remote{};  ///< Established at the side that connected; Conflict
     Address remote_address{};     ///< Established, as above
@@ -51,9 +51,10 @@ struct AsyncEvent {
     std::uint64_t shared_receive_queue_context = 0;  ///< 0: no shared receive queue
 };
 
-/// Gets the connection events of an endpoint. Exactly one event ends an attempt to connect, and exactly one
-/// (Disconnected or Lost) ends an established connection, unless this side ended it. Called from any thread while locks
-/// are held: an observer must not call the library or block.
+/// Receives the connection events of an endpoint. Exactly one event reports the outcome of an attempt to connect, and
+/// exactly one (Disconnected or Lost) the end of an established connection. There is no such event if this side ends
+/// the attempt or the connection with disconnect(), terminate() or fail(). Called from any thread while locks are held:
+/// an observer must not call the library or block.
 class EndpointObserver {
 public:
     virtual void on_connection_event(const ConnectionEvent& event) noexcept = 0;

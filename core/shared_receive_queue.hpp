@@ -26,8 +26,8 @@ public:
         return queue_->post_receive({&request, 1}, posted);
     }
 
-    /// Requests one SharedReceiveQueueLimit event for when fewer than `limit` receives wait, which may be now. Replaces
-    /// an earlier limit; 0 removes it. InvalidParameter: above the depth.
+    /// Requests one SharedReceiveQueueLimit event, raised as soon as fewer than `limit` receives are waiting, or
+    /// immediately if this is already so. Replaces an earlier limit; 0 removes it. InvalidParameter: above the depth.
     Status arm_limit(std::uint32_t limit) noexcept;
 
     /// Changes the depth. Busy: more receives wait. InvalidParameter: as create(), or below the limit that is armed.

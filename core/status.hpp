@@ -11,7 +11,8 @@
 
 namespace viaduct {
 
-/// Error codes. They are as fine as the front-ends need; each front-end translates them in one exhaustive switch.
+/// Error codes. They make all the distinctions that front-ends need; each front-end translates them in one exhaustive
+/// switch.
 enum class Code : std::uint8_t {
     Ok,
     WouldBlock,           ///< nothing is available
@@ -57,7 +58,7 @@ private:
     Code code_ = Code::Ok;
 };
 
-/// A value, or the error because of which there is none.
+/// A value, or the Status that tells why there is none.
 template <class T>
 class [[nodiscard]] Result {
 public:

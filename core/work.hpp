@@ -7,7 +7,7 @@
 
 namespace viaduct {
 
-/// One piece of local memory. The layout is that of a VIPL data segment.
+/// A scatter/gather element: one contiguous piece of local memory. The layout is that of a VIPL data segment.
 struct Sge {
     void* address = nullptr;
     std::uint32_t key = 0;  ///< of the memory region that holds the piece
@@ -24,8 +24,8 @@ enum class Opcode : std::uint8_t {
     Send,
     RdmaWrite,
     RdmaRead,
-    /// Writes 8 bytes to an 8-byte aligned address, atomically to every observer. The request has one piece of length
-    /// 8, which is read when it is posted; its key is not used.
+    /// Writes 8 bytes to an 8-byte aligned address. Capabilities::atomic_write tells with respect to which accesses
+    /// this is atomic. The request has one piece of length 8, which is read when it is posted; its key is not used.
     AtomicWrite,
     /// Completes when the data that earlier requests wrote to the `flush_bytes` bytes at `remote` has reached
     /// `flush_to`. Has no pieces. The region must allow remote writes or remote reads.
@@ -35,7 +35,7 @@ enum class Opcode : std::uint8_t {
     SendInvalidate,
     BindWindow,  ///< posted by Endpoint::bind() only; it fails in post_send()
     /// Adds `add` to the 8 bytes at an 8-byte aligned address, or replaces them by `swap` if they equal `compare`. The
-    /// request has one piece of length 8, which receives the previous value. Capabilities tells to whom this is atomic.
+    /// request has one piece of length 8, which receives the previous value. See Capabilities::atomics.
     /// If the region or the endpoint does not allow remote atomics, or the address is not aligned, the request
     /// completes with RemoteProtection.
     FetchAdd,
@@ -49,7 +49,7 @@ constexpr bool is_fetching_atomic(Opcode opcode) noexcept {
 
 /// How far a flush pushes written data at the peer.
 enum class FlushTarget : std::uint8_t {
-    Visibility,   ///< every observer at the peer sees it
+    Visibility,   ///< all threads and devices of the peer's host see it
     Persistence,  ///< it also survives a loss of power, if the memory belongs to a file
 };
 
@@ -78,8 +78,8 @@ struct SendRequest {
     bool fence = false;           ///< wait until the earlier RDMA reads and atomics of the queue have completed
     bool signaled = true;         ///< false: there is a completion only if the request fails
     bool solicited = false;       ///< the peer's receive counts as solicited; see Arm
-    /// Success, or an error that a front-end detected. In this case, the request completes in its turn with this code,
-    /// as if the device had detected the error, and transfers no data.
+    /// Success, or an error that a front-end detected. With an error, the request transfers no data and completes in
+    /// its turn with this code, as if the device had detected the error.
     CompletionCode fault = CompletionCode::Success;
     FlushTarget flush_to = FlushTarget::Visibility;
     // No kind of request uses two members of one union.

@@ -27,7 +27,8 @@ public:
     /// Confirms consumed slots to the peer immediately.
     void confirm_promptly() noexcept;
 
-    /// Asks the peer to ring for every message unless the consumer polls.
+    /// Sets the need-wakeup flag, which asks the peer to ring the doorbell for every message, unless the consumer
+    /// polls.
     void update_wakeup(bool polled) noexcept;
     bool needs_wakeup() const noexcept { return needs_wakeup_.load(std::memory_order_relaxed); }
     void expect_ring() noexcept override { update_wakeup(false); }
@@ -49,11 +50,11 @@ public:
     /// Returns the number of receives posted since advertise(), to be sent in messages of the send queue.
     std::uint32_t posted_total() const noexcept { return posted_.load(std::memory_order_relaxed); }
 
-    /// Returns how many slots the peer has consumed, according to the next message or, if it has not arrived, to the
-    /// last one. For the send queue, whose consumer may not poll for messages.
+    /// Returns how many slots the peer has consumed, according to the next slot or, if it has not arrived, to the last
+    /// one. The send queue uses this because the program may poll for sends only.
     std::uint64_t consumed_by_next_slot(Connection& connection) const noexcept;
 
-    /// Returns the number of slots consumed on this connection, modulo 2^16, likewise.
+    /// Returns the number of slots consumed on this connection, modulo 2^16, to be sent in slots of the send queue.
     std::uint16_t consumed_total() const noexcept {
         return static_cast<std::uint16_t>(next_.load(std::memory_order_acquire));
     }
@@ -73,7 +74,8 @@ private:
     void receive_whole(const Arrival& arrival) noexcept;
 
     // Functions that small messages rarely need are not inlined; see Endpoint::post_send().
-    /// Reports whether the slot may be consumed now. If not, it stays queued and the connection is rung when it may.
+    /// Reports whether the slot may be consumed now. If not, it stays in the ring, and the doorbell of the connection
+    /// is rung when it may be consumed.
     bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept;
     [[gnu::noinline]] bool have_receive() noexcept;
     [[gnu::noinline]] bool is_flushed(const wire::Slot& slot) noexcept;

@@ -73,7 +73,7 @@ private:
         SendRequest request;
         SgeList sges;
 
-        /// Entries move when the ring grows, so the pointers into them are set before each use.
+        /// Entries move when the FIFO grows, so the pointers into them are set before each use.
         Operation& ready() noexcept {
             request.sges = sges.span();
             operation.request = &request;
@@ -171,8 +171,8 @@ private:
     std::uint32_t area_tail_ = 0;
     std::uint32_t area_used_ = 0;                             // number of ranges in use
     std::array<std::uint32_t, wire::slot_count> area_end_{};  // the end of each slot's range; 0: the slot has no range
-    std::uint64_t rung_at_ = 0;                               // next_ when the peer was last rung for lack of room
-    bool waiting_ = false;                                    // the peer rings when it consumes slots or posts receives
+    std::uint64_t rung_at_ = 0;                               // next_ when the doorbell was last rung for lack of room
+    bool waiting_ = false;  // the peer rings the doorbell when it consumes slots or posts receives
     bool awaiting_credit_ = false;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the cycles of cycles.c, whose instructions instructions.py counts, and the API that they use. */
+/* The interface between cycles.c, whose instructions instructions.py counts, and the file for one API (cycles_*). */
 #ifndef TESTS_BENCH_CYCLES_H
 #define TESTS_BENCH_CYCLES_H
 
@@ -11,7 +11,8 @@ extern "C" {
 
 enum { end_count = 2, max_size = 2048, queue_size = 8, receives_ahead = 2 };
 
-/* ---- Of the cycles ----------------------------------------------------------------------------------------------- */
+/* ---- Defined by cycles.c ------------------------------------------------------------------------------------------
+ */
 
 struct Memory {
     unsigned char outgoing[max_size], incoming[max_size];
@@ -23,7 +24,8 @@ extern unsigned sent[end_count], received[end_count]; /* completions that were p
 /* Ends the program. */
 void fail(const char* call, const char* why);
 
-/* ---- Of the API -------------------------------------------------------------------------------------------------- */
+/* ---- Defined by the file for an API -------------------------------------------------------------------------------
+ */
 
 /* Connects the ends. `names` are the addresses (librpma) or adapters (DAT) of their hosts. */
 void open_ends(char* const names[end_count]);
@@ -34,8 +36,8 @@ void post_send(int end, size_t size);  /* of `outgoing` */
 void post_write(int end, size_t size); /* to `incoming` of the other end */
 void post_read(int end, size_t size);  /* of `outgoing` of the other end */
 
-/* Each calls the API once, directly: the counts tell the calls of the two apart. If there is a completion, it is
- * counted in `sent` or `received`. */
+/* Each calls the API once. The call must be in the function itself, because calls are counted separately for the two
+ * functions. If there is a completion, it is counted in `sent` or `received`. */
 void poll_sends(int end);
 void poll_receives(int end);
 
