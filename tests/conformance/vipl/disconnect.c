@@ -154,6 +154,7 @@ static void peer_dies_while_it_writes(VIP_RELIABILITY_LEVEL level) {
     fill(pair.server, BIG_AT, LARGEST_MESSAGE, 1);
     Task task;
     begin(&task, pair.server, do_write_for_ever, pair.client, sizeof *pair.client);
+    CHECK_EQ(count_errors(pair.client, VIP_ERROR_CONN_LOST), 0);
     while (!filled(pair.client, BIG_AT, 64, 1)) continue;
     peer_kill(victim);
     abandon(&task);
