@@ -64,10 +64,7 @@ bool SendQueue::post_directly(const SendRequest& request) noexcept {
         default: return false;
     }
     count(1);
-    if (!done.confirmed && executed_.empty())
-        complete(done);
-    else
-        executed_.push(done);
+    finish(done);
     return true;
 }
 
@@ -144,10 +141,8 @@ bool SendQueue::access_directly(const SendRequest& request, const Sge& sge) noex
     const Outcome outcome = execute(operation);
     if (outcome == Outcome::Blocked)
         enqueue(operation);
-    else if (outcome == Outcome::Finished && executed_.empty())
-        complete(executed(operation, outcome));
     else
-        executed_.push(executed(operation, outcome));
+        finish(executed(operation, outcome));
     return {};
 }
 
@@ -227,6 +222,14 @@ SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outc
         .confirmed = outcome == Outcome::InFlight,
         .signaled = request.signaled,
         .with_immediate = notifies(request)};
+}
+
+/// Completes an executed request, or queues it until its turn or the peer's confirmation. There must be room.
+void SendQueue::finish(const Executed& executed) noexcept {
+    if (!executed.confirmed && executed_.empty())
+        complete(executed);
+    else
+        executed_.push(executed);
 }
 
 void SendQueue::complete(const Executed& executed) noexcept {

@@ -140,6 +140,7 @@ private:
     bool is_consumed(std::uint64_t position) const noexcept { return consumed_ >= position; }
     [[gnu::noinline]] void read_consumed() noexcept;
     static Executed executed(const Operation& operation, Outcome outcome) noexcept;
+    void finish(const Executed& executed) noexcept;
     void complete(const Executed& executed) noexcept;
     [[gnu::noinline]] void give_up(Executed executed, CompletionCode code) noexcept;
     [[gnu::noinline]] void abandon(const Operation& operation, CompletionCode code) noexcept;
