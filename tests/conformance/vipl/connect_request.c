@@ -220,13 +220,7 @@ static void request_unknown_host(VIP_RELIABILITY_LEVEL level) {
     request.remote = unknown_host(end);
     post_simple_recv(end, 0, 64);
     CHECK_RC(request_connection(end, &request), VIP_NOT_REACHABLE);
-    if (level == VIP_SERVICE_UNRELIABLE) {
-        CHECK_EQ(state_of(end), VIP_STATE_IDLE);
-        CHECK_RC(recv_done(end).rc, VIP_NOT_DONE);
-    } else {
-        CHECK_EQ(state_of(end), VIP_STATE_ERROR);
-        EXPECT_RECV(end, 0, RECEIVED | FLUSHED);
-    }
+    expect_unreachable_state(end, level);
     CHECK_RC(disconnect(end), VIP_SUCCESS);
     CHECK_EQ(state_of(end), VIP_STATE_IDLE);
 }

@@ -118,6 +118,9 @@ NetAddress net_address(const Endpoint *host, const void *discriminator, size_t l
 /* The address of a host that is not there. */
 NetAddress unknown_host(const Endpoint *local);
 
+/* Checks a VI with one posted receive after a request to such a host: a reliable one is in the Error state. */
+void expect_unreachable_state(Endpoint *end, VIP_RELIABILITY_LEVEL level);
+
 /* A discriminator that no other case uses. */
 NetAddress service_of(const Endpoint *host);
 

@@ -195,3 +195,13 @@ void set_mem_attributes(Endpoint *end, void *memory, VIP_MEM_HANDLE handle, VIP_
     if (is_hardware(end) && rc == VIP_ERROR_NOT_SUPPORTED) skip("the NIC cannot change what is registered");
     CHECK_RC(rc, VIP_SUCCESS);
 }
+
+void expect_unreachable_state(Endpoint *end, VIP_RELIABILITY_LEVEL level) {
+    if (level == VIP_SERVICE_UNRELIABLE) {
+        CHECK_EQ(state_of(end), VIP_STATE_IDLE);
+        CHECK_RC(recv_done(end).rc, VIP_NOT_DONE);
+    } else {
+        CHECK_EQ(state_of(end), VIP_STATE_ERROR);
+        EXPECT_RECV(end, 0, RECEIVED | FLUSHED);
+    }
+}

@@ -356,13 +356,7 @@ static void request_unknown_host(VIP_RETURN (*result)(Endpoint *), VIP_RELIABILI
     do rc = result(end);
     while (rc == VIP_NOT_DONE);
     CHECK_RC(rc, VIP_NOT_REACHABLE);
-    if (level == VIP_SERVICE_UNRELIABLE) {
-        CHECK_EQ(state_of(end), VIP_STATE_IDLE);
-        CHECK_RC(recv_done(end).rc, VIP_NOT_DONE);
-    } else {
-        CHECK_EQ(state_of(end), VIP_STATE_ERROR);
-        EXPECT_RECV(end, 0, RECEIVED | FLUSHED);
-    }
+    expect_unreachable_state(end, level);
 }
 
 static void request_unknown_host_at_each_level(VIP_RETURN (*result)(Endpoint *)) {
