@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DAT for cycles.c: 2.0, and 1.2 with CYCLES_DAT1. */
+/* DAT for cycles.c: 2.0, and 1.2 with DAT_END_DAT1. */
 #include <netinet/in.h>
 #include <unistd.h>
 
 #include "tests/bench/cycles.h"
+#include "tests/support/ends/dat_end.h"
 
-#ifdef CYCLES_DAT1
-#include <dat/udat.h>
-#define VA_TYPE
+#ifdef DAT_END_DAT1
 #define TARGET target_address
 #else
-#include <dat2/udat.h>
-#define VA_TYPE DAT_VA_TYPE_VA,
 #define TARGET virtual_address
 #endif
 
@@ -42,30 +39,14 @@ static DAT_EVD_HANDLE create_queue(const struct End* end, DAT_EVD_FLAGS events) 
 }
 
 static void register_memory(struct End* end, struct Memory* area) {
-    const DAT_REGION_DESCRIPTION region = {.for_va = area};
     DAT_LMR_HANDLE handle = DAT_HANDLE_NULL;
-    DAT_VLEN length = 0;
-    DAT_VADDR address = 0;
-    check("dat_lmr_create",
-          dat_lmr_create(end->adapter, DAT_MEM_TYPE_VIRTUAL, region, sizeof *area, end->zone, DAT_MEM_PRIV_ALL_FLAG,
-                         VA_TYPE & handle, &end->context, &end->context_for_peer, &length, &address));
+    check("dat_lmr_create", register_virtual(end->adapter, end->zone, area, sizeof *area, DAT_MEM_PRIV_ALL_FLAG,
+                                             &handle, &end->context, &end->context_for_peer));
 }
 
 static void open_end(struct End* end, struct Memory* area, char* adapter) {
     DAT_EVD_HANDLE errors = DAT_HANDLE_NULL;
-    const DAT_EP_ATTR attributes = {.service_type = DAT_SERVICE_TYPE_RC,
-                                    .max_message_size = max_size,
-                                    .max_rdma_size = max_size,
-                                    .qos = DAT_QOS_BEST_EFFORT,
-                                    .max_recv_dtos = queue_size,
-                                    .max_request_dtos = queue_size,
-                                    .max_recv_iov = 1,
-                                    .max_request_iov = 1,
-                                    .max_rdma_read_in = 1,
-                                    .max_rdma_read_out = 1,
-                                    .srq_soft_hw = DAT_HW_DEFAULT,
-                                    .max_rdma_read_iov = 1,
-                                    .max_rdma_write_iov = 1};
+    const DAT_EP_ATTR attributes = attributes_for(max_size, queue_size, 1, 1);
     check("dat_ia_open", dat_ia_open(adapter, queue_size, &errors, &end->adapter));
     check("dat_pz_create", dat_pz_create(end->adapter, &end->zone));
     register_memory(end, area);

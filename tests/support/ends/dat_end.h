@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Wrappers for DAT 2.0 calls of which tests of all kinds use only a few arguments. The caller checks the results.
+ * Wrappers for DAT calls of which tests of all kinds use only a few arguments: of DAT 2.0, or of DAT 1.2 if
+ * DAT_END_DAT1 is defined. The caller checks the results.
  */
 #ifndef DAT_END_H
 #define DAT_END_H
 
+#ifdef DAT_END_DAT1
+#include <dat/udat.h>
+#define DAT_END_VA_TYPE
+#else
 #include <dat2/udat.h>
+#define DAT_END_VA_TYPE DAT_VA_TYPE_VA,
+#endif
 
 /* Registers memory of this process. */
 static inline DAT_RETURN register_virtual(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void* memory, DAT_VLEN size,
@@ -13,7 +20,7 @@ static inline DAT_RETURN register_virtual(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, vo
     const DAT_REGION_DESCRIPTION region = {.for_va = memory};
     DAT_VLEN registered_length = 0;
     DAT_VADDR registered_address = 0;
-    return dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, size, pz, privileges, DAT_VA_TYPE_VA, lmr, context, remote,
+    return dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, size, pz, privileges, DAT_END_VA_TYPE lmr, context, remote,
                           &registered_length, &registered_address);
 }
 
