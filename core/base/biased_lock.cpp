@@ -40,7 +40,7 @@ void BiasedLock::reconsider(void* owner) noexcept {
 
 void BiasedLock::unlock_slowly() noexcept {
     slow_ = false;
-    wanted_.store(false, std::memory_order_release);
+    wanted_.store(owner_.load(std::memory_order_relaxed) == nobody(), std::memory_order_release);
     slow_lock_.unlock();
 }
 

@@ -18,8 +18,7 @@ public:
         if (owner_.load(std::memory_order_relaxed) == this_thread()) {
             active_.store(true, std::memory_order_relaxed);
             std::atomic_signal_fence(std::memory_order_seq_cst);
-            // Checks the owner again: if the bias has ended meanwhile, other threads ignore active_.
-            if (!wanted_.load(std::memory_order_acquire) && owner_.load(std::memory_order_relaxed) == this_thread())
+            if (!wanted_.load(std::memory_order_acquire)) [[likely]]
                 return;
             active_.store(false, std::memory_order_release);
         }
@@ -27,7 +26,7 @@ public:
     }
 
     void unlock() noexcept {
-        if (slow_)
+        if (slow_) [[unlikely]]
             unlock_slowly();
         else
             active_.store(false, std::memory_order_release);
@@ -57,7 +56,7 @@ private:
 
     std::atomic<void*> owner_{nullptr};  // null at first, then a thread, finally nobody() if the bias ended
     std::atomic<bool> active_{false};    // the owner holds the lock through the fast path
-    std::atomic<bool> wanted_{false};    // another thread holds it or waits for the owner
+    std::atomic<bool> wanted_{false};    // another thread holds it or waits for the owner, or the bias has ended
     bool slow_ = false;                  // held through the slow path; written by the holder
     void* last_ = nullptr;               // while there is no owner: the thread that took it last
     int streak_ = 0;                     // how often that thread took it in a row
