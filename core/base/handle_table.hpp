@@ -3,12 +3,13 @@
 // access to freed memory.
 #pragma once
 
-#include <array>
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
+#include <new>
 #include <vector>
 
 namespace viaduct {
@@ -20,33 +21,33 @@ template <class Object>
 class HandleTable {
 public:
     explicit HandleTable(std::uint8_t kind) noexcept : kind_(kind) {}
+    ~HandleTable() {
+        if (mask_.load(std::memory_order_relaxed) != 0) ::munmap(slots_.load(std::memory_order_relaxed), mapped_bytes);
+    }
+    HandleTable(const HandleTable&) = delete;
+    HandleTable& operator=(const HandleTable&) = delete;
 
     /// 0: the table is full. Throws std::bad_alloc.
     std::uint64_t insert(Object* object) {
         const std::lock_guard lock(mutex_);
-        std::uint32_t index;
-        if (!free_.empty()) {
-            index = free_.back();
-            free_.pop_back();
-        } else {
-            if (used_ == chunk_slots * max_chunks) return 0;
-            if (used_ % chunk_slots == 0) add_chunk(used_ / chunk_slots);
-            index = used_++;
-        }
-        Slot& slot = (*owned_[index / chunk_slots])[index % chunk_slots];
+        if (free_.empty() && !add_slot()) return 0;
+        const std::uint32_t index = free_.back();
+        free_.pop_back();
+        Slot& slot = slots_.load(std::memory_order_relaxed)[index];
         slot.object.store(object, std::memory_order_relaxed);
-        ++slot.generation;
         const std::uint64_t handle =
-            std::uint64_t{kind_} << 56 | std::uint64_t{slot.generation} << 24 | std::uint64_t{index};
+            std::uint64_t{kind_} << 56 | std::uint64_t{++generations_[index]} << 24 | std::uint64_t{index};
         slot.handle.store(handle, std::memory_order_release);
         return handle;
     }
 
     /// The object, or null if the handle is not, or no longer, one of this table.
     [[gnu::always_inline]] Object* find(std::uint64_t handle) const noexcept {
-        const Slot* slot = at(static_cast<std::uint32_t>(handle & 0xFFFFFF));
-        if (slot == nullptr || handle == 0 || slot->handle.load(std::memory_order_acquire) != handle) return nullptr;
-        return slot->object.load(std::memory_order_relaxed);
+        const std::uint64_t mask = mask_.load(std::memory_order_acquire);  // before the slots, which change first
+        const Slot& slot = slots_.load(std::memory_order_relaxed)[handle & mask];
+        if (slot.handle.load(std::memory_order_acquire) != handle) [[unlikely]]
+            return nullptr;
+        return slot.object.load(std::memory_order_relaxed);  // null for the handle 0, because slot 0 is never used
     }
 
     /// Invalidates the handle. Returns the object, or null if another call did so first.
@@ -54,40 +55,47 @@ public:
         const std::lock_guard lock(mutex_);
         Object* object = find(handle);
         if (object == nullptr) return nullptr;
-        const auto index = static_cast<std::uint32_t>(handle & 0xFFFFFF);
-        (*owned_[index / chunk_slots])[index % chunk_slots].handle.store(0, std::memory_order_release);
+        const auto index = static_cast<std::uint32_t>(handle & (max_slots - 1));
+        slots_.load(std::memory_order_relaxed)[index].handle.store(0, std::memory_order_release);
         free_.push_back(index);
         return object;
     }
 
 private:
-    static constexpr std::uint32_t chunk_slots = 1024;
-    static constexpr std::uint32_t max_chunks = 1024;
-
     struct Slot {
         std::atomic<std::uint64_t> handle{0};
         std::atomic<Object*> object{nullptr};
-        std::uint32_t generation = 0;
     };
-    using Chunk = std::array<Slot, chunk_slots>;
+    static constexpr std::uint32_t max_slots = 1 << 20;
+    static constexpr std::size_t mapped_bytes = max_slots * sizeof(Slot);
 
-    void add_chunk(std::uint32_t number) {
-        free_.reserve((owned_.size() + 1) * chunk_slots);  // so that erase() never allocates
-        owned_.push_back(std::make_unique<Chunk>());
-        chunks_[number].store(owned_.back().get(), std::memory_order_release);
+    /// Adds a slot to free_. False: all are in use. Throws std::bad_alloc.
+    bool add_slot() {
+        const std::size_t used = generations_.size();
+        if (used == max_slots) return false;
+        if (free_.capacity() <= used) free_.reserve(2 * used + 64);  // so that erase() never allocates
+        if (used == 0) {
+            generations_.reserve(64);
+            void* memory = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (memory == MAP_FAILED) throw std::bad_alloc();
+            slots_.store(static_cast<Slot*>(memory), std::memory_order_relaxed);  // all zeros, as Slot() makes them
+            mask_.store(max_slots - 1, std::memory_order_release);
+            generations_.push_back(0);  // slot 0
+            return add_slot();
+        }
+        generations_.push_back(0);
+        free_.push_back(static_cast<std::uint32_t>(used));
+        return true;
     }
 
-    Slot* at(std::uint32_t index) const noexcept {
-        if (index >= chunk_slots * max_chunks) return nullptr;
-        Chunk* chunk = chunks_[index / chunk_slots].load(std::memory_order_acquire);
-        return chunk == nullptr ? nullptr : &(*chunk)[index % chunk_slots];
-    }
+    static inline Slot no_slots_[1];
 
-    std::array<std::atomic<Chunk*>, max_chunks> chunks_{};
-    std::mutex mutex_;  // guards the members below
-    std::vector<std::unique_ptr<Chunk>> owned_;
+    std::atomic<std::uint64_t> mask_{0};  // of the index: 0 while no slots are mapped
+    std::atomic<Slot*> slots_{no_slots_};
+    std::mutex mutex_;  // guards the members below and all changes
+    std::vector<std::uint32_t> generations_;
     std::vector<std::uint32_t> free_;
-    std::uint32_t used_ = 0;
     std::uint8_t kind_;
 };
 
