@@ -64,7 +64,7 @@ public:
     VIP_RETURN resize(std::uint32_t capacity);
 
     /// Implements WorkQueue::done() and empty() for the work queues of this completion queue.
-    VIP_RETURN done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept;
+    [[gnu::noinline]] VIP_RETURN done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept;
     bool empty(const WorkQueue& queue) noexcept;
 
     /// Reports once that entries were lost (guide, section 6.3.2).

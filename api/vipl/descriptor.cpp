@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/descriptor.hpp"
 
-#include <atomic>
 #include <cstddef>
 #include <span>
 
@@ -37,6 +36,7 @@ std::span<const Sge> pieces_of(std::span<const VIP_DESCRIPTOR_SEGMENT> segments)
 }
 
 std::uint64_t total_length(std::span<const VIP_DESCRIPTOR_SEGMENT> segments) noexcept {
+    if (segments.size() == 1) return segments[0].Local.Length;
     std::uint64_t bytes = 0;
     for (const VIP_DESCRIPTOR_SEGMENT& segment : segments) bytes += segment.Local.Length;
     return bytes;
@@ -96,24 +96,6 @@ ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, const DescriptorLi
     }
     request.sges = pieces_of({descriptor.DS, control.SegCount});
     return request;
-}
-
-void write_back(const Completion& completion) noexcept {
-    VIP_CONTROL_SEGMENT& control = descriptor_of(completion)->CS;
-    VIP_UINT32 status = VIP_STATUS_DONE | to_operation_bits(completion.operation);
-    if (completion.code != CompletionCode::Success) [[unlikely]] {
-        status |= to_status_bit(completion.code);
-        // Part of the message was sent before the source became invalid (guide, section 5.2, Partial Packet Error).
-        if (completion.code == CompletionCode::LocalProtection && completion.bytes != 0)
-            status |= VIP_STATUS_PARTIAL_ERROR;
-    }
-    if (completion.with_immediate && completion.queue() == QueueKind::Receive) {
-        status |= VIP_STATUS_IMMEDIATE;
-        control.ImmediateData = completion.immediate;
-    }
-    control.Length = completion.bytes;
-    // Programs may poll the status instead of making a call, so it is written last.
-    std::atomic_ref(control.Status).store(status, std::memory_order_release);
 }
 
 }  // namespace viaduct::vipl

@@ -2,9 +2,10 @@
 // Descriptors. They are converted to requests of the core when they are posted, and written back when they complete.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
-#include "api/vipl/api.hpp"
+#include "api/vipl/translate.hpp"
 #include "core/work.hpp"
 
 namespace viaduct::vipl {
@@ -26,7 +27,23 @@ inline VIP_DESCRIPTOR* descriptor_of(const Completion& completion) noexcept {
 }
 
 /// Writes the outcome into the descriptor of a completion.
-void write_back(const Completion& completion) noexcept;
+[[gnu::always_inline]] inline void write_back(const Completion& completion) noexcept {
+    VIP_CONTROL_SEGMENT& control = descriptor_of(completion)->CS;
+    VIP_UINT32 status = VIP_STATUS_DONE | to_operation_bits(completion.operation);
+    if (completion.code != CompletionCode::Success) [[unlikely]] {
+        status |= to_status_bit(completion.code);
+        // Part of the message was sent before the source became invalid (guide, section 5.2, Partial Packet Error).
+        if (completion.code == CompletionCode::LocalProtection && completion.bytes != 0)
+            status |= VIP_STATUS_PARTIAL_ERROR;
+    }
+    if (completion.with_immediate && completion.queue() == QueueKind::Receive) {
+        status |= VIP_STATUS_IMMEDIATE;
+        control.ImmediateData = completion.immediate;
+    }
+    control.Length = completion.bytes;
+    // Programs may poll the status instead of making a call, so it is written last.
+    std::atomic_ref(control.Status).store(status, std::memory_order_release);
+}
 
 /// The result of the Done and Wait calls for a complete descriptor.
 inline VIP_RETURN result_of(const Completion& completion) noexcept {

@@ -17,6 +17,15 @@ std::size_t RegionTable::size() const noexcept {
     return count_;
 }
 
+RegionTable::Slot* RegionTable::Slots::search(std::uint32_t key, std::size_t index) noexcept {
+    for (std::size_t seen = 0; seen <= mask; ++seen, index = (index + 1) & mask) {
+        const std::uint32_t found = at[index].key.load(std::memory_order_acquire);
+        if (found == free_key) return nullptr;
+        if (found == key) return &at[index];
+    }
+    return nullptr;
+}
+
 void RegionTable::Slots::insert(MemoryRegion* region, bool holds_descriptors) noexcept {
     std::size_t index = home(region->key());
     while (at[index].region.load(std::memory_order_relaxed) != nullptr) index = (index + 1) & mask;

@@ -47,7 +47,7 @@ public:
     Erased erase(std::uint32_t key) noexcept;
 
 private:
-    static constexpr std::uint32_t free_key = 0;  // never the key of a region
+    static constexpr std::uint32_t free_key = 0;  // never the key of a region; such a slot has no region
 
     /// A used slot keeps its key after the region is removed, so that searches continue past it. A later insertion
     /// reuses it.
@@ -65,15 +65,12 @@ private:
         }
 
         /// Returns the first slot with the key, or null.
-        Slot* find(std::uint32_t key) noexcept {
-            std::size_t index = home(key);
-            for (std::size_t seen = 0; seen <= mask; ++seen, index = (index + 1) & mask) {
-                const std::uint32_t found = at[index].key.load(std::memory_order_acquire);
-                if (found == free_key) return nullptr;
-                if (found == key) return &at[index];
-            }
-            return nullptr;
+        [[gnu::always_inline]] Slot* find(std::uint32_t key) noexcept {
+            const std::size_t index = home(key);
+            Slot& slot = at[index];
+            return slot.key.load(std::memory_order_acquire) == key ? &slot : search(key, index);
         }
+        [[gnu::noinline]] Slot* search(std::uint32_t key, std::size_t index) noexcept;
 
         void insert(MemoryRegion* region, bool holds_descriptors) noexcept;
 

@@ -2,6 +2,9 @@
 // Converts values between the core and VIPL.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 #include "api/vipl/api.hpp"
 #include "core/deadline.hpp"
 #include "core/events.hpp"
@@ -37,19 +40,24 @@ constexpr VIP_UINT32 to_status_bit(CompletionCode code) noexcept {
 }
 
 constexpr VIP_UINT32 to_operation_bits(CompletedOperation operation) noexcept {
-    switch (operation) {
-        case CompletedOperation::Send:
-        case CompletedOperation::BindWindow: return VIP_STATUS_OP_SEND;  // VIs do not bind windows
-        case CompletedOperation::RdmaWrite:
-        case CompletedOperation::AtomicWrite: return VIP_STATUS_OP_RDMA_WRITE;
-        case CompletedOperation::RdmaRead:
-        case CompletedOperation::Flush:
-        case CompletedOperation::FetchAdd:
-        case CompletedOperation::CompareSwap: return VIP_STATUS_OP_RDMA_READ;
-        case CompletedOperation::Receive: return VIP_STATUS_OP_RECEIVE;
-        case CompletedOperation::ReceiveRdmaWrite: return VIP_STATUS_OP_REMOTE_RDMA_WRITE;
-    }
-    return VIP_STATUS_OP_SEND;
+    constexpr std::array<VIP_UINT32, 10> bits = [] {
+        std::array<VIP_UINT32, 10> of{};
+        const auto set = [&of](CompletedOperation which, VIP_UINT32 value) {
+            of.at(static_cast<std::size_t>(which)) = value;
+        };
+        set(CompletedOperation::Send, VIP_STATUS_OP_SEND);
+        set(CompletedOperation::BindWindow, VIP_STATUS_OP_SEND);  // VIs do not bind windows
+        set(CompletedOperation::RdmaWrite, VIP_STATUS_OP_RDMA_WRITE);
+        set(CompletedOperation::AtomicWrite, VIP_STATUS_OP_RDMA_WRITE);
+        set(CompletedOperation::RdmaRead, VIP_STATUS_OP_RDMA_READ);
+        set(CompletedOperation::Flush, VIP_STATUS_OP_RDMA_READ);
+        set(CompletedOperation::FetchAdd, VIP_STATUS_OP_RDMA_READ);
+        set(CompletedOperation::CompareSwap, VIP_STATUS_OP_RDMA_READ);
+        set(CompletedOperation::Receive, VIP_STATUS_OP_RECEIVE);
+        set(CompletedOperation::ReceiveRdmaWrite, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+        return of;
+    }();
+    return bits[static_cast<std::size_t>(operation)];
 }
 
 VIP_ERROR_CODE to_error_code(AsyncEventKind kind) noexcept;

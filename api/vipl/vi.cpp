@@ -123,12 +123,13 @@ bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const
     if (reinterpret_cast<std::uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
     const MemoryRegion* region = nic_.regions.find_for_descriptor(memory);
     if (region == nullptr || region->domain().get() != domain_.load(std::memory_order_relaxed)) return false;
-    if (!region->covers(descriptor, sizeof(VIP_CONTROL_SEGMENT))) return false;
+    const std::uint64_t readable = region->bytes_from(descriptor);
+    if (readable < sizeof(VIP_CONTROL_SEGMENT)) return false;
     // Too many segments are an error of the descriptor, which is detected when it is read. The segments are not
     // accessed.
     const std::size_t segments = descriptor->CS.SegCount;
-    return segments > max_segments_ ||
-           region->covers(descriptor, sizeof(VIP_CONTROL_SEGMENT) + segments * sizeof(VIP_DESCRIPTOR_SEGMENT));
+    return sizeof(VIP_CONTROL_SEGMENT) + segments * sizeof(VIP_DESCRIPTOR_SEGMENT) <= readable ||
+           segments > max_segments_;
 }
 
 VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {

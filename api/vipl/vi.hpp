@@ -64,9 +64,10 @@ private:
     void copy_attributes() noexcept;
     DescriptorLimits limits() const noexcept;
     bool postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept;
-    VIP_RETURN refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
-                      QueueKind queue) noexcept;
-    VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
+    [[gnu::noinline, gnu::cold]] VIP_RETURN refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource,
+                                                   VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
+    [[gnu::noinline, gnu::cold]] VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor,
+                                                       QueueKind queue) noexcept;
     void break_off() noexcept;
 
     /// Writes the outcome into the descriptor. Returns false if the descriptor is lost.
@@ -76,7 +77,7 @@ private:
         write_back(completion);
         return true;
     }
-    bool is_lost(const Completion& completion) noexcept;
+    [[gnu::noinline, gnu::cold]] bool is_lost(const Completion& completion) noexcept;
     void report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
                 VIP_ULONG operation) noexcept;
     void report_loss() noexcept;
