@@ -94,6 +94,9 @@ public:
     /// Takes up to `out.size()` completions, in order, and drives progress. Never blocks, even if other threads wait.
     virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
 
+    /// As poll() with room for one completion. Returns whether there was one; otherwise `out` is unspecified.
+    virtual bool poll_one(Completion& out) noexcept { return poll({&out, 1}) != 0; }
+
     /// Drives progress and returns whether there is a completion. Takes nothing.
     virtual bool ready() noexcept = 0;
 
@@ -143,6 +146,12 @@ public:
     /// InvalidParameter: more pieces than the endpoint or the device supports.
     virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
 
+    /// As post_send() with one request.
+    virtual Status post_one_send(const SendRequest& request) noexcept {
+        std::size_t posted = 0;
+        return post_send({&request, 1}, posted);
+    }
+
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
     /// order of the send queue, so requests posted after it may already refer to the new key. If the region or a domain
     /// does not match, it completes with LocalProtection, which breaks a reliable connection. After a failure, the
@@ -153,6 +162,12 @@ public:
     /// As post_send(). Receives can be posted before the endpoint is connected. After a connection has broken, they
     /// complete as Flushed until disconnect() is called. InvalidState: the endpoint uses a shared receive queue.
     virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
+
+    /// As post_receive() with one request.
+    virtual Status post_one_receive(const ReceiveRequest& request) noexcept {
+        std::size_t posted = 0;
+        return post_receive({&request, 1}, posted);
+    }
 
     /// The number of posted requests whose completions have not been polled.
     virtual std::uint32_t outstanding(QueueKind queue) const noexcept = 0;

@@ -50,6 +50,9 @@ public:
     /// Takes up to out.size() completions, in order. Never blocks.
     std::size_t poll(std::span<Completion> out) noexcept { return queue_->poll(out); }
 
+    /// Takes one completion. Returns false if there is none; `out` is then unspecified. Never blocks.
+    bool poll(Completion& out) noexcept { return queue_->poll_one(out); }
+
     /// Waits until there is at least one completion, and takes up to out.size(); returns 0 if the deadline passes.
     /// Polls for a short time (see spin_time()), then sleeps. Several threads may wait at the same time.
     std::size_t wait(std::span<Completion> out, const Deadline& deadline) noexcept;

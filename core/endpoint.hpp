@@ -76,10 +76,7 @@ public:
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
         return endpoint_->post_send(requests, posted);
     }
-    Status post_send(const SendRequest& request) noexcept {
-        std::size_t posted = 0;
-        return endpoint_->post_send({&request, 1}, posted);
-    }
+    Status post_send(const SendRequest& request) noexcept { return endpoint_->post_one_send(request); }
 
     /// Posts requests to the receive queue; errors as post_send(). Receives can be posted before the endpoint is
     /// connected. After a connection has broken, they complete as Flushed until disconnect() is called. InvalidState:
@@ -87,10 +84,7 @@ public:
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
         return endpoint_->post_receive(requests, posted);
     }
-    Status post_receive(const ReceiveRequest& request) noexcept {
-        std::size_t posted = 0;
-        return endpoint_->post_receive({&request, 1}, posted);
-    }
+    Status post_receive(const ReceiveRequest& request) noexcept { return endpoint_->post_one_receive(request); }
 
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
     /// order of the send queue, so requests posted after it may already refer to the new key. If the region or a domain

@@ -62,7 +62,7 @@ public:
     /// Takes a completion. Returns false if there is none.
     bool take(ibv_wc& wc) noexcept {
         Completion completion;
-        if (queue_->poll({&completion, 1}) == 0) return false;
+        if (!queue_->poll(completion)) return false;
         show(completion, wc);
         return true;
     }

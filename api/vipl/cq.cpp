@@ -26,7 +26,7 @@ Cq::~Cq() {
 /// Takes one completion at a time. The core wakes other waiters while more completions are left.
 bool Cq::take_one() noexcept {
     Completion completion;
-    if (queue_->poll({&completion, 1}) == 0) return false;
+    if (!queue_->poll(completion)) return false;
     deliver(completion);
     return true;
 }

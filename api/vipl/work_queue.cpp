@@ -14,7 +14,7 @@ bool WorkQueue::empty() const noexcept { return cq_ != nullptr ? cq_->empty(*thi
 VIP_RETURN WorkQueue::done(VIP_DESCRIPTOR** descriptor) noexcept {
     if (cq_ != nullptr) return cq_->done(*this, descriptor);
     Completion completion;
-    while (queue_->poll({&completion, 1}) != 0) {
+    while (queue_->poll(completion)) {
         *descriptor = vi_.complete(completion);
         if (*descriptor != nullptr) [[likely]]
             return result_of(completion);

@@ -42,31 +42,84 @@ CompletionQueue::~CompletionQueue() {
     device_.completion_queue_closed();
 }
 
-[[gnu::flatten]] std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
+[[gnu::always_inline]] inline void CompletionQueue::take_front(Completion& out) noexcept {
+    const Item& item = items_.front();
+    item.completion.load(out);
+    out.observed = item.observed;
+    if (item.from != nullptr) item.from->count(-1);
+    if (item.solicited) --solicited_;
+    items_.pop();
+}
+
+inline void CompletionQueue::finish_taking() noexcept {
+    if (waits_for_room_) [[unlikely]] {
+        waits_for_room_ = false;
+        progress();
+    }
+    signal_items();
+}
+
+std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
+    std::size_t taken = 0;
+    for (; taken < out.size() && !items_.empty(); ++taken) take_front(out[taken]);
+    if (taken != 0) finish_taking();
+    return taken;
+}
+
+// Queued completions are taken first. Those of work queues then go directly into the consumer's array. While enough
+// completions are queued, most polls skip the work queues, because reading a slot that the peer is about to write slows
+// the peer down.
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     if (out.empty()) {
         (void)ready();
         return 0;
     }
     {
         const std::lock_guard guard(lock_);
-        polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        if (!oversubscribed_) return poll_each(out);
-        if (const std::size_t taken = take(out); taken != 0) return taken;
+        count_poll();
+        const std::size_t taken = take(out);
+        if (!oversubscribed_) {
+            const bool look = taken < out.size() || polls() % look_every == 0;
+            return look ? taken + find(out.subspan(taken)) : taken;
+        }
+        if (taken != 0) return taken;
     }
+    return serve(out);
+}
+
+bool CompletionQueue::poll_one(Completion& out) noexcept {
+    {
+        const std::lock_guard guard(lock_);
+        count_poll();
+        if (!items_.empty()) {
+            take_front(out);
+            finish_taking();
+            if (!oversubscribed_ && polls() % look_every == 0) [[unlikely]]
+                progress();
+            return true;
+        }
+        if (!oversubscribed_) [[likely]]
+            return find({&out, 1}) != 0;
+    }
+    return serve({&out, 1}) != 0;
+}
+
+/// Lets the work queues write completions into an array. Returns their number.
+inline std::size_t CompletionQueue::find(std::span<Completion> out) noexcept {
+    output_ = out.data();
+    output_end_ = out.data() + out.size();
+    progress();
+    const auto found = static_cast<std::size_t>(output_ - out.data());
+    output_ = output_end_ = nullptr;
+    return found;
+}
+
+/// The same for an oversubscribed queue, without the lock.
+std::size_t CompletionQueue::serve(std::span<Completion> out) noexcept {
     device_.serve_connections();
     const std::lock_guard guard(lock_);
     return take(out);
-}
-
-/// Takes queued completions first. Completions of work queues then go directly into the consumer's array. While enough
-/// completions are queued, most polls skip the work queues, because reading a slot that the peer is about to write
-/// slows the peer down.
-std::size_t CompletionQueue::poll_each(std::span<Completion> out) noexcept {
-    const std::size_t taken = take(out);
-    if (taken == out.size() && polls() % look_every != 0) return taken;
-    poll_output_ = out.subspan(taken);
-    progress();
-    return out.size() - std::exchange(poll_output_, {}).size();
 }
 
 bool CompletionQueue::ready() noexcept {
@@ -86,44 +139,26 @@ void CompletionQueue::progress() noexcept {
 }
 
 bool CompletionQueue::has_room() noexcept {
-    waits_for_room_ = waits_for_room_ || (poll_output_.empty() && items_.size() >= capacity_);
+    waits_for_room_ = waits_for_room_ || (output_ == output_end_ && items_.size() >= capacity_);
     return !waits_for_room_;
 }
 
-std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
-    std::size_t taken = 0;
-    for (; taken < out.size() && !items_.empty(); ++taken) {
-        Item& item = items_.front();
-        write(item, out[taken]);
-        if (item.from != nullptr) item.from->count(-1);
-        if (item.solicited) --solicited_;
-        items_.pop();
-    }
-    if (taken != 0 && std::exchange(waits_for_room_, false)) progress();
-    signal_items();
-    return taken;
+/// Makes room for one more item. Returns false if the queue is full or memory runs out.
+bool CompletionQueue::make_room() noexcept {
+    room_ = capacity_;
+    if (items_.size() >= capacity_) return false;
+    const bool reserved = items_.reserve(items_.size() + 1);
+    room_ = std::min<std::size_t>(capacity_, items_.size() + items_.room());
+    return reserved;
 }
 
-void CompletionQueue::enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {
-    if (items_.size() >= capacity_ || !items_.reserve(items_.size() + 1)) [[unlikely]]
-        return lose(from, completion);
-    Item& item = items_.vacant();
-    items_.commit();
-    write(completion, item);
-    item.from = &from;
-    item.observed = observer_ != nullptr && observer_(completion);
-    item.solicited = solicited || completion.code != CompletionCode::Success;
-    if (item.solicited) ++solicited_;
-    signal_items();
-}
-
-void CompletionQueue::lose(WorkQueue& from, const Completion& completion) noexcept {
+void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept {
     from.count(-1);
     if (items_.size() < capacity_) return log(LogLevel::Error, "out of memory: a completion is lost");
     device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
-                   .endpoint_context = completion.endpoint_context,
+                   .endpoint_context = endpoint_context,
                    .completion_queue_context = context_,
-                   .operation = completion.operation});
+                   .operation = operation});
 }
 
 void CompletionQueue::disarm() noexcept {
@@ -155,6 +190,7 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     if (items_.size() > capacity)
         return {Code::Busy, "the new capacity is less than the number of pending completions"};
     capacity_ = capacity;
+    room_ = 0;
     return {};
 }
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <vector>
 
-#include "backends/loopback/word.hpp"
+#include "backends/loopback/packed_completion.hpp"
 #include "backends/support/fifo.hpp"
 #include "core/backend.hpp"
 #include "core/base/biased_lock.hpp"
@@ -55,7 +55,7 @@ protected:
     ~WorkQueue() = default;
     bool is_full() const noexcept { return outstanding() >= depth_; }
     friend class CompletionQueue;
-    void count(std::int32_t change) noexcept {
+    [[gnu::always_inline]] void count(std::int32_t change) noexcept {
         outstanding_.store(outstanding_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(change),
                            std::memory_order_relaxed);
     }
@@ -71,6 +71,7 @@ public:
     ~CompletionQueue() override;
 
     std::size_t poll(std::span<Completion> out) noexcept override;
+    bool poll_one(Completion& out) noexcept override;
     bool ready() noexcept override;
     Status arm(Arm what) noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
@@ -79,14 +80,31 @@ public:
 
     /// The lock must be held. If there is no room, the completion is lost and the device reports it.
     [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept {
-        if (!poll_output_.empty()) {
-            write(completion, poll_output_.front());
-            poll_output_ = poll_output_.subspan(1);
+        if (output_ != output_end_) {
+            write(completion, *output_++);
             from.count(-1);
         } else {
             enqueue(completion, from, solicited);
         }
     }
+
+    /// The lock must be held, but not by poll(). Otherwise like push().
+    [[gnu::always_inline]] void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {
+        if (items_.size() >= room_ && !make_room()) [[unlikely]]
+            return lose(from, completion.endpoint_context, completion.operation);
+        Item& item = items_.vacant();
+        items_.commit();
+        item.completion.store(completion);
+        item.observed = observer_ != nullptr && observe(completion);
+        item.from = &from;
+        const bool counts = solicited || completion.code != CompletionCode::Success;
+        item.solicited = counts;
+        if (counts) ++solicited_;
+        signal_items();
+    }
+
+    /// The lock must be held. Reports whether poll() makes progress and has as many completions as it was asked for.
+    bool is_output_full() const noexcept { return output_ == output_end_ && output_ != nullptr; }
 
     /// The lock must be held. Reports whether the consumer is assumed to poll each work queue.
     bool is_polled() const noexcept { return !armed_ && !oversubscribed_; }
@@ -103,22 +121,21 @@ public:
 
 private:
     struct Item {
-        Word<std::uint64_t> context;
-        Word<std::uint64_t> endpoint_context;
-        Word<std::uint32_t> bytes;
-        Word<std::uint32_t> immediate;
-        Word<CompletedOperation> operation;
-        Word<CompletionCode> code;
-        Word<bool> with_immediate;
-        Word<bool> invalidated;
+        PackedCompletion completion;
         Word<bool> observed;
         Word<bool> solicited;       // or failed
         WorkQueue* from = nullptr;  // null if the endpoint was destroyed
     };
 
+    /// Calls the observer with a copy, so that the caller's completion can remain in registers.
+    [[gnu::always_inline]] bool observe(const Completion& completion) noexcept {
+        Completion copy;
+        write(completion, copy);
+        return observer_(copy);
+    }
+
     /// Copies field by field; see Word.
-    template <class From, class To>
-    static void write(const From& from, To& to) noexcept {
+    [[gnu::always_inline]] static void write(const Completion& from, Completion& to) noexcept {
         to.context = from.context;
         to.endpoint_context = from.endpoint_context;
         to.bytes = from.bytes;
@@ -129,14 +146,19 @@ private:
         to.invalidated = from.invalidated;
         to.observed = from.observed;
     }
-    void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept;
-    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, const Completion& completion) noexcept;
-    std::size_t poll_each(std::span<Completion> out) noexcept;
+    [[gnu::cold, gnu::noinline]] bool make_room() noexcept;
+    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, std::uint64_t endpoint_context,
+                                           CompletedOperation operation) noexcept;
+    void take_front(Completion& out) noexcept;
+    void finish_taking() noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
+    std::size_t find(std::span<Completion> out) noexcept;
+    [[gnu::noinline]] std::size_t serve(std::span<Completion> out) noexcept;
     void progress() noexcept;
+    void count_poll() noexcept { polls_.store(polls() + 1, std::memory_order_relaxed); }
 
     /// The thread that armed the queue may take only some of the completions while another thread already sleeps.
-    bool signal_items() noexcept {
+    [[gnu::always_inline]] bool signal_items() noexcept {
         if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
         return !items_.empty();
     }
@@ -149,14 +171,16 @@ private:
     const CompletionObserver observer_;
     BiasedLock lock_;  // guards the members below
     std::uint32_t capacity_;
+    std::size_t room_ = 0;  // how many items fit without make_room(); at most capacity_
     support::Fifo<Item> items_{16};
     std::size_t solicited_ = 0;  // number of solicited items
     std::vector<WorkQueue*> attached_;
     bool oversubscribed_ = false;  // too many work queues to poll each; the doorbell board shows which ones are ready
     bool armed_ = false;
     Arm armed_for_ = Arm::Any;
-    bool waits_for_room_ = false;        // a work queue waits for room
-    std::span<Completion> poll_output_;  // the rest of the consumer's array while poll() makes progress
+    bool waits_for_room_ = false;   // a work queue waits for room
+    Completion* output_ = nullptr;  // the rest of the consumer's array while poll() makes progress
+    Completion* output_end_ = nullptr;
     std::atomic<std::uint32_t> polls_{0};
 };
 

@@ -8,7 +8,7 @@
 
 #include "backends/loopback/agent.hpp"
 #include "backends/loopback/peer.hpp"
-#include "core/base/fence.hpp"
+#include "backends/loopback/ring.hpp"
 
 namespace viaduct::loopback {
 
@@ -65,26 +65,15 @@ public:
     std::uint32_t number() const noexcept { return number_; }
 
     // For the work queues.
-    wire::Direction& outgoing() noexcept { return segment().directions[role_]; }
-    wire::Direction& incoming() noexcept { return segment().directions[1 - role_]; }
-    wire::Slot* outgoing_slots() noexcept { return segment().slots[role_]; }
-    wire::Slot* incoming_slots() noexcept { return segment().slots[1 - role_]; }
-    std::byte* outgoing_area() noexcept { return segment().area[role_]; }
-    std::byte* incoming_area() noexcept { return segment().area[1 - role_]; }
+    Ring outgoing() const noexcept { return ring(role_); }
+    Ring incoming() const noexcept { return ring(1 - role_); }
+    /// Called if the peer's agent must act.
+    void ring_peer() const noexcept { peer_->doorbell().ring(peer_number_); }
     Peer& peer() noexcept { return *peer_; }
     std::uint32_t peer_domain() const noexcept { return peer_domain_; }
     std::uint32_t peer_number() const noexcept { return peer_number_; }
     const EndpointAttributes& remote_attributes() const noexcept { return remote_attributes_; }
-    bool asymmetric_fences() const noexcept { return asymmetric_; }
     bool peer_shares_receives() const noexcept { return peer_shares_receives_; }
-    /// Called for every message on the hot path. Rings only if the peer's consumer does not poll.
-    void ring_unless_polled() noexcept {
-        Fence::light(asymmetric_);
-        if (outgoing().wakeup.need_wakeup.load(std::memory_order_relaxed) != 0) ring_peer();
-    }
-    /// Called if the peer's agent must act.
-    void ring_peer() const noexcept { peer_->doorbell().ring(peer_number_); }
-
     /// Returns the local address of a range of the peer's memory: the same address within one process, otherwise an
     /// address in a mapping. If the memory is not mapped, returns null and requests the file from the peer once. Valid
     /// as long as the result of Peer::mapped().
@@ -96,13 +85,6 @@ public:
         if (peer_->should_request(key)) request_mapping(key);
         return nullptr;
     }
-
-    /// The number of receives posted by the peer, according to its last message. A cache of the peer's credit line.
-    std::atomic<std::uint32_t> piggybacked_credit{0};
-
-    /// The number of slots consumed by the peer, likewise. It is accumulated from 16-bit differences, so it may be too
-    /// low by a multiple of 2^16, but never too high.
-    std::atomic<std::uint64_t> piggybacked_consumed{0};
 
     /// Called by the agent, or by a consumer that polls an oversubscribed queue. Reports whether consumers poll.
     bool serve() noexcept;
@@ -120,6 +102,15 @@ private:
     Connection(Device& device, std::shared_ptr<EndpointRef> owner, unsigned role) noexcept
         : device_(device), owner_(std::move(owner)), role_(role) {}
     wire::Segment& segment() const noexcept { return *mapping_.as<wire::Segment>(); }
+    Ring ring(unsigned direction) const noexcept {
+        wire::Segment& shared = segment();
+        return {.direction = &shared.directions[direction],
+                .slots = shared.slots[direction],
+                .area = shared.area[direction],
+                .doorbell = peer_ != nullptr ? &peer_->doorbell() : nullptr,  // null before set_peer()
+                .peer_number = peer_number_,
+                .asymmetric_fences = asymmetric_};
+    }
     void request_mapping(std::uint32_t key) noexcept;
     void on_readable(int fd) noexcept override;
     void answer_map_request(const MapMessage& request) noexcept;

@@ -20,6 +20,7 @@ std::uint32_t transfer_limit(const EndpointAttributes& attributes, const DeviceA
 
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
+      regions_(&device.regions().table()),
       attributes_(init.attributes),
       max_transfer_bytes_(transfer_limit(init.attributes, device.attributes())),
       domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),
@@ -52,17 +53,6 @@ Endpoint::~Endpoint() {
 
 const DeviceAttributes& Endpoint::device_attributes() const noexcept { return device_.attributes(); }
 
-// Posting and polling are flattened into one function each, because call overhead matters for small messages.
-[[gnu::flatten]] Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept try {
-    posted = 0;
-    const std::lock_guard lock(send_.completions().lock());
-    for (; posted < requests.size(); ++posted)
-        if (const Status status = send_.post(requests[posted]); !status.ok()) return status;
-    return {};
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
-}
-
 Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept try {
     auto& own = static_cast<MemoryWindow&>(window);
     const auto key = device_.regions().prepare({.window = own.number(),
@@ -88,26 +78,13 @@ Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest&
     return {Code::NoResources, "out of memory"};
 }
 
-[[gnu::flatten]] Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept
-    try {
-    posted = 0;
-    const std::lock_guard lock(receive_.completions().lock());
-    for (; posted < requests.size(); ++posted)
-        if (const Status status = receive_.post(requests[posted]); !status.ok()) return status;
-    return {};
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
-}
-
 std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
     return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
 }
 
-bool Endpoint::may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept {
-    if (bytes == 0) return true;
-    const auto region = look_up(device_.regions().table(), sge.key);
-    return region && region->domain == domain_id_ && region->is_usable(written) &&
-           region->covers(reinterpret_cast<std::uint64_t>(sge.address), bytes);
+unsigned Endpoint::local_uses(const RegionView& region) const noexcept {
+    if (region.domain != domain_id_) return 0;
+    return (region.is_usable(false) ? local_read : 0u) | (region.is_usable(true) ? local_write : 0u);
 }
 
 CompletionCode Endpoint::bind_window(std::uint32_t key) noexcept {
@@ -195,8 +172,8 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
         polls_seen_ = send_.completions().polls() + receive_.completions().polls() - 1;  // assume at first that the
                                                                                          // consumers poll
         receive_polls_served_ = receive_.completions().polls() - 1;
-        send_.attach(*connection_);
         receive_.attach(*connection_);
+        send_.attach(*connection_, receive_.ring());
     });
     if (receive_.needs_wakeup()) Fence::heavy();  // before the ring makes the agent serve the connection
     // Messages may have arrived before the number on the doorbell board was valid.
@@ -253,6 +230,7 @@ void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, boo
 void Endpoint::lost() noexcept { broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport); }
 
 void Endpoint::request_break() noexcept {
+    send_.suspend();
     if (!breaking_.exchange(true)) request_end();
 }
 

@@ -17,9 +17,15 @@ public:
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 
-    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
+    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
+        return send_.post_all(requests, posted);
+    }
+    Status post_one_send(const SendRequest& request) noexcept override { return send_.post_one(request); }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
-    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
+        return receive_.post_all(requests, posted);
+    }
+    Status post_one_receive(const ReceiveRequest& request) noexcept override { return receive_.post_one(request); }
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;
@@ -32,12 +38,17 @@ public:
     const DeviceAttributes& device_attributes() const noexcept;
     std::uint64_t context() const noexcept { return context_; }
     std::uint32_t domain_id() const noexcept { return domain_id_; }
-    std::uint32_t receives_posted() const noexcept { return receive_.posted_total(); }
-    std::uint64_t consumed_by_next_slot() const noexcept { return receive_.consumed_by_next_slot(*connection_); }
-    std::uint16_t slots_consumed() const noexcept { return receive_.consumed_total(); }
-    bool may_use(const Sge& sge, bool written) const noexcept { return may_use(sge, sge.length, written); }
-    /// Checks access to the first `bytes` bytes of an SGE.
-    bool may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept;
+    /// Checks access to the first `bytes` bytes of an SGE. `cache`: of the caller.
+    bool may_use(RegionCache& cache, const Sge& sge, std::uint64_t bytes, bool written) const noexcept {
+        return may_use(cache, sge.key, static_cast<const std::byte*>(sge.address), bytes, written);
+    }
+    bool may_use(RegionCache& cache, std::uint32_t key, const std::byte* address, std::uint64_t bytes,
+                 bool written) const noexcept {
+        if (bytes == 0) return true;
+        return cache.allows(*regions_, key, reinterpret_cast<std::uint64_t>(address), bytes,
+                            written ? local_write : local_read,
+                            [this](const RegionView& region) { return local_uses(region); });
+    }
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
     // Memory windows; see OwnRegionTable.
@@ -78,12 +89,15 @@ public:
     void connecting_finished(const ConnectionEvent& event) noexcept;
 
 private:
+    enum LocalUse : unsigned { local_read = 1, local_write = 2 };
+    unsigned local_uses(const RegionView& region) const noexcept;
     template <class Change>
     void with_queues_locked(Change change) noexcept;
     void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight) noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept;
 
     Device& device_;
+    const wire::RegionTable* const regions_;  // of the device
     EndpointAttributes attributes_;
     std::uint32_t max_transfer_bytes_;  // the value in effect
     std::uint32_t domain_id_;

@@ -11,7 +11,7 @@
 namespace viaduct::loopback::wire {
 
 inline constexpr std::uint64_t magic = 0x3154434455414956;  // "VIAUDCT1", first byte lowest
-inline constexpr std::uint32_t version = 5;
+inline constexpr std::uint32_t version = 6;
 
 inline constexpr std::uint32_t slot_count = 256;  // in each direction; a power of two
 inline constexpr std::uint32_t slot_mask = slot_count - 1;
@@ -183,8 +183,10 @@ struct alignas(64) RegionEntry {
 static_assert(sizeof(RegionEntry) == 64);
 
 struct RegionTable {
+    alignas(64) std::atomic<std::uint64_t> generation;  ///< changes after a key has become invalid or lost rights
     RegionEntry entries[max_regions];
 };
+static_assert(offsetof(RegionTable, entries) == 64);
 
 /// A page that a process maps at an address of its choice. Copies through the kernel access it first: reads fetch the
 /// token, which is compared, and writes store to the scratch word. If the page does not exist, the kernel copies

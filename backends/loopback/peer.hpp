@@ -55,6 +55,7 @@ public:
     const RemoteDoorbell& doorbell() const noexcept { return doorbell_; }
     bool asymmetric_fences() const noexcept { return asymmetric_; }
 
+    const wire::RegionTable& regions() const noexcept { return *regions_; }
     std::optional<RegionView> region(std::uint32_t key) const noexcept { return look_up(*regions_, key); }
 
     /// Reports whether the process, or the program that it ran, no longer exists. Another process may have its id.

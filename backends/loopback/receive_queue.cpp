@@ -12,7 +12,8 @@ namespace {
 
 using wire::SlotKind;
 
-constexpr std::uint32_t publish_every = wire::slot_count / 4;
+/// Slots that the producer wants to be confirmed at the end of the pass, or in which it needs the area again.
+constexpr std::uint8_t at_once = wire::slot_flags::external | wire::slot_flags::acknowledge;
 
 bool is_write(SlotKind kind) noexcept {
     return kind == SlotKind::WriteNotice || kind == SlotKind::RefusedNotice || kind == SlotKind::NoticeAborted;
@@ -52,39 +53,14 @@ ReceiveQueue::~ReceiveQueue() {
     if (shared_ != nullptr) shared_->leave(member_);
 }
 
-Status ReceiveQueue::post(const ReceiveRequest& request) {
-    if (shared_ != nullptr) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
-    if (is_full()) return {Code::QueueFull, "the receive queue is full"};
-    if (request.sges.size() > endpoint_.device_attributes().max_sges)
-        return {Code::InvalidParameter, "too many pieces"};
-    if (!entries_.reserve(entries_.size() + 1)) return {Code::NoResources, "out of memory"};
-    entries_.vacant().assign(request);
-    entries_.commit();
-    count(1);
-    if (rejecting_) {
-        complete_front({}, CompletionCode::Flushed, 0);
-        return {};
-    }
-    if (advertised_to_ == nullptr) return {};
-    const std::uint32_t posted = posted_.load(std::memory_order_relaxed) + 1;
-    posted_.store(posted, std::memory_order_relaxed);
-    advertised_to_->incoming().credit.posted.store(posted, std::memory_order_release);
-    if (connection_ == nullptr) return {};
-    Fence::light(connection_->asymmetric_fences());
-    if (connection_->incoming().producer.waiting.load(std::memory_order_relaxed) != 0) connection_->ring_peer();
-    return {};
-}
-
 void ReceiveQueue::advertise(Connection& connection) noexcept {
-    advertised_to_ = &connection;
-    posted_.store(static_cast<std::uint32_t>(entries_.size()), std::memory_order_relaxed);
-    connection.incoming().credit.posted.store(posted_.load(std::memory_order_relaxed), std::memory_order_release);
+    ring_.advertise(connection.incoming(), static_cast<std::uint32_t>(entries_.size()));
 }
 
 void ReceiveQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
-    next_.store(0, std::memory_order_relaxed);
-    published_ = 0;
+    ring_.attach(connection.incoming());
+    local_.forget();
     received_ = 0;
     acknowledgment_due_ = in_message_ = skipping_ = stopped_ = false;
     needs_wakeup_.store(false, std::memory_order_relaxed);
@@ -95,90 +71,148 @@ void ReceiveQueue::update_wakeup(bool polled) noexcept {
     const bool wanted = !polled || !completions_.is_polled();
     if (connection_ == nullptr || wanted == needs_wakeup()) return;
     needs_wakeup_.store(wanted, std::memory_order_relaxed);
-    connection_->incoming().wakeup.need_wakeup.store(wanted ? 1 : 0, std::memory_order_release);
-}
-
-void ReceiveQueue::withdraw_credits() noexcept {
-    advertised_to_ = nullptr;
-    posted_.store(0, std::memory_order_relaxed);
+    ring_.set_need_wakeup(wanted);
 }
 
 void ReceiveQueue::detach(bool reject) noexcept {
     progress();  // the sender of a message that has arrived may have been told that it succeeded
-    if (connection_ != nullptr) publish_consumed();
+    ring_.detach();
     connection_ = nullptr;
-    withdraw_credits();
     rejecting_ = reject;
     in_message_ = false;
     flush_.reset();
     while (!entries_.empty()) complete_front({}, CompletionCode::Flushed, 0);
 }
 
-[[gnu::flatten]] void ReceiveQueue::progress() noexcept {
-    constexpr auto at_once = wire::slot_flags::external | wire::slot_flags::acknowledge;
+// ---- The common case ---------------------------------------------------------------------------------------------
+
+/// Queues a receive of one SGE, if there is room. Otherwise returns false, and post() handles it.
+inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept {
+    if (is_full() || request.sges.size() != 1 || entries_.room() == 0 || !ring_.advertises() || shared_ != nullptr)
+        return false;
+    entries_.vacant().assign(request);
+    entries_.commit();
+    count(1);
+    ring_.add_receive();
+    return true;
+}
+
+Status ReceiveQueue::post_one(const ReceiveRequest& request) noexcept {
+    const std::lock_guard lock(completions_.lock());
+    if (post_directly(request)) [[likely]]
+        return {};
+    return post(request);
+}
+
+Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+    const std::lock_guard lock(completions_.lock());
+    posted = 0;
+    for (const ReceiveRequest& request : requests) {
+        if (!post_directly(request))
+            if (const Status status = post(request); !status.ok()) return status;
+        ++posted;
+    }
+    return {};
+}
+
+/// Receives a message of one slot for which there is a receive of one SGE that it fits, from the first check to the
+/// completion. Returns false, without any effect, if the slot is another one or the receive fails. Then receive()
+/// handles it.
+inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t flags) noexcept {
+    constexpr auto others = wire::slot_flags::more | wire::slot_flags::invalidate;
+    const std::uint32_t length = slot.length;  // copied, like the flags, because the peer may change the slot
+    if (slot.kind != SlotKind::Message || (flags & others) != 0 || in_message_ || entries_.empty()) return false;
+    const std::byte* payload = slot.payload;
+    if ((flags & wire::slot_flags::external) != 0) {
+        const Arrival arrival = read(slot);
+        payload = arrival.payload;
+        if (payload == nullptr || arrival.length != length || arrival.total != length) return false;
+    } else if (length > wire::inline_bytes) {
+        return false;
+    }
+    const Receive& receive = entries_.front();
+    const Sge* const sge = receive.sges.single();
+    if (sge == nullptr || receive.fault != CompletionCode::Success || length > sge->length ||
+        length > endpoint_.max_transfer_bytes() || !endpoint_.may_use(local_, *sge, length, true))
+        return false;
+    ring_.note(slot);
+    deliver_piece(static_cast<std::byte*>(sge->address), payload, length);
+    const bool with_immediate = (flags & wire::slot_flags::immediate) != 0;
+    completions_.push({.context = receive.context,
+                       .endpoint_context = endpoint_.context(),
+                       .bytes = length,
+                       .immediate = with_immediate ? slot.immediate : 0,
+                       .operation = CompletedOperation::Receive,
+                       .code = CompletionCode::Success,
+                       .with_immediate = with_immediate,
+                       .invalidated = false},
+                      *this, (flags & wire::slot_flags::solicited) != 0);
+    entries_.pop();
+    ring_.pop();
+    if (ring_.owes_confirmation() || length == wire::fragment_bytes) ring_.confirm();
+    return true;
+}
+
+/// Receives what has arrived. For a consumer that polls, stops when it has got as many completions as it asked for.
+void ReceiveQueue::progress() noexcept {
     if (connection_ == nullptr) return;
     std::uint8_t seen = 0;  // flags of all slots
-    std::uint32_t next = next_;
     while (!stopped_) {
-        const wire::Slot& slot = connection_->incoming_slots()[next & wire::slot_mask];
-        if (slot.sequence.load(std::memory_order_acquire) != next + 1) break;
-        const Arrival arrival = read(slot);
-        const bool whole = is_whole(arrival);
-        if (!whole && !is_due(arrival, slot)) break;
-        connection_->piggybacked_credit.store(slot.credit, std::memory_order_relaxed);
-        const std::uint64_t told = connection_->piggybacked_consumed.load(std::memory_order_relaxed);
-        const auto more = static_cast<std::uint16_t>(slot.consumed.load(std::memory_order_relaxed) - told);
-        connection_->piggybacked_consumed.store(told + more, std::memory_order_release);
-        if (whole) {
-            receive_whole(arrival);
-        } else {
-            consume(arrival, slot);
-            if (stopped_) break;  // the slot that could not be received is not confirmed
-        }
-        next_.store(++next, std::memory_order_release);
-        seen |= arrival.flags;
-        if (next - published_ >= publish_every || ((seen & at_once) != 0 && arrival.length == wire::fragment_bytes))
-            publish_consumed();
+        const wire::Slot* slot = ring_.front();
+        if (slot == nullptr) break;
+        const std::uint8_t flags = slot->flags;
+        if (!receive_directly(*slot, flags) && !receive(*slot)) break;
+        seen |= flags;
+        if (completions_.is_output_full()) break;
     }
-    if ((seen & at_once) != 0)
-        publish_consumed();
-    else if (acknowledgment_due_ || (seen & wire::slot_flags::confirm) != 0)
-        confirm((seen & wire::slot_flags::confirm) == 0);
+    if ((seen & (at_once | wire::slot_flags::confirm)) != 0 || acknowledgment_due_) confirm(seen);
 }
 
-/// Confirms consumed slots to the sender: immediately if it waits, otherwise when a poll finds nothing new, because a
-/// message may carry the confirmation before then. A sender that goes to sleep sets its waiting flag and rings the
-/// agent; see confirm_promptly().
-void ReceiveQueue::confirm(bool idle) noexcept {
-    acknowledgment_due_ = !idle;
-    if (connection_->incoming().producer.waiting.load(std::memory_order_relaxed) != 0)
-        publish_consumed();
-    else if (idle)
-        connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
+// ---- The general case --------------------------------------------------------------------------------------------
+
+Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
+    if (shared_ != nullptr) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
+    if (is_full()) return {Code::QueueFull, "the receive queue is full"};
+    if (request.sges.size() > endpoint_.device_attributes().max_sges)
+        return {Code::InvalidParameter, "too many pieces"};
+    if (!entries_.reserve(entries_.size() + 1)) return {Code::NoResources, "out of memory"};
+    entries_.vacant().assign(request);
+    entries_.commit();
+    count(1);
+    if (ring_.advertises())
+        ring_.add_receive();
+    else if (rejecting_)
+        complete_front({}, CompletionCode::Flushed, 0);
+    return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
 }
 
-std::uint64_t ReceiveQueue::consumed_by_next_slot(Connection& connection) const noexcept {
-    const std::uint64_t before =
-        connection.piggybacked_consumed.load(std::memory_order_acquire);  // must not be newer than the slot
-    const std::uint32_t next = next_.load(std::memory_order_acquire);
-    const wire::Slot& slot = connection.incoming_slots()[next & wire::slot_mask];
-    if (slot.sequence.load(std::memory_order_acquire) != next + 1) return before;
-    const std::uint16_t told = slot.consumed.load(std::memory_order_acquire);
-    if (slot.sequence.load(std::memory_order_relaxed) != next + 1) return before;  // the slot was reused meanwhile
-    return before + static_cast<std::uint16_t>(told - before);
+/// Handles the slot at the front. Returns false if it stays there.
+[[gnu::flatten]] bool ReceiveQueue::receive(const wire::Slot& slot) noexcept {
+    const Arrival arrival = read(slot);
+    if (!is_due(arrival, slot)) return false;
+    ring_.note(slot);
+    consume(arrival, slot);
+    if (stopped_) return false;  // the slot that could not be received is not confirmed
+    ring_.pop();
+    if (ring_.owes_confirmation() || ((arrival.flags & at_once) != 0 && arrival.length == wire::fragment_bytes))
+        ring_.confirm();
+    return true;
+}
+
+/// Confirms consumed slots to the sender: immediately if it waits or needs the area, otherwise when a poll finds
+/// nothing new, because a message may carry the confirmation before then. A sender that goes to sleep sets its waiting
+/// flag and rings the agent; see confirm_promptly().
+void ReceiveQueue::confirm(std::uint8_t seen) noexcept {
+    if ((seen & at_once) != 0) return ring_.confirm();
+    acknowledgment_due_ = (seen & wire::slot_flags::confirm) != 0;
+    ring_.confirm_if_awaited(!acknowledgment_due_);
 }
 
 void ReceiveQueue::confirm_promptly() noexcept {
     acknowledgment_due_ = false;
-    if (connection_ != nullptr) publish_consumed();
-}
-
-void ReceiveQueue::publish_consumed() noexcept {
-    if (published_ == next_) return;
-    published_ = next_;
-    connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (connection_->incoming().producer.waiting.load(std::memory_order_relaxed) != 0) connection_->ring_peer();
+    if (connection_ != nullptr) ring_.confirm();
 }
 
 ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept {
@@ -197,25 +231,8 @@ ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept 
     std::memcpy(&external, slot.payload, sizeof external);
     arrival.total = external.total;
     if (arrival.length <= wire::fragment_bytes && external.offset <= wire::area_bytes - arrival.length)
-        arrival.payload = connection_->incoming_area() + external.offset;
+        arrival.payload = ring_.ring().area + external.offset;
     return arrival;
-}
-
-/// Reports whether this is the common case: a message of one slot, for which there is a receive of one SGE that it
-/// fits. Otherwise consume() handles the slot.
-bool ReceiveQueue::is_whole(const Arrival& arrival) noexcept {
-    constexpr auto others = wire::slot_flags::more | wire::slot_flags::invalidate;
-    if (arrival.kind != SlotKind::Message || (arrival.flags & others) != 0 || arrival.payload == nullptr) return false;
-    if (in_message_ || shared_ != nullptr || entries_.empty() || arrival.total != arrival.length) return false;
-    const Receive& entry = entries_.front();
-    const auto sges = entry.sges.span();
-    return entry.fault == CompletionCode::Success && sges.size() == 1 && arrival.length <= entry.room &&
-           arrival.length <= endpoint_.max_transfer_bytes() && endpoint_.may_use(sges[0], arrival.length, true);
-}
-
-void ReceiveQueue::receive_whole(const Arrival& arrival) noexcept {
-    deliver_piece(static_cast<std::byte*>(entries_.front().sges.span()[0].address), arrival.payload, arrival.length);
-    complete_front(arrival, CompletionCode::Success, arrival.length);
 }
 
 bool ReceiveQueue::is_due(const Arrival& arrival, const wire::Slot& slot) noexcept {
@@ -317,14 +334,14 @@ void ReceiveQueue::abort_message(const Arrival& arrival) noexcept {
 }
 
 /// Checks a receive when a message arrives (guide, section 5.2). Only the memory that the message fills is checked.
-CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival) const noexcept {
+CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival) noexcept {
     if (entry.fault != CompletionCode::Success) return entry.fault;
     if (arrival.total > entry.room || arrival.total > endpoint_.max_transfer_bytes())
         return CompletionCode::LocalLength;
     std::uint64_t left = arrival.total;
     for (const Sge& sge : entry.sges.span()) {
         const std::uint64_t used = std::min<std::uint64_t>(sge.length, left);
-        if (!endpoint_.may_use(sge, used, true)) return CompletionCode::LocalProtection;
+        if (!endpoint_.may_use(local_, sge, used, true)) return CompletionCode::LocalProtection;
         left -= used;
     }
     if (arrival.total >= checked_from_bytes && mapped_bytes(entry.sges.span(), Probe::Mapping) < arrival.total)
@@ -366,12 +383,7 @@ void ReceiveQueue::fail_front(const Arrival& arrival, CompletionCode code) noexc
 /// On reliable levels a failure ends the connection. A sender that waits for confirmation learns which slot caused it.
 void ReceiveQueue::fail_connection(wire::Fault fault) noexcept {
     if (endpoint_.attributes().reliability == Reliability::Unreliable) return;
-    if (published_ != next_) {
-        published_ = next_;
-        connection_->incoming().consumer.consumed.store(next_, std::memory_order_release);
-    }
-    connection_->incoming().consumer.fault_slot.store(next_, std::memory_order_relaxed);
-    connection_->incoming().consumer.fault.store(fault, std::memory_order_release);
+    ring_.report(fault);
     stop();
 }
 
@@ -409,7 +421,7 @@ void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& s
     const RemoteUse use = use_of(arrival.kind);
     if (!endpoint_.peer_may_access(use, order.key, order.address, arrival.length)) return refuse_order(use);
     auto* target = reinterpret_cast<std::byte*>(order.address);
-    std::byte* area = connection_->incoming_area() + order.offset;
+    std::byte* area = ring_.ring().area + order.offset;
     const auto give_back = [area](std::uint64_t old) { std::memcpy(area, &old, sizeof old); };
     switch (arrival.kind) {
         case SlotKind::AgentWrite: deliver_piece(target, area, arrival.length); break;

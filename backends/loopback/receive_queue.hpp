@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receive queue of an endpoint: the consumer of a connection's incoming slots.
+// The receive queue of an endpoint: receives the messages of its connection, and executes what its peer cannot.
 #pragma once
 
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/flusher.hpp"
+#include "backends/loopback/region_cache.hpp"
+#include "backends/loopback/ring_consumer.hpp"
 #include "backends/loopback/shared_receive_queue.hpp"
 
 namespace viaduct::loopback {
 
 class Endpoint;
 
-/// Call all functions with the lock of the completion queue held, except posted_total(), consumed_total() and
-/// needs_wakeup().
+/// Call all functions with the lock of the completion queue held, unless they say otherwise, except needs_wakeup() and
+/// the functions of ring() that are for the send queue.
 class ReceiveQueue final : public WorkQueue {
 public:
     /// `shared`: the queue to take receives from, or null.
@@ -21,7 +23,11 @@ public:
 
     CompletionQueue& completions() noexcept { return completions_; }
     bool is_shared() const noexcept { return shared_ != nullptr; }
-    Status post(const ReceiveRequest& request);
+    const RingConsumer& ring() const noexcept { return ring_; }
+
+    /// Posts a request, or several until one cannot be posted; see backend::Endpoint. These take the lock.
+    Status post_one(const ReceiveRequest& request) noexcept;
+    Status post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
     void progress() noexcept override;
 
     /// Confirms consumed slots to the peer immediately.
@@ -44,20 +50,8 @@ public:
     void detach(bool reject) noexcept;
 
     /// Reverts advertise() when the connection was not established. Posted receives are kept.
-    void withdraw_credits() noexcept;
+    void withdraw_credits() noexcept { ring_.withdraw(); }
     void reset() noexcept { rejecting_ = false; }
-
-    /// Returns the number of receives posted since advertise(), to be sent in messages of the send queue.
-    std::uint32_t posted_total() const noexcept { return posted_.load(std::memory_order_relaxed); }
-
-    /// Returns how many slots the peer has consumed, according to the next slot or, if it has not arrived, to the last
-    /// one. The send queue uses this because the program may poll for sends only.
-    std::uint64_t consumed_by_next_slot(Connection& connection) const noexcept;
-
-    /// Returns the number of slots consumed on this connection, modulo 2^16, to be sent in slots of the send queue.
-    std::uint16_t consumed_total() const noexcept {
-        return static_cast<std::uint16_t>(next_.load(std::memory_order_acquire));
-    }
 
 private:
     /// A copy of the fields of a slot, taken once because the peer may change them at any time.
@@ -69,11 +63,15 @@ private:
         std::uint32_t total;       // length of the message
         const std::byte* payload;  // inline or in the area; null if the slot is invalid
     };
-    Arrival read(const wire::Slot& slot) const noexcept;
-    bool is_whole(const Arrival& arrival) noexcept;
-    void receive_whole(const Arrival& arrival) noexcept;
 
-    // Functions that small messages rarely need are not inlined; see Endpoint::post_send().
+    // The common case of a post and of a message.
+    bool post_directly(const ReceiveRequest& request) noexcept;
+    [[gnu::always_inline]] bool receive_directly(const wire::Slot& slot, std::uint8_t flags) noexcept;
+
+    // All other cases.
+    [[gnu::noinline]] Status post(const ReceiveRequest& request) noexcept;
+    Arrival read(const wire::Slot& slot) const noexcept;
+    [[gnu::noinline]] bool receive(const wire::Slot& slot) noexcept;
     /// Reports whether the slot may be consumed now. If not, it stays in the ring, and the doorbell of the connection
     /// is rung when it may be consumed.
     bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept;
@@ -82,7 +80,7 @@ private:
     [[gnu::noinline]] void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
     void receive_fragment(const Arrival& arrival) noexcept;
     [[gnu::noinline]] void abort_message(const Arrival& arrival) noexcept;
-    CompletionCode check(const Receive& entry, const Arrival& arrival) const noexcept;
+    CompletionCode check(const Receive& entry, const Arrival& arrival) noexcept;
     void finish_front(const Arrival& arrival, std::uint32_t bytes) noexcept;
     void complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept;
     [[gnu::noinline]] void fail_front(const Arrival& arrival, CompletionCode code) noexcept;
@@ -91,21 +89,18 @@ private:
     [[gnu::noinline]] void refuse_order(RemoteUse use) noexcept;
     [[gnu::noinline]] void fail_connection(wire::Fault fault) noexcept;
     void stop() noexcept;
-    [[gnu::noinline]] void publish_consumed() noexcept;
-    [[gnu::noinline]] void confirm(bool idle) noexcept;
+    [[gnu::noinline]] void confirm(std::uint8_t seen) noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
-    Connection* connection_ = nullptr;     // slots are consumed from it
-    Connection* advertised_to_ = nullptr;  // receives are announced to it
+    Connection* connection_ = nullptr;  // while slots are consumed from it
     SharedReceiveQueue* const shared_;
     SharedReceiveQueue::Member member_;
     support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is being received
-    std::atomic<std::uint32_t> posted_{0};
+    RingConsumer ring_;
+    RegionCache local_;                // for the SGEs of receives
     std::shared_ptr<FlushJob> flush_;  // requested by the next slot
 
-    std::atomic<std::uint32_t> next_{0};     // total number of consumed slots; also read by the send queue
-    std::uint32_t published_ = 0;            // the number that the producer knows
     std::uint64_t received_ = 0;             // received bytes of the current message
     std::atomic<bool> needs_wakeup_{false};  // whether the peer was asked to ring
     bool acknowledgment_due_ = false;        // a sender waits for a confirmation, but it is not urgent

@@ -71,6 +71,7 @@ void OwnRegionTable::set_rights(std::uint32_t key, std::uint32_t domain, Access 
     const auto kept = static_cast<std::uint32_t>(slot.rights.load(std::memory_order_relaxed)) &
                       (wire::region_flags::writable_pages | wire::region_flags::file | wire::region_flags::mappable);
     slot.rights.store(rights_of(domain, region_flags(kept, access)), std::memory_order_release);
+    start_generation();
 }
 
 void OwnRegionTable::remove(std::uint32_t key) noexcept {
@@ -115,6 +116,7 @@ void OwnRegionTable::publish(std::uint32_t key, const Row& row) noexcept {
 void OwnRegionTable::end(std::uint32_t key) noexcept {
     if (key == 0 || entry(key).key.load(std::memory_order_relaxed) != key) return;
     entry(key).key.store(0, std::memory_order_seq_cst);
+    start_generation();
     give_back(key);
 }
 

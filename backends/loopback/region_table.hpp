@@ -29,7 +29,8 @@ struct RegionView {
     std::uint32_t only_through = 0;
 
     bool covers(std::uint64_t address, std::uint64_t bytes) const noexcept {
-        return address >= base && address - base <= length && bytes <= length - (address - base);
+        const std::uint64_t offset = address - base;
+        return offset <= length && bytes <= length - offset;
     }
 
     bool has_file() const noexcept { return (flags & wire::region_flags::file) != 0; }
@@ -51,10 +52,13 @@ struct RegionView {
 
     /// The protection rule for peers: the region belongs to the domain of the endpoint that the peer is connected to,
     /// and both the endpoint and the region allow the access through the connection `through`.
+    bool permits(RemoteUse use, Access accepted, std::uint32_t of_domain, std::uint32_t through) const noexcept {
+        return accepts(use, accepted) && domain == of_domain && (only_through == 0 || only_through == through + 1);
+    }
     bool allows(RemoteUse use, Access accepted, std::uint32_t of_domain, std::uint32_t through, std::uint64_t address,
                 std::uint64_t bytes) const noexcept {
-        return accepts(use, accepted) && domain == of_domain && (only_through == 0 || only_through == through + 1) &&
-               covers(address, bytes) && (use != RemoteUse::Atomic || address % 8 == 0);
+        return permits(use, accepted, of_domain, through) && covers(address, bytes) &&
+               (use != RemoteUse::Atomic || address % 8 == 0);
     }
 
 private:
@@ -163,6 +167,10 @@ private:
     void give_back(std::uint32_t key) noexcept;
     void publish(std::uint32_t key, const Row& row) noexcept;
     void end(std::uint32_t key) noexcept;
+    /// Ends what caches know about the table.
+    void start_generation() noexcept {
+        mapping_.as<wire::RegionTable>()->generation.fetch_add(1, std::memory_order_release);
+    }
     wire::RegionEntry& entry(std::uint32_t key) noexcept {
         return mapping_.as<wire::RegionTable>()->entries[key % wire::max_regions];
     }

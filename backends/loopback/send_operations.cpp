@@ -66,22 +66,23 @@ std::uint8_t SendQueue::confirmation(const SendRequest& request) const noexcept 
 
 SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
-    if (!operation.started) {
+    if (operation.stage < Stage::Started) {
         if (const auto code = check_pieces(operation); code != CompletionCode::Success) return fail(operation, code);
         if (!have_slot()) return Outcome::Blocked;
-        switch (take_credit()) {
+        switch (take_credit(operation)) {
             case Credit::Missing: return finish_without_receive(operation);
             case Credit::Awaited: return Outcome::Blocked;
-            case Credit::Taken: operation.started = true;
+            case Credit::Taken: operation.stage = Stage::Started;
         }
     }
     const std::uint8_t marks = marks_of(request);
     const std::uint8_t last = confirmation(request);
-    if (last == wire::slot_flags::acknowledge) announce_waiting();
+    if (last == wire::slot_flags::acknowledge) ring_.set_waiting(true);
     if (operation.total <= wire::inline_bytes) {
-        wire::Slot& slot = next_slot();
+        wire::Slot& slot = ring_.next();
         gather(request.sges, 0, slot.payload, operation.total);
-        publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total), word_of(request));
+        ring_.publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total),
+                      word_of(request));
     } else {
         if (operation.total >= checked_from_bytes && !find_source_end(operation, Probe::Mapping))
             return abort(operation);
@@ -89,14 +90,14 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
             const std::uint32_t length = next_fragment(operation.end(), operation.moved);
             std::uint32_t offset = 0;
             if (!have_slot() || !place_in_area(length, offset)) return Outcome::Blocked;
-            gather(request.sges, operation.moved, connection_->outgoing_area() + offset, length);
+            gather(request.sges, operation.moved, ring_.area(offset), length);
             operation.moved += length;
-            wire::Slot& slot = next_slot();
+            wire::Slot& slot = ring_.next();
             set_payload(slot, wire::External{offset, static_cast<std::uint32_t>(operation.total)});
             const bool more = operation.moved < operation.total;
-            publish(slot, SlotKind::Message,
-                    wire::slot_flags::external | marks | (more ? wire::slot_flags::more : last), length,
-                    word_of(request));
+            ring_.publish(slot, SlotKind::Message,
+                          wire::slot_flags::external | marks | (more ? wire::slot_flags::more : last), length,
+                          word_of(request));
         }
         if (operation.cut_at != 0) return abort(operation);
     }
@@ -105,31 +106,31 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
 
 /// The requests after it wait until the window is invalidated.
 SendQueue::Outcome SendQueue::send_and_invalidate(Operation& operation) noexcept {
-    if (operation.awaiting) return await_answer(operation);
+    if (operation.stage == Stage::Awaiting) return await_answer(operation);
     if (operation.request->with_immediate || reliability() == Reliability::Unreliable)
         return fail(operation, CompletionCode::LocalFormat);
     const Outcome outcome = send(operation);
     if (outcome != Outcome::InFlight) return outcome;
-    operation.awaiting = true;
+    operation.stage = Stage::Awaiting;
     return Outcome::Blocked;
 }
 
 /// Called when the last slot of a message is written. The operation is complete now, or when the peer confirms the
 /// slot.
 SendQueue::Outcome SendQueue::hand_over(Operation& operation, std::uint8_t confirmation) noexcept {
-    operation.last_slot = next_;
+    operation.last_slot = ring_.end();
     if (confirmation == wire::slot_flags::acknowledge)
-        connection_->ring_peer();
+        ring_.ring();
     else
-        connection_->ring_unless_polled();
+        ring_.ring_unless_polled();
     return confirmation == 0 ? Outcome::Finished : Outcome::InFlight;
 }
 
 SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
     const bool with_notice = notifies(request);
-    if (operation.awaiting) return await_agent(operation);
-    if (!operation.started) {
+    if (operation.stage == Stage::Awaiting) return await_agent(operation);
+    if (operation.stage < Stage::Started) {
         if (fetches(request.opcode) && reliability() == Reliability::Unreliable)
             return fail(operation, CompletionCode::LocalFormat);
         if (request.opcode == Opcode::AtomicWrite && request.remote.address % 8 != 0)
@@ -137,13 +138,13 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
         if (const auto code = check_pieces(operation); code != CompletionCode::Success) return fail(operation, code);
         if (with_notice) {
             if (!have_slot()) return Outcome::Blocked;
-            switch (take_credit()) {
+            switch (take_credit(operation)) {
                 case Credit::Missing: return finish_without_receive(operation);
                 case Credit::Awaited: return Outcome::Blocked;
                 case Credit::Taken: break;
             }
         }
-        operation.started = true;
+        operation.stage = Stage::Started;
     }
     if (operation.total >= checked_from_bytes && !find_source_end(operation, Probe::Mapping)) return abort(operation);
     if (operation.moved < operation.end()) {
@@ -156,37 +157,33 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
     return with_notice ? notify_write(operation) : Outcome::Finished;
 }
 
-CompletionCode SendQueue::check_pieces(const Operation& operation) const noexcept {
+CompletionCode SendQueue::check_pieces(const Operation& operation) noexcept {
     if (operation.total > endpoint_.max_transfer_bytes()) return CompletionCode::LocalLength;
     if (operation.request->opcode == Opcode::AtomicWrite)
         return CompletionCode::Success;  // the value was copied when
                                          // the request was posted
     const bool written = fetches(operation.request->opcode);
     for (const Sge& sge : operation.request->sges)
-        if (!endpoint_.may_use(sge, written)) return CompletionCode::LocalProtection;
+        if (!endpoint_.may_use(local_, sge, sge.length, written)) return CompletionCode::LocalProtection;
     return CompletionCode::Success;
 }
 
 /// Performs the target's protection check here, because the target is passive.
-bool SendQueue::may_access(const RegionView& region, RemoteUse use, std::uint64_t address,
-                           std::uint64_t bytes) const noexcept {
-    return region.allows(use, connection_->remote_attributes().access, connection_->peer_domain(),
-                         connection_->peer_number(), address, bytes);
-}
-
 bool SendQueue::may_access(const RegionView& region, const Operation& operation) const noexcept {
     const SendRequest& request = *operation.request;
     const bool flush = request.opcode == Opcode::Flush;
     RemoteUse use = flush ? RemoteUse::Flush : RemoteUse::Write;
     if (request.opcode == Opcode::RdmaRead) use = RemoteUse::Read;
     if (is_fetching_atomic(request.opcode)) use = RemoteUse::Atomic;
-    return may_access(region, use, request.remote.address, flush ? request.flush_bytes : operation.total);
+    return region.allows(use, connection_->remote_attributes().access, connection_->peer_domain(),
+                         connection_->peer_number(), request.remote.address,
+                         flush ? request.flush_bytes : operation.total);
 }
 
 /// Selects a method to access the peer's memory: directly if it is mapped here, otherwise through the kernel, otherwise
 /// through the peer's agent.
 SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& region) noexcept {
-    if (operation.by_agent) return transfer_by_agent(operation);
+    if (operation.stage == Stage::ByAgent) return transfer_by_agent(operation);
     const RemoteAddress& remote = operation.request->remote;
     std::byte* target = connection_->find_memory(region, remote.key, remote.address, operation.total,
                                                  operation.request->opcode != Opcode::RdmaRead);
@@ -246,16 +243,16 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
 /// The last resort, and the only method for atomic operations on memory that is not mapped here.
 SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
     const bool fetched = fetches(operation.request->opcode);
-    announce_waiting();
+    ring_.set_waiting(true);
     do {
         const std::uint32_t length = next_fragment(operation.end(), operation.moved);
         if (!have_slot() || !place_order(operation, length)) return Outcome::Blocked;
-        operation.by_agent = true;
+        operation.stage = Stage::ByAgent;
         if (!fetched) operation.moved += length;
     } while (!fetched && operation.moved < operation.end());
-    operation.last_slot = next_;
-    operation.awaiting = true;
-    connection_->ring_peer();
+    operation.last_slot = ring_.end();
+    operation.stage = Stage::Awaiting;
+    ring_.ring();
     return Outcome::Blocked;
 }
 
@@ -274,7 +271,7 @@ bool SendQueue::place_order(Operation& operation, std::uint32_t length) noexcept
         case Opcode::RdmaRead: kind = SlotKind::AgentRead; break;
         case Opcode::RdmaWrite:
             kind = SlotKind::AgentWrite;
-            gather(request.sges, operation.moved, connection_->outgoing_area() + order.offset, length);
+            gather(request.sges, operation.moved, ring_.area(order.offset), length);
             break;
         case Opcode::FetchAdd:
             kind = SlotKind::AgentFetchAdd;
@@ -287,19 +284,19 @@ bool SendQueue::place_order(Operation& operation, std::uint32_t length) noexcept
             break;
         default: break;
     }
-    wire::Slot& slot = next_slot();
+    wire::Slot& slot = ring_.next();
     set_payload(slot, order);
-    publish(slot, kind, wire::slot_flags::acknowledge, length, 0);
+    ring_.publish(slot, kind, wire::slot_flags::acknowledge, length, 0);
     return true;
 }
 
 SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
     read_consumed();
-    if (!is_consumed(operation.last_slot)) return Outcome::Blocked;
-    operation.awaiting = false;
+    if (!ring_.is_consumed(operation.last_slot)) return Outcome::Blocked;
+    operation.stage = Stage::ByAgent;
     if (fetches(operation.request->opcode)) {
         const std::uint32_t length = next_fragment(operation.total, operation.moved);
-        scatter(operation.request->sges, operation.moved, connection_->outgoing_area() + operation.area_offset, length);
+        scatter(operation.request->sges, operation.moved, ring_.area(operation.area_offset), length);
         operation.moved += length;
     }
     return rdma(operation);
@@ -308,30 +305,30 @@ SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
 /// Earlier writes are in place before this request starts. Memory that is not mapped from a file needs nothing else.
 SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
-    if (operation.awaiting) return await_answer(operation);
+    if (operation.stage == Stage::Awaiting) return await_answer(operation);
     if (!request.sges.empty()) return fail(operation, CompletionCode::LocalFormat);
     const auto region = connection_->peer().region(request.remote.key);
     if (!region || !may_access(*region, operation)) return refuse(operation);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (request.flush_to == FlushTarget::Visibility || !region->has_file()) return Outcome::Finished;
     if (!have_slot()) return Outcome::Blocked;
-    announce_waiting();
-    wire::Slot& slot = next_slot();
+    ring_.set_waiting(true);
+    wire::Slot& slot = ring_.next();
     set_payload(slot, wire::AgentTransfer{.address = request.remote.address,
                                           .value = request.flush_bytes,
                                           .compare = 0,
                                           .key = request.remote.key,
                                           .offset = 0});
-    publish(slot, SlotKind::AgentFlush, wire::slot_flags::acknowledge, 0, 0);
-    operation.last_slot = next_;
-    operation.awaiting = true;
-    connection_->ring_peer();
+    ring_.publish(slot, SlotKind::AgentFlush, wire::slot_flags::acknowledge, 0, 0);
+    operation.last_slot = ring_.end();
+    operation.stage = Stage::Awaiting;
+    ring_.ring();
     return Outcome::Blocked;
 }
 
 SendQueue::Outcome SendQueue::await_answer(Operation& operation) noexcept {
     read_consumed();
-    return is_consumed(operation.last_slot) ? Outcome::Finished : Outcome::Blocked;
+    return ring_.is_consumed(operation.last_slot) ? Outcome::Finished : Outcome::Blocked;
 }
 
 /// A prepared binding is consumed by the attempt, so a failure must be reportable before the attempt starts.
@@ -346,9 +343,9 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     if (!have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;
     const std::uint8_t last = confirmation(request);
-    if (last == wire::slot_flags::acknowledge) announce_waiting();
-    publish(next_slot(), SlotKind::WriteNotice, marks_of(request) | last, static_cast<std::uint32_t>(operation.total),
-            request.immediate);
+    if (last == wire::slot_flags::acknowledge) ring_.set_waiting(true);
+    ring_.publish(ring_.next(), SlotKind::WriteNotice, marks_of(request) | last,
+                  static_cast<std::uint32_t>(operation.total), request.immediate);
     return hand_over(operation, last);
 }
 
@@ -370,10 +367,10 @@ SendQueue::Outcome SendQueue::abort(Operation& operation) noexcept {
     if (fetches(request.opcode)) operation.moved = 0;
     if (operation.moved != 0) {
         const SlotKind of_write = notice ? SlotKind::NoticeAborted : SlotKind::WriteAborted;
-        publish(next_slot(), request.opcode == Opcode::RdmaWrite ? of_write : SlotKind::MessageAborted, 0, 0, 0);
-        connection_->ring_peer();
+        ring_.publish(ring_.next(), request.opcode == Opcode::RdmaWrite ? of_write : SlotKind::MessageAborted, 0, 0, 0);
+        ring_.ring();
     } else if (notice || request.opcode == Opcode::Send || request.opcode == Opcode::SendInvalidate) {
-        --sent_;  // no receive was consumed
+        ring_.return_credit();  // no receive was consumed
     }
     return fail(operation, CompletionCode::LocalProtection);
 }
@@ -388,8 +385,8 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
         kind = SlotKind::ReadRefused;
     else if (notifies(request))
         kind = SlotKind::RefusedNotice;
-    publish(next_slot(), kind, 0, 0, request.immediate);
-    connection_->ring_peer();
+    ring_.publish(ring_.next(), kind, 0, 0, request.immediate);
+    ring_.ring();
     const bool told = request.opcode != Opcode::RdmaWrite || reports_refusals();
     return fail(operation, told ? CompletionCode::RemoteProtection : CompletionCode::Success);
 }
@@ -397,8 +394,8 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
 /// The peer has posted no receive (guide, section 3.8.1, Receive Queue Empty).
 SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexcept {
     if (!may_fail()) return Outcome::Blocked;
-    publish(next_slot(), SlotKind::NoReceive, 0, 0, 0);
-    connection_->ring_peer();
+    ring_.publish(ring_.next(), SlotKind::NoReceive, 0, 0, 0);
+    ring_.ring();
     return fail(operation, reports_refusals() ? CompletionCode::RemoteOperation : CompletionCode::Success);
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order of the queue and the writing of slots. The operations are in send_operations.cpp.
+// The common case of a post, and the order of the queue. The operations are in send_operations.cpp.
 #include "backends/loopback/send_queue.hpp"
 
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/mapped_memory.hpp"
 #include "backends/support/pieces.hpp"
-#include "core/base/fence.hpp"
 
 namespace viaduct::loopback {
 namespace {
 
-constexpr std::uint32_t area_step = 64;  // ranges are aligned to cache lines
+/// The ways to use a region of the peer that access_directly() knows.
+enum DirectUse : unsigned { write = 1, read = 2, reachable = 4 };
 
 /// Translates the consumer's fault word, to which the peer may have written anything.
 CompletionCode fault_code(wire::Fault fault) noexcept {
@@ -25,90 +25,140 @@ CompletionCode fault_code(wire::Fault fault) noexcept {
 
 }  // namespace
 
-Status SendQueue::post(const SendRequest& request) { return post_directly(request) ? Status() : post_any(request); }
-
 // ---- The common case ---------------------------------------------------------------------------------------------
 
-/// Executes a request of one SGE right away, from the first check to the completion. Returns false, without any effect,
-/// if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that is mapped here.
-/// Then post_any() handles it.
-bool SendQueue::post_directly(const SendRequest& request) noexcept {
-    if (connection_ == nullptr || !entries_.empty() || draining_ || endpoint_.is_breaking()) return false;
-    if (is_full() || executed_.room() == 0) return false;
-    if (request.sges.size() != 1 || request.fault != CompletionCode::Success) return false;
-    const Sge& sge = request.sges[0];
-    if (sge.length > endpoint_.max_transfer_bytes()) return false;
-    Executed done{.context = request.context,
-                  .last_slot = 0,
-                  .bytes = sge.length,
-                  .operation = CompletedOperation::Send,
-                  .code = CompletionCode::Success,
-                  .confirmed = false,
-                  .signaled = request.signaled,
-                  .with_immediate = false};
-    switch (request.opcode) {
-        case Opcode::Send:
-            if (!send_directly(request, sge)) return false;
-            done.last_slot = next_;
-            done.confirmed = confirmation_flag_ != 0;
-            break;
-        case Opcode::RdmaWrite:
-            if (!access_directly<RemoteUse::Write>(request, sge)) return false;
-            done.operation = CompletedOperation::RdmaWrite;
-            break;
-        case Opcode::RdmaRead:
-            if (reliability() == Reliability::Unreliable || !access_directly<RemoteUse::Read>(request, sge))
-                return false;
-            done.operation = CompletedOperation::RdmaRead;
-            break;
-        default: return false;
+/// Completes a request that needs no confirmation, in its turn.
+inline void SendQueue::complete_directly(const SendRequest& request, CompletedOperation operation,
+                                         std::uint32_t bytes) noexcept {
+    if (!executed_.empty()) [[unlikely]] {
+        count(1);
+        executed_.push({.context = request.context,
+                        .last_slot = 0,
+                        .bytes = bytes,
+                        .operation = operation,
+                        .code = CompletionCode::Success,
+                        .confirmed = false,
+                        .signaled = request.signaled,
+                        .with_immediate = false});
+    } else if (request.signaled) {
+        count(1);
+        completions_.enqueue({.context = request.context,
+                              .endpoint_context = endpoint_.context(),
+                              .bytes = bytes,
+                              .immediate = 0,
+                              .operation = operation,
+                              .code = CompletionCode::Success,
+                              .with_immediate = false,
+                              .invalidated = false},
+                             *this, false);
     }
-    count(1);
-    finish(done);
-    return true;
 }
 
-bool SendQueue::send_directly(const SendRequest& request, const Sge& sge) noexcept {
-    if (sge.length > wire::fragment_bytes || next_ - consumed_ >= wire::slot_count || !have_credit()) return false;
-    if (!endpoint_.may_use(sge, false) || confirmation(request) == wire::slot_flags::acknowledge) return false;
-    wire::Slot& slot = next_slot();
-    std::uint8_t flags = marks_of(request) | confirmation_flag_;
-    const auto* source = static_cast<const std::byte*>(sge.address);
-    if (sge.length <= wire::inline_bytes) {
-        copy_piece(slot.payload, source, sge.length);
+inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t length) noexcept {
+    if (length > wire::fragment_bytes || !ring_.has_slot() || !ring_.has_credit()) return false;
+    const std::uint8_t confirm = confirmation_flag_;
+    if (confirm != 0 && (confirmation(request) == wire::slot_flags::acknowledge || executed_.room() == 0)) return false;
+    auto* const source = static_cast<const std::byte*>(request.sges[0].address);
+    if (!endpoint_.may_use(local_, request.sges[0].key, source, length, false)) return false;
+    wire::Slot& slot = ring_.next();
+    auto flags = static_cast<std::uint8_t>((request.with_immediate ? wire::slot_flags::immediate : 0) |
+                                           (request.solicited ? wire::slot_flags::solicited : 0) | confirm);
+    if (length <= wire::inline_bytes) {
+        copy_piece(slot.payload, source, length);
     } else {
-        wire::External external{.offset = 0, .total = sge.length};
-        if (!place_in_area(sge.length, external.offset)) return false;
-        copy_piece(connection_->outgoing_area() + external.offset, source, sge.length);
+        wire::External external{.offset = 0, .total = length};
+        if (!ring_.place(length, external.offset)) return false;
+        copy_piece(ring_.area(external.offset), source, length);
         std::memcpy(slot.payload, &external, sizeof external);
         flags |= wire::slot_flags::external;
     }
-    ++sent_;
-    publish(slot, wire::SlotKind::Message, flags, sge.length, request.immediate);
-    connection_->ring_unless_polled();
+    ring_.take_credit();
+    ring_.publish(slot, wire::SlotKind::Message, flags, length, request.immediate);
+    ring_.ring_unless_polled();
+    if (confirm == 0) {
+        complete_directly(request, CompletedOperation::Send, length);
+        return true;
+    }
+    count(1);
+    executed_.push({.context = request.context,
+                    .last_slot = ring_.end(),
+                    .bytes = length,
+                    .operation = CompletedOperation::Send,
+                    .code = CompletionCode::Success,
+                    .confirmed = true,
+                    .signaled = request.signaled,
+                    .with_immediate = false});
     return true;
 }
 
 template <RemoteUse use>
-bool SendQueue::access_directly(const SendRequest& request, const Sge& sge) noexcept {
-    constexpr bool read = use == RemoteUse::Read;
-    if (request.with_immediate || sge.length >= checked_from_bytes || !endpoint_.may_use(sge, read)) return false;
+bool SendQueue::access_directly(const SendRequest& request, std::uint32_t length) noexcept {
+    constexpr bool is_read = use == RemoteUse::Read;
+    if (request.with_immediate || (is_read && reliability() == Reliability::Unreliable)) return false;
+    auto* const own = static_cast<std::byte*>(request.sges[0].address);
+    if (!endpoint_.may_use(local_, request.sges[0].key, own, length, is_read)) return false;
     const RemoteAddress& remote = request.remote;
-    const auto region = connection_->peer().region(remote.key);
-    if (!region || !may_access(*region, use, remote.address, sge.length)) return false;
-    std::byte* target = connection_->find_memory(*region, remote.key, remote.address, sge.length, !read);
-    if (target == nullptr) return false;
-    auto* own = static_cast<std::byte*>(sge.address);
-    if (read)
-        copy_piece(own, target, sge.length);
+    const Peer& peer = connection_->peer();
+    const auto uses = [this](const RegionView& region) { return direct_uses(region); };
+    if (!remote_.allows(peer.regions(), remote.key, remote.address, length, reachable | (is_read ? read : write), uses))
+        return false;
+    auto* const target = peer.is_this_process() ? reinterpret_cast<std::byte*>(remote.address)
+                                                : peer.mapped(remote.key, remote.address, length, !is_read);
+    if (target == nullptr || executed_.room() == 0) return false;
+    if (is_read)
+        copy_piece(own, target, length);
     else
-        deliver_piece(target, own, sge.length);
+        deliver_piece(target, own, length);
+    complete_directly(request, is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite, length);
     return true;
+}
+
+unsigned SendQueue::direct_uses(const RegionView& region) const noexcept {
+    const auto permits = [&](RemoteUse use) {
+        return region.permits(use, connection_->remote_attributes().access, connection_->peer_domain(),
+                              connection_->peer_number());
+    };
+    return (permits(RemoteUse::Write) ? write : 0u) | (permits(RemoteUse::Read) ? read : 0u) |
+           (connection_->peer().is_this_process() || region.is_mappable() ? reachable : 0u);
+}
+
+/// Executes a request of one SGE right away, from the first check to the completion. Returns false, without any effect,
+/// if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that is mapped here. Then
+/// post() handles it.
+inline bool SendQueue::post_directly(const SendRequest& request) noexcept {
+    if (!direct_.load(std::memory_order_relaxed) || !entries_.empty() || is_full()) return false;
+    if (request.sges.size() != 1 || request.fault != CompletionCode::Success) return false;
+    const std::uint32_t length = request.sges[0].length;
+    if (length > direct_bytes_) return false;
+    switch (request.opcode) {
+        case Opcode::Send: return send_directly(request, length);
+        case Opcode::RdmaWrite: return access_directly<RemoteUse::Write>(request, length);
+        case Opcode::RdmaRead: return access_directly<RemoteUse::Read>(request, length);
+        default: return false;
+    }
+}
+
+Status SendQueue::post_one(const SendRequest& request) noexcept {
+    const std::lock_guard lock(completions_.lock());
+    if (post_directly(request)) [[likely]]
+        return {};
+    return post(request);
+}
+
+Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+    const std::lock_guard lock(completions_.lock());
+    posted = 0;
+    for (const SendRequest& request : requests) {
+        if (!post_directly(request))
+            if (const Status status = post(request); !status.ok()) return status;
+        ++posted;
+    }
+    return {};
 }
 
 // ---- The general case --------------------------------------------------------------------------------------------
 
-[[gnu::flatten]] Status SendQueue::post_any(const SendRequest& request) {
+[[gnu::flatten]] Status SendQueue::post(const SendRequest& request) noexcept try {
     if (is_full() && !make_room()) return {Code::QueueFull, "the send queue is full"};
     if (request.sges.size() > endpoint_.device_attributes().max_sges)
         return {Code::InvalidParameter, "too many pieces"};
@@ -144,6 +194,8 @@ bool SendQueue::access_directly(const SendRequest& request, const Sge& sge) noex
     else
         finish(executed(operation, outcome));
     return {};
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
 }
 
 /// Makes room by completing confirmed unsignaled requests, even if the consumer does not poll.
@@ -173,17 +225,14 @@ void SendQueue::progress() noexcept {
         entries_.pop();
     }
     retire();
-    if (waiting_ && entries_.empty() && executed_.empty()) {
-        waiting_ = false;
-        connection_->outgoing().producer.waiting.store(0, std::memory_order_relaxed);
-    }
+    if (entries_.empty() && executed_.empty()) ring_.set_waiting(false);
 }
 
 /// Completes the operations that are executed and, if required, confirmed.
 void SendQueue::retire() noexcept {
     while (!executed_.empty()) {
         const Executed& oldest = executed_.front();
-        if (oldest.confirmed && !is_consumed(oldest.last_slot)) return;
+        if (oldest.confirmed && !ring_.is_consumed(oldest.last_slot)) return;
         complete(oldest);
         executed_.pop();
         if (draining_ && --left_ == 0) endpoint_.request_end();
@@ -195,8 +244,8 @@ void SendQueue::expect_ring() noexcept {
     read_consumed();
     retire();
     if (executed_.empty()) return;
-    announce_waiting();
-    connection_->ring_peer();
+    ring_.set_waiting(true);
+    ring_.ring();
     read_consumed();  // the ring is a full fence: either the peer has seen the waiting flag, or this side sees the
                       // peer's update
     retire();
@@ -204,6 +253,7 @@ void SendQueue::expect_ring() noexcept {
 
 void SendQueue::drain() noexcept {
     if (std::exchange(draining_, true)) return;
+    suspend();
     left_ = executed_.size() + entries_.size();
     if (left_ == 0) return endpoint_.request_end();
     expect_ring();
@@ -267,14 +317,15 @@ std::uint8_t SendQueue::confirmation_flag() const noexcept {
     return reports_refusals() ? wire::slot_flags::confirm : 0;
 }
 
-void SendQueue::attach(Connection& connection) noexcept {
+void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noexcept {
     connection_ = &connection;
+    ring_.attach(connection.outgoing(), incoming);
+    local_.forget();
+    remote_.forget();
     confirmation_flag_ = confirmation_flag();
+    direct_bytes_ = std::min<std::uint32_t>(endpoint_.max_transfer_bytes(), checked_from_bytes - 1);
+    direct_.store(true, std::memory_order_relaxed);
     draining_ = false;
-    next_ = consumed_ = sent_ = credit_ = rung_at_ = 0;
-    area_head_ = area_tail_ = area_used_ = 0;
-    area_end_.fill(0);
-    waiting_ = awaiting_credit_ = false;
 }
 
 void SendQueue::detach(CompletionCode in_flight) noexcept {
@@ -282,7 +333,7 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
     if (connection_ != nullptr) {
         read_consumed();
         retire();
-        refused = fault_code(connection_->outgoing().consumer.fault.load(std::memory_order_acquire));
+        refused = fault_code(ring_.fault());
     }
     const auto unconfirmed = [&] {
         if (refused == CompletionCode::Success) return in_flight;
@@ -298,130 +349,54 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
     }
     for (; !entries_.empty(); entries_.pop()) {
         const Operation& operation = entries_.front().ready();
-        const bool begun = operation.awaiting || operation.moved != 0;
+        const bool begun = operation.stage == Stage::Awaiting || operation.moved != 0;
         CompletionCode code = begun ? unconfirmed() : CompletionCode::Flushed;
         const bool silent = begun && operation.request->opcode == Opcode::Send && !reports_refusals();
         if (silent && (code == CompletionCode::RemoteOperation || code == CompletionCode::RemoteLength))
             code = CompletionCode::Success;
         abandon(operation, code);
     }
+    suspend();
+    ring_.detach();
     connection_ = nullptr;
 }
 
-// ---- The producer's end of the ring ------------------------------------------------------------------------------
+// ---- The ring ----------------------------------------------------------------------------------------------------
 
-wire::Slot& SendQueue::next_slot() noexcept { return connection_->outgoing_slots()[next_ & wire::slot_mask]; }
+void SendQueue::read_consumed() noexcept {
+    ring_.read_consumed();
+    break_if_corrupt();
+}
 
-void SendQueue::publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flags, std::uint32_t length,
-                        std::uint32_t immediate) noexcept {
-    slot.kind = kind;
-    slot.flags = flags;
-    slot.length = length;
-    slot.immediate = immediate;
-    slot.credit = endpoint_.receives_posted();
-    slot.consumed.store(endpoint_.slots_consumed(), std::memory_order_relaxed);
-    slot.sequence.store(static_cast<std::uint32_t>(++next_), std::memory_order_release);
+void SendQueue::break_if_corrupt() noexcept {
+    if (ring_.is_corrupt()) [[unlikely]]
+        endpoint_.request_break();
 }
 
 bool SendQueue::have_slot() noexcept {
-    if (next_ - consumed_ < wire::slot_count) return true;
-    read_consumed();
-    return next_ - consumed_ < wire::slot_count || is_room_coming();
-}
-
-/// Sets the waiting flag and checks once more, because the peer may have consumed slots meanwhile. If it has not, asks
-/// the peer's agent to consume, once per slot that needs room.
-bool SendQueue::is_room_coming() noexcept {
-    announce_waiting();
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    const std::uint64_t before = consumed_;
-    read_consumed();
-    if (consumed_ != before) return true;
-    if (std::exchange(rung_at_, next_) != next_) connection_->ring_peer();
+    if (ring_.find_slot()) return true;
+    break_if_corrupt();
     return false;
 }
 
-void SendQueue::announce_waiting() noexcept {
-    if (waiting_) return;
-    waiting_ = true;
-    connection_->outgoing().producer.waiting.store(1, std::memory_order_relaxed);
-}
-
-/// The numbers in the peer's messages suffice if they cover everything. Otherwise also uses the next message and the
-/// peer's line.
-void SendQueue::read_consumed() noexcept {
-    const std::uint64_t open = next_ - consumed_;
-    const auto since_then = [&](std::uint64_t told) {
-        return told > consumed_ && told - consumed_ <= open ? told - consumed_ : 0;
-    };
-    std::uint64_t more = since_then(connection_->piggybacked_consumed.load(std::memory_order_acquire));
-    if (more < open) more = std::max(more, since_then(endpoint_.consumed_by_next_slot()));
-    if (more < open) {
-        const auto known = static_cast<std::uint32_t>(consumed_);
-        const std::uint32_t line = connection_->outgoing().consumer.consumed.load(std::memory_order_acquire);
-        if (line - known <= open)
-            more = std::max<std::uint64_t>(more, line - known);
-        else if (known - line > wire::slot_count)
-            return endpoint_.request_break();  // the peer's count is wrong
-    }
-    const std::uint64_t now = consumed_ + more;
-    for (; area_used_ != 0 && consumed_ != now; ++consumed_) {
-        const std::uint32_t end = std::exchange(area_end_[consumed_ & wire::slot_mask], 0);
-        if (end == 0) continue;
-        area_tail_ = end;
-        --area_used_;
-    }
-    consumed_ = now;
-}
-
-/// Finds room for `length` bytes in the area and assigns it to the next slot. The area is a ring of ranges. When it is
-/// empty, it starts at 0 again, so that light traffic uses few cache lines.
 bool SendQueue::place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept {
-    const std::uint32_t size = (length + area_step - 1) / area_step * area_step;
-    const auto find = [&] {
-        if (area_used_ == 0) area_head_ = area_tail_ = 0;
-        if (area_used_ != 0 && area_head_ <= area_tail_) {
-            offset = area_head_;
-            return area_tail_ - area_head_ >= size;
-        }
-        offset = wire::area_bytes - area_head_ >= size ? area_head_ : 0;
-        return offset != 0 || area_head_ == 0 || area_tail_ >= size;
-    };
-    while (!find())
-        if (!is_room_coming()) return false;
-    area_head_ = offset + size;
-    area_end_[next_ & wire::slot_mask] = area_head_;
-    ++area_used_;
-    return true;
-}
-
-/// Reports whether the peer has posted a receive for the next message. Its credit line is read only when the credit
-/// from its messages is used up.
-bool SendQueue::have_credit() noexcept {
-    constexpr std::uint32_t deepest = 65535;  // maximum number of receives of a queue; a larger difference means that
-                                              // the number is stale
-    const auto is_left = [this] { return static_cast<std::int32_t>(credit_ - sent_) > 0; };
-    if (is_left()) return true;
-    const std::uint32_t told = connection_->piggybacked_credit.load(std::memory_order_relaxed);
-    if (told - sent_ <= deepest) credit_ = told;
-    if (is_left()) return true;
-    credit_ = connection_->outgoing().credit.posted.load(std::memory_order_acquire);
-    return is_left();
+    if (ring_.place(length, offset)) return true;
+    break_if_corrupt();
+    return false;
 }
 
 /// Takes a receive of the peer for the next message.
-SendQueue::Credit SendQueue::take_credit() noexcept {
-    if (!have_credit() && !connection_->peer_shares_receives()) {
+SendQueue::Credit SendQueue::take_credit(Operation& operation) noexcept {
+    if (!ring_.has_credit() && !connection_->peer_shares_receives()) {
         if (reliability() == Reliability::Unreliable ||
             endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Break)
             return Credit::Missing;
-        if (std::exchange(awaiting_credit_, true)) return Credit::Awaited;
-        announce_waiting();
+        if (std::exchange(operation.stage, Stage::AwaitingCredit) == Stage::AwaitingCredit) return Credit::Awaited;
+        ring_.set_waiting(true);
         Fence::heavy();  // the peer posts receives with a light fence
-        if (!have_credit()) return Credit::Awaited;
+        if (!ring_.has_credit()) return Credit::Awaited;
     }
-    awaiting_credit_ = false;
-    ++sent_;
+    ring_.take_credit();
     return Credit::Taken;
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The send queue of an endpoint: the producer of a connection's outgoing slots and the initiator of RDMA.
+// The send queue of an endpoint: the order of its requests, their execution and their completion.
 #pragma once
-
-#include <array>
 
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/mapped_memory.hpp"
+#include "backends/loopback/region_cache.hpp"
+#include "backends/loopback/ring_producer.hpp"
 #include "backends/loopback/sge_list.hpp"
 
 namespace viaduct::loopback {
 
 class Endpoint;
 
-/// Call all functions with the lock of the completion queue held.
+/// Call all functions with the lock of the completion queue held, unless they say otherwise.
 ///
 /// A request is executed during the post if no other request waits. Otherwise it waits in `entries_` and progress()
 /// executes it later. Requests are executed and completed in order. Executed requests wait in `executed_` for the
@@ -24,11 +24,19 @@ public:
         : WorkQueue(depth), endpoint_(endpoint), completions_(completions) {}
 
     CompletionQueue& completions() noexcept { return completions_; }
-    Status post(const SendRequest& request);
+
+    /// Posts a request, or several until one cannot be posted; see backend::Endpoint. These take the lock.
+    Status post_one(const SendRequest& request) noexcept;
+    Status post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
+
     void expect_ring() noexcept override;
     [[gnu::noinline]] void progress() noexcept override;
 
-    void attach(Connection& connection) noexcept;
+    /// `incoming`: the other direction of the connection.
+    void attach(Connection& connection, const RingConsumer& incoming) noexcept;
+
+    /// Executes no more requests directly, because the connection breaks. May be called by any thread.
+    void suspend() noexcept { direct_.store(false, std::memory_order_relaxed); }
 
     /// Executes the requests that are queued now, but no later ones, and notifies the endpoint when that is done.
     void drain() noexcept;
@@ -38,6 +46,16 @@ public:
     void detach(CompletionCode in_flight) noexcept;
 
 private:
+    /// How far the execution of a request has come. Later stages are not followed by earlier ones, except that an
+    /// awaited answer of the peer's agent continues the request by the agent.
+    enum class Stage : std::uint8_t {
+        Unchecked,
+        AwaitingCredit,  // the peer rings when it posts a receive
+        Started,         // checks are done and credit is taken
+        ByAgent,         // the peer's agent has executed a part, so it executes the rest, too
+        Awaiting,        // continue when last_slot is consumed
+    };
+
     /// A request that is being executed or waits for its execution.
     struct Operation {
         const SendRequest* request = nullptr;  // the caller's during the post, later that of the entry
@@ -45,13 +63,10 @@ private:
         std::uint64_t moved = 0;
         std::uint64_t cut_at = 0;                       // if not 0: the source is mapped only up to here
         std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
-        std::uint64_t last_slot = 0;                    // position after the last slot, when InFlight or awaiting
+        std::uint64_t last_slot = 0;                    // position after the last slot, when InFlight or Awaiting
         std::uint32_t area_offset = 0;                  // range of the AgentRead fragment in progress
         CompletionCode code = CompletionCode::Success;  // the result or, before execution, an error found early
-        bool started = false;                           // checks are done and credit is taken
-        bool awaiting = false;                          // continue when last_slot is consumed
-        bool by_agent = false;                          // the peer's agent has executed a part, so it executes the
-                                                        // rest, too
+        Stage stage = Stage::Unchecked;
 
         std::uint64_t end() const noexcept { return cut_at != 0 ? cut_at : total; }
     };
@@ -97,14 +112,16 @@ private:
     enum class Outcome { Finished, Blocked, InFlight };
     enum class Credit { Taken, Missing, Awaited };
 
-    // The common case of a post, in send_queue.cpp.
-    bool post_directly(const SendRequest& request) noexcept;
-    bool send_directly(const SendRequest& request, const Sge& sge) noexcept;
+    // The common case of a post.
+    [[gnu::always_inline]] bool post_directly(const SendRequest& request) noexcept;
     template <RemoteUse use>
-    bool access_directly(const SendRequest& request, const Sge& sge) noexcept;
+    [[gnu::noinline]] bool access_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    [[gnu::always_inline]] bool send_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    [[gnu::always_inline]] void complete_directly(const SendRequest& request, CompletedOperation operation,
+                                                  std::uint32_t bytes) noexcept;
 
-    // All other posts.
-    [[gnu::noinline]] Status post_any(const SendRequest& request);
+    // All other cases.
+    [[gnu::noinline]] Status post(const SendRequest& request) noexcept;
     Outcome execute(Operation& operation) noexcept;
     Outcome send(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept;
@@ -127,18 +144,12 @@ private:
     [[gnu::noinline]] Outcome fail(Operation& operation, CompletionCode code) noexcept;
 
     bool may_fail() noexcept;
-    CompletionCode check_pieces(const Operation& operation) const noexcept;
-    bool have_credit() noexcept;
-    Credit take_credit() noexcept;
+    CompletionCode check_pieces(const Operation& operation) noexcept;
+    Credit take_credit(Operation& operation) noexcept;
     bool have_slot() noexcept;
-    wire::Slot& next_slot() noexcept;
-    void publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flags, std::uint32_t length,
-                 std::uint32_t immediate) noexcept;
-    [[gnu::noinline]] bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
-    [[gnu::noinline]] bool is_room_coming() noexcept;
-    [[gnu::noinline]] void announce_waiting() noexcept;
-    bool is_consumed(std::uint64_t position) const noexcept { return consumed_ >= position; }
-    [[gnu::noinline]] void read_consumed() noexcept;
+    bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
+    void read_consumed() noexcept;
+    void break_if_corrupt() noexcept;
     static Executed executed(const Operation& operation, Outcome outcome) noexcept;
     void finish(const Executed& executed) noexcept;
     void complete(const Executed& executed) noexcept;
@@ -151,30 +162,23 @@ private:
     Reliability reliability() const noexcept;
     bool reports_refusals() const noexcept;
     std::uint8_t confirmation(const SendRequest& request) const noexcept;
-    bool may_access(const RegionView& region, RemoteUse use, std::uint64_t address, std::uint64_t bytes) const noexcept;
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;
+    unsigned direct_uses(const RegionView& region) const noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
     Connection* connection_ = nullptr;
+    std::atomic<bool> direct_{false};       // connected, and neither draining nor breaking
+    std::uint32_t direct_bytes_ = 0;        // the maximum length of a request that is executed directly
     std::uint8_t confirmation_flag_ = 0;    // the slot flag for the confirmation of messages on this connection, or 0
     support::Fifo<Executed> executed_{16};  // always has room for all entries
     support::Fifo<Entry> entries_{16};      // not executed yet; ordered after executed_
     bool draining_ = false;
     std::size_t left_ = 0;  // number of requests to complete while draining
 
-    // The producer's state of the connection.
-    std::uint64_t next_ = 0;      // total number of written slots
-    std::uint64_t consumed_ = 0;  // total number of slots known to be consumed
-    std::uint32_t sent_ = 0;      // total number of messages sent that consume a receive
-    std::uint32_t credit_ = 0;    // total number of receives known to be posted by the peer
-    std::uint32_t area_head_ = 0;
-    std::uint32_t area_tail_ = 0;
-    std::uint32_t area_used_ = 0;                             // number of ranges in use
-    std::array<std::uint32_t, wire::slot_count> area_end_{};  // the end of each slot's range; 0: the slot has no range
-    std::uint64_t rung_at_ = 0;                               // next_ when the doorbell was last rung for lack of room
-    bool waiting_ = false;  // the peer rings the doorbell when it consumes slots or posts receives
-    bool awaiting_credit_ = false;
+    RingProducer ring_;
+    RegionCache local_;   // of this process, for the SGEs of requests
+    RegionCache remote_;  // of the peer, for RDMA
 };
 
 }  // namespace viaduct::loopback

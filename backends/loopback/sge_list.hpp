@@ -23,11 +23,16 @@ public:
     /// Throws std::bad_alloc if the list is longer than all previous ones.
     void assign(std::span<const Sge> sges) {
         size_ = sges.size();
-        if (size_ <= few_.size())
+        if (size_ == 1)
+            copy_fields(sges[0], few_[0]);
+        else if (size_ <= few_.size())
             for (std::size_t i = 0; i < size_; ++i) copy_fields(sges[i], few_[i]);
         else
             many_.assign(sges.begin(), sges.end());
     }
+
+    /// The SGE if there is exactly one, otherwise null.
+    const Sge* single() const noexcept { return size_ == 1 ? few_.data() : nullptr; }
 
     std::span<const Sge> span() const noexcept {
         return size_ <= few_.size() ? std::span(few_).first(size_) : std::span<const Sge>(many_);

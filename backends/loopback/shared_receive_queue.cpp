@@ -4,16 +4,8 @@
 #include <mutex>
 
 #include "backends/loopback/device.hpp"
-#include "backends/support/pieces.hpp"
 
 namespace viaduct::loopback {
-
-void Receive::assign(const ReceiveRequest& request) {
-    sges.assign(request.sges);
-    context = request.context;
-    fault = request.fault;
-    room = support::total_length(request.sges);
-}
 
 Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
     posted = 0;

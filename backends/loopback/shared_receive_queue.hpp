@@ -6,6 +6,7 @@
 
 #include "backends/loopback/sge_list.hpp"
 #include "backends/support/fifo.hpp"
+#include "backends/support/pieces.hpp"
 #include "core/backend.hpp"
 #include "core/base/spin_lock.hpp"
 
@@ -21,7 +22,12 @@ struct Receive {
     SgeList sges;
 
     /// Throws std::bad_alloc.
-    void assign(const ReceiveRequest& request);
+    [[gnu::always_inline]] void assign(const ReceiveRequest& request) {
+        sges.assign(request.sges);
+        context = request.context;
+        fault = request.fault;
+        room = request.sges.size() == 1 ? request.sges[0].length : support::total_length(request.sges);
+    }
 };
 
 /// Lock order: the lock of a completion queue, then this lock.

@@ -27,11 +27,11 @@ public:
     bool empty() const noexcept { return begin_ == end_; }
 
     /// Returns the number of elements that can still be pushed.
-    std::size_t room() const noexcept { return capacity_ - size(); }
+    std::size_t room() const noexcept { return mask_ + 1 - size(); }
 
     /// Makes room for a total of `size` elements. Returns false, without changing anything, if memory runs out.
     bool reserve(std::size_t size) noexcept {
-        if (size <= capacity_) [[likely]]
+        if (size <= mask_ + 1) [[likely]]
             return true;
         return grow(size);
     }
@@ -61,15 +61,15 @@ private:
         if (items == nullptr) return false;
         for (std::size_t i = begin_; i != end_; ++i) items[i & (capacity - 1)] = std::move(at(i));
         items_ = std::move(items);
-        capacity_ = capacity;
+        mask_ = capacity - 1;
         return true;
     }
 
-    T& at(std::size_t position) noexcept { return items_[position & (capacity_ - 1)]; }
+    T& at(std::size_t position) noexcept { return items_[position & mask_]; }
 
     std::unique_ptr<T[]> items_;
-    std::size_t capacity_ = 0;  // a power of two, or 0
-    std::size_t begin_ = 0;     // positions increase forever
+    std::size_t mask_ = ~std::size_t{0};  // the capacity - 1; the capacity is a power of two, or 0
+    std::size_t begin_ = 0;               // positions increase forever
     std::size_t end_ = 0;
 };
 

@@ -83,7 +83,7 @@ void post(int end, Opcode opcode, const Sge& local, const RemoteAddress& remote)
 
 inline void take(CompletionQueue& queue, unsigned& counter) {
     Completion completion;
-    if (queue.poll({&completion, 1}) == 0) return;
+    if (!queue.poll(completion)) return;
     if (completion.code != CompletionCode::Success) fail("poll", "a failed completion");
     ++counter;
 }

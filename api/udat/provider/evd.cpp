@@ -180,7 +180,7 @@ void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW,
 bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
     if (completions_ == nullptr) return false;
     Completion completion;
-    while (completions_->poll({&completion, 1}) == 1) {
+    while (completions_->poll(completion)) {
         origin.ep = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);
         if (!settle_with_endpoint(completion, has_cookies_, origin.quiet)) continue;
         if (!write_event(completion, binds, event, origin.quiet)) continue;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A completion that waits in a queue.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+#include "backends/loopback/word.hpp"
+
+namespace viaduct::loopback {
+
+/// Stored and read as words (see Word), of which the small fields share one. Completion::observed is not included,
+/// because it is known only after the others are stored.
+class PackedCompletion {
+public:
+    [[gnu::always_inline]] void store(const Completion& completion) noexcept {
+        context_ = completion.context;
+        endpoint_context_ = completion.endpoint_context;
+        numbers_ = completion.bytes | std::uint64_t{completion.immediate} << 32;
+        rest_ = static_cast<std::uint64_t>(completion.operation) | static_cast<std::uint64_t>(completion.code) << 8 |
+                std::uint64_t{completion.with_immediate} << 16 | std::uint64_t{completion.invalidated} << 24;
+    }
+
+    [[gnu::always_inline]] void load(Completion& to) const noexcept {
+        static_assert(std::endian::native == std::endian::little && sizeof(Completion) == 32);
+        static_assert(offsetof(Completion, bytes) == 16 && offsetof(Completion, immediate) == 20 &&
+                      offsetof(Completion, operation) == 24 && offsetof(Completion, code) == 25 &&
+                      offsetof(Completion, with_immediate) == 26 && offsetof(Completion, invalidated) == 27);
+        auto* const bytes = reinterpret_cast<std::byte*>(&to);
+        const std::uint64_t numbers = numbers_;
+        const std::uint64_t rest = rest_;
+        to.context = context_;
+        to.endpoint_context = endpoint_context_;
+        std::memcpy(bytes + offsetof(Completion, bytes), &numbers, sizeof numbers);
+        std::memcpy(bytes + offsetof(Completion, operation), &rest, sizeof rest);
+    }
+
+private:
+    Word<std::uint64_t> context_;
+    Word<std::uint64_t> endpoint_context_;
+    Word<std::uint64_t> numbers_;
+    Word<std::uint64_t> rest_;
+};
+
+}  // namespace viaduct::loopback

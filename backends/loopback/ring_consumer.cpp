@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/ring_consumer.hpp"
+
+namespace viaduct::loopback {
+
+void RingConsumer::advertise(const Ring& ring, std::uint32_t posted) noexcept {
+    ring_ = ring;
+    posted_.store(posted, std::memory_order_relaxed);
+    ring_.direction->credit.posted.store(posted, std::memory_order_release);
+}
+
+void RingConsumer::attach(const Ring& ring) noexcept {
+    ring_ = ring;
+    attached_ = true;
+    next_.store(0, std::memory_order_relaxed);
+    confirmed_ = 0;
+    told_credit_.store(0, std::memory_order_relaxed);
+    told_consumed_.store(0, std::memory_order_relaxed);
+}
+
+void RingConsumer::detach() noexcept {
+    if (attached_) confirm();
+    attached_ = false;
+    withdraw();
+}
+
+void RingConsumer::withdraw() noexcept {
+    ring_ = {};
+    posted_.store(0, std::memory_order_relaxed);
+}
+
+void RingConsumer::confirm_quietly() noexcept {
+    confirmed_ = next_.load(std::memory_order_relaxed);
+    ring_.direction->consumer.consumed.store(confirmed_, std::memory_order_release);
+}
+
+void RingConsumer::confirm() noexcept {
+    if (confirmed_ == next_.load(std::memory_order_relaxed)) return;
+    confirm_quietly();
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (is_producer_waiting()) ring_.ring();
+}
+
+void RingConsumer::confirm_if_awaited(bool anyway) noexcept {
+    if (is_producer_waiting())
+        confirm();
+    else if (anyway)
+        ring_.direction->consumer.consumed.store(next_.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+void RingConsumer::report(wire::Fault fault) noexcept {
+    wire::ConsumerLine& line = ring_.direction->consumer;
+    if (confirmed_ != next_.load(std::memory_order_relaxed)) confirm_quietly();
+    line.fault_slot.store(next_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    line.fault.store(fault, std::memory_order_release);
+}
+
+std::uint64_t RingConsumer::consumed_by_front() const noexcept {
+    const std::uint64_t before = told_consumed();  // must not be newer than the slot
+    const std::uint32_t next = next_.load(std::memory_order_acquire);
+    const wire::Slot& slot = ring_.slot(next);
+    if (slot.sequence.load(std::memory_order_acquire) != next + 1) return before;
+    const std::uint16_t told = slot.consumed.load(std::memory_order_acquire);
+    if (slot.sequence.load(std::memory_order_relaxed) != next + 1) return before;  // the slot was reused meanwhile
+    return before + static_cast<std::uint16_t>(told - before);
+}
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The consumer's end of a ring of slots: what has arrived, what the producer knows of its consumption, and the number
+// of receives that the producer may use.
+#pragma once
+
+#include <atomic>
+
+#include "backends/loopback/ring.hpp"
+#include "core/base/fence.hpp"
+
+namespace viaduct::loopback {
+
+/// Not thread-safe, except the functions for the producer of the opposite direction.
+class RingConsumer {
+public:
+    /// Starts to announce receives, of which `posted` exist. A producer can use them as soon as it is attached.
+    void advertise(const Ring& ring, std::uint32_t posted) noexcept;
+    bool advertises() const noexcept { return ring_.direction != nullptr; }
+
+    /// Announces one more receive. Rings the producer if it waits for one.
+    void add_receive() noexcept {
+        const std::uint32_t posted = posted_.load(std::memory_order_relaxed) + 1;
+        posted_.store(posted, std::memory_order_relaxed);
+        ring_.direction->credit.posted.store(posted, std::memory_order_release);
+        if (!attached_) return;
+        Fence::light(ring_.asymmetric_fences);
+        if (is_producer_waiting()) ring_.ring();
+    }
+
+    /// Starts to consume slots, from the first one.
+    void attach(const Ring& ring) noexcept;
+    bool is_attached() const noexcept { return attached_; }
+
+    /// Confirms all consumed slots, and stops to consume slots and to announce receives.
+    void detach() noexcept;
+    void withdraw() noexcept;  ///< stops to announce receives
+
+    const Ring& ring() const noexcept { return ring_; }
+
+    /// Returns the slot at the front if it has arrived, otherwise null. The peer may change it at any time.
+    const wire::Slot* front() const noexcept {
+        const std::uint32_t next = next_.load(std::memory_order_relaxed);
+        const wire::Slot& slot = ring_.slot(next);
+        return slot.sequence.load(std::memory_order_acquire) == next + 1 ? &slot : nullptr;
+    }
+
+    /// Reads what the slot at the front tells about the opposite direction. Called before pop().
+    void note(const wire::Slot& slot) noexcept {
+        told_credit_.store(slot.credit, std::memory_order_relaxed);
+        const std::uint64_t told = told_consumed_.load(std::memory_order_relaxed);
+        const auto more = static_cast<std::uint16_t>(slot.consumed.load(std::memory_order_relaxed) - told);
+        told_consumed_.store(told + more, std::memory_order_release);
+    }
+
+    /// Consumes the slot at the front.
+    void pop() noexcept { next_.store(next_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
+    /// Reports whether so many slots are consumed that the producer should know.
+    bool owes_confirmation() const noexcept {
+        return next_.load(std::memory_order_relaxed) - confirmed_ >= confirm_every;
+    }
+
+    /// Tells the producer how many slots are consumed, and rings it if it waits.
+    void confirm() noexcept;
+    /// The same, but does not look whether the producer waits.
+    void confirm_quietly() noexcept;
+
+    /// Tells a producer that waits. Otherwise, if `anyway`, only writes the number.
+    void confirm_if_awaited(bool anyway) noexcept;
+
+    /// Breaks the connection for the producer: the slot at the front cannot be received.
+    void report(wire::Fault fault) noexcept;
+
+    /// Asks the producer to ring for every slot, or not to.
+    void set_need_wakeup(bool needed) noexcept {
+        ring_.direction->wakeup.need_wakeup.store(needed ? 1 : 0, std::memory_order_release);
+    }
+
+    // For the producer of the opposite direction, in any thread.
+
+    /// The number of receives announced since advertise().
+    std::uint32_t posted() const noexcept { return posted_.load(std::memory_order_relaxed); }
+
+    /// The number of consumed slots, modulo 2^16.
+    std::uint16_t consumed() const noexcept {
+        return static_cast<std::uint16_t>(next_.load(std::memory_order_acquire));
+    }
+
+    /// How many receives the peer has posted and how many slots it has consumed, according to the last slot. The second
+    /// one is accumulated from 16-bit differences, so it may be too low by a multiple of 2^16, but never too high.
+    std::uint32_t told_credit() const noexcept { return told_credit_.load(std::memory_order_relaxed); }
+    std::uint64_t told_consumed() const noexcept { return told_consumed_.load(std::memory_order_acquire); }
+
+    /// The second one according to the slot at the front, if it has arrived.
+    std::uint64_t consumed_by_front() const noexcept;
+
+private:
+    static constexpr std::uint32_t confirm_every = wire::slot_count / 4;
+
+    bool is_producer_waiting() const noexcept {
+        return ring_.direction->producer.waiting.load(std::memory_order_relaxed) != 0;
+    }
+
+    Ring ring_;
+    bool attached_ = false;
+    std::atomic<std::uint32_t> next_{0};  // the position of the front; the total number of consumed slots
+    std::uint32_t confirmed_ = 0;         // the number that the producer knows
+    std::atomic<std::uint32_t> posted_{0};
+    std::atomic<std::uint32_t> told_credit_{0};
+    std::atomic<std::uint64_t> told_consumed_{0};
+};
+
+}  // namespace viaduct::loopback

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/loopback/ring_producer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::loopback {
+namespace {
+
+constexpr std::uint32_t area_step = 64;  // ranges are aligned to cache lines
+
+}  // namespace
+
+void RingProducer::attach(const Ring& ring, const RingConsumer& opposite) noexcept {
+    ring_ = ring;
+    opposite_ = &opposite;
+    next_ = consumed_ = rung_at_ = 0;
+    sent_ = credit_ = 0;
+    area_head_ = area_tail_ = area_used_ = 0;
+    area_end_.fill(0);
+    waiting_ = corrupt_ = false;
+}
+
+bool RingProducer::find_slot() noexcept {
+    if (has_slot()) return true;
+    read_consumed();
+    return has_slot() || is_room_coming();
+}
+
+/// Sets the waiting flag and checks once more, because the peer may have consumed slots meanwhile. If it has not, asks
+/// the peer's agent to consume, once per slot that needs room.
+bool RingProducer::is_room_coming() noexcept {
+    set_waiting(true);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::uint64_t before = consumed_;
+    read_consumed();
+    if (consumed_ != before) return true;
+    if (std::exchange(rung_at_, next_) != next_) ring();
+    return false;
+}
+
+void RingProducer::set_waiting(bool waiting) noexcept {
+    if (std::exchange(waiting_, waiting) != waiting)
+        ring_.direction->producer.waiting.store(waiting ? 1 : 0, std::memory_order_relaxed);
+}
+
+/// The numbers in the peer's slots suffice if they cover everything. Otherwise also uses the slot that arrives next and
+/// the peer's line.
+void RingProducer::read_consumed() noexcept {
+    const std::uint64_t open = next_ - consumed_;
+    const auto since_then = [&](std::uint64_t told) {
+        return told > consumed_ && told - consumed_ <= open ? told - consumed_ : 0;
+    };
+    std::uint64_t more = since_then(opposite_->told_consumed());
+    if (more < open) more = std::max(more, since_then(opposite_->consumed_by_front()));
+    if (more < open) {
+        const auto known = static_cast<std::uint32_t>(consumed_);
+        const std::uint32_t line = ring_.direction->consumer.consumed.load(std::memory_order_acquire);
+        if (line - known <= open) {
+            more = std::max<std::uint64_t>(more, line - known);
+        } else if (known - line > wire::slot_count) {
+            corrupt_ = true;
+            return;
+        }
+    }
+    const std::uint64_t now = consumed_ + more;
+    for (; area_used_ != 0 && consumed_ != now; ++consumed_) {
+        const std::uint32_t end = std::exchange(area_end_[consumed_ & wire::slot_mask], 0);
+        if (end == 0) continue;
+        area_tail_ = end;
+        --area_used_;
+    }
+    consumed_ = now;
+}
+
+/// The area is a ring of ranges. When it is empty, it starts at 0 again, so that light traffic uses few cache lines.
+bool RingProducer::find_range(std::uint32_t size, std::uint32_t& offset) noexcept {
+    if (area_used_ == 0) area_head_ = area_tail_ = 0;
+    if (area_used_ != 0 && area_head_ <= area_tail_) {
+        offset = area_head_;
+        return area_tail_ - area_head_ >= size;
+    }
+    offset = wire::area_bytes - area_head_ >= size ? area_head_ : 0;
+    return offset != 0 || area_head_ == 0 || area_tail_ >= size;
+}
+
+bool RingProducer::place(std::uint32_t length, std::uint32_t& offset) noexcept {
+    const std::uint32_t size = (length + area_step - 1) / area_step * area_step;
+    while (!find_range(size, offset))
+        if (!is_room_coming()) return false;
+    area_head_ = offset + size;
+    area_end_[next_ & wire::slot_mask] = area_head_;
+    ++area_used_;
+    return true;
+}
+
+}  // namespace viaduct::loopback

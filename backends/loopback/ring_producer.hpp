@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The producer's end of a ring of slots: which slots and which ranges of the area are free, how many receives the peer
+// has posted, and when the peer must be woken.
+#pragma once
+
+#include <array>
+
+#include "backends/loopback/ring_consumer.hpp"
+
+namespace viaduct::loopback {
+
+/// Not thread-safe. Positions are total numbers of slots written since attach().
+class RingProducer {
+public:
+    /// Starts with an empty ring. `opposite`: the consumer's end, on this side, of the other direction; what the peer
+    /// has consumed and posted is told in its slots.
+    void attach(const Ring& ring, const RingConsumer& opposite) noexcept;
+    void detach() noexcept { ring_.slots = nullptr; }
+    bool is_attached() const noexcept { return ring_.slots != nullptr; }
+
+    // ---- Slots ----
+
+    /// Returns the slot to fill in and publish next. There must be a free one.
+    wire::Slot& next() const noexcept { return ring_.slot(next_); }
+
+    /// Hands the slot over to the peer. Fills in all but its payload.
+    void publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flags, std::uint32_t length,
+                 std::uint32_t immediate) noexcept {
+        slot.kind = kind;
+        slot.flags = flags;
+        slot.length = length;
+        slot.immediate = immediate;
+        slot.credit = opposite_->posted();
+        slot.consumed.store(opposite_->consumed(), std::memory_order_relaxed);
+        slot.sequence.store(static_cast<std::uint32_t>(++next_), std::memory_order_release);
+    }
+
+    /// The position after the last published slot.
+    std::uint64_t end() const noexcept { return next_; }
+
+    /// Reports whether a slot is known to be free. find_slot() also looks at what the peer has consumed meanwhile and,
+    /// if there is none, arranges to be rung when there is.
+    bool has_slot() const noexcept { return next_ - consumed_ < wire::slot_count; }
+    bool find_slot() noexcept;
+
+    bool is_consumed(std::uint64_t position) const noexcept { return consumed_ >= position; }
+
+    /// Looks at what the peer has consumed.
+    void read_consumed() noexcept;
+
+    /// Reports whether the peer's number of consumed slots was impossible. It is not used any more.
+    bool is_corrupt() const noexcept { return corrupt_; }
+
+    /// The peer's reason for ending the connection.
+    wire::Fault fault() const noexcept { return ring_.direction->consumer.fault.load(std::memory_order_acquire); }
+
+    // ---- The area ----
+
+    std::byte* area(std::uint32_t offset) const noexcept { return ring_.area + offset; }
+
+    /// Finds room for `length` bytes in the area and assigns it to the next slot, until that is consumed. Returns false
+    /// if there is no room.
+    bool place(std::uint32_t length, std::uint32_t& offset) noexcept;
+
+    // ---- Receives of the peer ----
+
+    /// Reports whether the peer has posted a receive for the next message.
+    bool has_credit() noexcept {
+        if (is_credit_left()) return true;
+        const std::uint32_t told = opposite_->told_credit();
+        if (told - sent_ <= max_receives) credit_ = told;
+        return is_credit_left() || read_credit();
+    }
+    void take_credit() noexcept { ++sent_; }
+    void return_credit() noexcept { --sent_; }
+
+    // ---- Waking the peer ----
+
+    /// Rings only if the peer's consumer does not poll. Called for every message.
+    void ring_unless_polled() const noexcept {
+        Fence::light(ring_.asymmetric_fences);
+        if (ring_.direction->wakeup.need_wakeup.load(std::memory_order_relaxed) != 0) [[unlikely]]
+            ring_.ring();
+    }
+    void ring() const noexcept { ring_.ring(); }
+
+    /// Asks the peer to ring when it consumes slots or posts receives, or no longer to do so.
+    void set_waiting(bool waiting) noexcept;
+
+private:
+    /// The maximum number of receives of a queue. A larger difference means that the number is stale.
+    static constexpr std::uint32_t max_receives = 65535;
+
+    bool is_credit_left() const noexcept { return static_cast<std::int32_t>(credit_ - sent_) > 0; }
+    bool read_credit() noexcept {
+        credit_ = ring_.direction->credit.posted.load(std::memory_order_acquire);
+        return is_credit_left();
+    }
+    bool find_range(std::uint32_t size, std::uint32_t& offset) noexcept;
+    bool is_room_coming() noexcept;
+
+    Ring ring_;
+    const RingConsumer* opposite_ = nullptr;
+    std::uint64_t next_ = 0;
+    std::uint64_t consumed_ = 0;  // the number of slots known to be consumed
+    std::uint32_t sent_ = 0;      // the number of messages sent that consume a receive
+    std::uint32_t credit_ = 0;    // the number of receives known to be posted
+    std::uint32_t area_head_ = 0;
+    std::uint32_t area_tail_ = 0;
+    std::uint32_t area_used_ = 0;  // number of ranges in use
+    bool waiting_ = false;
+    bool corrupt_ = false;
+    std::uint64_t rung_at_ = 0;                               // next_ when the peer was last rung for lack of room
+    std::array<std::uint32_t, wire::slot_count> area_end_{};  // the end of each slot's range; 0: the slot has no range
+};
+
+}  // namespace viaduct::loopback
