@@ -146,10 +146,11 @@ public:
     /// InvalidParameter: more pieces than the endpoint or the device supports.
     virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
 
-    /// As post_send() with one request.
-    virtual Status post_one_send(const SendRequest& request) noexcept {
-        std::size_t posted = 0;
-        return post_send({&request, 1}, posted);
+    /// Posts a request if that takes no more than the common case does. Otherwise returns false, without any effect;
+    /// post_send() then posts it or reports why not.
+    virtual bool try_post_send(const SendRequest& request) noexcept {
+        (void)request;
+        return false;
     }
 
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
@@ -163,10 +164,10 @@ public:
     /// complete as Flushed until disconnect() is called. InvalidState: the endpoint uses a shared receive queue.
     virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
 
-    /// As post_receive() with one request.
-    virtual Status post_one_receive(const ReceiveRequest& request) noexcept {
-        std::size_t posted = 0;
-        return post_receive({&request, 1}, posted);
+    /// As try_post_send().
+    virtual bool try_post_receive(const ReceiveRequest& request) noexcept {
+        (void)request;
+        return false;
     }
 
     /// The number of posted requests whose completions have not been polled.

@@ -76,7 +76,11 @@ public:
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
         return endpoint_->post_send(requests, posted);
     }
-    Status post_send(const SendRequest& request) noexcept { return endpoint_->post_one_send(request); }
+    [[gnu::always_inline]] Status post_send(const SendRequest& request) noexcept {
+        if (endpoint_->try_post_send(request)) [[likely]]
+            return {};
+        return post(request);
+    }
 
     /// Posts requests to the receive queue; errors as post_send(). Receives can be posted before the endpoint is
     /// connected. After a connection has broken, they complete as Flushed until disconnect() is called. InvalidState:
@@ -84,7 +88,11 @@ public:
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
         return endpoint_->post_receive(requests, posted);
     }
-    Status post_receive(const ReceiveRequest& request) noexcept { return endpoint_->post_one_receive(request); }
+    [[gnu::always_inline]] Status post_receive(const ReceiveRequest& request) noexcept {
+        if (endpoint_->try_post_receive(request)) [[likely]]
+            return {};
+        return post(request);
+    }
 
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
     /// order of the send queue, so requests posted after it may already refer to the new key. If the region or a domain
@@ -130,6 +138,8 @@ private:
     explicit Endpoint(const EndpointConfig& config) noexcept;
     void on_connection_event(const ConnectionEvent& event) noexcept override;
 
+    Status post(const SendRequest& request) noexcept;
+    Status post(const ReceiveRequest& request) noexcept;
     bool apply(EndpointTrigger trigger) noexcept { return state_.apply(trigger); }
     EndpointTrigger trigger_of(const ConnectionEvent& event) const noexcept;
 

@@ -44,6 +44,8 @@ std::uint64_t total_length(std::span<const VIP_DESCRIPTOR_SEGMENT> segments) noe
 
 /// Reads what the control segment specifies for a send. Returns false on a format error.
 bool read_control(const VIP_CONTROL_SEGMENT& control, const DescriptorLimits& limits, SendRequest& request) noexcept {
+    static_assert(VIP_CONTROL_OP_SENDRECV == 0);
+    if (control.Control == VIP_CONTROL_OP_SENDRECV) return control.Reserved == 0;  // a send without flags
     request.fence = (control.Control & VIP_CONTROL_QFENCE) != 0;
     request.with_immediate = (control.Control & VIP_CONTROL_IMMEDIATE) != 0;
     request.immediate = control.ImmediateData;
@@ -82,7 +84,7 @@ SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& 
     return request;
 }
 
-ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept {
+ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, std::uint32_t max_segments) noexcept {
     ReceiveRequest request;
     request.context = context_of(descriptor);
     const VIP_CONTROL_SEGMENT& control = descriptor.CS;
@@ -90,7 +92,7 @@ ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, const DescriptorLi
         request.fault = CompletionCode::LocalFormat;
         return request;
     }
-    if (control.SegCount > limits.segments) {
+    if (control.SegCount > max_segments) {
         request.fault = CompletionCode::LocalLength;
         return request;
     }

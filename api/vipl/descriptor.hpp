@@ -20,7 +20,7 @@ struct DescriptorLimits {
 /// Build requests that refer to the descriptor. An invalid descriptor still takes its turn in the queue and completes
 /// with the error that the request carries.
 SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept;
-ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept;
+ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, std::uint32_t max_segments) noexcept;
 
 inline VIP_DESCRIPTOR* descriptor_of(const Completion& completion) noexcept {
     return reinterpret_cast<VIP_DESCRIPTOR*>(completion.context);

@@ -17,7 +17,8 @@ std::size_t RegionTable::size() const noexcept {
     return count_;
 }
 
-RegionTable::Slot* RegionTable::Slots::search(std::uint32_t key, std::size_t index) noexcept {
+RegionTable::Slot* RegionTable::Slots::find(std::uint32_t key) noexcept {
+    std::size_t index = home(key);
     for (std::size_t seen = 0; seen <= mask; ++seen, index = (index + 1) & mask) {
         const std::uint32_t found = at[index].key.load(std::memory_order_acquire);
         if (found == free_key) return nullptr;

@@ -32,8 +32,12 @@ public:
 
     /// Like find(), for posting a descriptor with this key: also records that the region contains descriptors.
     MemoryRegion* find_for_descriptor(std::uint32_t key) const noexcept {
-        Slot* slot = slots_.load(std::memory_order_acquire)->find(key);
-        if (slot == nullptr) return nullptr;
+        Slots* slots = slots_.load(std::memory_order_acquire);
+        Slot* slot = &slots->first(key);
+        if (slot->key.load(std::memory_order_acquire) != key) [[unlikely]] {
+            slot = slots->find(key);
+            if (slot == nullptr) return nullptr;
+        }
         if (!slot->holds_descriptors.load(std::memory_order_relaxed)) [[unlikely]]
             slot->holds_descriptors.store(true, std::memory_order_relaxed);
         return slot->region.load(std::memory_order_acquire);
@@ -64,13 +68,10 @@ private:
             return (key * std::uint64_t{0x9E3779B97F4A7C15} >> 32) & mask;
         }
 
+        /// Returns the slot where the search for a key begins: usually that of the key.
+        Slot& first(std::uint32_t key) noexcept { return at[home(key)]; }
         /// Returns the first slot with the key, or null.
-        [[gnu::always_inline]] Slot* find(std::uint32_t key) noexcept {
-            const std::size_t index = home(key);
-            Slot& slot = at[index];
-            return slot.key.load(std::memory_order_acquire) == key ? &slot : search(key, index);
-        }
-        [[gnu::noinline]] Slot* search(std::uint32_t key, std::size_t index) noexcept;
+        [[gnu::noinline]] Slot* find(std::uint32_t key) noexcept;
 
         void insert(MemoryRegion* region, bool holds_descriptors) noexcept;
 

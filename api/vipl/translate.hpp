@@ -39,26 +39,24 @@ constexpr VIP_UINT32 to_status_bit(CompletionCode code) noexcept {
     return VIP_STATUS_TRANSPORT_ERROR;
 }
 
+/// By CompletedOperation. VIs do not bind windows.
+inline constexpr std::array<VIP_UINT32, 10> operation_bits = {VIP_STATUS_OP_SEND,      VIP_STATUS_OP_RDMA_WRITE,
+                                                              VIP_STATUS_OP_RDMA_READ, VIP_STATUS_OP_RDMA_WRITE,
+                                                              VIP_STATUS_OP_RDMA_READ, VIP_STATUS_OP_SEND,
+                                                              VIP_STATUS_OP_RDMA_READ, VIP_STATUS_OP_RDMA_READ,
+                                                              VIP_STATUS_OP_RECEIVE,   VIP_STATUS_OP_REMOTE_RDMA_WRITE};
+
 constexpr VIP_UINT32 to_operation_bits(CompletedOperation operation) noexcept {
-    constexpr std::array<VIP_UINT32, 10> bits = [] {
-        std::array<VIP_UINT32, 10> of{};
-        const auto set = [&of](CompletedOperation which, VIP_UINT32 value) {
-            of.at(static_cast<std::size_t>(which)) = value;
-        };
-        set(CompletedOperation::Send, VIP_STATUS_OP_SEND);
-        set(CompletedOperation::BindWindow, VIP_STATUS_OP_SEND);  // VIs do not bind windows
-        set(CompletedOperation::RdmaWrite, VIP_STATUS_OP_RDMA_WRITE);
-        set(CompletedOperation::AtomicWrite, VIP_STATUS_OP_RDMA_WRITE);
-        set(CompletedOperation::RdmaRead, VIP_STATUS_OP_RDMA_READ);
-        set(CompletedOperation::Flush, VIP_STATUS_OP_RDMA_READ);
-        set(CompletedOperation::FetchAdd, VIP_STATUS_OP_RDMA_READ);
-        set(CompletedOperation::CompareSwap, VIP_STATUS_OP_RDMA_READ);
-        set(CompletedOperation::Receive, VIP_STATUS_OP_RECEIVE);
-        set(CompletedOperation::ReceiveRdmaWrite, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
-        return of;
-    }();
-    return bits[static_cast<std::size_t>(operation)];
+    return operation_bits[static_cast<std::size_t>(operation)];
 }
+static_assert(to_operation_bits(CompletedOperation::Send) == VIP_STATUS_OP_SEND &&
+              to_operation_bits(CompletedOperation::RdmaWrite) == VIP_STATUS_OP_RDMA_WRITE &&
+              to_operation_bits(CompletedOperation::RdmaRead) == VIP_STATUS_OP_RDMA_READ &&
+              to_operation_bits(CompletedOperation::AtomicWrite) == VIP_STATUS_OP_RDMA_WRITE &&
+              to_operation_bits(CompletedOperation::BindWindow) == VIP_STATUS_OP_SEND &&
+              to_operation_bits(CompletedOperation::CompareSwap) == VIP_STATUS_OP_RDMA_READ &&
+              to_operation_bits(CompletedOperation::Receive) == VIP_STATUS_OP_RECEIVE &&
+              to_operation_bits(CompletedOperation::ReceiveRdmaWrite) == VIP_STATUS_OP_REMOTE_RDMA_WRITE);
 
 VIP_ERROR_CODE to_error_code(AsyncEventKind kind) noexcept;
 const char* to_string(VIP_ERROR_CODE code) noexcept;

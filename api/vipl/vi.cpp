@@ -144,7 +144,7 @@ VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noex
 VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
     if (!postable(descriptor, memory))
         return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, QueueKind::Receive);
-    const ReceiveRequest request = read_receive(*descriptor, limits());
+    const ReceiveRequest request = read_receive(*descriptor, max_segments_);
     descriptor->CS.Status = 0;
     const Status status = endpoint_->post_receive(request);
     return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Receive);

@@ -20,12 +20,12 @@ public:
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
         return send_.post_all(requests, posted);
     }
-    Status post_one_send(const SendRequest& request) noexcept override { return send_.post_one(request); }
+    bool try_post_send(const SendRequest& request) noexcept override { return send_.try_post(request); }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
         return receive_.post_all(requests, posted);
     }
-    Status post_one_receive(const ReceiveRequest& request) noexcept override { return receive_.post_one(request); }
+    bool try_post_receive(const ReceiveRequest& request) noexcept override { return receive_.try_post(request); }
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;

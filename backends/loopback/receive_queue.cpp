@@ -45,7 +45,7 @@ wire::AgentTransfer agent_order(const wire::Slot& slot) noexcept {
 
 ReceiveQueue::ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth,
                            SharedReceiveQueue* shared)
-    : WorkQueue(depth), endpoint_(endpoint), completions_(completions), shared_(shared) {
+    : WorkQueue(shared == nullptr ? depth : 0), endpoint_(endpoint), completions_(completions), shared_(shared) {
     if (shared_ != nullptr) shared_->join(member_);
 }
 
@@ -62,7 +62,8 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     ring_.attach(connection.incoming());
     local_.forget();
     received_ = 0;
-    acknowledgment_due_ = in_message_ = skipping_ = stopped_ = false;
+    acknowledgment_due_ = in_message_ = skipping_ = false;
+    consuming_ = true;
     needs_wakeup_.store(false, std::memory_order_relaxed);
     update_wakeup(true);
 }
@@ -79,7 +80,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
     ring_.detach();
     connection_ = nullptr;
     rejecting_ = reject;
-    in_message_ = false;
+    acknowledgment_due_ = in_message_ = consuming_ = false;
     flush_.reset();
     while (!entries_.empty()) complete_front({}, CompletionCode::Flushed, 0);
 }
@@ -88,8 +89,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
 
 /// Queues a receive of one SGE, if there is room. Otherwise returns false, and post() handles it.
 inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept {
-    if (is_full() || request.sges.size() != 1 || entries_.room() == 0 || !ring_.advertises() || shared_ != nullptr)
-        return false;
+    if (is_full() || request.sges.size() != 1 || entries_.is_full() || !ring_.advertises()) return false;
     entries_.vacant().assign(request);
     entries_.commit();
     count(1);
@@ -97,11 +97,9 @@ inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept 
     return true;
 }
 
-Status ReceiveQueue::post_one(const ReceiveRequest& request) noexcept {
+bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
     const std::lock_guard lock(completions_.lock());
-    if (post_directly(request)) [[likely]]
-        return {};
-    return post(request);
+    return post_directly(request);
 }
 
 Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
@@ -155,13 +153,12 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
 
 /// Receives what has arrived. For a consumer that polls, stops when it has got as many completions as it asked for.
 void ReceiveQueue::progress() noexcept {
-    if (connection_ == nullptr) return;
     std::uint8_t seen = 0;  // flags of all slots
-    while (!stopped_) {
-        const wire::Slot* slot = ring_.front();
-        if (slot == nullptr) break;
-        const std::uint8_t flags = slot->flags;
-        if (!receive_directly(*slot, flags) && !receive(*slot)) break;
+    while (consuming_) {
+        const wire::Slot& slot = ring_.front();
+        if (!ring_.has_arrived(slot)) break;
+        const std::uint8_t flags = slot.flags;
+        if (!receive_directly(slot, flags) && !receive(slot)) break;
         seen |= flags;
         if (completions_.is_output_full()) break;
     }
@@ -194,7 +191,7 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
     if (!is_due(arrival, slot)) return false;
     ring_.note(slot);
     consume(arrival, slot);
-    if (stopped_) return false;  // the slot that could not be received is not confirmed
+    if (!consuming_) return false;  // the slot that could not be received is not confirmed
     ring_.pop();
     if (ring_.owes_confirmation() || ((arrival.flags & at_once) != 0 && arrival.length == wire::fragment_bytes))
         ring_.confirm();
@@ -317,7 +314,7 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
     }
     if (!skipping_) {
         const Receive& entry = entries_.front();
-        if (received_ + arrival.length > entry.room) return stop();  // exceeds the checked length
+        if (received_ + arrival.length > entry.room()) return stop();  // exceeds the checked length
         scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
         received_ += arrival.length;
         if (last && received_ != arrival.total) return stop();  // shorter than announced
@@ -336,7 +333,7 @@ void ReceiveQueue::abort_message(const Arrival& arrival) noexcept {
 /// Checks a receive when a message arrives (guide, section 5.2). Only the memory that the message fills is checked.
 CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival) noexcept {
     if (entry.fault != CompletionCode::Success) return entry.fault;
-    if (arrival.total > entry.room || arrival.total > endpoint_.max_transfer_bytes())
+    if (arrival.total > entry.room() || arrival.total > endpoint_.max_transfer_bytes())
         return CompletionCode::LocalLength;
     std::uint64_t left = arrival.total;
     for (const Sge& sge : entry.sges.span()) {
@@ -388,7 +385,7 @@ void ReceiveQueue::fail_connection(wire::Fault fault) noexcept {
 }
 
 void ReceiveQueue::stop() noexcept {
-    stopped_ = true;
+    consuming_ = false;
     endpoint_.request_break();
 }
 

@@ -25,8 +25,8 @@ public:
     bool is_shared() const noexcept { return shared_ != nullptr; }
     const RingConsumer& ring() const noexcept { return ring_; }
 
-    /// Posts a request, or several until one cannot be posted; see backend::Endpoint. These take the lock.
-    Status post_one(const ReceiveRequest& request) noexcept;
+    /// Post requests; see backend::Endpoint. Both take the lock.
+    bool try_post(const ReceiveRequest& request) noexcept;
     Status post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
     void progress() noexcept override;
 
@@ -106,7 +106,7 @@ private:
     bool acknowledgment_due_ = false;        // a sender waits for a confirmation, but it is not urgent
     bool in_message_ = false;
     bool skipping_ = false;   // the receive has failed, so the remaining fragments of the message are dropped
-    bool stopped_ = false;    // the next slot cannot be consumed and ends the connection
+    bool consuming_ = false;  // connected, unless the next slot cannot be consumed and ends the connection
     bool rejecting_ = false;  // broken: posted receives complete as Flushed
 };
 

@@ -37,11 +37,10 @@ public:
 
     const Ring& ring() const noexcept { return ring_; }
 
-    /// Returns the slot at the front if it has arrived, otherwise null. The peer may change it at any time.
-    const wire::Slot* front() const noexcept {
-        const std::uint32_t next = next_.load(std::memory_order_relaxed);
-        const wire::Slot& slot = ring_.slot(next);
-        return slot.sequence.load(std::memory_order_acquire) == next + 1 ? &slot : nullptr;
+    /// The slot to be consumed next. Once it has arrived, the peer should not change it, but may.
+    const wire::Slot& front() const noexcept { return ring_.slot(next_.load(std::memory_order_relaxed)); }
+    bool has_arrived(const wire::Slot& front) const noexcept {
+        return front.sequence.load(std::memory_order_acquire) == next_.load(std::memory_order_relaxed) + 1;
     }
 
     /// Reads what the slot at the front tells about the opposite direction. Called before pop().

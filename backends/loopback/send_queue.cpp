@@ -57,7 +57,7 @@ inline void SendQueue::complete_directly(const SendRequest& request, CompletedOp
 inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t length) noexcept {
     if (length > wire::fragment_bytes || !ring_.has_slot() || !ring_.has_credit()) return false;
     const std::uint8_t confirm = confirmation_flag_;
-    if (confirm != 0 && (confirmation(request) == wire::slot_flags::acknowledge || executed_.room() == 0)) return false;
+    if (confirm != 0 && (confirmation(request) == wire::slot_flags::acknowledge || executed_.is_full())) return false;
     auto* const source = static_cast<const std::byte*>(request.sges[0].address);
     if (!endpoint_.may_use(local_, request.sges[0].key, source, length, false)) return false;
     wire::Slot& slot = ring_.next();
@@ -92,7 +92,7 @@ inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t l
 }
 
 template <RemoteUse use>
-bool SendQueue::access_directly(const SendRequest& request, std::uint32_t length) noexcept {
+inline bool SendQueue::access_directly(const SendRequest& request, std::uint32_t length) noexcept {
     constexpr bool is_read = use == RemoteUse::Read;
     if (request.with_immediate || (is_read && reliability() == Reliability::Unreliable)) return false;
     auto* const own = static_cast<std::byte*>(request.sges[0].address);
@@ -104,7 +104,7 @@ bool SendQueue::access_directly(const SendRequest& request, std::uint32_t length
         return false;
     auto* const target = peer.is_this_process() ? reinterpret_cast<std::byte*>(remote.address)
                                                 : peer.mapped(remote.key, remote.address, length, !is_read);
-    if (target == nullptr || executed_.room() == 0) return false;
+    if (target == nullptr || executed_.is_full()) return false;
     if (is_read)
         copy_piece(own, target, length);
     else
@@ -122,6 +122,10 @@ unsigned SendQueue::direct_uses(const RegionView& region) const noexcept {
            (connection_->peer().is_this_process() || region.is_mappable() ? reachable : 0u);
 }
 
+bool SendQueue::read_directly(const SendRequest& request, std::uint32_t length) noexcept {
+    return access_directly<RemoteUse::Read>(request, length);
+}
+
 /// Executes a request of one SGE right away, from the first check to the completion. Returns false, without any effect,
 /// if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that is mapped here. Then
 /// post() handles it.
@@ -133,16 +137,14 @@ inline bool SendQueue::post_directly(const SendRequest& request) noexcept {
     switch (request.opcode) {
         case Opcode::Send: return send_directly(request, length);
         case Opcode::RdmaWrite: return access_directly<RemoteUse::Write>(request, length);
-        case Opcode::RdmaRead: return access_directly<RemoteUse::Read>(request, length);
+        case Opcode::RdmaRead: return read_directly(request, length);
         default: return false;
     }
 }
 
-Status SendQueue::post_one(const SendRequest& request) noexcept {
+bool SendQueue::try_post(const SendRequest& request) noexcept {
     const std::lock_guard lock(completions_.lock());
-    if (post_directly(request)) [[likely]]
-        return {};
-    return post(request);
+    return post_directly(request);
 }
 
 Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept {

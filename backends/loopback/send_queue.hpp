@@ -25,8 +25,8 @@ public:
 
     CompletionQueue& completions() noexcept { return completions_; }
 
-    /// Posts a request, or several until one cannot be posted; see backend::Endpoint. These take the lock.
-    Status post_one(const SendRequest& request) noexcept;
+    /// Post requests; see backend::Endpoint. Both take the lock.
+    bool try_post(const SendRequest& request) noexcept;
     Status post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
 
     void expect_ring() noexcept override;
@@ -115,7 +115,8 @@ private:
     // The common case of a post.
     [[gnu::always_inline]] bool post_directly(const SendRequest& request) noexcept;
     template <RemoteUse use>
-    [[gnu::noinline]] bool access_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    [[gnu::always_inline]] bool access_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    [[gnu::noinline]] bool read_directly(const SendRequest& request, std::uint32_t length) noexcept;
     [[gnu::always_inline]] bool send_directly(const SendRequest& request, std::uint32_t length) noexcept;
     [[gnu::always_inline]] void complete_directly(const SendRequest& request, CompletedOperation operation,
                                                   std::uint32_t bytes) noexcept;

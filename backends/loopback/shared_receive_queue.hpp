@@ -18,15 +18,15 @@ class Device;
 struct Receive {
     std::uint64_t context = 0;
     CompletionCode fault = CompletionCode::Success;
-    std::uint64_t room = 0;
     SgeList sges;
+
+    std::uint64_t room() const noexcept { return support::total_length(sges.span()); }
 
     /// Throws std::bad_alloc.
     [[gnu::always_inline]] void assign(const ReceiveRequest& request) {
         sges.assign(request.sges);
         context = request.context;
         fault = request.fault;
-        room = request.sges.size() == 1 ? request.sges[0].length : support::total_length(request.sges);
     }
 };
 

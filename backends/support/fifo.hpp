@@ -26,7 +26,8 @@ public:
     std::size_t size() const noexcept { return end_ - begin_; }
     bool empty() const noexcept { return begin_ == end_; }
 
-    /// Returns the number of elements that can still be pushed.
+    /// Reports whether no more elements can be pushed. room() returns their number.
+    bool is_full() const noexcept { return size() == mask_ + 1; }
     std::size_t room() const noexcept { return mask_ + 1 - size(); }
 
     /// Makes room for a total of `size` elements. Returns false, without changing anything, if memory runs out.

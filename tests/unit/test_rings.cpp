@@ -68,10 +68,10 @@ struct Rings {
 
     /// Consumes a slot. Returns its length field.
     std::uint32_t receive() {
-        const wire::Slot* slot = consumer.front();
-        REQUIRE(slot != nullptr);
-        const std::uint32_t value = slot->length;
-        consumer.note(*slot);
+        const wire::Slot& slot = consumer.front();
+        REQUIRE(consumer.has_arrived(slot));
+        const std::uint32_t value = slot.length;
+        consumer.note(slot);
         consumer.pop();
         return value;
     }
@@ -80,9 +80,9 @@ struct Rings {
     void answer() {
         REQUIRE(answers.find_slot());
         answers.publish(answers.next(), SlotKind::Message, 0, 0, 0);
-        const wire::Slot* slot = opposite.front();
-        REQUIRE(slot != nullptr);
-        opposite.note(*slot);
+        const wire::Slot& slot = opposite.front();
+        REQUIRE(opposite.has_arrived(slot));
+        opposite.note(slot);
         opposite.pop();
     }
 
@@ -99,14 +99,14 @@ struct Rings {
 TEST_CASE("rings: slots arrive in order, with what was published, lap after lap") {
     Rings rings;
     for (std::uint32_t i = 0; i < 5 * wire::slot_count; ++i) {
-        CHECK(rings.consumer.front() == nullptr);
+        CHECK_FALSE(rings.consumer.has_arrived(rings.consumer.front()));
         REQUIRE(rings.producer.find_slot());
         rings.send(i);
-        const wire::Slot* slot = rings.consumer.front();
-        REQUIRE(slot != nullptr);
-        CHECK(slot->kind == SlotKind::Message);
-        CHECK(slot->flags == wire::slot_flags::solicited);
-        CHECK(slot->immediate == i + 1);
+        const wire::Slot& slot = rings.consumer.front();
+        REQUIRE(rings.consumer.has_arrived(slot));
+        CHECK(slot.kind == SlotKind::Message);
+        CHECK(slot.flags == wire::slot_flags::solicited);
+        CHECK(slot.immediate == i + 1);
         CHECK(rings.receive() == i);
         if (rings.consumer.owes_confirmation()) rings.consumer.confirm();
     }
