@@ -15,14 +15,15 @@ target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR})
 
 # The data path crosses several files; link-time optimisation lets the compiler see it whole. Its loops are over a piece
 # or two: what -O3 does to them makes them larger and no faster. Nor are files compiled as one in a release: what is
-# inlined where changes then, and costs each call some ten instructions.
+# inlined where changes then, and costs each call some ten instructions. Fields are copied one by one: vectors of them
+# take more instructions to build (docs/adr/0014-fields-apart.md tells what else they cost).
 include(CheckIPOSupported)
 check_ipo_supported(RESULT VIADUCT_HAS_IPO LANGUAGES CXX)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(CMAKE_CXX_COMPILE_OPTIONS_IPO -flto=auto -fno-fat-lto-objects)  # on all processors
 endif()
 function(viaduct_optimise_whole target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
+  target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O2;-fno-tree-slp-vectorize>")
   set_property(TARGET ${target} PROPERTY INTERPROCEDURAL_OPTIMIZATION_RELEASE ${VIADUCT_HAS_IPO})
   if(CMAKE_BUILD_TYPE STREQUAL Release)
     set_property(TARGET ${target} PROPERTY UNITY_BUILD OFF)

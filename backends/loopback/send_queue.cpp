@@ -216,9 +216,29 @@ void SendQueue::enqueue(const Operation& operation) {
     entries_.commit();
 }
 
+inline void SendQueue::complete(const Executed& executed) noexcept {
+    if (executed.code == CompletionCode::Success && !executed.signaled) return count(-1);
+    completions_.push({.context = executed.context,
+                       .endpoint_context = endpoint_.context(),
+                       .bytes = executed.bytes,
+                       .immediate = 0,
+                       .operation = executed.operation,
+                       .code = executed.code,
+                       .with_immediate = executed.with_immediate,
+                       .invalidated = false},
+                      *this);
+}
+
 void SendQueue::progress() noexcept {
     if ((entries_.empty() && executed_.empty()) || connection_ == nullptr) return;
     read_consumed();
+    if (!entries_.empty()) execute_entries();
+    retire();
+    if (entries_.empty() && executed_.empty()) ring_.set_waiting(false);
+}
+
+/// Executes the queued requests in order, as far as possible now.
+void SendQueue::execute_entries() noexcept {
     while (!entries_.empty() && (!draining_ || left_ > executed_.size()) && !endpoint_.is_breaking()) {
         const Operation& operation = entries_.front().ready();
         const Outcome outcome = execute(entries_.front().operation);
@@ -226,8 +246,6 @@ void SendQueue::progress() noexcept {
         executed_.push(executed(operation, outcome));
         entries_.pop();
     }
-    retire();
-    if (entries_.empty() && executed_.empty()) ring_.set_waiting(false);
 }
 
 /// Completes the operations that are executed and, if required, confirmed.
@@ -282,19 +300,6 @@ void SendQueue::finish(const Executed& executed) noexcept {
         complete(executed);
     else
         executed_.push(executed);
-}
-
-void SendQueue::complete(const Executed& executed) noexcept {
-    if (executed.code == CompletionCode::Success && !executed.signaled) return count(-1);
-    completions_.push({.context = executed.context,
-                       .endpoint_context = endpoint_.context(),
-                       .bytes = executed.bytes,
-                       .immediate = 0,
-                       .operation = executed.operation,
-                       .code = executed.code,
-                       .with_immediate = executed.with_immediate,
-                       .invalidated = false},
-                      *this);
 }
 
 /// Completes an operation that was in progress when the connection ended.

@@ -30,7 +30,7 @@ public:
     Status post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
 
     void expect_ring() noexcept override;
-    [[gnu::noinline]] void progress() noexcept override;
+    void progress() noexcept override;
 
     /// `incoming`: the other direction of the connection.
     void attach(Connection& connection, const RingConsumer& incoming) noexcept;
@@ -153,13 +153,14 @@ private:
     void break_if_corrupt() noexcept;
     static Executed executed(const Operation& operation, Outcome outcome) noexcept;
     void finish(const Executed& executed) noexcept;
-    void complete(const Executed& executed) noexcept;
+    [[gnu::always_inline]] void complete(const Executed& executed) noexcept;
     [[gnu::noinline]] void give_up(Executed executed, CompletionCode code) noexcept;
     [[gnu::noinline]] void abandon(const Operation& operation, CompletionCode code) noexcept;
     std::uint8_t confirmation_flag() const noexcept;
     [[gnu::noinline]] bool make_room() noexcept;
+    [[gnu::noinline]] void execute_entries() noexcept;
     [[gnu::noinline]] void enqueue(const Operation& operation);
-    [[gnu::noinline]] void retire() noexcept;
+    void retire() noexcept;
     Reliability reliability() const noexcept;
     bool reports_refusals() const noexcept;
     std::uint8_t confirmation(const SendRequest& request) const noexcept;
