@@ -124,12 +124,12 @@ void Connection::hang_up() noexcept {
     if (owner_->endpoint != nullptr) owner_->endpoint->peer_hung_up(*this);
 }
 
-void Connection::answer_map_request(const MapMessage& request) noexcept {
+void Connection::answer_map_request(const MapMessage& request) {
     MapMessage reply{.type = MessageType::MapReply, .key = request.key, .base = 0, .length = 0, .offset = 0};
     const std::lock_guard lock(owner_->mutex);
     if (owner_->endpoint == nullptr || !socket_) return;
     const auto region = look_up(device_.regions().table(), request.key);
-    if (!region || region->domain != owner_->endpoint->domain_id() || !region->is_mappable()) return;
+    if (!region || region->domain != owner_->endpoint->domain_id()) return;
     const auto file = device_.regions().backing(request.key);
     if (!file || !file->fd) return;
     reply.base = region->base;

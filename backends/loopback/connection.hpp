@@ -122,7 +122,7 @@ private:
     wire::Segment& segment() const noexcept { return *mapping_.as<wire::Segment>(); }
     void request_mapping(std::uint32_t key) noexcept;
     void on_readable(int fd) noexcept override;
-    void answer_map_request(const MapMessage& request) noexcept;
+    void answer_map_request(const MapMessage& request);
 
     Device& device_;
     std::shared_ptr<EndpointRef> owner_;
