@@ -192,19 +192,19 @@ UniqueFd open_sealed_memfd(const Area& area) noexcept {
     return fd && cannot_shrink(fd.get()) ? std::move(fd) : UniqueFd();
 }
 
-/// The mappings of a range.
-struct Range {
+/// What inspect() finds about a range.
+struct Inspected {
     MemoryInfo info;
     Area first;
 };
 
-Result<Range> inspect(const void* address, std::uint64_t length) {
+Result<Inspected> inspect(const void* address, std::uint64_t length) {
     const auto begin = reinterpret_cast<std::uint64_t>(address);
     const std::uint64_t end = begin + length;
     Areas areas;
     if (!areas.opened()) return Status::from_errno(errno, "/proc/self/maps");
 
-    Range range{.info = {.writable = true, .has_file = false, .one_memfd = true}, .first = {}};
+    Inspected range{.info = {.writable = true, .has_file = false, .one_memfd = true}, .first = {}};
     MemoryInfo& info = range.info;
     const Area& first = range.first;
     Area area;

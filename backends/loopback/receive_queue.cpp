@@ -92,7 +92,7 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
 }
 
 void ReceiveQueue::update_wakeup(bool polled) noexcept {
-    const bool wanted = !polled || !completions_.is_polled();
+    const bool wanted = !polled || !completions_.is_polled(*this);
     if (connection_ == nullptr || wanted == needs_wakeup()) return;
     needs_wakeup_.store(wanted, std::memory_order_relaxed);
     connection_->incoming().wakeup.need_wakeup.store(wanted ? 1 : 0, std::memory_order_release);

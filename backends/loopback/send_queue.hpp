@@ -26,6 +26,7 @@ public:
     CompletionQueue& completions() noexcept { return completions_; }
     Status post(const SendRequest& request);
     void expect_ring() noexcept override;
+    bool awaits_confirmation() const noexcept override { return !executed_.empty(); }
     [[gnu::noinline]] void progress() noexcept override;
 
     void attach(Connection& connection) noexcept;
@@ -150,7 +151,7 @@ private:
     [[gnu::noinline]] void retire() noexcept;
     Reliability reliability() const noexcept;
     bool reports_refusals() const noexcept;
-    std::uint8_t confirmation(const SendRequest& request) const noexcept;
+    std::uint8_t confirmation(const SendRequest& request) noexcept;
     bool may_access(const RegionView& region, RemoteUse use, std::uint64_t address, std::uint64_t bytes) const noexcept;
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;
 
