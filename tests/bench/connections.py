@@ -26,7 +26,8 @@ Run = dict[str, Any]  # what vi-perf prints
 
 
 def vi_perf(build: pathlib.Path, cpus: tuple[int, int], connections: int, duration: float) -> Run:
-    options = ["--connections", connections, "--json", "--duration", duration, "--cpu", cpus[0], "--server-cpu", cpus[1]]
+    options = ["--connections", connections, "--json", "--duration", duration]
+    options += ["--cpu", cpus[0], "--server-cpu", cpus[1]]
     return json.loads(run([str(word) for word in [build / "tools/vi-perf", *options]]))
 
 
@@ -43,7 +44,9 @@ def round_trip_ratio(runs: list[Run], alone: list[Run], row: int) -> float | Non
     """Uses pairs of the same round, when the machine was in the same state."""
     pairs = zip(runs, alone)
     ratios = [
-        many["results"][row]["round_trip_ns"] / one["results"][0]["round_trip_ns"] for many, one in pairs if many and one
+        many["results"][row]["round_trip_ns"] / one["results"][0]["round_trip_ns"]
+        for many, one in pairs
+        if many and one
     ]
     return statistics.median(ratios) if ratios else None
 
