@@ -18,6 +18,8 @@ Result<std::shared_ptr<Connection>> Connection::offer(Device& device, std::share
     if (const Status status = seal_memfd(memory->get(), false); !status.ok()) return status;
     mapping->as<wire::Segment>()->magic = wire::magic;
     mapping->as<wire::Segment>()->version = wire::version;
+    // Nobody is known to poll yet. The flags are set before either side can send, so no fence is needed.
+    for (wire::Direction& direction : mapping->as<wire::Segment>()->directions) direction.wakeup.need_wakeup.store(1);
 
     std::shared_ptr<Connection> connection(new Connection(device, std::move(owner), 0));
     connection->mapping_ = std::move(*mapping);

@@ -279,22 +279,33 @@ bool Device::serve_connections() noexcept {
     return consumers_poll;
 }
 
+/// If not, leaves a note for enter().
+bool Device::is_connected(Entry& entry) noexcept {
+    if (entry.receives.load(std::memory_order_relaxed) != nullptr) return true;
+    entry.rang.store(true);
+    return entry.receives.load() != nullptr;  // enter() may have missed the note
+}
+
 bool Device::serve(std::uint32_t number) noexcept {
+    if (!is_connected(directory_[number])) return false;
     const auto connection = connection_at(number);
     return connection != nullptr && connection->serve();
 }
 
 bool Device::serve_directly(std::uint32_t number, const CompletionQueue& polled) noexcept {
     Entry& entry = directory_[number];
-    const CompletionQueue* receives = entry.receives.load(std::memory_order_relaxed);
-    if (receives == nullptr) return true;  // not connected; establish() rings
-    return receives == &polled && entry.endpoint->serve_directly();
+    if (!is_connected(entry)) return true;
+    return entry.receives.load(std::memory_order_relaxed) == &polled && entry.endpoint->serve_directly();
 }
 
-void Device::set_directory(std::uint32_t number, const CompletionQueue* receives, Endpoint* endpoint) noexcept {
-    directory_[number].endpoint = endpoint;
-    directory_[number].receives.store(receives, std::memory_order_relaxed);
+bool Device::enter(std::uint32_t number, const CompletionQueue& receives, Endpoint& endpoint) noexcept {
+    Entry& entry = directory_[number];
+    entry.endpoint = &endpoint;
+    entry.receives.store(&receives);
+    return entry.rang.exchange(false);
 }
+
+void Device::leave(std::uint32_t number) noexcept { directory_[number].receives.store(nullptr); }
 
 void Device::watch(std::uint32_t number) noexcept {
     {

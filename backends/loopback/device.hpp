@@ -118,9 +118,11 @@ public:
     /// must be called, without the lock.
     bool serve_directly(std::uint32_t number, const CompletionQueue& polled) noexcept;
 
-    /// Stores the endpoint of a connection and the completion queue of its receive queue, or null. The locks of its
-    /// completion queues must be held.
-    void set_directory(std::uint32_t number, const CompletionQueue* receives, Endpoint* endpoint) noexcept;
+    /// Enter the endpoint of a connection and the completion queue of its receive queue into the directory, and remove
+    /// them. The locks of its completion queues must be held. enter() reports whether the doorbell of the connection
+    /// rang before.
+    bool enter(std::uint32_t number, const CompletionQueue& receives, Endpoint& endpoint) noexcept;
+    void leave(std::uint32_t number) noexcept;
 
     /// Makes the agent check periodically whether the consumer of a connection still polls.
     void watch(std::uint32_t number) noexcept;
@@ -144,6 +146,15 @@ public:
     /// Waits until every thread has left the work queue that it was using at the time of this call.
     void await_quiet_work_queues() noexcept;
 
+    /// Reports whether it is useful to spin for the answer to a connection request: not after an answer was late, for
+    /// some requests.
+    bool answers_soon() noexcept {
+        const std::uint32_t left = late_answers_.load(std::memory_order_relaxed);
+        if (left != 0) late_answers_.store(left - 1, std::memory_order_relaxed);
+        return left == 0;
+    }
+    void answer_was_late() noexcept { late_answers_.store(16, std::memory_order_relaxed); }
+
     void completion_queue_closed() noexcept { completion_queues_.fetch_sub(1); }
     void endpoint_closed() noexcept { endpoints_.fetch_sub(1); }
 
@@ -152,12 +163,14 @@ private:
            std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions);
     enum class Watch : std::uint8_t { None, Polled, Stopped };
     struct Entry {
-        std::atomic<const CompletionQueue*> receives;
-        Endpoint* endpoint;  // used only with the lock of `receives` held
+        std::atomic<const CompletionQueue*> receives;  // null: not connected
+        std::atomic<bool> rang;                        // while not connected
+        Endpoint* endpoint;                            // used only with the lock of `receives` held
     };
     struct Free {
         void operator()(void* memory) const noexcept { std::free(memory); }
     };
+    bool is_connected(Entry& entry) noexcept;
     std::uint32_t next_watched(Watch state, std::uint32_t from) noexcept;
     template <class Visit>
     void for_each_watched(Watch state, Visit visit) noexcept;
@@ -176,6 +189,7 @@ private:
     std::atomic<std::uint32_t> domains_{0};
     std::atomic<std::uint32_t> endpoints_{0};
     std::atomic<std::uint32_t> completion_queues_{0};
+    std::atomic<std::uint32_t> late_answers_{0};
     std::atomic<bool> consumer_polls_{false};  // since serve_connections()
     std::shared_mutex serving_;
     std::mutex mutex_;  // guards the members below

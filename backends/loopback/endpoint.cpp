@@ -172,7 +172,7 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
         to_device.remote.host = host_of(*target);
         auto connector = Connector::start(*this, to_device);
         if (!connector.ok()) return connector.status();
-        connector_ = std::move(*connector);
+        if (!(*connector)->has_ended()) connector_ = std::move(*connector);
         return {};
     });
 }
@@ -188,21 +188,20 @@ void Endpoint::withdraw_credits() noexcept {
 }
 
 void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
+    bool rang = false;
     with_queues_locked([&] {
         breaking_.store(false);
         ending_.store(false);
         connection_ = std::move(connection);
-        device_.set_directory(connection_->number(), &receive_.completions(), this);
         watched_ = false;
         polls_seen_ = send_.completions().polls() + receive_.completions().polls() - 1;  // assume at first that the
                                                                                          // consumers poll
         receive_polls_served_ = receive_.completions().polls() - 1;
         send_.attach(*connection_);
         receive_.attach(*connection_);
+        rang = device_.enter(connection_->number(), receive_.completions(), *this);
     });
-    if (receive_.needs_wakeup()) Fence::heavy();  // before the ring makes the agent serve the connection
-    // Messages may have arrived before the number on the doorbell board was valid.
-    device_.doorbell().ring_self(connection_->number());
+    if (rang) device_.doorbell().ring_self(connection_->number());
 }
 
 void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
@@ -217,7 +216,7 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
     with_queues_locked([&] {
         send_.detach(in_flight);
         receive_.detach(reject_receives);
-        if (connection_ != nullptr) device_.set_directory(connection_->number(), nullptr, nullptr);
+        if (connection_ != nullptr) device_.leave(connection_->number());
         connection_ = nullptr;
         breaking_.store(false);
     });

@@ -87,8 +87,8 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     published_ = 0;
     received_ = 0;
     acknowledgment_due_ = in_message_ = skipping_ = stopped_ = false;
-    needs_wakeup_.store(false, std::memory_order_relaxed);
-    update_wakeup(true);
+    needs_wakeup_.store(true, std::memory_order_relaxed);
+    connection.incoming().wakeup.need_wakeup.store(1, std::memory_order_release);  // as in the new segment
 }
 
 void ReceiveQueue::update_wakeup(bool polled) noexcept {
