@@ -90,13 +90,17 @@ bool answer_information(const options::variables_map& given, std::string_view to
 
 std::unique_ptr<measure::Api> open_api(const options::variables_map& given) {
     const auto kind = parse_api(given["api"].as<std::string>());
+    return measure::open_api(kind, choose_device(given));
+}
+
+std::uint32_t choose_device(const options::variables_map& given) {
     if (given.count("backend") != 0) {
         const auto& backend = given["backend"].as<std::string>();
         if (backend != "loopback" && backend != "verbs")
             throw UsageError("unknown backend '" + backend + "': choose loopback or verbs");
         setenv("VIADUCT_BACKEND", backend.c_str(), 1);
     }
-    return measure::open_api(kind, static_cast<std::uint32_t>(count_of(given, "device", max_uint32)));
+    return static_cast<std::uint32_t>(count_of(given, "device", max_uint32));
 }
 
 std::string service_to_listen_on(const options::variables_map& given) {

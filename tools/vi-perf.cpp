@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "tools/command_line.hpp"
+#include "tools/measure/connections.hpp"
 #include "tools/measure/free_service.hpp"
 #include "tools/measure/progress_bar.hpp"
 #include "tools/measure/report.hpp"
@@ -29,6 +30,7 @@ using measure::Test;
 constexpr std::string_view usage =
     "Usage: vi-perf [options] HOST[:SERVICE]\n"
     "       vi-perf --local [options]\n"
+    "       vi-perf --connections N [options]\n"
     "       vi-perf --listen [SERVICE] [options]\n\n"
     "Measures latency, bandwidth, message rate or connection rate against a vi-perf server.\n"
     "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, any text.\n";
@@ -65,6 +67,7 @@ options::options_description describe() {
     add("listen,l", text("[SERVICE]")->implicit_value(""), "run as the server");
     add("count,c", count("N")->default_value(0, "no limit"), "as a server: clients to serve");
     add("local", "start a server on this host for this run");
+    add("connections", count("N"), "open N connections to a local server and measure what they take (core only)");
     add_test_options(description);
     add("cpu", options::value<int>()->value_name("N"), "run on this CPU");
     add("server-cpu", options::value<int>()->value_name("N"), "with --local: run the server on this CPU");
@@ -240,6 +243,26 @@ int measure_all(const options::variables_map& given) {
     return 0;
 }
 
+/// Opens many connections at once. Everything but the options below is given by this measurement.
+int measure_many(const options::variables_map& given) {
+    for (const char* other : {"local", "listen", "target", "csv"}) exclude(given, "connections", other);
+    if (!given["api"].defaulted() && given["api"].as<std::string>() != "core")
+        throw UsageError("--connections requires --api core");
+    measure::ConnectionsParameters parameters;
+    parameters.connections = static_cast<std::uint32_t>(count_of(given, "connections", max_uint32));
+    if (parameters.connections == 0) throw UsageError("--connections must be at least 1");
+    parameters.device = choose_device(given);
+    parameters.duration = parse_seconds("duration", given["duration"].as<std::string>());
+    parameters.on_client_start = [&given] { pin_to_cpu(given, "cpu"); };
+    parameters.on_server_start = [&given] { pin_to_cpu(given, "server-cpu"); };
+    const auto figures = measure::measure_connections(parameters);
+    if (given.count("json") != 0)
+        measure::print_json(figures, VIADUCT_VERSION);
+    else
+        measure::print_table(figures);
+    return 0;
+}
+
 int listen(const options::variables_map& given) {
     const std::string service = service_to_listen_on(given);
     pin_to_cpu(given, "cpu");
@@ -256,9 +279,10 @@ int vi_perf(int argc, char** argv) {
     const auto given = parse(argc, argv, description);
     if (answer_information(given, "vi-perf", usage, description)) return 0;
     exclude(given, "listen", "local");
-    if (given.count("server-cpu") != 0 && given.count("local") == 0)
+    if (given.count("server-cpu") != 0 && given.count("local") == 0 && given.count("connections") == 0)
         throw UsageError("--server-cpu requires --local; use --cpu for other servers");
     raise_descriptor_limit();
+    if (given.count("connections") != 0) return measure_many(given);
     if (given.count("listen") != 0) return listen(given);
     if (given.count("target") == 0 && given.count("local") == 0) throw UsageError("no host given");
     if (given.count("target") != 0 && given.count("local") != 0) throw UsageError("--local does not take a host");

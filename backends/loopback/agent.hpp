@@ -28,9 +28,9 @@ public:
 
 class Agent {
 public:
-    /// `serve` handles the bits set on the doorbell boards and reports whether consumers poll. If they do, the agent
-    /// calls it again after a millisecond and is not woken by every ring. `update_wakeups` finds consumers that have
-    /// stopped polling. It is called periodically as long as it returns true.
+    /// `serve` handles the bits set on the doorbell boards and reports whether consumers poll. If they do and none
+    /// sleeps, the agent calls it again after a millisecond and is not woken by every ring. `update_wakeups` finds
+    /// consumers that have stopped polling. It is called periodically as long as it returns true.
     static Result<std::unique_ptr<Agent>> start(Doorbells& board, std::function<bool()> serve,
                                                 std::function<bool(bool)> update_wakeups) noexcept;
     ~Agent() { stop(); }
@@ -48,10 +48,12 @@ public:
     /// Calls on_deadline once, if the client still exists by then.
     void call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client);
 
-    /// Makes sure that the next ring wakes the agent immediately. Called when a consumer is about to sleep.
-    void end_busy_polling() noexcept {
+    /// Between these calls a consumer may sleep, so every ring wakes the agent immediately, even if others poll.
+    void sleep_begins() noexcept {
+        sleepers_.fetch_add(1);
         if (busy_polling_.load()) board_.wake_agent();
     }
+    void sleep_ends() noexcept { sleepers_.fetch_sub(1); }
 
 private:
     Agent(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> update_wakeups) noexcept
@@ -71,6 +73,7 @@ private:
     std::function<bool(bool)> update_wakeups_;
     std::atomic<bool> stop_{false};
     std::atomic<bool> busy_polling_{false};
+    std::atomic<std::uint32_t> sleepers_{0};
     std::mutex mutex_;  // guards the members below
     std::unordered_map<std::uint64_t, Watch> watches_;
     std::unordered_map<int, std::uint64_t> ids_;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/backing.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -13,8 +13,10 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "backends/loopback/doorbell.hpp"
 
@@ -149,63 +151,90 @@ UniqueFd open_file_of(const Area& area, const char* path) noexcept {
     return fd;
 }
 
-/// Looks for the file among the open descriptors of the process.
-UniqueFd open_held_file(const Area& area) noexcept {
-    DIR* directory = opendir("/proc/self/fd");
-    if (directory == nullptr) return {};
-    UniqueFd found;
-    while (const dirent* item = readdir(directory)) {
-        std::array<char, 64> path{};
-        std::snprintf(path.data(), path.size(), "/proc/self/fd/%.32s", item->d_name);
-        struct stat info {};
-        if (stat(path.data(), &info) != 0 || info.st_dev != area.device) continue;
-        found = open_file_of(area, path.data());
-        if (found) break;
-    }
-    closedir(directory);
-    return found;
+/// Returns a number above those of all descriptors of the process.
+int descriptor_limit() noexcept {
+    constexpr std::string_view label = "FDSize:";
+    std::array<char, 2048> text;
+    const UniqueFd file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+    const ssize_t size = read(file.get(), text.data(), text.size() - 1);
+    if (size <= 0) return 0;
+    text[static_cast<std::size_t>(size)] = '\0';
+    const char* found = std::strstr(text.data(), label.data());
+    return found == nullptr ? 0 : static_cast<int>(std::strtol(found + label.size(), nullptr, 10));
 }
 
-/// Only memfds can be sealed, so other files are not searched for.
-UniqueFd open_sealed_memfd(const Area& area) noexcept {
-    if (!area.path.starts_with("/memfd:")) return {};
-    UniqueFd fd = open_held_file(area);
-    if (!fd) {
-        std::array<char, 64> link{};
-        std::snprintf(link.data(), link.size(), "/proc/self/map_files/%" PRIx64 "-%" PRIx64, area.begin, area.end);
-        fd = open_file_of(area, link.data());
+/// Looks for the file among the open descriptors of the process. Memory is usually created before or after all
+/// connections, so the search starts at both ends. Reading /proc/self/fd takes several times as long.
+UniqueFd open_held_file(const Area& area) noexcept {
+    const auto open_if_same = [&area](int fd) -> UniqueFd {
+        struct stat info {};
+        if (fstat(fd, &info) != 0 || info.st_dev != area.device || info.st_ino != area.inode) return {};
+        std::array<char, 64> path{};
+        std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
+        return open_file_of(area, path.data());
+    };
+    int low = 0;
+    for (int high = descriptor_limit() - 1; low <= high; ++low, --high) {
+        if (UniqueFd found = open_if_same(low)) return found;
+        if (UniqueFd found = open_if_same(high)) return found;
     }
+    return {};
+}
+
+bool is_memfd(const Area& area) noexcept { return area.path.starts_with("/memfd:"); }
+
+/// The link is fast, but needs the capability CAP_CHECKPOINT_RESTORE.
+UniqueFd open_sealed_memfd(const Area& area) noexcept {
+    std::array<char, 64> link{};
+    std::snprintf(link.data(), link.size(), "/proc/self/map_files/%" PRIx64 "-%" PRIx64, area.begin, area.end);
+    UniqueFd fd = open_file_of(area, link.data());
+    if (!fd) fd = open_held_file(area);
     return fd && cannot_shrink(fd.get()) ? std::move(fd) : UniqueFd();
 }
 
-}  // namespace
+/// What inspect() finds about a range.
+struct Inspected {
+    MemoryInfo info;
+    Area first;
+};
 
-Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
+Result<Inspected> inspect(const void* address, std::uint64_t length) {
     const auto begin = reinterpret_cast<std::uint64_t>(address);
     const std::uint64_t end = begin + length;
     Areas areas;
     if (!areas.opened()) return Status::from_errno(errno, "/proc/self/maps");
 
-    MemoryInfo info{.writable = true, .has_file = false, .file = {}};
-    Area first;
+    Inspected range{.info = {.writable = true, .has_file = false, .one_memfd = true}, .first = {}};
+    MemoryInfo& info = range.info;
+    const Area& first = range.first;
     Area area;
-    bool one_file = true;
     std::uint64_t reached = begin;
     while (reached < end && areas.find(reached, area) && area.readable) {
-        if (reached == begin) first = area;
+        if (reached == begin) range.first = area;
         const bool continues = area.shared && area.inode != 0 && area.inode == first.inode &&
                                area.device == first.device && area.offset - first.offset == area.begin - first.begin;
-        one_file = one_file && continues;
+        info.one_memfd = info.one_memfd && continues && is_memfd(area);
         info.writable = info.writable && area.writable;
         info.has_file = info.has_file || (area.shared && area.inode != 0);
         reached = area.end;
     }
     if (reached < end) return Status(Code::InvalidParameter, "the memory is not mapped");
-    if (one_file) {
-        info.file.fd = open_sealed_memfd(first);
-        info.file.offset = first.offset + (begin - first.begin);
-    }
-    return info;
+    return range;
+}
+
+}  // namespace
+
+Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
+    auto range = inspect(address, length);
+    if (!range.ok()) return range.status();
+    return range->info;
+}
+
+BackingFile find_file_of(const void* address, std::uint64_t length) {
+    auto range = inspect(address, length);
+    if (!range.ok() || !range->info.one_memfd) return {};
+    return {.fd = open_sealed_memfd(range->first),
+            .offset = range->first.offset + (reinterpret_cast<std::uint64_t>(address) - range->first.begin)};
 }
 
 }  // namespace viaduct::loopback

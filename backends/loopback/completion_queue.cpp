@@ -17,6 +17,14 @@ constexpr std::size_t max_polled_queues = 16;
 /// queues.
 constexpr std::uint32_t look_every = 16;
 
+/// While an oversubscribed queue has busy work queues, one in this many polls looks at the doorbell boards.
+constexpr std::uint32_t answer_every = 4;
+
+/// A work queue is not busy any more when so many polls have found nothing in it, which is checked now and then. Asking
+/// its peer for doorbells again takes as long as some tens of polls.
+constexpr std::uint32_t idle_after = 8192;
+constexpr std::uint32_t check_idle_every = 1024;
+
 }  // namespace
 
 Result<std::uint64_t> Channel::take_event() noexcept {
@@ -39,6 +47,7 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
 
 CompletionQueue::~CompletionQueue() {
     if (channel_ != nullptr) channel_->take_back_event(*this);
+    if (armed_) device_.agent().sleep_ends();
     device_.completion_queue_closed();
 }
 
@@ -78,58 +87,151 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     {
         const std::lock_guard guard(lock_);
         count_poll();
-        const std::size_t taken = take(out);
-        if (!oversubscribed_) {
+        if (!oversubscribed_) [[likely]] {
+            const std::size_t taken = take(out);
             const bool look = taken < out.size() || polls() % look_every == 0;
             return look ? taken + find(out.subspan(taken)) : taken;
         }
-        if (taken != 0) return taken;
     }
-    return serve(out);
+    return poll_many(out);
 }
 
 bool CompletionQueue::poll_one(Completion& out) noexcept {
     {
         const std::lock_guard guard(lock_);
         count_poll();
-        if (!items_.empty()) {
+        if (!oversubscribed_) [[likely]] {
+            if (items_.empty()) return find({&out, 1}) != 0;
             take_front(out);
             finish_taking();
-            if (!oversubscribed_ && polls() % look_every == 0) [[unlikely]]
+            if (polls() % look_every == 0) [[unlikely]]
                 progress();
             return true;
         }
-        if (!oversubscribed_) [[likely]]
-            return find({&out, 1}) != 0;
     }
-    return serve({&out, 1}) != 0;
+    return poll_many({&out, 1}) != 0;
 }
 
-/// Lets the work queues write completions into an array. Returns their number.
+/// Lets the work queues write completions into an array, until it is full. Returns their number.
 inline std::size_t CompletionQueue::find(std::span<Completion> out) noexcept {
-    output_ = out.data();
-    output_end_ = out.data() + out.size();
+    set_output(out);
+    stops_when_full_ = true;
     progress();
-    const auto found = static_cast<std::size_t>(output_ - out.data());
-    output_ = output_end_ = nullptr;
-    return found;
+    stops_when_full_ = false;
+    return end_output(out);
 }
 
-/// The same for an oversubscribed queue, without the lock.
-std::size_t CompletionQueue::serve(std::span<Completion> out) noexcept {
-    device_.serve_connections();
+std::size_t CompletionQueue::poll_many(std::span<Completion> out) noexcept {
+    Others others;
+    std::size_t found = 0;
+    {
+        const std::lock_guard guard(lock_);
+        if (!oversubscribed_) return 0;  // not any more
+        found = poll_ready(out, others);
+    }
+    if (others.count == 0) return found;
+    serve(others);
+    if (found != 0) return found;
     const std::lock_guard guard(lock_);
     return take(out);
 }
 
+/// As poll() for an oversubscribed queue: polls only busy work queues and those whose doorbell rang. These do not stop
+/// when the array is full, because the doorbell does not ring again for what has arrived.
+std::size_t CompletionQueue::poll_ready(std::span<Completion> out, Others& others) noexcept {
+    const std::size_t taken = take(out);
+    if (!out.empty() && taken == out.size() && polls() % look_every != 0) return taken;
+    const std::span<Completion> rest = out.subspan(taken);
+    set_output(rest);
+    poll_busy();
+    const bool found = output_ != rest.data();
+    const bool in_turn = polls() % (found ? look_every : answer_every) == 0;
+    if (ready_->busy_count == 0 || in_turn) answer_doorbell(others);
+    if (in_turn && !ready_->revisited.empty()) revisit_one();
+    if (polls() % check_idle_every == 0) retire_idle();
+    return taken + end_output(rest);
+}
+
+void CompletionQueue::poll_busy() noexcept {
+    for (WorkQueue* queue : ready_->all_busy()) {
+        const std::uint32_t before = queue->outstanding();
+        const std::size_t queued = items_.size();
+        queue->progress();
+        if (queue->outstanding() != before || items_.size() != queued) queue->used_at_ = polls();
+    }
+}
+
+void CompletionQueue::revisit_one() noexcept {
+    auto& all = ready_->revisited;
+    WorkQueue*& place = all[++ready_->next_revisited % all.size()];
+    place->progress();
+    if (place->awaits_confirmation()) return;
+    place->revisited_ = false;
+    place = all.back();
+    all.pop_back();
+}
+
+void CompletionQueue::revisit(WorkQueue& queue) noexcept {
+    if (!queue.busy_ && !std::exchange(queue.revisited_, true)) ready_->revisited.push_back(&queue);
+}
+
+void CompletionQueue::answer_doorbell(Others& others) noexcept {
+    device_.doorbell().take([&](std::uint32_t number) {
+        device_.consumer_polls();
+        if (device_.serve_directly(number, *this)) return;
+        if (others.count != others.numbers.size())
+            others.numbers[others.count++] = number;
+        else
+            device_.doorbell().ring_self(number);  // for the next poll
+    });
+}
+
+void CompletionQueue::serve(const Others& others) noexcept {
+    for (const std::uint32_t number : std::span(others.numbers).first(others.count)) device_.serve(number);
+}
+
+bool CompletionQueue::rings_often(const WorkQueue& queue) noexcept {
+    if (!oversubscribed_ || queue.busy_) return false;
+    if (std::ranges::find(ready_->rang, &queue) != ready_->rang.end())
+        return ready_->busy_count + 2 <= Ready::max_busy;  // for both queues of its endpoint
+    ready_->rang[ready_->rings++ % ready_->rang.size()] = &queue;
+    return false;
+}
+
+void CompletionQueue::add_busy(WorkQueue& queue) noexcept {
+    if (!oversubscribed_ || queue.busy_ || ready_->busy_count == Ready::max_busy) return;
+    queue.busy_ = true;
+    queue.used_at_ = polls();
+    ready_->busy[ready_->busy_count++] = &queue;
+}
+
+/// Peers of idle work queues ring again. Messages that they sent before they could see that are found here.
+void CompletionQueue::retire_idle() noexcept {
+    const auto is_idle = [this](const WorkQueue* queue) { return polls() - queue->used_at_ > idle_after; };
+    const auto all = ready_->all_busy();
+    const auto idle = std::ranges::partition(all, [&](const WorkQueue* queue) { return !is_idle(queue); });
+    if (idle.empty()) return;
+    ready_->busy_count -= idle.size();
+    for (WorkQueue* queue : idle) {
+        queue->busy_ = false;
+        queue->expect_ring();
+    }
+    Fence::heavy();
+    for (WorkQueue* queue : idle) queue->progress();
+}
+
 bool CompletionQueue::ready() noexcept {
+    Others others;
     {
         const std::lock_guard guard(lock_);
         polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        if (!oversubscribed_) progress();
-        if (!oversubscribed_ || !items_.empty()) return signal_items();
+        if (!oversubscribed_)
+            progress();
+        else if (items_.empty())
+            poll_ready({}, others);
+        if (others.count == 0) return signal_items();
     }
-    device_.serve_connections();
+    serve(others);
     const std::lock_guard guard(lock_);
     return signal_items();
 }
@@ -163,6 +265,7 @@ void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, Comp
 
 void CompletionQueue::disarm() noexcept {
     armed_ = false;
+    device_.agent().sleep_ends();
     channel_->leave_event(*this, context_);
 }
 
@@ -175,13 +278,14 @@ Status CompletionQueue::arm(Arm what) noexcept {
             channel_->take_back_event(*this);
             armed_ = true;
             armed_for_ = what;
-            if (!oversubscribed_)
-                for (WorkQueue* queue : attached_) queue->expect_ring();
+            device_.agent().sleep_begins();
+            for (WorkQueue* queue : oversubscribed_ ? ready_->all_busy() : std::span(attached_)) queue->expect_ring();
+            if (oversubscribed_)
+                for (WorkQueue* queue : ready_->revisited) queue->expect_ring();
         }
         if (what == Arm::Any) armed_for_ = Arm::Any;
     }
     Fence::heavy();  // the caller's next poll finds messages whose senders did not see the flag
-    device_.agent().end_busy_polling();
     return {};
 }
 
@@ -196,6 +300,10 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
 
 void CompletionQueue::attach(WorkQueue& queue) {
     const BiasedLock::SlowPathGuard guard(lock_);
+    if (attached_.size() >= max_polled_queues) {
+        if (ready_ == nullptr) ready_ = std::make_unique<Ready>();
+        if (ready_->revisited.capacity() <= attached_.size()) ready_->revisited.reserve(2 * attached_.size());
+    }
     attached_.push_back(&queue);
     set_oversubscribed(attached_.size() > max_polled_queues);
 }
@@ -205,11 +313,19 @@ void CompletionQueue::detach(WorkQueue& queue) noexcept {
     std::erase(attached_, &queue);
     for (std::size_t i = 0; i < items_.size(); ++i)
         if (items_[i].from == &queue) items_[i].from = nullptr;
+    if (queue.busy_) {
+        std::ranges::partition(ready_->all_busy(), [&](const WorkQueue* busy) { return busy != &queue; });
+        --ready_->busy_count;
+    }
+    if (queue.revisited_) std::erase(ready_->revisited, &queue);
+    if (ready_ != nullptr) std::ranges::replace(ready_->rang, static_cast<const WorkQueue*>(&queue), nullptr);
     set_oversubscribed(attached_.size() > max_polled_queues);
 }
 
 void CompletionQueue::set_oversubscribed(bool oversubscribed) noexcept {
     if (!std::exchange(oversubscribed_, oversubscribed) && oversubscribed) {
+        for (WorkQueue* queue : ready_->all_busy()) queue->busy_ = false;  // from an earlier time
+        ready_->busy_count = 0;
         for (WorkQueue* queue : attached_) queue->expect_ring();
         Fence::heavy();
         device_.ring_all_connections();  // for messages that arrived before peers could see the need-wakeup flag

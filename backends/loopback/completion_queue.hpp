@@ -3,7 +3,9 @@
 // one lock.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "backends/loopback/packed_completion.hpp"
@@ -48,6 +50,9 @@ public:
     /// Asks the peer to ring the doorbell when requests complete, because this side will not poll.
     virtual void expect_ring() noexcept = 0;
 
+    /// Reports whether executed requests wait for the peer's confirmation.
+    virtual bool awaits_confirmation() const noexcept { return false; }
+
     /// Returns the number of posted requests whose completions have not been polled.
     std::uint32_t outstanding() const noexcept { return outstanding_.load(std::memory_order_relaxed); }
 
@@ -63,6 +68,9 @@ protected:
 private:
     const std::uint32_t depth_;
     std::atomic<std::uint32_t> outstanding_{0};  // written with the lock held
+    bool busy_ = false;                          // polled one by one, although the completion queue is oversubscribed
+    bool revisited_ = false;                     // visited now and then by an oversubscribed completion queue
+    std::uint32_t used_at_ = 0;                  // if busy: the number of the poll that last found something
 };
 
 class CompletionQueue final : public backend::CompletionQueue {
@@ -103,11 +111,28 @@ public:
         signal_items();
     }
 
-    /// The lock must be held. Reports whether poll() makes progress and has as many completions as it was asked for.
-    bool is_output_full() const noexcept { return output_ == output_end_ && output_ != nullptr; }
+    /// The lock must be held. Reports whether poll() has as many completions as it was asked for, and will be called
+    /// again for what has arrived besides.
+    bool is_output_full() const noexcept { return stops_when_full_ && output_ == output_end_; }
 
-    /// The lock must be held. Reports whether the consumer is assumed to poll each work queue.
-    bool is_polled() const noexcept { return !armed_ && !oversubscribed_; }
+    /// The lock must be held. Reports whether the consumer is assumed to poll this work queue.
+    bool is_polled(const WorkQueue& queue) const noexcept { return !armed_ && (!oversubscribed_ || queue.busy_); }
+
+    /// The lock must be held. Reports whether polls will find a confirmation that the work queue waits for. Otherwise
+    /// the peer must ring.
+    bool will_find_confirmation(WorkQueue& queue) noexcept {
+        if (oversubscribed_ && !armed_) [[unlikely]]
+            revisit(queue);
+        return !armed_;
+    }
+
+    /// Called for a work queue whose doorbell rang, with the lock held. Reports whether add_busy() is useful: the
+    /// doorbell also rang a short time ago, and there is room.
+    bool rings_often(const WorkQueue& queue) noexcept;
+
+    /// The lock must be held. Polls the work queue one by one from now on, even if this queue is oversubscribed, until
+    /// it has been idle for some time. It needs no doorbell meanwhile.
+    void add_busy(WorkQueue& queue) noexcept;
 
     /// The lock must be held. Reports whether push() has room. If not, the work queues make progress again when a
     /// consumer has taken completions.
@@ -151,9 +176,43 @@ private:
                                            CompletedOperation operation) noexcept;
     void take_front(Completion& out) noexcept;
     void finish_taking() noexcept;
+    /// The work queues of an oversubscribed queue that deserve attention.
+    struct Ready {
+        static constexpr std::size_t max_busy = 32;
+        std::array<WorkQueue*, max_busy> busy{};
+        std::size_t busy_count = 0;
+        std::array<const WorkQueue*, 16> rang{};  // the last ones whose doorbell rang, in a ring
+        std::uint32_t rings = 0;
+        std::vector<WorkQueue*> revisited;  // with room for all; those that wait for confirmations
+        std::size_t next_revisited = 0;
+        std::span<WorkQueue*> all_busy() noexcept { return std::span(busy).first(busy_count); }
+    };
+
+    /// Connections whose doorbell rang, but that must be served without the lock.
+    struct Others {
+        std::array<std::uint32_t, 32> numbers;
+        std::size_t count = 0;
+    };
+
+    [[gnu::noinline]] std::size_t poll_many(std::span<Completion> out) noexcept;
+    [[gnu::noinline]] std::size_t poll_ready(std::span<Completion> out, Others& others) noexcept;
+    void poll_busy() noexcept;
+    [[gnu::noinline]] void revisit(WorkQueue& queue) noexcept;
+    void revisit_one() noexcept;
+    void answer_doorbell(Others& others) noexcept;
+    [[gnu::noinline]] void retire_idle() noexcept;
+    void serve(const Others& others) noexcept;
     std::size_t take(std::span<Completion> out) noexcept;
     std::size_t find(std::span<Completion> out) noexcept;
-    [[gnu::noinline]] std::size_t serve(std::span<Completion> out) noexcept;
+    void set_output(std::span<Completion> out) noexcept {
+        output_ = out.data();
+        output_end_ = out.data() + out.size();
+    }
+    std::size_t end_output(std::span<Completion> out) noexcept {
+        const auto found = static_cast<std::size_t>(output_ - out.data());
+        output_ = output_end_ = nullptr;
+        return found;
+    }
     void progress() noexcept;
     void count_poll() noexcept { polls_.store(polls() + 1, std::memory_order_relaxed); }
 
@@ -175,12 +234,14 @@ private:
     support::Fifo<Item> items_{16};
     std::size_t solicited_ = 0;  // number of solicited items
     std::vector<WorkQueue*> attached_;
-    bool oversubscribed_ = false;  // too many work queues to poll each; the doorbell board shows which ones are ready
+    bool oversubscribed_ = false;   // too many work queues to poll each; the doorbell boards show which ones are ready
+    std::unique_ptr<Ready> ready_;  // exists once the queue was oversubscribed
     bool armed_ = false;
     Arm armed_for_ = Arm::Any;
     bool waits_for_room_ = false;   // a work queue waits for room
     Completion* output_ = nullptr;  // the rest of the consumer's array while poll() makes progress
     Completion* output_end_ = nullptr;
+    bool stops_when_full_ = false;  // whether work queues need not receive more than that
     std::atomic<std::uint32_t> polls_{0};
 };
 

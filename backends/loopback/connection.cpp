@@ -18,6 +18,8 @@ Result<std::shared_ptr<Connection>> Connection::offer(Device& device, std::share
     if (const Status status = seal_memfd(memory->get(), false); !status.ok()) return status;
     mapping->as<wire::Segment>()->magic = wire::magic;
     mapping->as<wire::Segment>()->version = wire::version;
+    // Nobody is known to poll yet. The flags are set before either side can send, so no fence is needed.
+    for (wire::Direction& direction : mapping->as<wire::Segment>()->directions) direction.wakeup.need_wakeup.store(1);
 
     std::shared_ptr<Connection> connection(new Connection(device, std::move(owner), 0));
     connection->mapping_ = std::move(*mapping);
@@ -124,12 +126,12 @@ void Connection::hang_up() noexcept {
     if (owner_->endpoint != nullptr) owner_->endpoint->peer_hung_up(*this);
 }
 
-void Connection::answer_map_request(const MapMessage& request) noexcept {
+void Connection::answer_map_request(const MapMessage& request) {
     MapMessage reply{.type = MessageType::MapReply, .key = request.key, .base = 0, .length = 0, .offset = 0};
     const std::lock_guard lock(owner_->mutex);
     if (owner_->endpoint == nullptr || !socket_) return;
     const auto region = look_up(device_.regions().table(), request.key);
-    if (!region || region->domain != owner_->endpoint->domain_id() || !region->is_mappable()) return;
+    if (!region || region->domain != owner_->endpoint->domain_id()) return;
     const auto file = device_.regions().backing(request.key);
     if (!file || !file->fd) return;
     reply.base = region->base;

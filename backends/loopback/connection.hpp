@@ -113,7 +113,7 @@ private:
     }
     void request_mapping(std::uint32_t key) noexcept;
     void on_readable(int fd) noexcept override;
-    void answer_map_request(const MapMessage& request) noexcept;
+    void answer_map_request(const MapMessage& request);
 
     Device& device_;
     std::shared_ptr<EndpointRef> owner_;

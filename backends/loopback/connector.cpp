@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/connector.hpp"
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <thread>
+
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "backends/support/guarded.hpp"
+#include "core/base/settings.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
@@ -18,6 +24,13 @@ constexpr std::chrono::milliseconds answer_grace{100};
 
 /// The first pause before connecting again when there is no listener. The pause is doubled each time.
 constexpr std::chrono::milliseconds first_pause{1};
+
+/// How long the thread that connects spins for the answer: twice as long as other waits, because the listener has to
+/// wake up first.
+std::chrono::microseconds spin_time() {
+    static const unsigned setting = number_setting("VIADUCT_SPIN_US", std::thread::hardware_concurrency() > 1 ? 50 : 0);
+    return std::chrono::microseconds(2 * setting);
+}
 
 }  // namespace
 
@@ -36,7 +49,7 @@ Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const Co
         endpoint.withdraw_credits();
         return status;
     }
-    connector->device_.agent().call_at(parameters.deadline, connector);
+    if (!connector->has_ended()) connector->device_.agent().call_at(parameters.deadline, connector);
     return connector;
 }
 
@@ -53,6 +66,7 @@ Status Connector::attempt() {
 }
 
 Status Connector::ask_listener() {
+    if (const Status status = make_offer(); !status.ok()) return status;
     for (std::uint32_t place = 0; place < max_listeners; ++place) {
         auto socket = connect_to(service_name(parameters_.remote, place));
         if (!socket.ok() && socket.status().code() == Code::NoListener) continue;
@@ -74,6 +88,7 @@ Status Connector::connect_peer() {
             return device_.agent().watch(pending_->fd(), shared_from_this());
         }
         if (listening.status().code() != Code::Busy) return listening.status();
+        if (const Status status = make_offer(); !status.ok()) return status;
         auto socket = connect_to(name);
         if (socket.ok()) return send_request(std::move(*socket));
         if (socket.status().code() != Code::NoListener) return socket.status();
@@ -82,13 +97,17 @@ Status Connector::connect_peer() {
     return {};
 }
 
+Status Connector::make_offer() {
+    if (offered_ != nullptr) return {};
+    auto offered = Connection::offer(device_, owner_);
+    if (!offered.ok()) return offered.status();
+    offered_ = std::move(*offered);
+    return {};
+}
+
+/// Called right after the socket was connected, because that wakes the listener.
 Status Connector::send_request(UniqueFd socket) {
     Endpoint& endpoint = *owner_->endpoint;
-    if (offered_ == nullptr) {
-        auto offered = Connection::offer(device_, owner_);
-        if (!offered.ok()) return offered.status();
-        offered_ = std::move(*offered);
-    }
     endpoint.advertise(*offered_);
     HandshakeMessage message = make_handshake(MessageType::Connect, offered_->instance_info(endpoint),
                                               endpoint.attributes(), parameters_.private_data);
@@ -103,7 +122,24 @@ Status Connector::send_request(UniqueFd socket) {
         return status;
     // If the listener closed meanwhile, the socket is hung up; read_answer() detects that and tries again.
     socket_ = std::move(socket);
+    if (is_answered_soon()) {
+        take_answer([this] { read_answer(); });
+        if (stopped_) return {};
+    }
     return device_.agent().watch(socket_.get(), shared_from_this());
+}
+
+/// Spins for the answer, so that it wakes neither the agent nor a thread that waits for the event. If an answer is
+/// late, the next attempts do not spin.
+bool Connector::is_answered_soon() noexcept {
+    if (device_.agent().is_this_thread() || peer_process(socket_.get()) == getpid() || !device_.answers_soon())
+        return false;
+    pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    const auto spin_end = std::min(Deadline::after(spin_time()), parameters_.deadline);
+    while (!spin_end.passed())
+        if (poll(&answer, 1, 0) != 0) return answer.revents == POLLIN;
+    device_.answer_was_late();
+    return false;
 }
 
 void Connector::on_readable(int fd) noexcept {
@@ -111,11 +147,18 @@ void Connector::on_readable(int fd) noexcept {
                                            // attempt ends
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
-    const Status status = support::guarded([&] {
+    take_answer([&] {
         if (pending_ && fd == pending_->fd())
             take_peer_requests();
         else if (socket_ && fd == socket_.get())
             read_answer();
+    });
+}
+
+template <class Take>
+void Connector::take_answer(Take take) noexcept {
+    const Status status = support::guarded([&] {
+        take();
         return Status();
     });
     if (status.ok()) return;

@@ -21,6 +21,9 @@ public:
     static Result<std::shared_ptr<Connector>> start(Endpoint& endpoint, const ConnectParameters& parameters);
     ~Connector() override;
 
+    /// Reports whether the attempt has ended; start() may already have reported the event.
+    bool has_ended() const noexcept { return stopped_; }
+
     /// Called when the endpoint gives up. No event follows.
     void abandon() noexcept;
 
@@ -33,7 +36,11 @@ private:
     Status attempt();
     Status ask_listener();
     Status connect_peer();
+    Status make_offer();
     Status send_request(UniqueFd socket);
+    bool is_answered_soon() noexcept;
+    template <class Take>
+    void take_answer(Take take) noexcept;
     void read_answer();
     void answer_hung_up();
     bool may_still_answer() noexcept;

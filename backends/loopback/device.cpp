@@ -122,7 +122,10 @@ Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t inst
       instance_id_(instance_id),
       canary_(std::move(canary)),
       doorbell_(std::move(doorbell)),
-      regions_(std::move(regions)) {}
+      regions_(std::move(regions)),
+      directory_(static_cast<Entry*>(std::calloc(wire::max_connections, sizeof(Entry)))) {
+    if (directory_ == nullptr) throw std::bad_alloc();
+}
 
 Device::~Device() {
     if (agent_ != nullptr) agent_->stop();
@@ -269,13 +272,40 @@ std::uint32_t Device::connection_numbers() noexcept {
 }
 
 bool Device::serve_connections() noexcept {
-    bool consumers_poll = false;
+    bool consumers_poll = consumer_polls_.exchange(false, std::memory_order_relaxed);
     doorbell_->take([&](std::uint32_t number) {
-        const auto connection = connection_at(number);
-        if (connection && connection->serve()) consumers_poll = true;
+        if (serve(number)) consumers_poll = true;
     });
     return consumers_poll;
 }
+
+/// If not, leaves a note for enter().
+bool Device::is_connected(Entry& entry) noexcept {
+    if (entry.receives.load(std::memory_order_relaxed) != nullptr) return true;
+    entry.rang.store(true);
+    return entry.receives.load() != nullptr;  // enter() may have missed the note
+}
+
+bool Device::serve(std::uint32_t number) noexcept {
+    if (!is_connected(directory_[number])) return false;
+    const auto connection = connection_at(number);
+    return connection != nullptr && connection->serve();
+}
+
+bool Device::serve_directly(std::uint32_t number, const CompletionQueue& polled) noexcept {
+    Entry& entry = directory_[number];
+    if (!is_connected(entry)) return true;
+    return entry.receives.load(std::memory_order_relaxed) == &polled && entry.endpoint->serve_directly();
+}
+
+bool Device::enter(std::uint32_t number, const CompletionQueue& receives, Endpoint& endpoint) noexcept {
+    Entry& entry = directory_[number];
+    entry.endpoint = &endpoint;
+    entry.receives.store(&receives);
+    return entry.rang.exchange(false);
+}
+
+void Device::leave(std::uint32_t number) noexcept { directory_[number].receives.store(nullptr); }
 
 void Device::watch(std::uint32_t number) noexcept {
     {
@@ -285,10 +315,16 @@ void Device::watch(std::uint32_t number) noexcept {
     if (!agent_->is_this_thread()) doorbell_->wake_agent();
 }
 
+/// Returns the first number of a connection in this state, or the number of connections.
+std::uint32_t Device::next_watched(Watch state, std::uint32_t from) noexcept {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::uint32_t>(std::find(watch_.begin() + from, watch_.end(), state) - watch_.begin());
+}
+
 /// Visits the connections in this state, with no lock held. `visit` returns the next state.
 template <class Visit>
 void Device::for_each_watched(Watch state, Visit visit) noexcept {
-    for (std::uint32_t number = 0; number < connection_numbers(); ++number) {
+    for (std::uint32_t number = 0; (number = next_watched(state, number)) < connection_numbers(); ++number) {
         std::shared_ptr<Connection> connection;
         {
             const std::lock_guard lock(mutex_);

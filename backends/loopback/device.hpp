@@ -2,6 +2,7 @@
 // An open loopback device: the resources that its endpoints share.
 #pragma once
 
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -106,6 +107,22 @@ public:
 
     /// Serves the connections whose bits are set. Reports whether consumers poll.
     bool serve_connections() noexcept;
+    bool serve(std::uint32_t number) noexcept;
+
+    /// Called when a consumer serves connections whose bits are set, before the agent does.
+    void consumer_polls() noexcept {
+        if (!consumer_polls_.load(std::memory_order_relaxed)) consumer_polls_.store(true, std::memory_order_relaxed);
+    }
+
+    /// Serves a connection for a consumer that polls this completion queue and holds its lock. Returns false if serve()
+    /// must be called, without the lock.
+    bool serve_directly(std::uint32_t number, const CompletionQueue& polled) noexcept;
+
+    /// Enter the endpoint of a connection and the completion queue of its receive queue into the directory, and remove
+    /// them. The locks of its completion queues must be held. enter() reports whether the doorbell of the connection
+    /// rang before.
+    bool enter(std::uint32_t number, const CompletionQueue& receives, Endpoint& endpoint) noexcept;
+    void leave(std::uint32_t number) noexcept;
 
     /// Makes the agent check periodically whether the consumer of a connection still polls.
     void watch(std::uint32_t number) noexcept;
@@ -129,6 +146,15 @@ public:
     /// Waits until every thread has left the work queue that it was using at the time of this call.
     void await_quiet_work_queues() noexcept;
 
+    /// Reports whether it is useful to spin for the answer to a connection request: not after an answer was late, for
+    /// some requests.
+    bool answers_soon() noexcept {
+        const std::uint32_t left = late_answers_.load(std::memory_order_relaxed);
+        if (left != 0) late_answers_.store(left - 1, std::memory_order_relaxed);
+        return left == 0;
+    }
+    void answer_was_late() noexcept { late_answers_.store(16, std::memory_order_relaxed); }
+
     void completion_queue_closed() noexcept { completion_queues_.fetch_sub(1); }
     void endpoint_closed() noexcept { endpoints_.fetch_sub(1); }
 
@@ -136,6 +162,16 @@ private:
     Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
            std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions);
     enum class Watch : std::uint8_t { None, Polled, Stopped };
+    struct Entry {
+        std::atomic<const CompletionQueue*> receives;  // null: not connected
+        std::atomic<bool> rang;                        // while not connected
+        Endpoint* endpoint;                            // used only with the lock of `receives` held
+    };
+    struct Free {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    bool is_connected(Entry& entry) noexcept;
+    std::uint32_t next_watched(Watch state, std::uint32_t from) noexcept;
     template <class Visit>
     void for_each_watched(Watch state, Visit visit) noexcept;
     bool check_watched(bool due) noexcept;
@@ -146,11 +182,15 @@ private:
     Canary canary_;
     const std::unique_ptr<Doorbells> doorbell_;
     OwnRegionTable regions_;
+    const std::unique_ptr<Entry[], Free> directory_;  // one for each number of a connection; pages take memory on first
+                                                      // use
     Flusher flusher_{*doorbell_};
     std::atomic<std::uint32_t> next_domain_{1};
     std::atomic<std::uint32_t> domains_{0};
     std::atomic<std::uint32_t> endpoints_{0};
     std::atomic<std::uint32_t> completion_queues_{0};
+    std::atomic<std::uint32_t> late_answers_{0};
+    std::atomic<bool> consumer_polls_{false};  // since serve_connections()
     std::shared_mutex serving_;
     std::mutex mutex_;  // guards the members below
     std::vector<std::weak_ptr<Connection>> connections_;

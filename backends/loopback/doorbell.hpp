@@ -5,11 +5,13 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "backends/loopback/layout.hpp"
 #include "backends/loopback/mapping.hpp"
@@ -60,9 +62,14 @@ public:
     template <class Visit>
     void take(Visit visit) noexcept {
         Cursor cursor;
-        while (std::uint64_t bits = take_word(cursor))
-            for (; bits != 0; bits &= bits - 1)
-                visit(cursor.word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
+        std::array<Taken, 8> taken;
+        std::size_t count = taken.size();
+        while (count == taken.size()) {
+            count = take_words(cursor, taken);
+            for (Taken& word : std::span(taken).first(count))
+                for (; word.bits != 0; word.bits &= word.bits - 1)
+                    visit(word.first + static_cast<std::uint32_t>(__builtin_ctzll(word.bits)));
+        }
     }
 
     void set_asleep(bool asleep) noexcept;
@@ -78,13 +85,17 @@ private:
         std::uint64_t board = 0;
         std::uint32_t summary = 0;  ///< the next one to check
         std::uint64_t words = 0;    ///< the remaining words of the previous summary
-        std::uint32_t word = 0;     ///< the last word taken
+    };
+    /// The bits of a word, of which the lowest has the number `first`.
+    struct Taken {
+        std::uint32_t first;
+        std::uint64_t bits;
     };
 
     Doorbells() = default;
     Status add(const std::shared_ptr<DoorbellBoard>& board);
     void remove(const DoorbellBoard& board) noexcept;
-    std::uint64_t take_word(Cursor& cursor) noexcept;
+    std::size_t take_words(Cursor& cursor, std::span<Taken> out) noexcept;
 
     UniqueFd epoll_;
     mutable std::mutex mutex_;  // guards the members below

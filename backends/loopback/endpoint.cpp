@@ -149,7 +149,7 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
         to_device.remote.host = host_of(*target);
         auto connector = Connector::start(*this, to_device);
         if (!connector.ok()) return connector.status();
-        connector_ = std::move(*connector);
+        if (!(*connector)->has_ended()) connector_ = std::move(*connector);
         return {};
     });
 }
@@ -165,8 +165,10 @@ void Endpoint::withdraw_credits() noexcept {
 }
 
 void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
+    bool rang = false;
     with_queues_locked([&] {
         breaking_.store(false);
+        ending_.store(false);
         connection_ = std::move(connection);
         watched_ = false;
         polls_seen_ = send_.completions().polls() + receive_.completions().polls() - 1;  // assume at first that the
@@ -174,10 +176,9 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
         receive_polls_served_ = receive_.completions().polls() - 1;
         receive_.attach(*connection_);
         send_.attach(*connection_, receive_.ring());
+        rang = device_.enter(connection_->number(), receive_.completions(), *this);
     });
-    if (receive_.needs_wakeup()) Fence::heavy();  // before the ring makes the agent serve the connection
-    // Messages may have arrived before the number on the doorbell board was valid.
-    device_.doorbell().ring_self(connection_->number());
+    if (rang) device_.doorbell().ring_self(connection_->number());
 }
 
 void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
@@ -192,6 +193,7 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
     with_queues_locked([&] {
         send_.detach(in_flight);
         receive_.detach(reject_receives);
+        if (connection_ != nullptr) device_.leave(connection_->number());
         connection_ = nullptr;
         breaking_.store(false);
     });
@@ -234,7 +236,21 @@ void Endpoint::request_break() noexcept {
     if (!breaking_.exchange(true)) request_end();
 }
 
-void Endpoint::request_end() noexcept { device_.doorbell().ring_self(connection_->number()); }
+void Endpoint::request_end() noexcept {
+    ending_.store(true);
+    device_.doorbell().ring_self(connection_->number());
+}
+
+bool Endpoint::serve_directly() noexcept {
+    CompletionQueue& queue = receive_.completions();
+    const bool one_queue = &send_.completions() == &queue;
+    if (ending_.load() || (!one_queue && send_.outstanding() != 0)) return false;
+    receive_.progress();
+    receive_.confirm_lazily();
+    if (one_queue) send_.progress();
+    // serve() makes a queue busy, and clears the need-wakeup flag of one that was not polled for some time.
+    return receive_.needs_wakeup() && queue.is_polled(receive_) ? false : !queue.rings_often(receive_);
+}
 
 bool Endpoint::serve(Connection& connection) noexcept {
     if (connection_.get() != &connection) return false;
@@ -243,6 +259,7 @@ bool Endpoint::serve(Connection& connection) noexcept {
     const std::uint32_t receive_polls = receive_.completions().polls();
     const bool receives_polled = std::exchange(receive_polls_served_, receive_polls) != receive_polls;
     bool drained = false;
+    bool becomes_busy = false;
     {
         const BiasedLock::SlowPathGuard lock(send_.completions().lock());
         send_.progress();
@@ -252,7 +269,13 @@ bool Endpoint::serve(Connection& connection) noexcept {
         const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
         receive_.progress();
         receive_.confirm_promptly();
+        if (receives_polled && (becomes_busy = receive_.completions().rings_often(receive_)))
+            receive_.completions().add_busy(receive_);
         receive_.update_wakeup(receives_polled || watched_);
+    }
+    if (becomes_busy) {
+        const BiasedLock::SlowPathGuard lock(send_.completions().lock());
+        send_.completions().add_busy(send_);
     }
     if (is_breaking()) {
         lost();

@@ -74,6 +74,10 @@ public:
     bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
     bool serve(Connection& connection) noexcept;
     bool is_still_polled(const Connection& connection) noexcept;
+
+    /// Called by a consumer that polls the completion queue of the receive queue, with its lock held, when the doorbell
+    /// of the connection rang. Does what does not need the other locks. Returns false if serve() must be called, too.
+    bool serve_directly() noexcept;
     void peer_hung_up(Connection& connection) noexcept;
     void lost() noexcept;  ///< this side cannot continue the connection
 
@@ -106,6 +110,7 @@ private:
     SendQueue send_;
     ReceiveQueue receive_;
     std::atomic<bool> breaking_{false};
+    std::atomic<bool> ending_{false};   // serve() must end the connection
     std::shared_ptr<EndpointRef> ref_;  // its mutex guards the members below; connection_ is changed with both queues
                                         // locked, too
     std::uint32_t polls_seen_ = 0;      // used by serve()

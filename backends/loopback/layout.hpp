@@ -163,7 +163,8 @@ namespace region_flags {
 inline constexpr std::uint32_t remote_write = 1;
 inline constexpr std::uint32_t remote_read = 2;
 inline constexpr std::uint32_t local_write = 4;      ///< the owner may write and the pages are writable
-inline constexpr std::uint32_t mappable = 8;         ///< the pages belong to a memfd that cannot shrink
+inline constexpr std::uint32_t mappable = 8;         ///< the pages belong to a memfd, which the owner sends
+                                                     ///< on request if it cannot shrink
 inline constexpr std::uint32_t writable_pages = 16;  ///< the pages are writable
 inline constexpr std::uint32_t window = 32;          ///< a part of a region, for peers
 inline constexpr std::uint32_t remote_atomic = 64;

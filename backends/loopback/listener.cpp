@@ -136,23 +136,35 @@ Result<PendingConnections> PendingConnections::create(UniqueFd listening) noexce
     return pending;
 }
 
-Status PendingConnections::admit() {
+/// Returns the request of a peer, or nothing if it hung up or sent an invalid message.
+std::optional<PendingConnections::Request> PendingConnections::request_of(UniqueFd socket,
+                                                                          Result<Handshake>& handshake) {
+    if (!handshake.ok() || handshake->hung_up || handshake->type != MessageType::Connect) return std::nullopt;
+    return Request{std::move(socket), std::move(*handshake)};
+}
+
+/// Accepts a connection. Usually its request is already there. If not, next() waits for it.
+Result<std::optional<PendingConnections::Request>> PendingConnections::admit() {
     auto socket = accept_from(listening_.get());
     if (!socket.ok()) return socket.status();
-    if (accepted_.size() >= max_pending) return {};
+    auto handshake = receive_handshake(socket->get());
+    const Code code = handshake.status().code();
+    if (code != Code::WouldBlock && code != Code::NoResources) return request_of(std::move(*socket), handshake);
+    if (accepted_.size() >= max_pending) return std::optional<Request>();
     const int fd = socket->get();
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Status::from_errno(errno, "epoll_ctl");
     accepted_.emplace(fd, std::move(*socket));
-    return {};
+    return std::optional<Request>();
 }
 
-Result<std::pair<UniqueFd, Handshake>> PendingConnections::next() {
+Result<PendingConnections::Request> PendingConnections::next() {
     epoll_event event{};
     while (epoll_wait(epoll_.get(), &event, 1, 0) == 1) {
         if (event.data.fd == listening_.get()) {
-            const Status status = admit();
-            if (!status.ok() && status.code() != Code::WouldBlock) return status;
+            auto admitted = admit();
+            if (admitted.ok() && *admitted) return std::move(**admitted);
+            if (!admitted.ok() && admitted.status().code() != Code::WouldBlock) return admitted.status();
             continue;
         }
         auto handshake = receive_handshake(event.data.fd);
@@ -162,9 +174,7 @@ Result<std::pair<UniqueFd, Handshake>> PendingConnections::next() {
         UniqueFd socket = std::move(found->second);
         accepted_.erase(found);
         epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
-        // Drops peers that hang up or send an invalid message.
-        if (handshake.ok() && !handshake->hung_up && handshake->type == MessageType::Connect)
-            return std::pair{std::move(socket), std::move(*handshake)};
+        if (auto request = request_of(std::move(socket), handshake)) return std::move(*request);
     }
     return Status(Code::WouldBlock, "no request is pending");
 }

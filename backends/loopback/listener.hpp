@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "backends/loopback/connection.hpp"
@@ -60,10 +61,12 @@ public:
     int fd() const noexcept { return epoll_.get(); }
 
     /// Returns the next valid handshake with its socket. WouldBlock: there is none yet.
-    Result<std::pair<UniqueFd, Handshake>> next();
+    using Request = std::pair<UniqueFd, Handshake>;
+    Result<Request> next();
 
 private:
-    Status admit();
+    Result<std::optional<Request>> admit();
+    static std::optional<Request> request_of(UniqueFd socket, Result<Handshake>& handshake);
 
     UniqueFd epoll_;
     UniqueFd listening_;

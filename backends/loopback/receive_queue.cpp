@@ -64,12 +64,12 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     received_ = 0;
     acknowledgment_due_ = in_message_ = skipping_ = false;
     consuming_ = true;
-    needs_wakeup_.store(false, std::memory_order_relaxed);
-    update_wakeup(true);
+    needs_wakeup_.store(true, std::memory_order_relaxed);
+    ring_.set_need_wakeup(true);  // as in the new segment
 }
 
 void ReceiveQueue::update_wakeup(bool polled) noexcept {
-    const bool wanted = !polled || !completions_.is_polled();
+    const bool wanted = !polled || !completions_.is_polled(*this);
     if (connection_ == nullptr || wanted == needs_wakeup()) return;
     needs_wakeup_.store(wanted, std::memory_order_relaxed);
     ring_.set_need_wakeup(wanted);

@@ -33,6 +33,11 @@ public:
     /// Confirms consumed slots to the peer immediately.
     void confirm_promptly() noexcept;
 
+    /// Confirms consumed slots. The peer may see that later, unless it waits.
+    void confirm_lazily() noexcept {
+        if (connection_ != nullptr) confirm(0);
+    }
+
     /// Sets the need-wakeup flag, which asks the peer to ring the doorbell for every message, unless the consumer
     /// polls.
     void update_wakeup(bool polled) noexcept;

@@ -52,12 +52,11 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
     auto memory = inspect_memory(address, length);
     if (!memory.ok()) return memory.status();
     const std::lock_guard lock(*mutex_);
-    const bool mappable = static_cast<bool>(memory->file.fd);
-    const std::uint32_t key = mappable ? take_key_for(files_, std::move(memory->file)) : take_key();
+    const std::uint32_t key = take_key();
     if (key == 0) return all_in_use;
     const std::uint32_t flags = (memory->writable ? wire::region_flags::writable_pages : 0) |
                                 (memory->has_file ? wire::region_flags::file : 0) |
-                                (mappable ? wire::region_flags::mappable : 0);
+                                (memory->one_memfd ? wire::region_flags::mappable : 0);
     publish(key, {.base = reinterpret_cast<std::uint64_t>(address),
                   .length = length,
                   .rights = rights_of(domain, region_flags(flags, access)),
@@ -186,11 +185,25 @@ void OwnRegionTable::end_windows_of(std::uint32_t connection) noexcept {
         if (window.only_through == connection + 1) end(std::exchange(window.shown, 0));
 }
 
-std::optional<BackingFile> OwnRegionTable::backing(std::uint32_t key) noexcept {
+std::optional<BackingFile> OwnRegionTable::backing(std::uint32_t key) {
+    const auto region = look_up(table(), key);
+    if (!region || !region->is_mappable()) return std::nullopt;
+    const auto duplicate = [](const BackingFile& file) {
+        return BackingFile{UniqueFd(fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0)), file.offset};
+    };
+    {
+        const std::lock_guard lock(*mutex_);
+        if (const auto known = files_.find(key); known != files_.end()) return duplicate(known->second);
+    }
+    BackingFile file = find_file_of(reinterpret_cast<const void*>(region->base), region->length);
     const std::lock_guard lock(*mutex_);
-    const auto found = files_.find(key);
-    if (found == files_.end()) return std::nullopt;
-    return BackingFile{UniqueFd(fcntl(found->second.fd.get(), F_DUPFD_CLOEXEC, 0)), found->second.offset};
+    wire::RegionEntry& slot = entry(key);
+    if (slot.key.load(std::memory_order_relaxed) != key) return std::nullopt;  // removed during the search
+    if (!file.fd) {
+        slot.rights.fetch_and(~std::uint64_t{wire::region_flags::mappable});
+        return std::nullopt;
+    }
+    return duplicate(files_.try_emplace(key, std::move(file)).first->second);
 }
 
 }  // namespace viaduct::loopback

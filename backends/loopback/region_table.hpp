@@ -140,8 +140,10 @@ public:
     bool invalidate(std::uint32_t key, std::uint32_t connection) noexcept;
     void end_windows_of(std::uint32_t connection) noexcept;
 
-    /// Returns a duplicate of the descriptor of a region's file, for a peer that wants to map it.
-    std::optional<BackingFile> backing(std::uint32_t key) noexcept;
+    /// Returns a duplicate of the descriptor of a region's file, for a peer that wants to map it. Finds the file on
+    /// first use, because the search takes as long as the process has descriptors. If there is none, the region is not
+    /// mappable any more. Throws std::bad_alloc.
+    std::optional<BackingFile> backing(std::uint32_t key);
 
 private:
     struct Window {
@@ -183,7 +185,7 @@ private:
     std::uint32_t free_begin_ = 0;
     std::uint32_t free_end_ = 0;
     std::uint32_t used_ = 0;
-    std::unordered_map<std::uint32_t, BackingFile> files_;
+    std::unordered_map<std::uint32_t, BackingFile> files_;  // of the regions that peers have mapped
     std::unordered_map<std::uint32_t, Window> windows_;
     std::unordered_map<std::uint32_t, Binding> prepared_;
 };

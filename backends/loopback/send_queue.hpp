@@ -30,6 +30,7 @@ public:
     Status post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
 
     void expect_ring() noexcept override;
+    bool awaits_confirmation() const noexcept override { return !executed_.empty(); }
     void progress() noexcept override;
 
     /// `incoming`: the other direction of the connection.
@@ -163,7 +164,7 @@ private:
     void retire() noexcept;
     Reliability reliability() const noexcept;
     bool reports_refusals() const noexcept;
-    std::uint8_t confirmation(const SendRequest& request) const noexcept;
+    std::uint8_t confirmation(const SendRequest& request) noexcept;
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;
     unsigned direct_uses(const RegionView& region) const noexcept;
 

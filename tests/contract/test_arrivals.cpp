@@ -109,3 +109,61 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
         CHECK_NOTHROW(run_processes(receiver, sender));
     }
 }
+
+namespace {
+
+/// Sends a message as soon as its connection is established, before the peer learns of that.
+class EarlySender final : public EndpointObserver {
+public:
+    explicit EarlySender(backend::Provider& provider) : node_(provider), queue_(node_.make_queue()), buffer_(node_, 8) {
+        endpoint_ = must(Endpoint::create({.attributes = {.max_transfer_bytes = 8},
+                                           .domain = node_.domain,
+                                           .send_queue = queue_,
+                                           .receive_queue = queue_,
+                                           .observer = this}));
+        buffer_.store(1);
+    }
+    void accept(Wire& wire) {
+        const auto listener = node_.listen("early");
+        wire.notify();
+        must(endpoint_->accept(*next_request(*listener), {}));
+        require(take(*queue_, 1).front().code == CompletionCode::Success, "the message is confirmed");
+    }
+
+private:
+    void on_connection_event(const ConnectionEvent& event) noexcept override {
+        const Sge piece = buffer_.sge();
+        if (event.kind == Kind::Established) (void)endpoint_->post_send(send_of(1, piece));
+    }
+
+    Node node_;
+    std::shared_ptr<CompletionQueue> queue_;
+    Buffer buffer_;
+    std::unique_ptr<Endpoint> endpoint_;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "rule 14: a message that is sent when the connection is accepted arrives without polling") {
+    if (backend.by_device) return;  // the connection is usable only after the peer has learned of it
+    const auto keeper = provider();
+    const Script receiver = [&](Wire& wire) {
+        Node node(*keeper);
+        Port port(node, {.reliability = Reliability::ReliableDelivery, .max_transfer_bytes = 8, .access = {}});
+        const Buffer buffer(node, 8);
+        const Sge piece = buffer.sge();
+        port.post(receive_of(1, piece));
+        wire.await();
+        connect_to(port, node.address("early"));
+        const Deadline deadline = patience();
+        while (buffer.load() != 1) require(!deadline.passed(), "the message in memory");
+        wire.await();
+    };
+    const Script sender = [&](Wire& wire) {
+        EarlySender early(*keeper);
+        early.accept(wire);
+        wire.notify();
+    };
+    CHECK_NOTHROW(run_processes(receiver, sender));
+}

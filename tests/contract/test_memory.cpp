@@ -6,7 +6,9 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "core/shareable_memory.hpp"
 #include "tests/contract/backends.hpp"
+#include "tests/support/traces.hpp"
 
 using namespace viaduct;
 using namespace viaduct::testing;
@@ -64,6 +66,13 @@ TEST_CASE_METHOD(EveryBackend, "memory: keys are never 0 and differ", "[no-peer]
         CHECK(regions.back()->key() != 0);
         CHECK(keys.insert(regions.back()->key()).second);
     }
+}
+
+TEST_CASE_METHOD(EveryBackend, "memory: registration of shareable memory takes no descriptor", "[no-peer]") {
+    auto memory = must(ShareableMemory::allocate(64));
+    const std::size_t before = find_traces().descriptors.size();
+    const auto region = must(MemoryRegion::create(near.domain, memory.data(), memory.size(), {.remote_write = true}));
+    CHECK(find_traces().descriptors.size() == before);
 }
 
 TEST_CASE_METHOD(EveryBackend, "memory: regions may overlap, and each keeps its own rights") {

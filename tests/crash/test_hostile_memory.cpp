@@ -230,3 +230,43 @@ TEST_CASE("hostile: if the target truncates its file, only the operation fails")
     };
     CHECK_NOTHROW(run_processes(initiator, target));
 }
+
+TEST_CASE("hostile: only files that cannot shrink are sent, and requests for others are answered once") {
+    constexpr std::size_t count = 2;
+    constexpr std::array sealed{false, true};
+    const auto owner = [&](Wire& wire) {
+        Honest honest(wire);
+        std::array<UniqueFd, count> files;
+        std::array<std::unique_ptr<MemoryRegion>, count> regions;
+        for (std::size_t i = 0; i < count; ++i) {
+            files[i] = make_memfd("honest-file", page, sealed[i]);
+            void* memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, files[i].get(), 0);
+            regions[i] = must(MemoryRegion::create(honest.node.domain, memory, page, {.remote_write = true}));
+        }
+        honest.be_connected();
+        for (const auto& region : regions) wire.send(region->key());
+        wire.await();
+    };
+    const auto peer = [&](Wire& wire) {
+        Hostile hostile(wire);
+        Talk talk = hostile.await_request();
+        hostile.accept(talk);
+        const auto table = must(
+            loopback::Mapping::map(talk.heard.descriptors[3].get(), sizeof(loopback::wire::RegionTable), PROT_READ));
+        std::array<std::uint32_t, count> keys;
+        for (auto& region : keys) region = wire.receive<std::uint32_t>();
+        const auto is_mappable = [&](std::uint32_t region) {
+            const auto& entry = table.as<loopback::wire::RegionTable>()->entries[region % loopback::wire::max_regions];
+            return (entry.rights.load() & flags::mappable) != 0;
+        };
+        for (const std::uint32_t region : keys) {
+            require(is_mappable(region), "both may be mappable before their files are searched for");
+            talk.say({.type = MessageType::MapRequest, .key = region, .base = 0, .length = 0, .offset = 0});
+        }
+        const MapMessage reply = talk.hear_map_message();
+        require(reply.type == MessageType::MapReply && reply.key == keys[1], "only the sealed one is sent");
+        require(!is_mappable(keys[0]) && is_mappable(keys[1]), "the other is not mappable");
+        wire.notify();
+    };
+    CHECK_NOTHROW(run_processes(owner, peer));
+}

@@ -35,6 +35,11 @@ def test_bad_options(tool):
         (["--listen", "--local"], "cannot be used together"),
         (["--local", "localhost"], "--local does not take a host"),
         (["--server-cpu", "0", "localhost"], "--local"),
+        (["--connections", "0"], "at least 1"),
+        (["--connections", "4", "--local"], "cannot be used together"),
+        (["--connections", "4", "--api", "dat"], "--api core"),
+        (["--connections", "4", "--cpu", "4000"], "cannot run on CPU 4000"),
+        (["--connections", "4", "--server-cpu", "4000"], "the server has ended"),
         (["--cpu", "4000", "--local"], "cannot run on CPU 4000"),
         (["--server-cpu", "4000", "--local"], "could not start"),
         (["--connect-timeout", "0.05", "localhost:nobody-is-here"], "there is no listener"),
@@ -93,6 +98,19 @@ def test_table(tool):
 def test_open_connections(tool):
     document = document_of(tool, "--local", "-t", "connect", "--open", "64", "-n", "128")
     check(document["open"] == 64 and document["results"][0]["iterations"] == 128, document)
+
+
+def test_many_connections(tool):
+    options = ["--connections", "100" if not ON_DEVICES else "2", "-d", "0.05"]
+    document = document_of(tool, *options)
+    check(document["connections"] == int(options[1]), document)
+    check([row["active"] for row in document["results"]] == ([1] if ON_DEVICES else [1, 100]), document)
+    check(all(row["round_trip_ns"] > 0 and row["round_trips_per_second"] > 0 for row in document["results"]), document)
+    for key in "connections_per_second", "wakeup_ns", "registration_ns":
+        check(document[key] > 0, document)
+    for side in "client", "server":
+        check(document[side]["memory_bytes"] > 0 and document[side]["descriptors"] > 0, document)
+    check("round trip [us]" in tool.run(*options).stdout, "the table")
 
 
 def test_one_server_for_every_interface(tool):

@@ -120,7 +120,7 @@ std::unique_ptr<Listener> CoreApi::listen(const Service& service) {
 }
 
 CoreLink::CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends,
-                   std::shared_ptr<CompletionQueue> receives) {
+                   std::shared_ptr<CompletionQueue> receives, std::uint64_t context) {
     sends_.queue = std::move(sends);
     receives_.queue = std::move(receives);
     endpoint_ = take_value("cannot create an endpoint", Endpoint::create({.attributes = api.endpoint_attributes(),
@@ -128,6 +128,7 @@ CoreLink::CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends,
                                                                           .send_queue = sends_.queue,
                                                                           .receive_queue = receives_.queue,
                                                                           .shared_receives = nullptr,
+                                                                          .context = context,
                                                                           .observer = this}));
     local_.host = api.device().host;
 }

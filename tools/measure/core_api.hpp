@@ -37,7 +37,9 @@ private:
 
 class CoreLink final : public Link, private EndpointObserver {
 public:
-    CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends, std::shared_ptr<CompletionQueue> receives);
+    /// `context` is returned in completions.
+    CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends, std::shared_ptr<CompletionQueue> receives,
+             std::uint64_t context = 0);
 
     void connect(const Address& remote, Timeout timeout) override;
     void disconnect() noexcept override;

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/connections.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/measure/buffer.hpp"
+#include "tools/measure/core_api.hpp"
+#include "tools/measure/error.hpp"
+#include "tools/measure/free_service.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t message_bytes = 8;
+constexpr std::uint32_t window = 64;
+constexpr Timeout patience{30000};
+constexpr std::uint64_t go_to_sleep = 1;  // a message: the receiver sleeps from now on
+
+std::uint64_t now_ns() {
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
+}
+
+struct Usage {
+    double memory_bytes = 0;
+    double descriptors = 0;
+
+    static Usage now() {
+        std::ifstream rollup("/proc/self/smaps_rollup");
+        Usage usage;
+        double kibibytes = 0;
+        for (std::string word; rollup >> word;)
+            if (word == "Rss:" && rollup >> kibibytes) usage.memory_bytes = kibibytes * 1024;
+        const std::filesystem::directory_iterator descriptors("/proc/self/fd");
+        usage.descriptors = static_cast<double>(std::distance(begin(descriptors), end(descriptors)));
+        return usage;
+    }
+
+    ConnectionCost per_connection(const Usage& before, std::uint32_t connections) const {
+        return {.memory_bytes = (memory_bytes - before.memory_bytes) / connections,
+                .descriptors = (descriptors - before.descriptors) / connections};
+    }
+};
+
+/// The links of one side, which share a completion queue.
+class Crowd {
+public:
+    Crowd(CoreApi& api, std::uint32_t count)
+        : api_(api),
+          queue_(api.create_queue(std::max(4 * count, 2 * window))),
+          memory_(Memory::Shareable, std::size_t{2} * message_bytes),
+          region_(api.register_memory(memory_.bytes())) {
+        links_.reserve(count);
+    }
+
+    /// Creates a link that is ready to receive two messages.
+    CoreLink& add() {
+        const std::uint64_t number = links_.size();
+        links_.push_back(std::make_unique<CoreLink>(api_, queue_, queue_, number));
+        for (int i = 0; i < 2; ++i) post_receive(number);
+        return *links_.back();
+    }
+
+    std::uint64_t incoming() const { return load(0); }
+    void post_receive(std::uint64_t link) { links_[link]->post_receive(piece(0)); }
+    void send(std::uint64_t link, std::uint64_t value = 0) {
+        std::memcpy(memory_.data() + message_bytes, &value, sizeof value);
+        links_[link]->post_send(piece(1));
+    }
+
+    /// Calls `received` with the link of each message that has arrived, and returns their number.
+    template <class Received>
+    std::size_t poll(bool sleeps, Received received) {
+        std::array<Completion, 32> batch;
+        const std::size_t count = sleeps ? queue_->wait(batch, Deadline::after(patience)) : queue_->poll(batch);
+        std::size_t messages = 0;
+        for (const Completion& completion : std::span(batch).first(count)) {
+            if (completion.code != CompletionCode::Success) throw Closed("a connection is closed");
+            if (completion.queue() != QueueKind::Receive) continue;
+            ++messages;
+            received(completion.endpoint_context);
+        }
+        return messages;
+    }
+
+    /// Waits for one message and posts its receive again. Returns the message.
+    std::uint64_t receive() {
+        std::uint64_t value = 0;
+        while (poll(false, [&](std::uint64_t link) {
+                   value = incoming();
+                   post_receive(link);
+               }) == 0)
+            continue;
+        return value;
+    }
+
+private:
+    Sge piece(std::size_t index) const {
+        return {memory_.data() + index * message_bytes, region_->key(), message_bytes};
+    }
+    std::uint64_t load(std::size_t index) const {
+        std::uint64_t value = 0;
+        std::memcpy(&value, memory_.data() + index * message_bytes, sizeof value);
+        return value;
+    }
+
+    CoreApi& api_;
+    std::shared_ptr<CompletionQueue> queue_;
+    Buffer memory_;
+    std::unique_ptr<Region> region_;
+    std::vector<std::unique_ptr<CoreLink>> links_;
+};
+
+/// Sends each message back. When asked to sleep, sends back how long ago a message was sent.
+void answer(Crowd& crowd) {
+    for (bool sleeps = false;;)
+        crowd.poll(sleeps, [&](std::uint64_t link) {
+            const std::uint64_t value = crowd.incoming();
+            const std::uint64_t reply = sleeps ? now_ns() - value : value;
+            sleeps = sleeps || value == go_to_sleep;
+            crowd.post_receive(link);
+            crowd.send(link, reply);
+        });
+}
+
+/// Writes a byte to `report` when it listens, and its costs when all connections are open.
+void serve(const ConnectionsParameters& parameters, const Service& service, int report) {
+    parameters.on_server_start();
+    CoreApi api(parameters.device);
+    const auto listener = api.listen(service);
+    Crowd crowd(api, parameters.connections);
+    const Usage before = Usage::now();
+    const auto tell = [report](const auto& what) {
+        if (write(report, &what, sizeof what) != sizeof what) throw Error("the client has ended");
+    };
+    tell('!');
+    for (std::uint32_t i = 0; i < parameters.connections; ++i)
+        if (!listener->accept(crowd.add(), patience)) throw TimedOut("a connection is missing");
+    tell(Usage::now().per_connection(before, parameters.connections));
+    answer(crowd);
+}
+
+/// The server's process, which ends with this object.
+class ServerProcess {
+public:
+    explicit ServerProcess(const ConnectionsParameters& parameters) {
+        std::array<int, 2> ends{};
+        if (pipe(ends.data()) != 0) throw Error(std::string("pipe: ") + std::strerror(errno));
+        const pid_t parent = getpid();
+        child_ = fork();
+        if (child_ < 0) throw Error(std::string("fork: ") + std::strerror(errno));
+        if (child_ == 0) {
+            close(ends[0]);
+            prctl(PR_SET_PDEATHSIG, SIGTERM);
+            if (getppid() == parent) run(parameters, ends[1]);
+            _exit(1);
+        }
+        close(ends[1]);
+        report_ = ends[0];
+        hear<char>();
+    }
+    ServerProcess(const ServerProcess&) = delete;
+    ServerProcess& operator=(const ServerProcess&) = delete;
+    ~ServerProcess() {
+        close(report_);
+        kill(child_, SIGTERM);
+        waitpid(child_, nullptr, 0);
+    }
+
+    const Service& service() const { return service_; }
+
+    template <class Value>
+    Value hear() {
+        Value value{};
+        if (read(report_, &value, sizeof value) != sizeof value) throw Error("the server has ended");
+        return value;
+    }
+
+private:
+    void run(const ConnectionsParameters& parameters, int report) noexcept {
+        try {
+            serve(parameters, service_, report);
+        } catch (const Closed&) {  // the client is done
+        } catch (const std::exception& error) {
+            (void)std::fprintf(stderr, "vi-perf: the server: %s\n", error.what());
+        }
+    }
+
+    FreeService number_;
+    Service service_ = number_.service();
+    pid_t child_ = -1;
+    int report_ = -1;
+};
+
+class Client {
+public:
+    Client(Crowd& crowd, const ConnectionsParameters& parameters)
+        : crowd_(crowd), total_(parameters.connections), duration_(parameters.duration) {}
+
+    ActiveConnections measure(std::uint32_t active) {
+        active_ = active;
+        time_round_trips(1000, {});
+        const double round_trip_ns = time_round_trips(100, duration_);
+        return {.active = active, .round_trip_ns = round_trip_ns, .round_trips_per_second = rate()};
+    }
+
+    /// The median time until the server's thread, which sleeps, has a message.
+    double wakeup_ns() {
+        constexpr std::size_t count = 201;
+        crowd_.send(0, go_to_sleep);
+        crowd_.receive();
+        std::vector<std::uint64_t> times;
+        while (times.size() < count) {
+            // Longer than a wait polls before it sleeps.
+            for (const auto asleep = Clock::now() + 2 * spin_time() + std::chrono::microseconds(100);
+                 Clock::now() < asleep;)
+                crowd_.poll(false, [](std::uint64_t) {});
+            crowd_.send(0, now_ns());
+            times.push_back(crowd_.receive());
+        }
+        std::ranges::nth_element(times, times.begin() + count / 2);
+        return static_cast<double>(times[count / 2]);
+    }
+
+private:
+    /// Those in use are spread over all.
+    std::uint64_t link(std::uint64_t turn) const { return turn % active_ * (total_ / active_); }
+
+    double time_round_trips(std::uint64_t step, std::chrono::duration<double> duration) {
+        const auto start = Clock::now();
+        std::uint64_t count = 0;
+        do {
+            for (const std::uint64_t end = count + step; count < end; ++count) {
+                crowd_.send(link(count));
+                crowd_.receive();
+            }
+        } while (Clock::now() - start < duration);
+        return std::chrono::duration<double, std::nano>(Clock::now() - start).count() / static_cast<double>(count);
+    }
+
+    double rate() {
+        const std::uint32_t most = std::min(window, active_);
+        const auto start = Clock::now();
+        std::uint64_t sent = 0;
+        std::uint64_t received = 0;
+        for (bool over = false; !over || received != sent; over = over || Clock::now() - start >= duration_) {
+            while (!over && sent - received < most) crowd_.send(link(sent++));
+            received += crowd_.poll(false, [this](std::uint64_t from) { crowd_.post_receive(from); });
+        }
+        return static_cast<double>(received) / std::chrono::duration<double>(Clock::now() - start).count();
+    }
+
+    Crowd& crowd_;
+    const std::uint32_t total_;
+    const std::chrono::duration<double> duration_;
+    std::uint32_t active_ = 1;
+};
+
+double registration_ns(Api& api) {
+    double shortest = 1e9;
+    for (int i = 0; i < 16; ++i) {
+        const Buffer buffer(Memory::Shareable, 4096);
+        const std::uint64_t start = now_ns();
+        const auto region = api.register_memory(buffer.bytes());
+        shortest = std::min(shortest, static_cast<double>(now_ns() - start));
+    }
+    return shortest;
+}
+
+}  // namespace
+
+ConnectionsFigures measure_connections(const ConnectionsParameters& parameters) {
+    ServerProcess server(parameters);
+    parameters.on_client_start();
+    CoreApi api(parameters.device);
+    const Address address{.host = api.device().host, .service = server.service()};
+    Crowd crowd(api, parameters.connections);
+    ConnectionsFigures figures;
+    figures.connections = parameters.connections;
+    const Usage before = Usage::now();
+    const auto start = Clock::now();
+    for (std::uint32_t i = 0; i < parameters.connections; ++i) crowd.add().connect(address, patience);
+    figures.connections_per_second =
+        parameters.connections / std::chrono::duration<double>(Clock::now() - start).count();
+    figures.client = Usage::now().per_connection(before, parameters.connections);
+    figures.server = server.hear<ConnectionCost>();
+    Client client(crowd, parameters);
+    for (std::uint64_t active = 1; active <= parameters.connections; active *= active == 1 ? 100 : 10)
+        figures.active.push_back(client.measure(static_cast<std::uint32_t>(active)));
+    figures.wakeup_ns = client.wakeup_ns();
+    figures.registration_ns = registration_ns(api);
+    return figures;
+}
+
+void print_table(const ConnectionsFigures& figures) {
+    fmt::print("vi-perf connections: {} open, one completion queue on each side\n", figures.connections);
+    fmt::print("{:<44}{:>12.0f}\n", "connections [1/s]", figures.connections_per_second);
+    for (const auto& [side, cost] : {std::pair("client", figures.client), std::pair("server", figures.server)}) {
+        fmt::print("{:<44}{:>12.1f}\n", fmt::format("memory for each, {} [KiB]", side), cost.memory_bytes / 1024);
+        fmt::print("{:<44}{:>12.1f}\n", fmt::format("descriptors for each, {}", side), cost.descriptors);
+    }
+    fmt::print("{:<44}{:>12.1f}\n", "from message to wake-up [us]", figures.wakeup_ns / 1000);
+    fmt::print("{:<44}{:>12.1f}\n", "registration of 4 KiB [us]", figures.registration_ns / 1000);
+    fmt::print("{:>12}{:>20}{:>22}\n", "active", "round trip [us]", "round trips [M/s]");
+    for (const auto& row : figures.active)
+        fmt::print("{:>12}{:>20.3f}{:>22.3f}\n", row.active, row.round_trip_ns / 1000,
+                   row.round_trips_per_second / 1e6);
+}
+
+void print_json(const ConnectionsFigures& figures, const std::string& version) {
+    using Json = nlohmann::ordered_json;
+    const auto cost = [](const ConnectionCost& of) {
+        return Json{{"memory_bytes", of.memory_bytes}, {"descriptors", of.descriptors}};
+    };
+    Json active = Json::array();
+    for (const auto& row : figures.active)
+        active.push_back({{"active", row.active},
+                          {"round_trip_ns", row.round_trip_ns},
+                          {"round_trips_per_second", row.round_trips_per_second}});
+    const Json document = {{"tool", "vi-perf"},
+                           {"version", version},
+                           {"test", "connections"},
+                           {"api", "core"},
+                           {"backend", backend_name()},
+                           {"connections", figures.connections},
+                           {"connections_per_second", figures.connections_per_second},
+                           {"client", cost(figures.client)},
+                           {"server", cost(figures.server)},
+                           {"wakeup_ns", figures.wakeup_ns},
+                           {"registration_ns", figures.registration_ns},
+                           {"results", active}};
+    fmt::print("{}\n", document.dump(2));
+}
+
+}  // namespace viaduct::measure
