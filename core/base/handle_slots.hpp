@@ -26,18 +26,19 @@ class HandleSlots {
 public:
     constexpr HandleSlots() noexcept = default;
 
-    /// Creates a handle for an object. `make_face(void*)` fills in the face, which is all zeros before. Null: all slots
-    /// are in use. Throws std::bad_alloc.
+    /// Creates a handle for an object, which is not null. `make_face(void*)` fills in the face, which is that of the
+    /// handle that used the slot before, or all zeros. Null: all slots are in use. Throws std::bad_alloc.
     template <class MakeFace>
     void* insert(std::uint8_t kind, void* object, MakeFace make_face) {
         const std::lock_guard lock(mutex_);
         Slot* slot = take_slot();
         if (slot == nullptr) return nullptr;
-        slot->face = {};
         make_face(static_cast<void*>(slot->face.data()));
         slot->next = nullptr;
         slot->object.store(object, std::memory_order_relaxed);
         slot->kind.store(kind, std::memory_order_release);
+        const std::size_t place = place_of(slot);
+        if (place == used_.load(std::memory_order_relaxed)) used_.store(place + 1, std::memory_order_release);
         return slot;
     }
 
@@ -75,9 +76,9 @@ public:
         return holds(handle) ? static_cast<const Slot*>(handle)->kind.load(std::memory_order_acquire) : std::uint8_t{0};
     }
 
-    /// Whether the pointer is, or was, one of these handles.
+    /// Whether the pointer is, or was, one of these handles, so that its face can be read.
     [[gnu::always_inline]] bool holds(const void* pointer) const noexcept {
-        const std::size_t used = used_.load(std::memory_order_acquire);  // before the base: see take_slot()
+        const std::size_t used = used_.load(std::memory_order_acquire);  // before the base: see insert()
         return place_of(pointer) < used;
     }
 
@@ -131,9 +132,7 @@ private:
 #endif
             base_.store(reinterpret_cast<std::uintptr_t>(memory), std::memory_order_relaxed);
         }
-        auto* slot = new (reinterpret_cast<void*>(base_.load(std::memory_order_relaxed) + used * sizeof(Slot))) Slot{};
-        used_.store(used + 1, std::memory_order_release);
-        return slot;
+        return new (reinterpret_cast<void*>(base_.load(std::memory_order_relaxed) + used * sizeof(Slot))) Slot{};
     }
 
     void end(Slot* slot) noexcept {

@@ -579,7 +579,7 @@ DAT_RETURN calls::evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
 }
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
-    Evd* dispatcher = resolve<Evd>(evd);
+    Evd* dispatcher = resolve_held<Evd>(evd);
     if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
     if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
     return dispatcher->dequeue(*event);

@@ -188,7 +188,7 @@ DAT_RETURN Ep::bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FL
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                                           DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_held<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
 }
@@ -206,7 +206,7 @@ DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segme
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                                           DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_held<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_receive(cookie, segments, iov, flags);
 }
@@ -215,7 +215,7 @@ DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segme
                                                                DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                                const DAT_RMR_TRIPLET* remote,
                                                                DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_held<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, segments, iov, remote, flags);
 }
@@ -240,7 +240,7 @@ DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPL
                                                                 DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                                 const DAT_RMR_TRIPLET* remote,
                                                                 DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_held<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaWrite}, segments, iov, remote, flags);
 }
