@@ -127,13 +127,15 @@ int Conn::disconnect() noexcept {
     return 0;
 }
 
+int Conn::not_connected() noexcept { return failed({Code::InvalidState, "not connected"}); }
+
 void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
     const rpma_conn_event told = to_event(event);
     const bool established = told == RPMA_CONN_ESTABLISHED;
     const bool lost = told == RPMA_CONN_LOST;  // the program has yet to disconnect
     if (established) {
         if (!private_data_known_) private_data_ = event.private_data;
-        established_ = true;
+        established_ = endpoint_.get();
     }
     if (!established && !lost && ended_.exchange(true)) return;
     events_.push(told);

@@ -39,14 +39,12 @@ public:
     int next_event(rpma_conn_event& event) noexcept;
     int event_fd() noexcept { return events_.fd(); }
 
-    int post(const SendRequest& request) noexcept {
-        const bool stands = established_.load(std::memory_order_relaxed);
-        const Status status = stands ? endpoint_->post_send(request) : not_connected;
-        return status.ok() ? 0 : failed(status);
+    [[gnu::always_inline]] int post(const SendRequest& request) noexcept {
+        Endpoint* endpoint = established_.load(std::memory_order_acquire);
+        return endpoint == nullptr ? not_connected() : result_of_post(endpoint->post_send(request));
     }
-    int post(const ReceiveRequest& request) noexcept {
-        const Status status = endpoint_->post_receive(request);
-        return status.ok() ? 0 : failed(status);
+    [[gnu::always_inline]] int post(const ReceiveRequest& request) noexcept {
+        return result_of_post(endpoint_->post_receive(request));
     }
 
     /// The data of the peer's request, or of its answer once the program has taken RPMA_CONN_ESTABLISHED.
@@ -57,18 +55,17 @@ public:
     std::atomic<bool> direct_write_to_pmem{false};
 
 private:
-    static constexpr Status not_connected{Code::InvalidState, "not connected"};
-
     Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& settings);
     Status create_queues(const ConnSettings& settings, const Srq* srq);
     Status create_endpoint(const ConnSettings& settings, const Srq* srq, Reliability reliability);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void process_event(rpma_conn_event event) noexcept;
+    [[gnu::cold, gnu::noinline]] static int not_connected() noexcept;
 
     const std::shared_ptr<ProtectionDomain> domain_;
     const int timeout_ms_;
-    std::atomic<bool> established_{false};
-    std::atomic<bool> ended_{false};         // the last event was reported: rejected, unreachable or closed
+    std::atomic<Endpoint*> established_{nullptr};  // null before the connection is established
+    std::atomic<bool> ended_{false};               // the last event was reported: rejected, unreachable or closed
     std::atomic<bool> end_reported_{false};  // by an event, or because this side disconnected; the queues refer to it,
                                              // so it is declared before them
     PrivateData private_data_;               // the peer's; written before private_data_known_

@@ -109,10 +109,14 @@ void Cq::await_end() const noexcept {
     while (!end_reported_->load(std::memory_order_acquire) && !deadline.passed()) std::this_thread::yield();
 }
 
+ibv_wc_status Cq::failure(CompletionCode code) const noexcept {
+    if (code == CompletionCode::Flushed) await_end();
+    return to_wc_status(code);
+}
+
 std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
-    alignas(Completion) std::array<std::byte, 16 * sizeof(Completion)> memory;  // not initialized, to save time in
-                                                                                // unsuccessful polls
-    const std::span batch(reinterpret_cast<Completion*>(memory.data()), memory.size() / sizeof(Completion));
+    Uninitialized<16> memory;
+    const auto batch = memory.span();
     std::size_t taken = 0;
     while (taken < out.size()) {
         const std::size_t wanted = std::min(batch.size(), out.size() - taken);
@@ -129,14 +133,24 @@ std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
 using namespace viaduct;
 using namespace viaduct::rpma;
 
+namespace {
+
+[[gnu::noinline]] int take_several(Cq& queue, int wanted, ibv_wc* wc, int* got) noexcept {
+    if (wanted < 1 || got == nullptr) return RPMA_E_INVAL;
+    const std::size_t taken = queue.take({wc, static_cast<std::size_t>(wanted)});
+    if (taken == 0) return RPMA_E_NO_COMPLETION;
+    *got = static_cast<int>(taken);
+    return 0;
+}
+
+}  // namespace
+
 int rpma_cq_get_wc(struct rpma_cq* cq, int num_entries, struct ibv_wc* wc, int* num_entries_got) {
     Cq* queue = resolve<Cq>(cq);
-    if (queue == nullptr || num_entries < 1 || wc == nullptr) return RPMA_E_INVAL;
-    if (num_entries > 1 && num_entries_got == nullptr) return RPMA_E_INVAL;
-    const std::size_t taken =
-        num_entries == 1 ? queue->take(*wc) : queue->take({wc, static_cast<std::size_t>(num_entries)});
-    if (taken == 0) return RPMA_E_NO_COMPLETION;
-    if (num_entries_got != nullptr) *num_entries_got = static_cast<int>(taken);
+    if (queue == nullptr || wc == nullptr) return RPMA_E_INVAL;
+    if (num_entries != 1) return take_several(*queue, num_entries, wc, num_entries_got);
+    if (!queue->take(*wc)) return RPMA_E_NO_COMPLETION;
+    if (num_entries_got != nullptr) *num_entries_got = 1;
     return 0;
 }
 

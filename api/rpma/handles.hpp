@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -74,6 +75,7 @@ public:
     explicit Registration(Object* object, Values... values)
         : object_(object), handle_(handles.insert(handle_kind<Object>, object, [values...](void* place) {
               static_assert(sizeof(Prefix) <= prefix_bytes && std::is_trivially_destructible_v<Prefix>);
+              std::memset(place, 0, prefix_bytes);
               ::new (place) Prefix{values...};
           })) {
         if (handle_ == nullptr) throw std::bad_alloc();

@@ -86,6 +86,8 @@ int failed(const Status& status, const Message& message) noexcept {
     return to_result(status);
 }
 
+int not_posted(Code code, const char* where, int sys_errno) noexcept { return failed({code, where, sys_errno}); }
+
 }  // namespace viaduct::rpma
 
 using namespace viaduct::rpma;

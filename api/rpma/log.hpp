@@ -32,4 +32,12 @@ void log(rpma_log_level level, const Message& message, Arguments... arguments) n
 /// Logs why a call to the core failed and returns the librpma error.
 int failed(const Status& status, const Message& message = "%s: %s%s%s\n") noexcept;
 
+/// As failed(), for a request that could not be posted.
+[[gnu::cold, gnu::noinline]] int not_posted(Code code, const char* where, int sys_errno) noexcept;
+
+/// The result of posting a request. Passes the parts of the status separately, so that they stay in registers.
+[[gnu::always_inline]] inline int result_of_post(const Status& status) noexcept {
+    return status.ok() ? 0 : not_posted(status.code(), status.where(), status.sys_errno());
+}
+
 }  // namespace viaduct::rpma

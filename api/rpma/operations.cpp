@@ -21,28 +21,19 @@ std::uint64_t to_context(const void* op_context) noexcept { return reinterpret_c
 
 bool is_signaled(int flags) noexcept { return (flags & RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR) != 0; }
 
-/// A part of a local region. If the region is NULL, offset and length must be 0 and the part is empty.
-struct Part {
-    Part(const rpma_mr_local* region, std::size_t offset, std::size_t length) noexcept {
-        if (region == nullptr) {
-            valid = offset == 0 && length == 0;
-            return;
-        }
-        const MrLocal* local = resolve<MrLocal>(region);
-        if (local == nullptr || length > max_length) return;
-        piece = local->piece(offset, length);
-        count = 1;
-        valid = true;
-    }
-    Part(const Part&) = delete;
-    Part& operator=(const Part&) = delete;
-
-    std::span<const Sge> pieces() const noexcept { return {&piece, count}; }
-
-    Sge piece;
-    std::size_t count = 0;
-    bool valid = false;
-};
+/// Calls `post` with a part of a local region, as pieces. If the region is NULL, offset and length must be 0 and there
+/// are no pieces.
+template <class Post>
+[[gnu::always_inline]] inline int with_pieces(const rpma_mr_local* region, std::size_t offset, std::size_t length,
+                                              Post post) noexcept {
+    const MrLocal* local = resolve<MrLocal>(region);
+    if (local == nullptr) [[unlikely]]
+        return region == nullptr && offset == 0 && length == 0 ? post(std::span<const Sge>()) : RPMA_E_INVAL;
+    if (length > max_length) [[unlikely]]
+        return RPMA_E_INVAL;
+    const Sge piece = local->piece(offset, length);
+    return post(std::span(&piece, 1));
+}
 
 /// The parameters of a request other than its buffers.
 struct Kind {
@@ -58,38 +49,37 @@ struct Kind {
                                             std::size_t local_offset, std::size_t length, int flags,
                                             const void* op_context) noexcept {
     Conn* connection = resolve<Conn>(conn);
-    const Part part(local, local_offset, length);
-    if (connection == nullptr || flags == 0 || !part.valid) return RPMA_E_INVAL;
-    RemoteAddress place;
-    if (local != nullptr) {
-        const MrRemote* target = resolve<MrRemote>(remote);
-        if (target == nullptr) return RPMA_E_INVAL;
-        place = target->place(remote_offset);
-    } else if (remote != nullptr || remote_offset != 0) {
-        return RPMA_E_INVAL;
-    }
-    return connection->post(SendRequest{.context = to_context(op_context),
-                                        .opcode = kind.opcode,
-                                        .with_immediate = kind.with_immediate,
-                                        .signaled = is_signaled(flags),
-                                        .immediate = kind.immediate,
-                                        .remote = place,
-                                        .sges = part.pieces()});
+    if (connection == nullptr || flags == 0) return RPMA_E_INVAL;
+    return with_pieces(local, local_offset, length, [&](std::span<const Sge> pieces) {
+        RemoteAddress place;
+        if (const MrRemote* target = resolve<MrRemote>(remote); target != nullptr && !pieces.empty())
+            place = target->place(remote_offset);
+        else if (!pieces.empty() || remote != nullptr || remote_offset != 0)
+            return RPMA_E_INVAL;
+        return connection->post(SendRequest{.context = to_context(op_context),
+                                            .opcode = kind.opcode,
+                                            .with_immediate = kind.with_immediate,
+                                            .signaled = is_signaled(flags),
+                                            .immediate = kind.immediate,
+                                            .remote = place,
+                                            .sges = pieces});
+    });
 }
 
 [[gnu::always_inline]] inline int post_send(rpma_conn* conn, const Kind& kind, const rpma_mr_local* src,
                                             std::size_t offset, std::size_t length, int flags,
                                             const void* op_context) noexcept {
     Conn* connection = resolve<Conn>(conn);
-    const Part part(src, offset, length);
-    if (connection == nullptr || flags == 0 || !part.valid) return RPMA_E_INVAL;
-    return connection->post(SendRequest{.context = to_context(op_context),
-                                        .opcode = kind.opcode,
-                                        .with_immediate = kind.with_immediate,
-                                        .signaled = is_signaled(flags),
-                                        .immediate = kind.immediate,
-                                        .remote = {},
-                                        .sges = part.pieces()});
+    if (connection == nullptr || flags == 0) return RPMA_E_INVAL;
+    return with_pieces(src, offset, length, [&](std::span<const Sge> pieces) {
+        return connection->post(SendRequest{.context = to_context(op_context),
+                                            .opcode = kind.opcode,
+                                            .with_immediate = kind.with_immediate,
+                                            .signaled = is_signaled(flags),
+                                            .immediate = kind.immediate,
+                                            .remote = {},
+                                            .sges = pieces});
+    });
 }
 
 /// Returns the usage of the region that this type of flush requires, or 0 for an unknown type.
@@ -110,13 +100,15 @@ void log_flush_beyond_region(
 
 }  // namespace
 
-int rpma_read(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t dst_offset, const struct rpma_mr_remote* src,
-              size_t src_offset, size_t len, int flags, const void* op_context) {
+[[gnu::flatten]] int rpma_read(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t dst_offset,
+                               const struct rpma_mr_remote* src, size_t src_offset, size_t len, int flags,
+                               const void* op_context) {
     return post_rdma(conn, {.opcode = Opcode::RdmaRead}, src, src_offset, dst, dst_offset, len, flags, op_context);
 }
 
-int rpma_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset, const struct rpma_mr_local* src,
-               size_t src_offset, size_t len, int flags, const void* op_context) {
+[[gnu::flatten]] int rpma_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset,
+                                const struct rpma_mr_local* src, size_t src_offset, size_t len, int flags,
+                                const void* op_context) {
     return post_rdma(conn, {.opcode = Opcode::RdmaWrite}, dst, dst_offset, src, src_offset, len, flags, op_context);
 }
 
@@ -165,8 +157,8 @@ int rpma_flush(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_of
                                         .sges = {}});
 }
 
-int rpma_send(struct rpma_conn* conn, const struct rpma_mr_local* src, size_t offset, size_t len, int flags,
-              const void* op_context) {
+[[gnu::flatten]] int rpma_send(struct rpma_conn* conn, const struct rpma_mr_local* src, size_t offset, size_t len,
+                               int flags, const void* op_context) {
     return post_send(conn, {.opcode = Opcode::Send}, src, offset, len, flags, op_context);
 }
 
@@ -176,25 +168,29 @@ int rpma_send_with_imm(struct rpma_conn* conn, const struct rpma_mr_local* src, 
                      op_context);
 }
 
-int rpma_recv(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t offset, size_t len, const void* op_context) {
+[[gnu::flatten]] int rpma_recv(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t offset, size_t len,
+                               const void* op_context) {
     Conn* connection = resolve<Conn>(conn);
-    const Part part(dst, offset, len);
-    if (connection == nullptr || !part.valid) return RPMA_E_INVAL;
-    return connection->post(ReceiveRequest{.context = to_context(op_context), .sges = part.pieces()});
+    if (connection == nullptr) return RPMA_E_INVAL;
+    return with_pieces(dst, offset, len, [&](std::span<const Sge> pieces) {
+        return connection->post(ReceiveRequest{.context = to_context(op_context), .sges = pieces});
+    });
 }
 
 int rpma_conn_req_recv(struct rpma_conn_req* req, struct rpma_mr_local* dst, size_t offset, size_t len,
                        const void* op_context) {
     ConnReq* request = resolve<ConnReq>(req);
-    const Part part(dst, offset, len);
-    if (request == nullptr || dst == nullptr || !part.valid) return RPMA_E_INVAL;
-    return request->conn().post(ReceiveRequest{.context = to_context(op_context), .sges = part.pieces()});
+    if (request == nullptr || dst == nullptr) return RPMA_E_INVAL;
+    return with_pieces(dst, offset, len, [&](std::span<const Sge> pieces) {
+        return request->conn().post(ReceiveRequest{.context = to_context(op_context), .sges = pieces});
+    });
 }
 
-int rpma_srq_recv(struct rpma_srq* srq, struct rpma_mr_local* dst, size_t offset, size_t len, const void* op_context) {
+[[gnu::flatten]] int rpma_srq_recv(struct rpma_srq* srq, struct rpma_mr_local* dst, size_t offset, size_t len,
+                                   const void* op_context) {
     const Srq* queue = resolve<Srq>(srq);
-    const Part part(dst, offset, len);
-    if (queue == nullptr || !part.valid) return RPMA_E_INVAL;
-    const Status status = queue->queue()->post_receive({.context = to_context(op_context), .sges = part.pieces()});
-    return status.ok() ? 0 : failed(status);
+    if (queue == nullptr) return RPMA_E_INVAL;
+    return with_pieces(dst, offset, len, [&](std::span<const Sge> pieces) {
+        return result_of_post(queue->queue()->post_receive({.context = to_context(op_context), .sges = pieces}));
+    });
 }

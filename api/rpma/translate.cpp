@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <array>
 #include <cerrno>
 
 namespace viaduct::rpma {
@@ -77,7 +78,9 @@ ibv_wc_status to_wc_status(CompletionCode code) noexcept {
     return IBV_WC_GENERAL_ERR;
 }
 
-ibv_wc_opcode to_wc_opcode(CompletedOperation operation) noexcept {
+namespace {
+
+constexpr ibv_wc_opcode to_wc_opcode(CompletedOperation operation) noexcept {
     switch (operation) {
         case CompletedOperation::Send: return IBV_WC_SEND;
         // librpma implements atomic writes as writes and flushes as reads.
@@ -94,20 +97,32 @@ ibv_wc_opcode to_wc_opcode(CompletedOperation operation) noexcept {
     return IBV_WC_SEND;
 }
 
-void write_wc(const Completion& completion, ibv_wc& wc) noexcept {
+constexpr auto wc_opcodes = [] {
+    std::array<ibv_wc_opcode, static_cast<std::size_t>(CompletedOperation::ReceiveRdmaWrite) + 1> opcodes{};
+    for (std::size_t i = 0; i < opcodes.size(); ++i) opcodes[i] = to_wc_opcode(static_cast<CompletedOperation>(i));
+    return opcodes;
+}();
+
+}  // namespace
+
+void write_wc(const Completion& completion, ibv_wc_status status, ibv_wc& wc) noexcept {
     wc.wr_id = completion.context;
-    wc.status = to_wc_status(completion.code);
-    wc.opcode = to_wc_opcode(completion.operation);
+    wc.status = status;
+    wc.opcode = wc_opcodes[static_cast<std::size_t>(completion.operation)];
     wc.vendor_err = 0;
     wc.byte_len = completion.bytes;
-    wc.imm_data = htonl(completion.immediate);
+    wc.imm_data = 0;
     wc.qp_num = static_cast<std::uint32_t>(completion.endpoint_context);
     wc.src_qp = 0;
-    wc.wc_flags = completion.with_immediate && completion.queue() == QueueKind::Receive ? IBV_WC_WITH_IMM : 0;
+    wc.wc_flags = 0;
     wc.pkey_index = 0;
     wc.slid = 0;
     wc.sl = 0;
     wc.dlid_path_bits = 0;
+    if (!completion.with_immediate) [[likely]]
+        return;
+    wc.imm_data = htonl(completion.immediate);
+    if (completion.queue() == QueueKind::Receive) wc.wc_flags = IBV_WC_WITH_IMM;
 }
 
 }  // namespace viaduct::rpma

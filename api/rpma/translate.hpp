@@ -19,10 +19,9 @@ rpma_conn_event to_event(const ConnectionEvent& event) noexcept;
 Access to_access(int usage) noexcept;
 
 ibv_wc_status to_wc_status(CompletionCode code) noexcept;
-ibv_wc_opcode to_wc_opcode(CompletedOperation operation) noexcept;
 
 /// Writes every field once, in place, because this is the hot path. The endpoint's context is the number of its
 /// connection.
-void write_wc(const Completion& completion, ibv_wc& wc) noexcept;
+void write_wc(const Completion& completion, ibv_wc_status status, ibv_wc& wc) noexcept;
 
 }  // namespace viaduct::rpma

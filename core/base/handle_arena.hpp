@@ -19,9 +19,9 @@ public:
     /// Invalidates a handle; its first word remains. False: it is not valid. Of concurrent calls, one returns true.
     bool erase(void* handle, std::uint8_t kind) noexcept;
 
-    /// The first word of a valid handle, otherwise null.
-    [[gnu::always_inline]] const void* table_of(const void* handle) const noexcept {
-        return kind_of(handle) == 0 ? nullptr : *static_cast<const void* const*>(handle);
+    /// The first word of a handle that holds() has confirmed. It need not be valid.
+    [[gnu::always_inline]] static const void* table_of_held(const void* handle) noexcept {
+        return __atomic_load_n(static_cast<const void* const*>(handle), __ATOMIC_RELAXED);
     }
 
 private:

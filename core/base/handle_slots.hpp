@@ -26,18 +26,19 @@ class HandleSlots {
 public:
     constexpr HandleSlots() noexcept = default;
 
-    /// Creates a handle for an object. `make_face(void*)` fills in the face, which is all zeros before. Null: all slots
-    /// are in use. Throws std::bad_alloc.
+    /// Creates a handle for an object, which is not null. `make_face(void*)` fills in the face, which is that of the
+    /// handle that used the slot before, or all zeros. Null: all slots are in use. Throws std::bad_alloc.
     template <class MakeFace>
     void* insert(std::uint8_t kind, void* object, MakeFace make_face) {
         const std::lock_guard lock(mutex_);
         Slot* slot = take_slot();
         if (slot == nullptr) return nullptr;
-        slot->face = {};
         make_face(static_cast<void*>(slot->face.data()));
         slot->next = nullptr;
         slot->object.store(object, std::memory_order_relaxed);
         slot->kind.store(kind, std::memory_order_release);
+        const std::size_t place = place_of(slot);
+        if (place == used_.load(std::memory_order_relaxed)) used_.store(place + 1, std::memory_order_release);
         return slot;
     }
 
@@ -58,29 +59,37 @@ public:
 
     /// The object of a valid handle of this kind, otherwise null.
     [[gnu::always_inline]] void* find(const void* handle, std::uint8_t kind) const noexcept {
-        const Slot* slot = slot_of(handle);
-        if (slot == nullptr || slot->kind.load(std::memory_order_acquire) != kind) return nullptr;
-        return slot->object.load(std::memory_order_relaxed);
+        return holds(handle) ? find_held(handle, kind) : nullptr;
+    }
+
+    /// As find(), for a pointer that holds() has confirmed.
+    [[gnu::always_inline]] static void* find_held(const void* handle, std::uint8_t kind) noexcept {
+        const auto* slot = static_cast<const Slot*>(handle);
+        if (slot->kind.load(std::memory_order_acquire) != kind) return nullptr;
+        void* object = slot->object.load(std::memory_order_relaxed);
+        if (object == nullptr) __builtin_unreachable();
+        return object;
     }
 
     /// The kind of a valid handle, otherwise 0.
     [[gnu::always_inline]] std::uint8_t kind_of(const void* handle) const noexcept {
-        const Slot* slot = slot_of(handle);
-        return slot == nullptr ? std::uint8_t{0} : slot->kind.load(std::memory_order_acquire);
+        return holds(handle) ? static_cast<const Slot*>(handle)->kind.load(std::memory_order_acquire) : std::uint8_t{0};
     }
 
-    /// Whether the pointer is, or was, one of these handles.
+    /// Whether the pointer is, or was, one of these handles, so that its face can be read.
+    [[gnu::always_inline]] bool holds(const void* pointer) const noexcept {
+        const std::size_t used = used_.load(std::memory_order_acquire);  // before the base: see insert()
+        return place_of(pointer) < used;
+    }
+
+    /// Whether the pointer points into the used slots.
     bool contains(const void* pointer) const noexcept {
-        std::size_t offset = 0;
-        return contains(pointer, offset);
+        const std::size_t used = used_.load(std::memory_order_acquire);
+        return offset_of(pointer) / sizeof(Slot) < used;
     }
 
     /// The number of a handle's slot: unique among valid handles, and not reused soon.
-    std::uint32_t number_of(const void* handle) const noexcept {
-        std::size_t offset = 0;
-        (void)contains(handle, offset);
-        return static_cast<std::uint32_t>(offset / sizeof(Slot));
-    }
+    std::uint32_t number_of(const void* handle) const noexcept { return static_cast<std::uint32_t>(place_of(handle)); }
 
 private:
     struct Contents {
@@ -92,29 +101,29 @@ private:
     /// Its size is a power of two.
     struct alignas(std::bit_ceil(sizeof(Contents))) Slot : Contents {};
 
-    static constexpr std::size_t mapped_bytes = std::size_t{32} << 20;
+    static constexpr std::size_t max_slots = (std::size_t{32} << 20) / sizeof(Slot);
     static constexpr std::size_t idle_slots = 4096;
 
-    bool contains(const void* pointer, std::size_t& offset) const noexcept {
-        const std::size_t used = used_.load(std::memory_order_acquire);  // before the base: see take_slot()
-        offset = reinterpret_cast<std::uintptr_t>(pointer) - base_.load(std::memory_order_relaxed);
-        return offset < used;
+    [[gnu::always_inline]] std::uintptr_t offset_of(const void* pointer) const noexcept {
+        return reinterpret_cast<std::uintptr_t>(pointer) - base_.load(std::memory_order_relaxed);
     }
-    [[gnu::always_inline]] const Slot* slot_of(const void* handle) const noexcept {
-        std::size_t offset = 0;
-        return contains(handle, offset) && offset % sizeof(Slot) == 0 ? static_cast<const Slot*>(handle) : nullptr;
+
+    /// The number of a slot. If the pointer is not the address of a slot, the number is larger than that of any slot.
+    [[gnu::always_inline]] std::size_t place_of(const void* pointer) const noexcept {
+        return std::rotr(offset_of(pointer), std::countr_zero(sizeof(Slot)));
     }
 
     Slot* take_slot() {
         const std::size_t used = used_.load(std::memory_order_relaxed);
-        if (idle_ > idle_slots || (used == mapped_bytes && idle_ != 0)) {
+        if (idle_ > idle_slots || (used == max_slots && idle_ != 0)) {
             Slot* slot = oldest_idle_;
             oldest_idle_ = static_cast<Slot*>(slot->next);
             if (--idle_ == 0) newest_idle_ = nullptr;
             return slot;
         }
-        if (used == mapped_bytes) return nullptr;
+        if (used == max_slots) return nullptr;
         if (base_.load(std::memory_order_relaxed) == 0) {
+            constexpr std::size_t mapped_bytes = max_slots * sizeof(Slot);
             void* memory = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (memory == MAP_FAILED) throw std::bad_alloc();
@@ -123,9 +132,7 @@ private:
 #endif
             base_.store(reinterpret_cast<std::uintptr_t>(memory), std::memory_order_relaxed);
         }
-        auto* slot = new (reinterpret_cast<void*>(base_.load(std::memory_order_relaxed) + used)) Slot{};
-        used_.store(used + sizeof(Slot), std::memory_order_release);
-        return slot;
+        return new (reinterpret_cast<void*>(base_.load(std::memory_order_relaxed) + used * sizeof(Slot))) Slot{};
     }
 
     void end(Slot* slot) noexcept {
@@ -139,7 +146,7 @@ private:
     }
 
     std::atomic<std::uintptr_t> base_{0};  // set before used_ first grows
-    std::atomic<std::size_t> used_{0};     // bytes of the slots that have been used
+    std::atomic<std::size_t> used_{0};     // number of slots that have been used
     std::mutex mutex_;                     // guards the members below and changes of slots
     Slot* oldest_idle_ = nullptr;
     Slot* newest_idle_ = nullptr;

@@ -26,28 +26,33 @@ TEST_CASE("handle arena: a handle starts with its table and finds its object unt
     CHECK(arena().find(handle, kind) == &object);
     CHECK(arena().find(handle, other_kind) == nullptr);
     CHECK(arena().kind_of(handle) == kind);
-    CHECK(arena().table_of(handle) == &table);
+    CHECK(HandleArena::table_of_held(handle) == &table);
 
     CHECK_FALSE(arena().erase(handle, other_kind));
     CHECK(arena().erase(handle, kind));
     CHECK_FALSE(arena().erase(handle, kind));
     CHECK(arena().find(handle, kind) == nullptr);
     CHECK(arena().kind_of(handle) == 0);
-    CHECK(arena().table_of(handle) == nullptr);
-    CHECK(*static_cast<const void* const*>(handle) == &table);
+    CHECK(HandleArena::table_of_held(handle) == &table);
 }
 
 TEST_CASE("handle arena: invalid handles are detected without reading them") {
     int object = 0;
     void* handle = arena().insert(&table, kind, &object);
     CHECK(arena().contains(handle));
+    CHECK(arena().holds(handle));
     for (const std::uintptr_t forged :
          {std::uintptr_t{0}, std::uintptr_t{1}, ~std::uintptr_t{0}, reinterpret_cast<std::uintptr_t>(&object)}) {
         CHECK_FALSE(arena().contains(reinterpret_cast<void*>(forged)));
+        CHECK_FALSE(arena().holds(reinterpret_cast<void*>(forged)));
         CHECK(arena().find(reinterpret_cast<void*>(forged), kind) == nullptr);
     }
-    CHECK(arena().find(static_cast<char*>(handle) + 8, kind) == nullptr);
+    char* const inside = static_cast<char*>(handle) + 8;
+    CHECK(arena().contains(inside));
+    CHECK_FALSE(arena().holds(inside));
+    CHECK(arena().find(inside, kind) == nullptr);
     arena().erase(handle, kind);
+    CHECK(arena().holds(handle));
 }
 
 TEST_CASE("handle arena: an ended handle is not reused soon") {
@@ -85,6 +90,19 @@ TEST_CASE("handle slots: the face is initially zero and remains readable after t
     CHECK(slots.take(handle, kind) == &object);
     CHECK(slots.take(handle, kind) == nullptr);
     CHECK(static_cast<char*>(handle)[99] == 'x');
+}
+
+TEST_CASE("handle slots: memory before the first and after the last used slot is no handle") {
+    static constinit viaduct::HandleSlots<100> slots;
+    int object = 0;
+    auto* const first = static_cast<char*>(slots.insert(kind, &object, [](void*) {}));
+    auto* const second = static_cast<char*>(slots.insert(kind, &object, [](void*) {}));
+    const std::ptrdiff_t size = second - first;
+    for (char* const outside : {first - size, first - 1, second + size, second + 2 * size}) {
+        CHECK_FALSE(slots.holds(outside));
+        CHECK_FALSE(slots.contains(outside));
+    }
+    CHECK(slots.holds(second));
 }
 
 TEST_CASE("handle slots: ending an ended handle does not affect the slot's next owner") {

@@ -55,17 +55,15 @@ DAT_RETURN with_attributes(const DAT_EP_ATTR* attr, unsigned place, Create&& cre
     return create(&translated);
 }
 
-constexpr SegmentArguments post_arguments{.count = 2, .segments = 3};
-
 using PostRdma = decltype(dat2::dat2_ep_post_rdma_write);
 
-DAT_RETURN post_rdma(PostRdma* post, DAT_EP_HANDLE ep, DAT_COUNT num_segments, const DAT_LMR_TRIPLET* local_iov,
-                     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer, DAT_COMPLETION_FLAGS flags) noexcept {
+[[gnu::always_inline]] inline DAT_RETURN post_rdma(PostRdma* post, DAT_EP_HANDLE ep, DAT_COUNT num_segments,
+                                                   const DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
+                                                   const DAT_RMR_TRIPLET* remote_buffer,
+                                                   DAT_COMPLETION_FLAGS flags) noexcept {
     if (remote_buffer == nullptr) return bad_argument(5);
     const auto remote = triplet_in_2(*remote_buffer);
-    return with_segments(num_segments, local_iov, post_arguments, [&](dat2::DAT_LMR_TRIPLET* local) {
-        return pass(post, ep, num_segments, local, cookie, &remote, flags);
-    });
+    return post_segments(post, ep, num_segments, local_iov, cookie, &remote, flags);
 }
 
 }  // namespace
@@ -112,16 +110,12 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLEAN*
 
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
                             DAT_COMPLETION_FLAGS flags) {
-    return with_segments(num_segments, local_iov, post_arguments, [&](dat2::DAT_LMR_TRIPLET* local) {
-        return pass(dat2::dat2_ep_post_send, ep, num_segments, local, cookie, flags);
-    });
+    return post_segments(dat2::dat2_ep_post_send, ep, num_segments, local_iov, cookie, flags);
 }
 
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
                             DAT_COMPLETION_FLAGS flags) {
-    return with_segments(num_segments, local_iov, post_arguments, [&](dat2::DAT_LMR_TRIPLET* local) {
-        return pass(dat2::dat2_ep_post_recv, ep, num_segments, local, cookie, flags);
-    });
+    return post_segments(dat2::dat2_ep_post_recv, ep, num_segments, local_iov, cookie, flags);
 }
 
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
@@ -138,9 +132,7 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_
 
 DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
                              DAT_DTO_COOKIE cookie) {
-    return with_segments(num_segments, local_iov, post_arguments, [&](dat2::DAT_LMR_TRIPLET* local) {
-        return pass(dat2::dat2_srq_post_recv, srq, num_segments, local, cookie);
-    });
+    return post_segments(dat2::dat2_srq_post_recv, srq, num_segments, local_iov, cookie);
 }
 
 DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {

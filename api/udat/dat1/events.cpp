@@ -19,7 +19,7 @@ DAT_EVENT_NUMBER number_of(dat2::DAT_EVENT_NUMBER number) noexcept {
     return number == dat2::DAT_IB_EXTENSION_RANGE_BASE ? DAT_DTO_COMPLETION_EVENT : same<DAT_EVENT_NUMBER>(number);
 }
 
-void tell(DAT_EVENT& to, const dat2::DAT_EVENT& from) noexcept {
+inline void tell(DAT_EVENT& to, const dat2::DAT_EVENT& from) noexcept {
     to.event_number = number_of(from.event_number);
     COPY(evd_handle)
     if (to.event_number == DAT_DTO_COMPLETION_EVENT) {

@@ -34,7 +34,7 @@ constexpr DAT_RETURN class_of(DAT_RETURN result) { return result & ~(DAT_TYPE_MA
 
 }  // namespace
 
-DAT_RETURN result_of(dat2::DAT_RETURN result) noexcept {
+DAT_RETURN failure_of(dat2::DAT_RETURN result) noexcept {
     return class_of(result) | type_of(DAT_GET_TYPE(result)) | subtype_of(DAT_GET_SUBTYPE(result));
 }
 

@@ -7,7 +7,10 @@
 namespace viaduct::dat1 {
 
 /// Converts a result of 2.0 to the equivalent one of 1.2.
-DAT_RETURN result_of(dat2::DAT_RETURN result) noexcept;
+[[gnu::noinline]] DAT_RETURN failure_of(dat2::DAT_RETURN result) noexcept;
+inline DAT_RETURN result_of(dat2::DAT_RETURN result) noexcept {
+    return result == DAT_SUCCESS ? DAT_RETURN{DAT_SUCCESS} : failure_of(result);
+}
 
 /// Converts a result of 1.2 whose type and subtype also exist in 2.0.
 dat2::DAT_RETURN result_in_2(DAT_RETURN result) noexcept;

@@ -12,8 +12,9 @@ namespace viaduct::dat1 {
 
 inline constexpr DAT_VLEN max_length = std::numeric_limits<dat2::DAT_SEG_LENGTH>::max();
 
-/// The caller must have checked the length with fits().
-inline dat2::DAT_LMR_TRIPLET triplet_in_2(const DAT_LMR_TRIPLET& triplet) noexcept {
+/// The caller must have checked the length with fits(). Reads each field separately, because the program has just
+/// written them (docs/adr/0014-fields-apart.md).
+inline dat2::DAT_LMR_TRIPLET triplet_in_2(const volatile DAT_LMR_TRIPLET& triplet) noexcept {
     return {.virtual_address = triplet.virtual_address,
             .segment_length = static_cast<dat2::DAT_SEG_LENGTH>(triplet.segment_length),
             .lmr_context = triplet.lmr_context};
@@ -29,29 +30,38 @@ inline DAT_LMR_TRIPLET triplet_of(const dat2::DAT_LMR_TRIPLET& triplet) noexcept
 inline bool fits(const DAT_LMR_TRIPLET& triplet) noexcept { return triplet.segment_length <= max_length; }
 
 /// The length only limits a transfer, so it may be reduced: the peer's memory may be larger than any transfer.
-inline dat2::DAT_RMR_TRIPLET triplet_in_2(const DAT_RMR_TRIPLET& triplet) noexcept {
+inline dat2::DAT_RMR_TRIPLET triplet_in_2(const volatile DAT_RMR_TRIPLET& triplet) noexcept {
+    const DAT_VLEN length = triplet.segment_length;
     return {.virtual_address = triplet.target_address,
-            .segment_length = static_cast<dat2::DAT_SEG_LENGTH>(std::min(triplet.segment_length, max_length)),
+            .segment_length = static_cast<dat2::DAT_SEG_LENGTH>(std::min(length, max_length)),
             .rmr_context = triplet.rmr_context};
 }
 
-/// The argument numbers of an array of segments and of its length.
-struct SegmentArguments {
-    unsigned count;
-    unsigned segments;
-};
-
-/// Calls `call` with the segments converted to 2.0. The array is larger than any provider's limit.
-template <class Call>
-DAT_RETURN with_segments(DAT_VLEN count, const DAT_LMR_TRIPLET* segments, SegmentArguments places,
-                         Call&& call) noexcept {
-    std::array<dat2::DAT_LMR_TRIPLET, 256> translated;
-    if (count > translated.size()) return bad_argument(places.count);
-    if (segments == nullptr) return count == 0 ? call(nullptr) : bad_argument(places.segments);
-    if (!std::all_of(segments, segments + count, fits)) return bad_argument(places.segments);
+/// Posts segments, the third argument of the call, converted to 2.0.
+template <class... To>
+[[gnu::noinline]] DAT_RETURN post_any(dat2::DAT_RETURN (*post)(DAT_HANDLE, DAT_COUNT, dat2::DAT_LMR_TRIPLET*, To...),
+                                      DAT_HANDLE handle, DAT_COUNT count, const DAT_LMR_TRIPLET* segments,
+                                      To... arguments) noexcept {
+    std::array<dat2::DAT_LMR_TRIPLET, 256> translated;  // larger than any provider's limit
+    if (count < 0 || static_cast<std::size_t>(count) > translated.size()) return bad_argument(2);
+    if (segments == nullptr)
+        return count == 0 ? result_of(post(handle, count, nullptr, arguments...)) : bad_argument(3);
+    if (!std::all_of(segments, segments + count, fits)) return bad_argument(3);
     std::transform(segments, segments + count, translated.begin(),
                    [](const DAT_LMR_TRIPLET& segment) { return triplet_in_2(segment); });
-    return call(translated.data());
+    return result_of(post(handle, count, translated.data(), arguments...));
+}
+
+/// As post_any(), in short for one segment.
+template <class... To>
+[[gnu::always_inline]] inline DAT_RETURN post_segments(dat2::DAT_RETURN (*post)(DAT_HANDLE, DAT_COUNT,
+                                                                                dat2::DAT_LMR_TRIPLET*, To...),
+                                                       DAT_HANDLE handle, DAT_COUNT count,
+                                                       const DAT_LMR_TRIPLET* segments, auto... arguments) noexcept {
+    if (count != 1 || segments == nullptr || !fits(*segments)) [[unlikely]]
+        return post_any<To...>(post, handle, count, segments, same<To>(arguments)...);
+    dat2::DAT_LMR_TRIPLET translated = triplet_in_2(*segments);
+    return result_of(post(handle, count, &translated, same<To>(arguments)...));
 }
 
 }  // namespace viaduct::dat1

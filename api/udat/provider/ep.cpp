@@ -160,7 +160,15 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     srq_ = Use<Srq>(parts.srq);
     comm_ = parts.comm;
     attr_ = parts.attr;
+    choose_direct_endpoints();
     return success;
+}
+
+void Ep::choose_direct_endpoints() noexcept {
+    const bool requests = own_request_queue_ == nullptr && request_cookies_ == nullptr && attr_.max_request_iov > 0;
+    const bool receives = own_recv_queue_ == nullptr && recv_cookies_ == nullptr && attr_.max_recv_iov > 0 && !srq_;
+    direct_requests_ = requests ? endpoint_.get() : nullptr;
+    direct_receives_ = receives ? endpoint_.get() : nullptr;
 }
 
 DAT_RETURN Ep::modify(const EpParts& parts) {
@@ -180,6 +188,7 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
     connect_evd_ = EvdLink(parts.connect_evd);
     comm_ = parts.comm;
     attr_ = parts.attr;
+    choose_direct_endpoints();
     return success;
 }
 

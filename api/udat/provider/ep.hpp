@@ -100,15 +100,23 @@ public:
     /// Called when the consumer has seen that a connection attempt failed: flushes the posted requests.
     [[gnu::cold, gnu::noinline]] void settle() noexcept;
 
-    // Data transfers: see api/udat/provider/transfer.cpp.
+    // Data transfers: see api/udat/provider/transfer.cpp. Simple requests are posted directly. post_any() and
+    // post_any_receive() post all requests and report all errors.
 
-    DAT_RETURN post(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
-                    DAT_COMPLETION_FLAGS flags) noexcept;
-    DAT_RETURN post_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
-                         const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags,
-                         DAT_RETURN_SUBTYPE flags_argument = DAT_INVALID_ARG6) noexcept;
+    DAT_RETURN post_send(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                         DAT_COMPLETION_FLAGS flags) noexcept;
+    DAT_RETURN post_rdma(Opcode opcode, DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                         const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) noexcept;
     DAT_RETURN post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                             DAT_COMPLETION_FLAGS flags) noexcept;
+
+    [[gnu::noinline]] DAT_RETURN post_any(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                                          DAT_COMPLETION_FLAGS flags) noexcept;
+    [[gnu::noinline]] DAT_RETURN post_any_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                                               const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags,
+                                               DAT_RETURN_SUBTYPE flags_argument = DAT_INVALID_ARG6) noexcept;
+    [[gnu::noinline]] DAT_RETURN post_any_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                                                  DAT_COMPLETION_FLAGS flags) noexcept;
     DAT_RETURN bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept;
 
     /// Restores the cookie of the request in a completion. Returns true if the completion wakes no waiter.
@@ -116,6 +124,10 @@ public:
 
     /// Counts a completed receive.
     void count_receive(const Completion& completion) noexcept;
+    void count_receive(std::uint32_t bytes) noexcept {
+        counters.add(DCNT_EP_RECV);
+        counters.add(DCNT_EP_RECV_DATA, bytes);
+    }
 
     bool provider_made() const noexcept { return provider_made_; }
 
@@ -127,6 +139,7 @@ private:
     DAT_RETURN check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept;
     DAT_RETURN check_posting() noexcept;
     DAT_RETURN hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept;
+    void choose_direct_endpoints() noexcept;
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept;
@@ -169,6 +182,11 @@ private:
 
     std::unique_ptr<RequestCookies> recv_cookies_;  // if completions may be unsignalled
     std::unique_ptr<RequestCookies> request_cookies_;
+
+    // The endpoint, if its requests with one segment can be posted directly: they need no cookie, leave no unwanted
+    // completions, and receives are not those of a shared queue. Otherwise null.
+    Endpoint* direct_requests_ = nullptr;
+    Endpoint* direct_receives_ = nullptr;
 
     std::shared_ptr<CompletionQueue> own_recv_queue_;  // used if the consumer wants no completions
     std::shared_ptr<CompletionQueue> own_request_queue_;

@@ -16,7 +16,6 @@
 namespace viaduct::dat {
 namespace {
 
-constexpr int all_streams = DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG;
 constexpr int completion_streams = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG;
 
 /// Some programs create dispatchers for one event but leave the flushed requests of hundreds of endpoints there.
@@ -177,17 +176,42 @@ void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW,
 
 // ---- Taking events ------------------------------------------------------------------------------------------------
 
-bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
-    if (completions_ == nullptr) return false;
-    Completion completion;
-    while (completions_->poll(completion)) {
-        origin.ep = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);
-        if (!settle_with_endpoint(completion, has_cookies_, origin.quiet)) continue;
-        if (!write_event(completion, binds, event, origin.quiet)) continue;
-        event.evd_handle = handle();
-        return true;
-    }
-    return false;
+Evd::Taken Evd::write_any(Completion completion, DAT_EVENT& event) noexcept {
+    bool quiet = false;
+    if (!settle_with_endpoint(completion, has_cookies_, quiet) || !write_event(completion, binds, event, quiet))
+        return Taken::Unreported;
+    event.evd_handle = handle();
+    return quiet ? Taken::Quiet : Taken::Normal;
+}
+
+/// As write_any(), with a short path for completions of the usual kind.
+[[gnu::always_inline]] inline Evd::Taken Evd::write(const Completion& completion, DAT_EVENT& event) noexcept {
+    if (!is_usual(completion) || has_cookies_.load(std::memory_order_relaxed)) [[unlikely]]
+        return write_any(completion, event);
+    write_usual_event(completion, event);
+    event.evd_handle = handle();
+    if (completion.operation == CompletedOperation::Receive)
+        if (Ep* ep = resolve_held<Ep>(reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context)))
+            ep->count_receive(completion.bytes);
+    return Taken::Normal;
+}
+
+[[gnu::always_inline]] inline Evd::Taken Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
+    if (completions_ == nullptr) return Taken::Nothing;
+    alignas(Completion) std::array<std::byte, sizeof(Completion)> memory;  // not initialized, to save time in each poll
+    auto& completion = *reinterpret_cast<Completion*>(memory.data());
+    if (!completions_->poll(completion)) return Taken::Nothing;
+    const Taken taken = write(completion, event);
+    origin = {reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context), taken == Taken::Quiet};
+    return taken;
+}
+
+bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
+    Taken taken = Taken::Unreported;
+    Origin found;
+    while (taken == Taken::Unreported) taken = take_completion(event, found);
+    if (origin != nullptr) *origin = found;
+    return taken != Taken::Nothing;
 }
 
 /// Reports whether the oldest posted event, which must exist, ends a connection that may still have completions.
@@ -222,10 +246,14 @@ bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
 }
 
 /// Takes the oldest event. The caller holds `taking_`.
-bool Evd::take(DAT_EVENT& event) noexcept {
-    if (has_posted() && !is_early()) return take_posted(event);
+[[gnu::always_inline]] inline bool Evd::take(DAT_EVENT& event) noexcept {
+    if (has_posted() && !is_early()) [[unlikely]]
+        return take_posted(event);
     Origin origin;
-    return take_completion(event, origin) || (has_posted() && take_posted(event));
+    const Taken taken = take_completion(event, origin);
+    if (taken >= Taken::Quiet) return true;
+    if (taken == Taken::Unreported && take_reported_completion(event)) return true;
+    return has_posted() && take_posted(event);
 }
 
 /// Returns the position of a completion among the queued events: before the end of its connection, or last. The caller
@@ -254,7 +282,7 @@ bool Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept
 std::size_t Evd::collect() noexcept {
     DAT_EVENT event;
     Origin origin;
-    while (count_.load(std::memory_order_acquire) < capacity_ && take_completion(event, origin))
+    while (count_.load(std::memory_order_acquire) < capacity_ && take_reported_completion(event, &origin))
         if (!keep_completion(event, origin)) report_overflow();
     return count_.load(std::memory_order_acquire);
 }
@@ -278,7 +306,8 @@ bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcep
 }
 
 DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
-    if (waiting_) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
+    if (waiting_.load(std::memory_order_acquire)) [[unlikely]]
+        return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
     const std::lock_guard taking(taking_);
     counters.add(DCNT_EVD_DEQUEUE);
     const bool taken = take(event);
@@ -286,6 +315,15 @@ DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
     if (taken) return success;
     // Programs compare the whole code. For dispatchers with completions they expect it without its class.
     return completions_ != nullptr ? DAT_RETURN{DAT_QUEUE_EMPTY} : error(DAT_QUEUE_EMPTY);
+}
+
+[[gnu::flatten, gnu::hot]] DAT_RETURN calls::evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
+    Evd* dispatcher = resolve_held<Evd>(evd);
+    if (dispatcher == nullptr) [[unlikely]]
+        return error(DAT_INVALID_HANDLE);
+    if (event == nullptr) [[unlikely]]
+        return invalid_parameter(DAT_INVALID_ARG2);
+    return dispatcher->dequeue(*event);
 }
 
 // ---- Waiting ------------------------------------------------------------------------------------------------------
@@ -479,120 +517,6 @@ DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexc
     if ((mask & DAT_EVD_FIELD_EVD_STATE) != 0) param.evd_state = static_cast<DAT_EVD_STATE>(state);
     if ((mask & DAT_EVD_FIELD_CNO) != 0) param.cno_handle = cno_.handle();
     if ((mask & DAT_EVD_FIELD_EVD_FLAGS) != 0) param.evd_flags = flags_;
-    return success;
-}
-
-// ---- Entry points -------------------------------------------------------------------------------------------------
-
-DAT_RETURN calls::evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
-                             DAT_EVD_HANDLE* evd) {
-    return guarded([&] {
-        Ia* owner = resolve<Ia>(ia);
-        Cno* notified = resolve<Cno>(cno);
-        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
-        if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != owner))
-            return invalid_handle(DAT_INVALID_HANDLE_CNO);
-        if (flags == 0 || (flags & ~all_streams) != 0) return invalid_parameter(DAT_INVALID_ARG4);
-        if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
-        std::unique_ptr<Evd> created;
-        if (const DAT_RETURN result = Evd::create(*owner, min_qlen, notified, flags, created); result != success)
-            return result;
-        *evd = owner->adopt(std::move(created));
-        return success;
-    });
-}
-
-DAT_RETURN calls::evd_query(DAT_EVD_HANDLE evd, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
-    const Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    if ((mask & ~DAT_EVD_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-    return dispatcher->query(mask, *param);
-}
-
-DAT_RETURN calls::evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno) {
-    return guarded([&] {
-        Evd* dispatcher = resolve<Evd>(evd);
-        Cno* notified = resolve<Cno>(cno);
-        if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-        if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &dispatcher->ia()))
-            return invalid_handle(DAT_INVALID_HANDLE_CNO);
-        dispatcher->set_cno(notified);
-        return success;
-    });
-}
-
-DAT_RETURN calls::evd_enable(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    dispatcher->set_enabled(true);
-    return success;
-}
-
-DAT_RETURN calls::evd_disable(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    dispatcher->set_enabled(false);
-    return success;
-}
-
-DAT_RETURN calls::evd_set_unwaitable(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    dispatcher->set_waitable(false);
-    return success;
-}
-
-DAT_RETURN calls::evd_clear_unwaitable(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    dispatcher->set_waitable(true);
-    return success;
-}
-
-DAT_RETURN calls::evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
-                           DAT_COUNT* nmore) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    if (threshold <= 0 || threshold > dispatcher->qlen()) return invalid_parameter(DAT_INVALID_ARG3);
-    if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
-    if (nmore == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
-    return dispatcher->wait(deadline_after(timeout), static_cast<std::size_t>(threshold), *event, *nmore);
-}
-
-DAT_RETURN calls::evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT min_qlen) {
-    return guarded([&] {
-        Evd* dispatcher = resolve<Evd>(evd);
-        if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
-        return dispatcher->resize(min_qlen);
-    });
-}
-
-DAT_RETURN calls::evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    if (event == nullptr || event->event_number != DAT_SOFTWARE_EVENT) return invalid_parameter(DAT_INVALID_ARG2);
-    if (!dispatcher->takes(DAT_EVD_SOFTWARE_FLAG)) return invalid_parameter(DAT_INVALID_ARG1);
-    return dispatcher->try_post(*event) ? success : error(DAT_QUEUE_FULL);
-}
-
-[[gnu::flatten, gnu::hot]] DAT_RETURN calls::evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-    return dispatcher->dequeue(*event);
-}
-
-DAT_RETURN calls::evd_free(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    dispatcher->ia().acceptor().await_quiet();
-    if (dispatcher->users.in_use()) return invalid_state(DAT_INVALID_STATE_EVD_IN_USE);
-    const auto freed = claim<Evd>(evd);
-    if (freed == nullptr) return error(DAT_INVALID_HANDLE);
-    freed->close();
     return success;
 }
 

@@ -140,6 +140,10 @@ private:
         bool quiet = false;
     };
 
+    /// The result of taking a completion: whether there was one, whether it is reported, and whether its event wakes
+    /// waiters.
+    enum class Taken : std::uint8_t { Nothing, Unreported, Quiet, Normal };
+
     Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags);
 
     bool has_posted() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
@@ -148,7 +152,10 @@ private:
     Notification notification() const noexcept;
     bool is_early() const noexcept;
     bool take_posted(DAT_EVENT& event) noexcept;
-    bool take_completion(DAT_EVENT& event, Origin& origin) noexcept;
+    [[gnu::noinline]] Taken write_any(Completion completion, DAT_EVENT& event) noexcept;
+    Taken write(const Completion& completion, DAT_EVENT& event) noexcept;
+    Taken take_completion(DAT_EVENT& event, Origin& origin) noexcept;
+    [[gnu::noinline]] bool take_reported_completion(DAT_EVENT& event, Origin* origin = nullptr) noexcept;
     bool keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept;
     bool make_room() noexcept;
     std::size_t place_for(DAT_EP_HANDLE ep) const noexcept;

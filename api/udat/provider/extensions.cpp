@@ -17,7 +17,7 @@ DAT_RETURN write_with_immediate(Ep& ep, va_list arguments) noexcept {
     const auto* remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
     const auto immediate = va_arg(arguments, DAT_UINT32);  // sent in host byte order, as in other implementations
     const auto flags = static_cast<DAT_COMPLETION_FLAGS>(va_arg(arguments, int));  // promoted
-    return ep.post_rdma(
+    return ep.post_any_rdma(
         {.context = cookie.as_64, .opcode = Opcode::RdmaWrite, .with_immediate = true, .immediate = htonl(immediate)},
         segments, iov, remote, flags);
 }
@@ -29,7 +29,7 @@ DAT_RETURN post_atomic(Ep& ep, SendRequest& request, va_list arguments) noexcept
     const auto flags = static_cast<DAT_COMPLETION_FLAGS>(va_arg(arguments, int));  // promoted
     if (!ep.ia().device()->attributes().capabilities.atomics) return error(DAT_MODEL_NOT_SUPPORTED);
     request.context = cookie.as_64;
-    return ep.post_rdma(SendRequest(request), 1, iov, remote, flags);
+    return ep.post_any_rdma(SendRequest(request), 1, iov, remote, flags);
 }
 
 DAT_RETURN fetch_and_add(Ep& ep, va_list arguments) noexcept {

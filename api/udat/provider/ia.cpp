@@ -202,7 +202,8 @@ DAT_RETURN calls::ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD
         const auto wanted = exists ? Ia::AsyncEvd::None : shared == nullptr ? Ia::AsyncEvd::Made : Ia::AsyncEvd::Shared;
         if (wanted == Ia::AsyncEvd::Made && async_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
         std::unique_ptr<Ia> created;
-        if (const DAT_RETURN result = Ia::open(provider->table, provider->device, async_qlen, wanted, shared, created);
+        if (const DAT_RETURN result =
+                Ia::open(provider->tables.checking, provider->device, async_qlen, wanted, shared, created);
             result != success)
             return result;
         if (wanted == Ia::AsyncEvd::Made) *async_evd = created->async_evd();

@@ -28,8 +28,8 @@ Object* resolve_any(DAT_HANDLE handle) noexcept {
     return static_cast<Object*>(HandleArena::instance().find(handle, kind));
 }
 
-DAT_RETURN to_return(const Status& status, DAT_RETURN_SUBTYPE resource) noexcept {
-    switch (status.code()) {
+DAT_RETURN to_return(Code code, DAT_RETURN_SUBTYPE resource) noexcept {
+    switch (code) {
         case Code::Ok: return success;
         case Code::WouldBlock: return error(DAT_QUEUE_EMPTY);
         case Code::InvalidParameter:

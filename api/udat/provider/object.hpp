@@ -56,6 +56,12 @@ T* resolve(DAT_HANDLE handle) noexcept {
     return static_cast<T*>(resolve_object(handle, T::handle_type));
 }
 
+/// As resolve(), for a handle that HandleArena::holds() has confirmed.
+template <class T>
+[[gnu::always_inline]] inline T* resolve_held(DAT_HANDLE handle) noexcept {
+    return static_cast<T*>(static_cast<Object*>(HandleArena::find_held(handle, kind_of(T::handle_type))));
+}
+
 /// Returns the object of a handle of any type, or null.
 Object* resolve_any(DAT_HANDLE handle) noexcept;
 

@@ -35,7 +35,7 @@ NamedProvider& make_entry(const DAT_PROVIDER_INFO& info, const char* parameters)
     auto& entry = entries().by_name[info.ia_name];
     if (entry == nullptr) {
         entry = std::make_unique<NamedProvider>(NamedProvider{.ia_name = info.ia_name});
-        entry->table = make_table(entry->ia_name.c_str());
+        entry->tables = make_tables(entry->ia_name.c_str());
     }
     entry->thread_safe = info.is_thread_safe == DAT_TRUE;
     entry->device = device_of(parameters);
@@ -58,14 +58,14 @@ extern "C" {
 
 VIADUCT_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* parameters) try {
     NamedProvider& entry = make_entry(*info, parameters);
-    (void)dat_registry_add_provider(&entry.table, info);
+    (void)dat_registry_add_provider(&entry.tables.checking, info);
 } catch (const std::exception&) {
     // The registry will not find the provider and logs that.
 }
 
 VIADUCT_EXPORT void dat_provider_fini(const DAT_PROVIDER_INFO* info) try {
     if (const NamedProvider* entry = find_named_provider(info->ia_name))
-        (void)dat_registry_remove_provider(&entry->table, info);
+        (void)dat_registry_remove_provider(&entry->tables.checking, info);
 } catch (const std::exception&) {
     // If the name cannot be looked up, nothing was registered.
 }

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "api/udat/provider/api.hpp"
+#include "api/udat/provider/table.hpp"
 
 namespace viaduct::dat {
 
@@ -13,7 +13,7 @@ struct NamedProvider {
     std::string device;
     bool thread_safe;  ///< copied from the entry, because a registry uses it to find the entry again; the provider is
                        ///< always thread-safe
-    DAT_PROVIDER table;
+    ProviderTables tables;
 };
 
 /// Returns the entry of that name, or null. Entries are never destroyed because handles point to their tables.

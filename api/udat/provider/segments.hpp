@@ -20,6 +20,13 @@ inline std::uint32_t most_segments(const DeviceAttributes& device) noexcept {
     return std::min<std::uint32_t>(device.max_sges, max_segments);
 }
 
+/// Reads each field separately, because the consumer has just written them (docs/adr/0014-fields-apart.md).
+inline Sge to_piece(const volatile DAT_LMR_TRIPLET& segment) noexcept {
+    return {.address = reinterpret_cast<void*>(segment.virtual_address),
+            .key = segment.lmr_context,
+            .length = segment.segment_length};
+}
+
 /// At most `max_segments` segments. Segments of length zero are left out; their other fields have no meaning.
 class Segments {
 public:
@@ -28,9 +35,7 @@ public:
         std::uint64_t bytes = 0;
         for (DAT_COUNT i = 0; i < count; ++i) {
             if (iov[i].segment_length == 0) continue;
-            new (pieces() + kept++) Sge{.address = reinterpret_cast<void*>(iov[i].virtual_address),
-                                        .key = iov[i].lmr_context,
-                                        .length = iov[i].segment_length};
+            new (pieces() + kept++) Sge(to_piece(iov[i]));
             bytes += iov[i].segment_length;
         }
         count_ = kept;

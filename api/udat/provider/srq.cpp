@@ -110,7 +110,7 @@ DAT_RETURN calls::srq_set_lw(DAT_SRQ_HANDLE srq, DAT_COUNT low_watermark) {
 }
 
 DAT_RETURN calls::srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
-    Srq* queue = resolve<Srq>(srq);
+    Srq* queue = resolve_held<Srq>(srq);
     return queue == nullptr ? invalid_handle(DAT_INVALID_HANDLE_SRQ) : queue->post(cookie, segments, iov);
 }
 

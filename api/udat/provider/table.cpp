@@ -2,8 +2,21 @@
 #include "api/udat/provider/table.hpp"
 
 namespace viaduct::dat {
+namespace {
 
-DAT_PROVIDER make_table(const char* ia_name) noexcept {
+/// Adds the check of the handle to a call that trusts it.
+template <auto call, DAT_RETURN invalid>
+struct Checking;
+template <class... Arguments, DAT_RETURN (*call)(DAT_HANDLE, Arguments...), DAT_RETURN invalid>
+struct Checking<call, invalid> {
+    static DAT_RETURN function(DAT_HANDLE handle, Arguments... arguments) {
+        return HandleArena::instance().holds(handle) ? call(handle, arguments...) : invalid;
+    }
+};
+
+}  // namespace
+
+ProviderTables make_tables(const char* ia_name) noexcept {
     DAT_PROVIDER table{};
     table.device_name = ia_name;
     table.ia_open_func = calls::ia_open;
@@ -85,7 +98,16 @@ DAT_PROVIDER make_table(const char* ia_name) noexcept {
     table.cno_trigger_func = calls::cno_trigger;
     table.ia_ha_related_func = calls::ia_ha_related;
     table.handle_extendedop_func = calls::extended_op;
-    return table;
+    ProviderTables tables{.checking = table, .trusting = table};
+    constexpr DAT_RETURN invalid_ep = invalid_handle(DAT_INVALID_HANDLE_EP);
+    tables.checking.ep_post_send_func = Checking<calls::ep_post_send, invalid_ep>::function;
+    tables.checking.ep_post_recv_func = Checking<calls::ep_post_recv, invalid_ep>::function;
+    tables.checking.ep_post_rdma_read_func = Checking<calls::ep_post_rdma_read, invalid_ep>::function;
+    tables.checking.ep_post_rdma_write_func = Checking<calls::ep_post_rdma_write, invalid_ep>::function;
+    tables.checking.srq_post_recv_func =
+        Checking<calls::srq_post_recv, invalid_handle(DAT_INVALID_HANDLE_SRQ)>::function;
+    tables.checking.evd_dequeue_func = Checking<calls::evd_dequeue, error(DAT_INVALID_HANDLE)>::function;
+    return tables;
 }
 
 }  // namespace viaduct::dat

@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The provider's function table, through which a registry makes its calls. Every handle starts with a pointer to it.
+// The provider's function tables, through which a registry makes its calls. Every handle starts with a pointer to them.
 #pragma once
 
 #include <cstdarg>
 
 #include "api/udat/provider/api.hpp"
+#include "api/udat/provider_tables.hpp"
 
 namespace viaduct::dat {
 
-/// Returns the function table for an IA of that name. The caller owns the name.
-DAT_PROVIDER make_table(const char* ia_name) noexcept;
+/// Returns the function tables for an IA of that name. The caller owns the name.
+ProviderTables make_tables(const char* ia_name) noexcept;
 
 /// The calls. Each has the arguments, results and errors of its dat_ function. Calls that the manual marks as safe may
 /// be made by several threads at the same time.
 namespace calls {
+
+// Those of the data path trust that HandleArena::holds() has confirmed the handle. All others check it.
+DAT_RETURN ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                        DAT_COMPLETION_FLAGS flags);
+DAT_RETURN ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                        DAT_COMPLETION_FLAGS flags);
+DAT_RETURN ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                             const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
+DAT_RETURN ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                              const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
+DAT_RETURN srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie);
+DAT_RETURN evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event);
 
 DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia);
 DAT_RETURN ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR* ia_attr,
@@ -48,7 +61,6 @@ DAT_RETURN evd_clear_unwaitable(DAT_EVD_HANDLE evd);
 DAT_RETURN evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event, DAT_COUNT* nmore);
 DAT_RETURN evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT min_qlen);
 DAT_RETURN evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event);
-DAT_RETURN evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event);
 DAT_RETURN evd_free(DAT_EVD_HANDLE evd);
 
 DAT_RETURN ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
@@ -65,19 +77,11 @@ DAT_RETURN ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE dup, DAT_TIMEOUT timeo
 DAT_RETURN ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_TIMEOUT timeout,
                              DAT_COUNT private_data_size, const DAT_PVOID private_data);
 DAT_RETURN ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags);
-DAT_RETURN ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                        DAT_COMPLETION_FLAGS flags);
 DAT_RETURN ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                         DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_BOOLEAN invalidate,
                                         DAT_RMR_CONTEXT context);
-DAT_RETURN ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                        DAT_COMPLETION_FLAGS flags);
-DAT_RETURN ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                             const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
 DAT_RETURN ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
                                     const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
-DAT_RETURN ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                              const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags);
 DAT_RETURN ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle);
 DAT_RETURN ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT* allocated, DAT_COUNT* span);
 DAT_RETURN ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT hard);
@@ -123,7 +127,6 @@ DAT_RETURN srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* attr, DA
 DAT_RETURN srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param);
 DAT_RETURN srq_resize(DAT_SRQ_HANDLE srq, DAT_COUNT max_recv_dtos);
 DAT_RETURN srq_set_lw(DAT_SRQ_HANDLE srq, DAT_COUNT low_watermark);
-DAT_RETURN srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie);
 DAT_RETURN srq_free(DAT_SRQ_HANDLE srq);
 
 DAT_RETURN ia_ha_related(DAT_IA_HANDLE ia, const DAT_NAME_PTR provider, DAT_BOOLEAN* answer);

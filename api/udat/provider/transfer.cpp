@@ -123,8 +123,8 @@ void Ep::count_receive(const Completion& completion) noexcept {
     counters.add(counted.bytes, completion.bytes);
 }
 
-DAT_RETURN Ep::post(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
-                    DAT_COMPLETION_FLAGS flags) noexcept {
+DAT_RETURN Ep::post_any(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                        DAT_COMPLETION_FLAGS flags) noexcept {
     if (segments < 0 || segments > attr_.max_request_iov) return invalid_parameter(DAT_INVALID_ARG2);
     if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
     if (flags != DAT_COMPLETION_DEFAULT_FLAG)
@@ -134,9 +134,9 @@ DAT_RETURN Ep::post(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRI
     return hand_over(request, pieces, flags);
 }
 
-DAT_RETURN Ep::post_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
-                         const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags,
-                         DAT_RETURN_SUBTYPE flags_argument) noexcept {
+DAT_RETURN Ep::post_any_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                             const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags,
+                             DAT_RETURN_SUBTYPE flags_argument) noexcept {
     if (segments < 0 || segments > most_segments(request.opcode, attr_)) return invalid_parameter(DAT_INVALID_ARG2);
     if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
     if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
@@ -154,8 +154,8 @@ DAT_RETURN Ep::post_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LM
     return hand_over(request, pieces, flags);
 }
 
-DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
-                            DAT_COMPLETION_FLAGS flags) noexcept {
+DAT_RETURN Ep::post_any_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                                DAT_COMPLETION_FLAGS flags) noexcept {
     if (segments < 0 || segments > attr_.max_recv_iov) return invalid_parameter(DAT_INVALID_ARG2);
     if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
     const int allowed = attr_.recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
@@ -176,6 +176,68 @@ DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT
     return success;
 }
 
+// ---- Simple requests: one segment, default flags, and a connected endpoint -----------------------------------------
+
+namespace {
+
+[[gnu::always_inline]] inline bool is_simple(const Endpoint* endpoint, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
+                                             DAT_COMPLETION_FLAGS flags) noexcept {
+    return endpoint != nullptr && segments == 1 && flags == DAT_COMPLETION_DEFAULT_FLAG && iov != nullptr &&
+           iov->segment_length != 0 && endpoint->state() == EndpointState::Connected;
+}
+
+template <class Counters>
+[[gnu::always_inline]] inline DAT_RETURN count_post(Code code, Counters& counters, CountedAs counted,
+                                                    std::uint32_t bytes) noexcept {
+    if (code != Code::Ok) [[unlikely]]
+        return to_return(code);
+    counters.add(counted.requests);
+    counters.add(counted.bytes, bytes);
+    return success;
+}
+
+}  // namespace
+
+[[gnu::always_inline]] inline DAT_RETURN Ep::post_send(DAT_DTO_COOKIE cookie, DAT_COUNT segments,
+                                                       const DAT_LMR_TRIPLET* iov,
+                                                       DAT_COMPLETION_FLAGS flags) noexcept {
+    if (!is_simple(direct_requests_, segments, iov, flags)) [[unlikely]]
+        return post_any({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
+    const Sge piece = to_piece(*iov);
+    const Status status =
+        direct_requests_->post_send({.context = cookie.as_64, .opcode = Opcode::Send, .sges = {&piece, 1}});
+    return count_post(status.code(), counters, {DCNT_EP_POST_SEND, DCNT_EP_POST_SEND_DATA}, piece.length);
+}
+
+[[gnu::always_inline]] inline DAT_RETURN Ep::post_rdma(Opcode opcode, DAT_DTO_COOKIE cookie, DAT_COUNT segments,
+                                                       const DAT_LMR_TRIPLET* iov, const DAT_RMR_TRIPLET* remote,
+                                                       DAT_COMPLETION_FLAGS flags) noexcept {
+    const bool read = opcode == Opcode::RdmaRead;
+    if (!is_simple(direct_requests_, segments, iov, flags) || remote == nullptr ||
+        (read ? remote->segment_length > iov->segment_length || remote->segment_length == 0
+              : iov->segment_length > remote->segment_length)) [[unlikely]]
+        return post_any_rdma({.context = cookie.as_64, .opcode = opcode}, segments, iov, remote, flags);
+    Sge piece = to_piece(*iov);
+    if (read) piece.length = remote->segment_length;
+    const Status status = direct_requests_->post_send(
+        {.context = cookie.as_64, .opcode = opcode, .remote = place_of(*remote), .sges = {&piece, 1}});
+    const CountedAs counted = read ? CountedAs{DCNT_EP_POST_READ, DCNT_EP_POST_READ_DATA}
+                                   : CountedAs{DCNT_EP_POST_WRITE, DCNT_EP_POST_WRITE_DATA};
+    return count_post(status.code(), counters, counted, piece.length);
+}
+
+[[gnu::always_inline]] inline DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments,
+                                                          const DAT_LMR_TRIPLET* iov,
+                                                          DAT_COMPLETION_FLAGS flags) noexcept {
+    if (!is_simple(direct_receives_, segments, iov, flags)) [[unlikely]]
+        return post_any_receive(cookie, segments, iov, flags);
+    const Sge piece = to_piece(*iov);
+    const Status status = direct_receives_->post_receive({.context = cookie.as_64, .sges = {&piece, 1}});
+    return count_post(status.code(), counters, {DCNT_EP_POST_RECV, DCNT_EP_POST_RECV_DATA}, piece.length);
+}
+
+// ---- Binds --------------------------------------------------------------------------------------------------------
+
 DAT_RETURN Ep::bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept {
     if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG8); result != success) return result;
     if (const DAT_RETURN result = check_posting(); result != success) return result;
@@ -188,9 +250,9 @@ DAT_RETURN Ep::bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FL
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                                           DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_held<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    return endpoint->post({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
+    return endpoint->post_send(cookie, segments, iov, flags);
 }
 
 DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
@@ -199,14 +261,14 @@ DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segme
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     if (invalidate == DAT_FALSE)
-        return endpoint->post({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
-    return endpoint->post({.context = cookie.as_64, .opcode = Opcode::SendInvalidate, .remote = {.key = context}},
-                          segments, iov, flags);
+        return endpoint->post_any({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
+    return endpoint->post_any({.context = cookie.as_64, .opcode = Opcode::SendInvalidate, .remote = {.key = context}},
+                              segments, iov, flags);
 }
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                                           DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_held<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     return endpoint->post_receive(cookie, segments, iov, flags);
 }
@@ -215,9 +277,9 @@ DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segme
                                                                DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                                const DAT_RMR_TRIPLET* remote,
                                                                DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_held<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, segments, iov, remote, flags);
+    return endpoint->post_rdma(Opcode::RdmaRead, cookie, segments, iov, remote, flags);
 }
 
 DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
@@ -232,17 +294,17 @@ DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPL
     const DAT_LMR_TRIPLET piece{.virtual_address = local->virtual_address,
                                 .segment_length = local->segment_length,
                                 .lmr_context = context.value_or(local->rmr_context)};
-    return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags,
-                               DAT_INVALID_ARG5);
+    return endpoint->post_any_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags,
+                                   DAT_INVALID_ARG5);
 }
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments,
                                                                 DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                                 const DAT_RMR_TRIPLET* remote,
                                                                 DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_held<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    return endpoint->post_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaWrite}, segments, iov, remote, flags);
+    return endpoint->post_rdma(Opcode::RdmaWrite, cookie, segments, iov, remote, flags);
 }
 
 }  // namespace viaduct::dat

@@ -12,6 +12,30 @@
 
 namespace viaduct::dat {
 
+/// Whether write_usual_event() can convert a completion.
+[[gnu::always_inline]] inline bool is_usual(const Completion& completion) noexcept {
+    static_assert(static_cast<int>(CompletionCode::Success) == 0);
+    const int unusual = static_cast<int>(completion.code) | completion.with_immediate | completion.invalidated;
+    return unusual == 0 && (completion.operation == CompletedOperation::Receive ||
+                            completion.operation <= CompletedOperation::RdmaRead);
+}
+
+/// Converts a completion to an event. Writes every field once, in place, except the dispatcher.
+[[gnu::always_inline]] inline void write_usual_event(const Completion& completion, DAT_EVENT& event) noexcept {
+    static_assert(static_cast<DAT_DTOS>(CompletedOperation::Send) == DAT_DTO_SEND);
+    static_assert(static_cast<DAT_DTOS>(CompletedOperation::RdmaWrite) == DAT_DTO_RDMA_WRITE);
+    static_assert(static_cast<DAT_DTOS>(CompletedOperation::RdmaRead) == DAT_DTO_RDMA_READ);
+    const bool received = completion.operation == CompletedOperation::Receive;
+    auto& data = event.event_data.dto_completion_event_data;
+    event.event_number = DAT_DTO_COMPLETION_EVENT;
+    data.ep_handle = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);
+    data.user_cookie.as_64 = completion.context;
+    data.status = DAT_DTO_SUCCESS;
+    data.transfered_length = completion.bytes;
+    data.operation = received ? DAT_DTO_RECEIVE : static_cast<DAT_DTOS>(completion.operation);
+    data.rmr_context = 0;
+}
+
 /// Converts a completion to an event. Returns false if it is not to be reported. `quiet` is set for a bind that wakes
 /// no waiter.
 bool write_event(const Completion& completion, Binds& binds, DAT_EVENT& event, bool& quiet) noexcept;

@@ -142,6 +142,44 @@ TEST(invalid_handle__of_a_freed_object) {
     every_call(other);
 }
 
+/* Pointers to handles' neighbours, valid or not, are no handles. */
+TEST(invalid_handle__near_an_object) {
+    DAT_IA_HANDLE ia = open_adapter();
+    DAT_PZ_HANDLE pz;
+    CHECK_OK(dat_pz_create(ia, &pz));
+    for (uintptr_t distance = 1; distance < 32; ++distance) every_call((DAT_HANDLE)((uintptr_t)pz + distance));
+    for (uintptr_t distance = 32; distance != 0; distance *= 2) {
+        every_call((DAT_HANDLE)((uintptr_t)pz + 32 * 32 + distance));
+        every_call((DAT_HANDLE)((uintptr_t)pz - 32 * 32 - distance));
+    }
+    CHECK_OK(dat_pz_free(pz));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+/* A registry may call a provider with any handle. */
+static void calls_of_the_provider(const DAT_PROVIDER *provider, DAT_HANDLE bad) {
+    CHECK_RC(provider->ep_post_send_func(bad, 0, NULL, none, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(provider->ep_post_recv_func(bad, 0, NULL, none, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(provider->ep_post_rdma_read_func(bad, 0, NULL, none, NULL, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(provider->ep_post_rdma_write_func(bad, 0, NULL, none, NULL, 0), DAT_INVALID_HANDLE);
+    CHECK_RC(provider->srq_post_recv_func(bad, 0, NULL, none), DAT_INVALID_HANDLE);
+    CHECK_RC(provider->evd_dequeue_func(bad, NULL), DAT_INVALID_HANDLE);
+    CHECK_RC(provider->evd_query_func(bad, 0, NULL), DAT_INVALID_HANDLE);
+}
+
+TEST(invalid_handle__passed_to_the_provider) {
+    DAT_IA_HANDLE ia = open_adapter();
+    DAT_PZ_HANDLE pz;
+    CHECK_OK(dat_pz_create(ia, &pz));
+    const DAT_PROVIDER *provider = DAT_HANDLE_TO_PROVIDER(pz);
+    for (size_t i = 0; i < bad_handle_count; ++i) calls_of_the_provider(provider, bad_handles[i]);
+    calls_of_the_provider(provider, pz);
+    calls_of_the_provider(provider, (DAT_HANDLE)((uintptr_t)pz + 8));
+    CHECK_OK(dat_pz_free(pz));
+    calls_of_the_provider(provider, pz);
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
 /* ---- Beside a provider of others, whose handles a registry cannot check ------------------------------------------ */
 
 static DAT_PROVIDER foreign_table;

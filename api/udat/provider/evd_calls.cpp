@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls on event dispatchers, except dat_evd_dequeue(3DAT).
+#include "api/udat/provider/cno.hpp"
+#include "api/udat/provider/evd.hpp"
+#include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr int all_streams = DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG;
+
+}  // namespace
+
+DAT_RETURN calls::evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
+                             DAT_EVD_HANDLE* evd) {
+    return guarded([&] {
+        Ia* owner = resolve<Ia>(ia);
+        Cno* notified = resolve<Cno>(cno);
+        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+        if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != owner))
+            return invalid_handle(DAT_INVALID_HANDLE_CNO);
+        if (flags == 0 || (flags & ~all_streams) != 0) return invalid_parameter(DAT_INVALID_ARG4);
+        if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+        std::unique_ptr<Evd> created;
+        if (const DAT_RETURN result = Evd::create(*owner, min_qlen, notified, flags, created); result != success)
+            return result;
+        *evd = owner->adopt(std::move(created));
+        return success;
+    });
+}
+
+DAT_RETURN calls::evd_query(DAT_EVD_HANDLE evd, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
+    const Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if ((mask & ~DAT_EVD_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    return dispatcher->query(mask, *param);
+}
+
+DAT_RETURN calls::evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno) {
+    return guarded([&] {
+        Evd* dispatcher = resolve<Evd>(evd);
+        Cno* notified = resolve<Cno>(cno);
+        if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+        if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &dispatcher->ia()))
+            return invalid_handle(DAT_INVALID_HANDLE_CNO);
+        dispatcher->set_cno(notified);
+        return success;
+    });
+}
+
+DAT_RETURN calls::evd_enable(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->set_enabled(true);
+    return success;
+}
+
+DAT_RETURN calls::evd_disable(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->set_enabled(false);
+    return success;
+}
+
+DAT_RETURN calls::evd_set_unwaitable(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->set_waitable(false);
+    return success;
+}
+
+DAT_RETURN calls::evd_clear_unwaitable(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->set_waitable(true);
+    return success;
+}
+
+DAT_RETURN calls::evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
+                           DAT_COUNT* nmore) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (threshold <= 0 || threshold > dispatcher->qlen()) return invalid_parameter(DAT_INVALID_ARG3);
+    if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+    if (nmore == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+    return dispatcher->wait(deadline_after(timeout), static_cast<std::size_t>(threshold), *event, *nmore);
+}
+
+DAT_RETURN calls::evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT min_qlen) {
+    return guarded([&] {
+        Evd* dispatcher = resolve<Evd>(evd);
+        if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+        return dispatcher->resize(min_qlen);
+    });
+}
+
+DAT_RETURN calls::evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (event == nullptr || event->event_number != DAT_SOFTWARE_EVENT) return invalid_parameter(DAT_INVALID_ARG2);
+    if (!dispatcher->takes(DAT_EVD_SOFTWARE_FLAG)) return invalid_parameter(DAT_INVALID_ARG1);
+    return dispatcher->try_post(*event) ? success : error(DAT_QUEUE_FULL);
+}
+
+DAT_RETURN calls::evd_free(DAT_EVD_HANDLE evd) {
+    Evd* dispatcher = resolve<Evd>(evd);
+    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    dispatcher->ia().acceptor().await_quiet();
+    if (dispatcher->users.in_use()) return invalid_state(DAT_INVALID_STATE_EVD_IN_USE);
+    const auto freed = claim<Evd>(evd);
+    if (freed == nullptr) return error(DAT_INVALID_HANDLE);
+    freed->close();
+    return success;
+}
+
+}  // namespace viaduct::dat
