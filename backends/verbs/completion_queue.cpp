@@ -166,16 +166,16 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     }
     const auto& slot = *reinterpret_cast<const Slot*>(result.wr_id);
     if (slot.queue == nullptr || !slot.queue->complete_plainly(slot, result, out.front())) [[unlikely]]
-        return finish_poll(result, out);
+        return finish_poll(result, out.front());
     mutex_.unlock();
     return 1;
 }
 
 /// Continues a poll with what it took from the hardware.
-std::size_t CompletionQueue::finish_poll(const ibv_wc& result, std::span<Completion> out) noexcept {
-    const bool reported = interpret(result, out.front());
+std::size_t CompletionQueue::finish_poll(const ibv_wc& result, Completion& out) noexcept {
+    const bool reported = interpret(result, out);
     mutex_.unlock();
-    return reported ? 1 : poll_any(out);
+    return reported ? 1 : poll_any({&out, 1});
 }
 
 std::size_t CompletionQueue::poll_any(std::span<Completion> out) noexcept {

@@ -95,7 +95,7 @@ private:
     std::size_t fetch(std::span<Completion> out) noexcept;
     bool interpret(const ibv_wc& result, Completion& completion) noexcept;
     bool interpret_shared(Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
-    [[gnu::noinline]] std::size_t finish_poll(const ibv_wc& result, std::span<Completion> out) noexcept;
+    [[gnu::noinline]] std::size_t finish_poll(const ibv_wc& result, Completion& out) noexcept;
 
     Device& device_;
     const std::uint64_t context_;

@@ -86,17 +86,19 @@ Status ReceiveQueue::post_any(std::span<const ReceiveRequest> requests, std::siz
 }
 
 /// The common case: posts a valid request that has one piece, if nothing needs a closer look.
-[[gnu::hot]] Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
-    if (requests.size() != 1) return post_otherwise(requests, posted);
+/// Not inlined, like SendQueue::post().
+[[gnu::hot, gnu::noinline]] Status ReceiveQueue::post(std::span<const ReceiveRequest> requests,
+                                                      std::size_t& posted) noexcept {
+    if (requests.size() != 1) return post_any(requests, posted);
     const ReceiveRequest& request = requests.front();
     if (request.sges.size() != 1 || request.fault != CompletionCode::Success || !regions_.plain() ||
         !mutex().try_lock())
-        return post_otherwise(requests, posted);
+        return post_any(requests, posted);
     const Sge piece = request.sges.front();
     const std::uint32_t place = position();
     if (!is_direct(place)) {
         mutex().unlock();
-        return post_otherwise(requests, posted);
+        return post_any(requests, posted);
     }
     Slot& slot = fill_slot(request, place);
     slot.first_piece = piece;
@@ -116,11 +118,6 @@ Status ReceiveQueue::refuse(int error, std::size_t& posted) noexcept {
     const std::lock_guard lock(mutex(), std::adopt_lock);
     posted = 0;
     return refuse(error);
-}
-
-/// Posts requests that are not the common case.
-Status ReceiveQueue::post_otherwise(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
-    return renews_direct() ? post(requests, posted) : post_any(requests, posted);
 }
 
 Status ReceiveQueue::post_buffered() noexcept {

@@ -34,8 +34,7 @@ private:
         std::vector<Sge> sges;
     };
 
-    [[gnu::noinline]] Status post_otherwise(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
-    Status post_any(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
+    [[gnu::noinline]] Status post_any(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
     Status post_any(const ReceiveRequest& request) noexcept;
     Status post_to_hardware(const ReceiveRequest& request) noexcept;
     Slot& fill_slot(const ReceiveRequest& request, std::uint32_t position) noexcept;

@@ -35,8 +35,7 @@ public:
     void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
 
 private:
-    [[gnu::noinline]] Status post_otherwise(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
-    Status post_any(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
+    [[gnu::noinline]] Status post_any(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
     Status post_any(const SendRequest& request) noexcept;
     Status refuse(int error) noexcept;
     [[gnu::cold, gnu::noinline]] Status refuse(int error, std::size_t& posted) noexcept;

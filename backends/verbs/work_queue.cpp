@@ -63,15 +63,8 @@ WorkQueue::WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQue
 WorkQueue::~WorkQueue() { completions_.forget(*this, places_); }
 
 void WorkQueue::renew_direct() noexcept {
-    const std::uint32_t limit = direct_ && mode_ == Mode::Live ? std::min(depth_, places_) : 0;
-    direct_end_ = position() + limit - std::min(limit, outstanding());
-}
-
-bool WorkQueue::renews_direct() noexcept {
-    const std::lock_guard lock(mutex_);
-    if (is_direct(position())) return false;
-    renew_direct();
-    return is_direct(position());
+    direct_limit_ = direct_ && mode_ == Mode::Live ? std::min(depth_, places_) : 0;
+    direct_end_ = position();
 }
 
 void WorkQueue::activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept {

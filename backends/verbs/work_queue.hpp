@@ -129,11 +129,7 @@ public:
 protected:
     /// Reports whether a request at this position, which is the next one, can be posted to the hardware without further
     /// checks: the queue is live, has room and a place in the completion queue, and set_direct() permits it.
-    bool is_direct(std::uint32_t position) const noexcept { return position != direct_end_; }
-
-    /// If the next request is not direct, takes the mutex and finds out whether it can be, because requests have
-    /// completed.
-    bool renews_direct() noexcept;
+    bool is_direct(std::uint32_t position) noexcept { return position != direct_end_ || find_room(position); }
     void set_direct(bool permitted) noexcept {
         direct_ = permitted;
         renew_direct();
@@ -160,7 +156,7 @@ protected:
     void push_directly(std::uint32_t position) noexcept { posted_.store(position + 1, std::memory_order_relaxed); }
     void push() noexcept {
         push_directly(position());
-        renew_direct();
+        direct_end_ = position();
     }
     void unpush() noexcept { posted_.store(position() - 1, std::memory_order_relaxed); }
     void count() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
@@ -180,6 +176,12 @@ private:
     [[gnu::cold, gnu::noinline]] bool collect() noexcept;
     [[gnu::cold, gnu::noinline]] Status add_places() noexcept;
     void renew_direct() noexcept;
+    bool find_room(std::uint32_t position) noexcept {
+        const std::uint32_t base = retired_.load(std::memory_order_acquire) - waiting_.load(std::memory_order_relaxed);
+        if (position - base >= direct_limit_) return false;
+        direct_end_ = base + direct_limit_;
+        return true;
+    }
     [[gnu::noinline]] bool examine(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
 
     /// Also retires the requests before it: they were unsignaled and succeeded, because failures are reported. The slot
@@ -208,10 +210,11 @@ private:
     SpinLock mutex_;                         // guards the members below
     Mode mode_ = Mode::Idle;
     bool direct_ = true;
-    std::uint32_t direct_end_ = 0;  // the first position for which is_direct() is false
-    std::uint32_t places_ = 0;      // in the completion queue
-    Translation translation_;       // guarded by the completion queue's lock, like all members below
-    Link* link_ = nullptr;          // errors are reported to it
+    std::uint32_t direct_limit_ = 0;  // of outstanding requests, for direct posts
+    std::uint32_t direct_end_ = 0;    // the position up to which that limit is known to be kept
+    std::uint32_t places_ = 0;        // in the completion queue
+    Translation translation_;         // guarded by the completion queue's lock, like all members below
+    Link* link_ = nullptr;            // errors are reported to it
 };
 
 }  // namespace viaduct::verbs
