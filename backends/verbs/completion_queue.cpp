@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <mutex>
 
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
@@ -31,7 +32,6 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
     queue->hardware_.reset(ibv_create_cq(device.nic().context(), size, queue.get(), channel, 0));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_cq");
     if (!queue->buffered_.reserve(static_cast<std::size_t>(size))) return Status(Code::NoResources, "out of memory");
-    queue->count_places();
     if (queue->channel_ != nullptr) queue->channel_->attach();
     return queue;
 }
@@ -82,27 +82,32 @@ void CompletionQueue::progress() noexcept {
     notify();
 }
 
-Status CompletionQueue::grow(std::uint32_t places) noexcept {
+Status CompletionQueue::reserve(std::uint32_t places) noexcept {
     const std::lock_guard lock(mutex_);
-    drain();
-    notify();
-    const std::uint32_t wanted = reserved_.load();
-    const auto size = static_cast<std::uint32_t>(hardware_->cqe);
-    const std::uint32_t limit = device_.attributes().max_completions;
-    const int next_size = static_cast<int>(std::min(std::max(2 * size, wanted), limit));
-    Status status;
-    if (wanted > size && (wanted > limit || ibv_resize_cq(hardware_.get(), next_size) != 0))
-        status = {Code::QueueFull, "the completion queue of the device is full"};
-    else if (!buffered_.reserve(buffered_.size() + wanted))
-        status = {Code::NoResources, "out of memory"};
-    count_places();
-    if (!status.ok()) release(places);
-    return status;
+    if (!grow(places)) {
+        take_back_places();
+        if (!grow(places)) return {Code::QueueFull, "the completion queue of the device is full"};
+    }
+    if (!buffered_.reserve(buffered_.size() + reserved_ + places)) return {Code::NoResources, "out of memory"};
+    reserved_ += places;
+    return {};
 }
 
-void CompletionQueue::count_places() noexcept {
-    const auto size = static_cast<std::size_t>(hardware_->cqe);
-    places_.store(static_cast<std::uint32_t>(std::min(size, buffered_.room())), std::memory_order_relaxed);
+/// Makes the hardware queue large enough for more places. Returns false if the device does not support that.
+bool CompletionQueue::grow(std::uint32_t places) noexcept {
+    const std::uint32_t wanted = reserved_ + places;
+    const auto size = static_cast<std::uint32_t>(hardware_->cqe);
+    if (wanted <= size) return true;
+    const std::uint32_t limit = device_.attributes().max_completions;
+    const int next_size = static_cast<int>(std::min(std::max(2 * size, wanted), limit));
+    return wanted <= limit && ibv_resize_cq(hardware_.get(), next_size) == 0;
+}
+
+/// Skips queues to which others are posting at the moment.
+void CompletionQueue::take_back_places() noexcept {
+    for (WorkQueue* queue : queues_)
+        if (const std::unique_lock lock(queue->mutex(), std::try_to_lock); lock.owns_lock())
+            release(queue->give_back());
 }
 
 std::size_t CompletionQueue::take_buffered(std::span<Completion> out) noexcept {
@@ -114,17 +119,18 @@ std::size_t CompletionQueue::take_buffered(std::span<Completion> out) noexcept {
         if (entry.completion.code != CompletionCode::Success) --failures_;
         buffered_.pop();
     }
-    count_places();
     return taken;
 }
 
-/// Returns the completion and the queue in which it occupies a place, if any. Returns false if it is not reported to
-/// the consumer.
-[[gnu::always_inline]] inline bool CompletionQueue::interpret(const ibv_wc& result, Completion& completion,
-                                                              WorkQueue*& queue) noexcept {
+/// Returns the completion. Returns false if it is not reported to the consumer.
+bool CompletionQueue::interpret(const ibv_wc& result, Completion& completion) noexcept {
     auto& slot = *reinterpret_cast<Slot*>(result.wr_id);
-    queue = slot.queue;
-    if (queue != nullptr) return queue->complete(slot, result, completion);
+    if (slot.queue == nullptr) [[unlikely]]
+        return interpret_shared(slot, result, completion);
+    return slot.queue->complete(slot, result, completion);
+}
+
+bool CompletionQueue::interpret_shared(Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
     const auto receiver = shared_receivers_.find(result.qp_num);
     const bool known = receiver != shared_receivers_.end();
     if (known) receiver->second->complete_shared(slot, result, completion);
@@ -138,20 +144,43 @@ std::size_t CompletionQueue::take_buffered(std::span<Completion> out) noexcept {
     while (taken < out.size()) {
         const auto room = static_cast<int>(std::min(batch, out.size() - taken));
         const int count = ibv_poll_cq(hardware_.get(), room, results.data());
-        for (int i = 0; i < count; ++i) {
-            WorkQueue* queue = nullptr;
-            if (!interpret(results[static_cast<std::size_t>(i)], out[taken], queue)) continue;
-            if (queue != nullptr) queue->taken();
-            ++taken;
-        }
+        for (int i = 0; i < count; ++i)
+            if (interpret(results[static_cast<std::size_t>(i)], out[taken])) ++taken;
         if (count < room) break;
     }
     return taken;
 }
 
+/// The common case takes a completion from the hardware, in a queue that nobody waits for.
+bool CompletionQueue::poll_one(Completion& out) noexcept {
+    if (!mutex_.try_lock()) [[unlikely]]
+        return poll({&out, 1}) != 0;
+    if (!buffered_.empty() || armed_.load(std::memory_order_relaxed) != Armed::No) [[unlikely]] {
+        mutex_.unlock();
+        return poll({&out, 1}) != 0;
+    }
+    ibv_wc result;
+    if (ibv_poll_cq(hardware_.get(), 1, &result) <= 0) {
+        mutex_.unlock();
+        return false;
+    }
+    const auto& slot = *reinterpret_cast<const Slot*>(result.wr_id);
+    if (slot.queue == nullptr || !slot.queue->complete_plainly(slot, result, out)) [[unlikely]]
+        return finish_poll(result, out);
+    mutex_.unlock();
+    return true;
+}
+
+/// Continues a poll with what it took from the hardware.
+bool CompletionQueue::finish_poll(const ibv_wc& result, Completion& out) noexcept {
+    const bool reported = interpret(result, out);
+    mutex_.unlock();
+    return reported || poll({&out, 1}) != 0;
+}
+
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     const std::lock_guard lock(mutex_);
-    std::size_t taken = buffered_.empty() ? 0 : take_buffered(out);
+    std::size_t taken = take_buffered(out);
     if (taken < out.size()) taken += fetch(out.subspan(taken));
     if (out.empty() || armed_.load(std::memory_order_relaxed) != Armed::No) {
         drain();
@@ -166,9 +195,15 @@ void CompletionQueue::drain() noexcept {
     while (buffered_.reserve(buffered_.size() + 1)) {
         const auto room = static_cast<int>(std::min(batch, buffered_.room()));
         const int count = ibv_poll_cq(hardware_.get(), room, results.data());
-        for (int i = 0; i < count; ++i)
-            if (Entry entry; interpret(results[static_cast<std::size_t>(i)], entry.completion, entry.queue))
+        for (int i = 0; i < count; ++i) {
+            const ibv_wc& result = results[static_cast<std::size_t>(i)];
+            Entry entry{.queue = reinterpret_cast<const Slot*>(result.wr_id)->queue};
+            if (entry.queue != nullptr) entry.queue->kept();  // before it leaves the ring
+            if (interpret(result, entry.completion))
                 buffer(entry);
+            else if (entry.queue != nullptr)
+                entry.queue->taken();
+        }
         if (count < room) break;
     }
 }
@@ -177,12 +212,10 @@ void CompletionQueue::drain() noexcept {
 void CompletionQueue::buffer(const Entry& entry) noexcept {
     buffered_.push(entry);
     if (entry.completion.code != CompletionCode::Success) ++failures_;
-    count_places();
 }
 
 void CompletionQueue::add(const Completion& completion, WorkQueue& queue) noexcept {
-    const std::size_t under_way = reserved_.load(std::memory_order_relaxed);
-    if (buffered_.size() >= capacity_ || !buffered_.reserve(buffered_.size() + under_way + 1)) {
+    if (buffered_.size() >= capacity_ || !buffered_.reserve(buffered_.size() + reserved_ + 1)) {
         queue.taken();
         device_.report({.kind = AsyncEventKind::CompletionQueueOverrun,
                         .endpoint_context = completion.endpoint_context,
@@ -220,7 +253,9 @@ void CompletionQueue::make_places(const SharedReceiveQueue& shared, std::uint32_
         share.places += more;
     }
     // If the device cannot hold that many, it is unlikely that so many will be posted at the same time.
-    if (more != 0 && !reserve(more).ok()) reserved_.fetch_add(more);
+    if (more == 0 || reserve(more).ok()) return;
+    const std::lock_guard lock(mutex_);
+    reserved_ += more;
 }
 
 void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& shared) noexcept {
@@ -232,8 +267,15 @@ void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& sha
     shares_.erase(found);
 }
 
-void CompletionQueue::forget(const WorkQueue& queue) noexcept {
+void CompletionQueue::attach(WorkQueue& queue) {
     const std::lock_guard lock(mutex_);
+    queues_.push_back(&queue);
+}
+
+void CompletionQueue::forget(const WorkQueue& queue, std::uint32_t places) noexcept {
+    const std::lock_guard lock(mutex_);
+    release(places);
+    std::erase(queues_, &queue);
     for (std::size_t i = 0; i < buffered_.size(); ++i)
         if (buffered_[i].queue == &queue) buffered_[i].queue = nullptr;
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <unordered_map>
+#include <vector>
 
 #include "backends/support/fifo.hpp"
 #include "backends/verbs/channel.hpp"
@@ -19,15 +20,16 @@ class WindowTable;
 
 /// Thread-safe. Each poll takes one lock. Lock order: the mutex of a work queue, this lock, the mutex of a channel.
 ///
-/// The hardware queue never overruns: every request reserves a place in it first, and it grows as far as the device
-/// allows. Memory for all its completions is reserved, too, so that they can be taken out at any time. The capacity
-/// that the consumer requested limits only completions that do not come from the hardware.
+/// The hardware queue never overruns: work queues reserve places in it before they post, and it grows as far as the
+/// device allows. Memory for all its completions is reserved, too, so that they can be taken out at any time. The
+/// capacity that the consumer requested limits only completions that do not come from the hardware.
 class CompletionQueue final : public backend::CompletionQueue {
 public:
     static Result<std::unique_ptr<CompletionQueue>> create(Device& device, const backend::CompletionQueueInit& init);
     ~CompletionQueue() override;
 
-    [[gnu::hot]] std::size_t poll(std::span<Completion> out) noexcept override;
+    std::size_t poll(std::span<Completion> out) noexcept override;
+    bool poll_one(Completion& out) noexcept override;
     bool ready() noexcept override;
     Status arm(Arm what) noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
@@ -37,14 +39,10 @@ public:
     const RegionTable& regions() const noexcept;
     WindowTable& windows() const noexcept;
 
-    /// Reserves places for the completions of requests. release() frees them. QueueFull: the device does not support
-    /// more. NoResources: out of memory.
-    Status reserve(std::uint32_t places = 1) noexcept {
-        if (reserved_.fetch_add(places, std::memory_order_relaxed) + places <= places_.load(std::memory_order_relaxed))
-            return {};
-        return grow(places);
-    }
-    void release(std::uint32_t places = 1) noexcept { reserved_.fetch_sub(places, std::memory_order_relaxed); }
+    /// Reserves places for the completions of requests; other work queues may have to give back unused ones. The
+    /// caller may hold the mutex of its work queue. QueueFull: the device does not support more. NoResources: out of
+    /// memory.
+    Status reserve(std::uint32_t places) noexcept;
 
     /// Takes all completions out of the hardware queue.
     void progress() noexcept;
@@ -59,13 +57,18 @@ public:
     /// Called when the shared queue has grown, because all of its receives may complete here.
     void make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept;
 
-    /// Called when a work queue is destroyed. Its completions stay.
-    void forget(const WorkQueue& queue) noexcept;
+    /// Registers a work queue. Throws std::bad_alloc.
+    void attach(WorkQueue& queue);
+
+    /// Called when a work queue is destroyed. Its completions stay; its places are released.
+    void forget(const WorkQueue& queue, std::uint32_t places) noexcept;
 
     SpinLock& mutex() noexcept { return mutex_; }
 
-    /// mutex() must be held. Adds a completion that does not come from the hardware. On overrun the completion is
-    /// dropped and reported.
+    // mutex() must be held for the functions below.
+    void release(std::uint32_t places) noexcept { reserved_ -= places; }
+
+    /// Adds a completion that does not come from the hardware. On overrun the completion is dropped and reported.
     void add(const Completion& completion, WorkQueue& queue) noexcept;
 
 private:
@@ -83,23 +86,25 @@ private:
     };
 
     CompletionQueue(Device& device, const backend::CompletionQueueInit& init);
-    [[gnu::cold, gnu::noinline]] Status grow(std::uint32_t places) noexcept;
+    bool grow(std::uint32_t places) noexcept;
+    void take_back_places() noexcept;
     [[gnu::noinline]] void drain() noexcept;
     void buffer(const Entry& entry) noexcept;
-    void count_places() noexcept;
     void notify() noexcept;
-    [[gnu::noinline]] std::size_t take_buffered(std::span<Completion> out) noexcept;
+    std::size_t take_buffered(std::span<Completion> out) noexcept;
     std::size_t fetch(std::span<Completion> out) noexcept;
-    bool interpret(const ibv_wc& result, Completion& completion, WorkQueue*& queue) noexcept;
+    bool interpret(const ibv_wc& result, Completion& completion) noexcept;
+    bool interpret_shared(Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
+    [[gnu::noinline]] bool finish_poll(const ibv_wc& result, Completion& out) noexcept;
 
     Device& device_;
     const std::uint64_t context_;
     Channel* const channel_;
     std::atomic<Armed> armed_{Armed::No};
-    std::atomic<std::uint32_t> places_{0};    // places in the hardware queue for which there is memory
-    std::atomic<std::uint32_t> reserved_{0};  // number of these places that are reserved
-    SpinLock mutex_;                          // guards the members below
+    SpinLock mutex_;  // guards the members below
     CompletionQueueOwner hardware_;
+    std::uint32_t reserved_ = 0;  // places in the hardware queue
+    std::vector<WorkQueue*> queues_;
     std::uint32_t capacity_;
     support::Fifo<Entry> buffered_;
     std::size_t failures_ = 0;  // number of buffered_ completions with errors

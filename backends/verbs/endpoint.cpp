@@ -22,7 +22,8 @@ Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
       send_(device, static_cast<CompletionQueue&>(*init.send_queue),
             {.depth = init.send_depth, .max_sges = init.max_sges, .endpoint_context = init.context}),
       receive_(device, static_cast<CompletionQueue&>(*init.receive_queue),
-               {.depth = init.receive_depth, .max_sges = init.max_sges, .endpoint_context = init.context}),
+               {.depth = init.receive_depth, .max_sges = init.max_sges, .endpoint_context = init.context},
+               shared_receives_ != nullptr),
       attributes_(init.attributes),
       domain_(static_cast<const ProtectionDomain*>(init.domain)) {
     send_.set_rules(attributes_, *domain_);
@@ -43,7 +44,9 @@ Endpoint::~Endpoint() {
 
 Nic& Endpoint::nic() const noexcept { return device_.nic(); }
 
-[[gnu::hot]] Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+bool Endpoint::try_post_send(const SendRequest& request) noexcept { return send_.try_post(request); }
+
+Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     return send_.post(requests, posted);
 }
 
@@ -53,9 +56,9 @@ Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest&
     return {Code::NoResources, "out of memory"};
 }
 
-[[gnu::hot]] Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
-    posted = 0;
-    if (shared_receives_ != nullptr) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
+bool Endpoint::try_post_receive(const ReceiveRequest& request) noexcept { return receive_.try_post(request); }
+
+Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     return receive_.post(requests, posted);
 }
 

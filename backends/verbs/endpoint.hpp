@@ -26,8 +26,10 @@ public:
     static Result<std::unique_ptr<Endpoint>> create(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 
+    bool try_post_send(const SendRequest& request) noexcept override;
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
+    bool try_post_receive(const ReceiveRequest& request) noexcept override;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;

@@ -11,12 +11,16 @@
 namespace viaduct::verbs {
 
 class Device;
+class RegionTable;
 
 /// Thread-safe: see WorkQueue.
 class ReceiveQueue final : public WorkQueue {
 public:
-    ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init);
+    /// `shared`: the endpoint uses a shared receive queue instead.
+    ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init, bool shared);
 
+    bool try_post(const ReceiveRequest& request) noexcept;
+    /// InvalidState: the endpoint uses a shared receive queue.
     Status post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
 
     // mutex() must be held for the functions below.
@@ -33,10 +37,16 @@ private:
 
     Status post(const ReceiveRequest& request) noexcept;
     Status post_to_hardware(const ReceiveRequest& request) noexcept;
+    Slot& fill_slot(const ReceiveRequest& request, std::uint32_t position) noexcept;
+    [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept;
     Status buffer(const ReceiveRequest& request) noexcept;
 
-    Device& device_;
+    const bool shared_;
+    const RegionTable& regions_;
     std::deque<BufferedReceive> buffered_;
+    ibv_sge piece_{};  // of the last direct request, like work_
+    ibv_recv_wr* refused_ = nullptr;
+    ibv_recv_wr work_{};  // of its fields, those that are the same for all direct requests are never changed
 };
 
 }  // namespace viaduct::verbs

@@ -94,8 +94,8 @@ bool RegionTable::may_use(std::uint32_t key, const void* address, std::uint64_t 
 void RegionTable::insert(std::uint32_t key, const Entry& entry) {
     const std::lock_guard lock(mutex_);
     entries_[key] = entry;
-    version_.fetch_add(1);
     if (entry.sealed || entry.local_key != key) odd_.fetch_add(1);
+    version_.fetch_add(1);  // last, so that the new version implies the change
 }
 
 void RegionTable::erase(std::uint32_t key) noexcept {

@@ -63,33 +63,27 @@ private:
     std::atomic<std::uint32_t> version_{0};
 };
 
-/// Caches the region of the previous lookup for the data path. Not thread-safe.
+/// Caches the region of the previous lookup for the data path, for one domain and one version of the table. Not
+/// thread-safe.
 class LastRegion {
 public:
     /// Reports whether the owner may read the SGE and it belongs to a region of this domain.
     bool may_read(const Sge& piece, const RegionTable& regions, const ProtectionDomain& domain) noexcept {
-        if (is_within(piece, regions, domain)) [[likely]]
-            return true;
-        look_up(piece.key, regions, domain);
-        return is_within(piece, regions, domain);
+        if (contains(piece)) return true;
+        key_ = piece.key;
+        region_ = regions.find(piece.key, domain).value_or(RegionTable::Entry{});
+        return contains(piece);
+    }
+
+    /// As may_read(), without a lookup.
+    bool contains(const Sge& piece) const noexcept {
+        std::uint64_t end = reinterpret_cast<std::uintptr_t>(piece.address) - region_.begin;
+        return piece.key == key_ && !__builtin_add_overflow(end, piece.length, &end) && end <= region_.length;
     }
 
 private:
-    bool is_within(const Sge& piece, const RegionTable& regions, const ProtectionDomain& domain) const noexcept {
-        const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(piece.address) - region_.begin;
-        return piece.key == key_ && region_.domain == &domain && version_ == regions.version() &&
-               offset <= region_.length && piece.length <= region_.length - offset;
-    }
-    [[gnu::cold, gnu::noinline]] void look_up(std::uint32_t key, const RegionTable& regions,
-                                              const ProtectionDomain& domain) noexcept {
-        version_ = regions.version();  // read first, so that a concurrent change is detected
-        key_ = key;
-        region_ = regions.find(key, domain).value_or(RegionTable::Entry{});
-    }
-
     std::uint32_t key_ = 0;
-    std::uint32_t version_ = 0;
-    RegionTable::Entry region_;  // without a domain if there is none
+    RegionTable::Entry region_;  // of length 0 if there is none
 };
 
 /// Thread-safe, because it is immutable.

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "backends/support/pieces.hpp"
@@ -48,10 +49,21 @@ ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
     return plain_opcode_of(request.opcode);
 }
 
+/// Of the operations that post() posts directly.
+constexpr std::array direct_opcodes{IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
+static_assert(static_cast<int>(Opcode::Send) == 0 && static_cast<int>(Opcode::RdmaWrite) == 1 &&
+              static_cast<int>(Opcode::RdmaRead) == 2);
+
 }  // namespace
 
 SendQueue::SendQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init)
-    : WorkQueue(QueueKind::Send, completions, init), device_(device), signal_interval_(std::max(init.depth / 2, 1u)) {}
+    : WorkQueue(QueueKind::Send, completions, init),
+      device_(device),
+      regions_(device.nic().regions()),
+      signal_interval_(std::max(init.depth / 2, 1u)) {
+    work_.sg_list = &piece_;
+    work_.num_sge = 1;
+}
 
 void SendQueue::set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept {
     const std::lock_guard lock(mutex());
@@ -59,6 +71,16 @@ void SendQueue::set_rules(const EndpointAttributes& attributes, const Protection
     max_transfer_bytes_ =
         attributes.max_transfer_bytes != 0 ? attributes.max_transfer_bytes : device_.attributes().max_transfer_bytes;
     domain_ = &domain;
+    regions_version_ = no_version;
+}
+
+/// Forgets what is known about regions if they have changed.
+void SendQueue::renew_regions() noexcept {
+    const std::uint32_t version = regions_.version();  // read first, so that a concurrent change is detected
+    if (regions_version_ == version) return;
+    regions_version_ = version;
+    last_region_ = LastRegion();
+    set_direct(reliable_ && regions_.plain());
 }
 
 /// Some unsignaled requests must be signaled anyway, because otherwise their places would never be freed.
@@ -73,13 +95,12 @@ bool SendQueue::wants_signal(const SendRequest& request) noexcept {
     if (bytes > inline_bytes_ || request.sges.size() != 1) return false;
     const bool brings_data = request.opcode == Opcode::Send || request.opcode == Opcode::RdmaWrite ||
                              request.opcode == Opcode::SendInvalidate;
-    return brings_data && last_region_.may_read(request.sges.front(), device_.nic().regions(), *domain_);
+    return brings_data && last_region_.may_read(request.sges.front(), regions_, *domain_);
 }
 
 Pieces SendQueue::pieces_of(const SendRequest& request) const noexcept {
     if (request.opcode != Opcode::Flush)
-        return Pieces(request.sges, request.opcode == Opcode::RdmaRead || is_fetching_atomic(request.opcode),
-                      device_.nic().regions());
+        return Pieces(request.sges, request.opcode == Opcode::RdmaRead || is_fetching_atomic(request.opcode), regions_);
     return request.flush_bytes == 0 ? Pieces() : Pieces(domain_->scratch(flush_reads(request)));
 }
 
@@ -103,7 +124,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     }
     if (reliable_) return CompletionCode::Success;
     const bool usable = std::ranges::all_of(
-        request.sges, [this](const Sge& piece) { return device_.nic().regions().may_use(piece, false, *domain_); });
+        request.sges, [this](const Sge& piece) { return regions_.may_use(piece, false, *domain_); });
     // The hardware would end an unreliable connection on errors, so SGEs are checked here.
     return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
 }
@@ -123,19 +144,35 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     work.wr.rdma.rkey = place.key;
 }
 
+/// Prepares the next slot. Its completion has no bytes yet.
+Slot& SendQueue::fill_slot(std::uint64_t context, CompletedOperation operation, CompletionCode fault,
+                           Slot::Report report) noexcept {
+    return *new (&slot_at(position()))
+        Slot{.queue = this,
+             .completion = {.context = context, .endpoint_context = endpoint_context(), .operation = operation},
+             .window = 0,
+             .next = position() + 1,
+             .report = report,
+             .fault = fault};
+}
+
 /// Posts the request in the next slot. `post` returns an errno.
 template <class Post>
 [[gnu::always_inline]] inline Status SendQueue::hand_over(bool signal, Post post) noexcept {
-    if (const Status status = completions().reserve(); !status.ok()) return status;
+    if (const Status status = make_place(); !status.ok()) return status;
     push();
-    if (const int error = post(); error != 0) [[unlikely]] {
-        unpush();
-        completions().release();
-        return error == ENOMEM ? Status(Code::QueueFull, "the send queue of the device is full")
-                               : Status::from_errno(error, "ibv_post_send");
-    }
+    if (const int error = post(); error != 0) [[unlikely]]
+        return refuse(error);
     unsignaled_ = signal ? 0 : unsignaled_ + 1;
     return {};
+}
+
+/// Removes the last request, which the hardware has refused.
+Status SendQueue::refuse(int error) noexcept {
+    unpush();
+    unsignaled_ = signal_interval_;  // a correct number is no longer known, so the next request is signaled
+    return error == ENOMEM ? Status(Code::QueueFull, "the send queue of the device is full")
+                           : Status::from_errno(error, "ibv_post_send");
 }
 
 /// An invalid request is replaced by an empty write, which completes in order and transfers no data.
@@ -151,7 +188,7 @@ template <class Post>
     work.num_sge = pieces.count();
     work.opcode = faulty ? IBV_WR_RDMA_WRITE : opcode_of(request);
     work.send_flags = (fence ? IBV_SEND_FENCE : 0) |
-                      (!faulty && goes_inline(request, slot.bytes) ? IBV_SEND_INLINE : 0) |
+                      (!faulty && goes_inline(request, slot.completion.bytes) ? IBV_SEND_INLINE : 0) |
                       (signal ? IBV_SEND_SIGNALED : 0) | (request.solicited && !faulty ? IBV_SEND_SOLICITED : 0);
     if (work.opcode == IBV_WR_SEND_WITH_INV)
         work.invalidate_rkey = request.remote.key;
@@ -162,9 +199,9 @@ template <class Post>
         ibv_send_wr* refused = nullptr;
         return ibv_post_send(queue_pair_, &work, &refused);
     });
-    if (faulty && reliable() && status.ok())
-        mode_ = Mode::Stalled;  // later requests are flushed when the error is
-                                // reported
+    if (faulty && reliable_ && status.ok())
+        set_mode(Mode::Stalled);  // later requests are flushed when the error is
+                                  // reported
     return status;
 }
 
@@ -173,53 +210,40 @@ template <class Post>
 bool SendQueue::post_marker() noexcept {
     completions().progress();
     if (!has_slot()) return false;
-    Slot& slot = next_slot();
-    slot = {.queue = this,
-            .shared = nullptr,
-            .context = 0,
-            .first_piece = {},
-            .bytes = 0,
-            .fault = CompletionCode::Success,
-            .operation = CompletedOperation::RdmaWrite,
-            .signaled = false,
-            .in_hardware = true,
-            .is_marker = true};
+    Slot& slot = fill_slot(0, CompletedOperation::RdmaWrite, CompletionCode::Success, Slot::Report::Never);
     return post_to_hardware({.opcode = Opcode::RdmaWrite}, slot).ok();
 }
 
 std::optional<std::uint32_t> SendQueue::close() noexcept {
     const std::lock_guard lock(mutex());
-    if (mode_ == Mode::Live && unsignaled_ != 0 && !post_marker()) return std::nullopt;
-    mode_ = Mode::Stalled;
-    return posted_;
+    if (mode() == Mode::Live && unsignaled_ != 0 && !post_marker()) return std::nullopt;
+    set_mode(Mode::Stalled);
+    return position();
 }
 
-[[gnu::always_inline]] inline Status SendQueue::post(const SendRequest& request) noexcept {
+Status SendQueue::post(const SendRequest& request) noexcept {
     if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "send queue"};
-    if (mode_ == Mode::Idle || mode_ == Mode::Broken) {
+    if (mode() == Mode::Idle || mode() == Mode::Broken) {
         flush_at_once(request.context, operation_of(request.opcode));
         return {};
     }
     const std::uint64_t bytes = support::total_length(request.sges);
-    Slot& slot = *new (&next_slot()) Slot{.queue = this,
-                                          .shared = nullptr,
-                                          .context = request.context,
-                                          .first_piece = {},
-                                          .bytes = static_cast<std::uint32_t>(bytes),
-                                          .fault = check(request, bytes),
-                                          .operation = operation_of(request.opcode),
-                                          .notifies = notifies(request),
-                                          .signaled = request.signaled,
-                                          .in_hardware = mode_ == Mode::Live};
-    if (mode_ == Mode::Live) return post_to_hardware(request, slot);
+    const CompletionCode fault = check(request, bytes);
+    const auto success = fault == CompletionCode::Success ? Slot::Report::Always : Slot::Report::Examined;
+    Slot& slot = fill_slot(request.context, operation_of(request.opcode), fault,
+                           request.signaled ? success : Slot::Report::Failure);
+    slot.completion.bytes = static_cast<std::uint32_t>(bytes);
+    slot.completion.with_immediate = notifies(request);
+    if (mode() == Mode::Live) return post_to_hardware(request, slot);
     push();
     return {};
 }
 
-[[gnu::hot]] Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     posted = 0;
     const std::lock_guard lock(mutex());
+    renew_regions();
     for (const SendRequest& request : requests) {
         if (const Status status = post(request); !status.ok()) return status;
         ++posted;
@@ -227,11 +251,59 @@ std::optional<std::uint32_t> SendQueue::close() noexcept {
     return {};
 }
 
+/// Posts a valid request that has one piece and no immediate data, if nothing needs a closer look.
+bool SendQueue::try_post(const SendRequest& request) noexcept {
+    const Opcode opcode = request.opcode;
+    if (request.sges.size() != 1 || opcode > Opcode::RdmaRead || request.with_immediate ||
+        request.fault != CompletionCode::Success || !mutex().try_lock())
+        return false;
+    const Sge piece = request.sges.front();
+    const std::uint32_t place = position();
+    unsigned flags = (request.fence ? IBV_SEND_FENCE : 0) | (request.solicited ? IBV_SEND_SOLICITED : 0);
+    bool usable = is_direct(place) && regions_version_ == regions_.version() && piece.length <= max_transfer_bytes_;
+    if (piece.length <= inline_bytes_ && opcode != Opcode::RdmaRead) {
+        flags |= IBV_SEND_INLINE;
+        usable = usable && last_region_.contains(piece);
+    }
+    if (!usable) {
+        mutex().unlock();
+        return false;
+    }
+    if (request.signaled) [[likely]] {
+        flags |= IBV_SEND_SIGNALED;
+        unsignaled_ = 0;
+    } else if (++unsignaled_ >= signal_interval_) {
+        flags |= IBV_SEND_SIGNALED;
+        unsignaled_ = 0;
+    }
+    Slot& slot = slot_at(place);
+    slot.queue = this;
+    slot.completion = {.context = request.context,
+                       .endpoint_context = endpoint_context(),
+                       .bytes = piece.length,
+                       .operation = static_cast<CompletedOperation>(opcode)};
+    slot.next = place + 1;
+    slot.report = static_cast<Slot::Report>(request.signaled);
+    slot.fault = CompletionCode::Success;
+    work_.wr_id = reinterpret_cast<std::uintptr_t>(&slot);
+    work_.opcode = direct_opcodes[static_cast<std::size_t>(opcode)];
+    work_.send_flags = flags;
+    work_.wr.rdma.remote_addr = request.remote.address;
+    work_.wr.rdma.rkey = request.remote.key;
+    piece_ = {.addr = reinterpret_cast<std::uintptr_t>(piece.address), .length = piece.length, .lkey = piece.key};
+    push_directly(place);
+    const int error = ibv_post_send(queue_pair_, &work_, &refused_);
+    if (error != 0) [[unlikely]]
+        (void)refuse(error);  // post() tries again, and reports it
+    mutex().unlock();
+    return error == 0;
+}
+
 CompletionCode SendQueue::check(const MemoryWindow& window, const backend::BindRequest& request) const noexcept {
     if (&window.domain() != domain_) return CompletionCode::LocalProtection;
     if (request.length == 0) return CompletionCode::Success;
-    const bool usable = device_.nic().regions().may_use(request.region->key(), request.address, request.length,
-                                                        request.access.lets_peers_write(), *domain_);
+    const bool usable = regions_.may_use(request.region->key(), request.address, request.length,
+                                         request.access.lets_peers_write(), *domain_);
     return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
 }
 
@@ -239,22 +311,14 @@ CompletionCode SendQueue::check(const MemoryWindow& window, const backend::BindR
 Status SendQueue::bind(MemoryWindow& window, const backend::BindRequest& request) {
     const std::lock_guard lock(mutex());
     if (!make_room()) return {Code::QueueFull, "send queue"};
-    if (mode_ == Mode::Idle || mode_ == Mode::Broken) {
+    if (mode() == Mode::Idle || mode() == Mode::Broken) {
         flush_at_once(request.context, CompletedOperation::BindWindow);
         return {};
     }
     const CompletionCode fault = check(window, request);
-    Slot& slot = next_slot();
-    slot = {.queue = this,
-            .shared = nullptr,
-            .context = request.context,
-            .window = 0,
-            .bytes = 0,
-            .fault = fault,
-            .operation = CompletedOperation::BindWindow,
-            .signaled = request.signaled,
-            .in_hardware = mode_ == Mode::Live};
-    if (mode_ != Mode::Live) {
+    Slot& slot = fill_slot(request.context, CompletedOperation::BindWindow, fault,
+                           request.signaled ? Slot::Report::Examined : Slot::Report::Failure);
+    if (mode() != Mode::Live) {
         push();
         return {};
     }

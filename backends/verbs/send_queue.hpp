@@ -19,6 +19,7 @@ class SendQueue final : public WorkQueue {
 public:
     SendQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init);
 
+    bool try_post(const SendRequest& request) noexcept;
     Status post(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
 
     /// Throws std::bad_alloc.
@@ -36,27 +37,37 @@ public:
 
 private:
     Status post(const SendRequest& request) noexcept;
+    [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept;
+    void renew_regions() noexcept;
     Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept;
     Status bind_in_hardware(MemoryWindow& window, const backend::BindRequest& request, Slot& slot);
     template <class Post>
     Status hand_over(bool signal, Post post) noexcept;
+    Slot& fill_slot(std::uint64_t context, CompletedOperation operation, CompletionCode fault,
+                    Slot::Report report) noexcept;
     CompletionCode check(const SendRequest& request, std::uint64_t bytes) const noexcept;
     CompletionCode check(const MemoryWindow& window, const backend::BindRequest& request) const noexcept;
     static void describe_target(const SendRequest& request, ibv_send_wr& work) noexcept;
-    bool reliable() const noexcept { return reliable_; }
     bool post_marker() noexcept;
     bool wants_signal(const SendRequest& request) noexcept;
     bool goes_inline(const SendRequest& request, std::uint64_t bytes) noexcept;
     Pieces pieces_of(const SendRequest& request) const noexcept;
 
+    static constexpr std::uint64_t no_version = ~std::uint64_t{0};
+
     Device& device_;
+    const RegionTable& regions_;
     const std::uint32_t signal_interval_;
     std::uint32_t unsignaled_ = 0;  // number of unsignaled requests since the last signaled one; guarded by mutex()
     bool reliable_ = true;
     std::uint64_t max_transfer_bytes_ = 0;
     const ProtectionDomain* domain_ = nullptr;
     std::uint32_t inline_bytes_ = 0;
-    LastRegion last_region_;  // of the last inline request
+    LastRegion last_region_;                      // of the last inline request
+    std::uint64_t regions_version_ = no_version;  // of the regions, when they were examined
+    ibv_sge piece_{};                             // of the last direct request, like work_
+    ibv_send_wr* refused_ = nullptr;
+    ibv_send_wr work_{};  // of its fields, those that are the same for all direct requests are never changed
 };
 
 }  // namespace viaduct::verbs

@@ -45,9 +45,10 @@ void SharedReceiveQueue::detach(CompletionQueue& queue, std::uint32_t number) no
 }
 
 void SharedReceiveQueue::free(Slot& slot) noexcept {
-    SharedReceiveQueue& queue = *slot.shared;
+    auto& shared = static_cast<SharedSlot&>(slot);
+    SharedReceiveQueue& queue = *shared.owner;
     const std::lock_guard lock(queue.free_mutex_);
-    queue.free_.push_back(&slot);
+    queue.free_.push_back(&shared);
 }
 
 std::uint32_t SharedReceiveQueue::known_outstanding() const noexcept {
@@ -66,10 +67,10 @@ bool SharedReceiveQueue::make_room() noexcept {
     return known_outstanding() < depth_;
 }
 
-Slot& SharedReceiveQueue::take_slot() {
+SharedReceiveQueue::SharedSlot& SharedReceiveQueue::take_slot() {
     const std::lock_guard lock(free_mutex_);
     if (free_.empty()) return slots_.emplace_back();
-    Slot& slot = *free_.back();
+    SharedSlot& slot = *free_.back();
     free_.pop_back();
     return slot;
 }
@@ -89,20 +90,16 @@ Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests
 Status SharedReceiveQueue::post(const ReceiveRequest& request) {
     if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "the shared receive queue is full"};
-    Slot& slot = take_slot();
-    slot = {.queue = nullptr,
-            .shared = this,
-            .context = request.context,
-            .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
-            .bytes = 0,
-            .fault = request.fault,
-            .operation = CompletedOperation::Receive,
-            .notifies = false,
-            .signaled = true,
-            .in_hardware = true};
+    SharedSlot& slot = take_slot();
+    slot.owner = this;
+    static_cast<Slot&>(slot) = {.queue = nullptr,
+                                .completion = {.context = request.context, .operation = CompletedOperation::Receive},
+                                .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
+                                .report = Slot::Report::Always,
+                                .fault = request.fault};
     Pieces pieces = request.fault == CompletionCode::Success ? Pieces(request.sges, true, device_.nic().regions())
                                                              : Pieces::unusable();
-    ibv_recv_wr work{.wr_id = reinterpret_cast<std::uintptr_t>(&slot),
+    ibv_recv_wr work{.wr_id = reinterpret_cast<std::uintptr_t>(static_cast<Slot*>(&slot)),
                      .next = nullptr,
                      .sg_list = pieces.data(),
                      .num_sge = pieces.count()};

@@ -43,11 +43,15 @@ public:
     static void free(Slot& slot) noexcept;
 
 private:
+    struct SharedSlot : Slot {
+        SharedReceiveQueue* owner;
+    };
+
     SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
         : device_(device), context_(context), depth_(depth) {}
     Status post(const ReceiveRequest& request);
     bool make_room() noexcept;
-    Slot& take_slot();
+    SharedSlot& take_slot();
     std::uint32_t known_outstanding() const noexcept;
     void poll_completions() const noexcept;
     Status change(ibv_srq_attr attributes, ibv_srq_attr_mask what) noexcept;
@@ -61,9 +65,8 @@ private:
     std::uint32_t limit_ = 0;
     std::unordered_map<CompletionQueue*, std::uint32_t> completions_;  // with the number of endpoints of each
     mutable std::mutex free_mutex_;                                    // guards the members below; innermost lock
-    std::deque<Slot> slots_;                                           // the maximum number used at the same time so
-                                                                       // far
-    std::vector<Slot*> free_;
+    std::deque<SharedSlot> slots_;  // the maximum number used at the same time so far
+    std::vector<SharedSlot*> free_;
 };
 
 }  // namespace viaduct::verbs

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "backends/verbs/agent.hpp"
 #include "backends/verbs/completion_queue.hpp"
@@ -13,6 +14,9 @@
 
 namespace viaduct::verbs {
 namespace {
+
+/// How many places in the completion queue a queue takes first.
+constexpr std::uint32_t first_places = 64;
 
 CompletionCode code_of(const ibv_wc& result) noexcept {
     switch (result.status) {
@@ -51,54 +55,68 @@ WorkQueue::WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQue
       max_sges_(init.max_sges),
       mask_(std::bit_ceil(std::max(init.depth, 1u)) - 1),
       endpoint_context_(init.endpoint_context),
-      ring_(std::make_unique_for_overwrite<Slot[]>(mask_ + std::size_t{1})) {}
+      memory_(std::make_unique_for_overwrite<std::byte[]>((mask_ + std::size_t{1}) * sizeof(Slot))),
+      ring_(reinterpret_cast<Slot*>(memory_.get())) {
+    completions_.attach(*this);
+}
 
-WorkQueue::~WorkQueue() { completions_.forget(*this); }
+WorkQueue::~WorkQueue() { completions_.forget(*this, places_); }
+
+void WorkQueue::renew_direct() noexcept {
+    direct_limit_ = direct_ && mode_ == Mode::Live ? std::min(depth_, places_) : 0;
+    direct_end_ = position();
+}
 
 void WorkQueue::activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept {
     const std::lock_guard lock(completions_.mutex());
     queue_pair_ = queue_pair;
     translation_ = translation;
     link_ = link;
-    mode_ = Mode::Live;
+    set_mode(Mode::Live);
 }
 
 /// Makes room by completing unsignaled requests, even if the consumer does not poll.
 bool WorkQueue::collect() noexcept {
     completions_.progress();
+    const std::lock_guard lock(completions_.mutex());  // another thread may be taking requests out of the ring
     return outstanding() < depth_;
+}
+
+/// Doubles the places. If the device does not support that many, takes the one that is needed.
+Status WorkQueue::add_places() noexcept {
+    const std::uint32_t needed = outstanding() + 1 - places_;
+    const std::uint32_t spare = std::min(std::max(places_, first_places), depth_ - std::min(places_, depth_));
+    std::uint32_t added = std::max(needed, spare);
+    Status status = completions_.reserve(added);
+    if (!status.ok() && added != needed) status = completions_.reserve(added = needed);
+    if (!status.ok()) return status;
+    places_ += added;
+    renew_direct();
+    return {};
+}
+
+std::uint32_t WorkQueue::give_back() noexcept {
+    const std::uint32_t unused = places_ - std::min(places_, outstanding());
+    places_ -= unused;
+    renew_direct();
+    return unused;
 }
 
 bool WorkQueue::is_retired(std::uint32_t position) noexcept {
     completions_.progress();
-    const std::lock_guard lock(completions_.mutex());
-    return static_cast<std::int32_t>(retired_ - position) >= 0;
+    return static_cast<std::int32_t>(retired_.load(std::memory_order_acquire) - position) >= 0;
 }
 
-bool WorkQueue::has_slot() noexcept {
-    const std::lock_guard lock(completions_.mutex());
-    return posted_ - retired_ <= mask_;
-}
-
-void WorkQueue::retire_first() noexcept {
-    if (ring_[retired_ & mask_].in_hardware) completions_.release();
-    ++retired_;
-}
-
-bool WorkQueue::complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
-    // The requests before it were unsignaled and succeeded, because failures are always reported.
-    while (&ring_[retired_ & mask_] != &slot) {
-        retire_first();
-        taken();
-    }
+/// As complete(), for all requests.
+bool WorkQueue::examine(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
     const CompletionCode code = code_of(slot, result);
     describe(slot, result, code, completion);
-    if (slot.operation == CompletedOperation::BindWindow)
+    if (slot.completion.operation == CompletedOperation::BindWindow)
         completions_.windows().finish(slot.window, code == CompletionCode::Success);
-    const bool wanted = !slot.is_marker && (slot.signaled || completion.code != CompletionCode::Success);
-    retire_first();
     report(result, code);
-    if (!wanted) taken();
+    const bool wanted = slot.report == Slot::Report::Failure ? completion.code != CompletionCode::Success
+                                                             : slot.report != Slot::Report::Never;
+    retire(slot);
     return wanted;
 }
 
@@ -106,6 +124,7 @@ void WorkQueue::complete_shared(const Slot& slot, const ibv_wc& result, Completi
     const CompletionCode code = code_of(slot, result);
     report(result, code);
     describe(slot, result, code, completion);
+    completion.endpoint_context = endpoint_context_;
 }
 
 CompletionCode WorkQueue::code_of(const Slot& slot, const ibv_wc& result) const noexcept {
@@ -119,10 +138,10 @@ CompletionCode WorkQueue::code_of_failure(const Slot& slot, const ibv_wc& result
     const CompletionCode code = verbs::code_of(result);
     switch (result.status) {
         // Requests are checked before they are posted, so the reason can only be the memory.
-        case IBV_WC_LOC_QP_OP_ERR: return slot.bytes != 0 ? code : CompletionCode::LocalFormat;
+        case IBV_WC_LOC_QP_OP_ERR: return slot.completion.bytes != 0 ? code : CompletionCode::LocalFormat;
         // For a send, the peer refused the length. For RDMA, its queue pair does not allow the operation.
         case IBV_WC_REM_INV_REQ_ERR:
-            return slot.operation == CompletedOperation::Send ? code : CompletionCode::RemoteProtection;
+            return slot.completion.operation == CompletedOperation::Send ? code : CompletionCode::RemoteProtection;
         default: return code;
     }
 }
@@ -143,21 +162,21 @@ CompletionCode WorkQueue::code_of_receive(const Slot& slot, const ibv_wc& result
 
 void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code,
                          Completion& completion) const noexcept {
-    if (kind_ == QueueKind::Send && translation_.silent && is_remote(code) && !is_answered(slot.operation))
+    if (kind_ == QueueKind::Send && translation_.silent && is_remote(code) && !is_answered(slot.completion.operation))
         code = CompletionCode::Success;
-    completion = {.context = slot.context,
-                  .endpoint_context = endpoint_context_,
-                  .bytes = code == CompletionCode::Success ? slot.bytes : 0,
-                  .immediate = 0,
-                  .operation = slot.operation,
-                  .code = code,
-                  .with_immediate = slot.notifies,
-                  .invalidated = false};
-    if (kind_ == QueueKind::Send) return;
+    completion = slot.completion;
     if (code != CompletionCode::Success) {
-        if (result.status == IBV_WC_REM_ACCESS_ERR) completion.operation = CompletedOperation::ReceiveRdmaWrite;
-        return;
+        completion.code = code;
+        completion.bytes = 0;
     }
+    if (kind_ == QueueKind::Send) return;
+    if (code == CompletionCode::Success)
+        add_message(result, completion);
+    else if (result.status == IBV_WC_REM_ACCESS_ERR)
+        completion.operation = CompletedOperation::ReceiveRdmaWrite;
+}
+
+void WorkQueue::add_message(const ibv_wc& result, Completion& completion) const noexcept {
     completion.bytes = result.byte_len;
     if (result.opcode == IBV_WC_RECV_RDMA_WITH_IMM) completion.operation = CompletedOperation::ReceiveRdmaWrite;
     completion.with_immediate = (result.wc_flags & IBV_WC_WITH_IMM) != 0;
@@ -191,24 +210,20 @@ void WorkQueue::flush() noexcept {
     const std::lock_guard lock(completions_.mutex());
     queue_pair_ = nullptr;
     link_ = nullptr;
-    while (retired_ != posted_) {
-        const Slot& slot = ring_[retired_ & mask_];
-        if (slot.operation == CompletedOperation::BindWindow) completions_.windows().finish(slot.window, false);
-        retire_first();  // the added completion occupies its place
-        if (slot.is_marker) {
-            taken();
-            continue;
-        }
-        completions_.add({.context = slot.context,
-                          .endpoint_context = endpoint_context_,
-                          .bytes = 0,
-                          .immediate = 0,
-                          .operation = slot.operation,
-                          .code = CompletionCode::Flushed,
-                          .with_immediate = slot.notifies,
-                          .invalidated = false},
-                         *this);
+    while (in_ring() != 0) {
+        const Slot& slot = slot_at(retired_.load());
+        if (slot.completion.operation == CompletedOperation::BindWindow)
+            completions_.windows().finish(slot.window, false);
+        Completion completion = slot.completion;
+        completion.bytes = 0;
+        completion.code = CompletionCode::Flushed;
+        const bool wanted = slot.report != Slot::Report::Never;
+        if (wanted) kept();
+        retire(slot);
+        if (wanted) completions_.add(completion, *this);
     }
+    completions_.release(std::exchange(places_, 0));
+    renew_direct();
 }
 
 }  // namespace viaduct::verbs

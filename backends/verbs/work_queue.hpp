@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -19,23 +20,25 @@ class ProtectionDomain;
 class SharedReceiveQueue;
 class WorkQueue;
 
-/// The record of a request until it completes. Its address is the work request id. Not initialized until it is used,
-/// because most slots of a deep queue are never used.
+/// The record of a request until it completes. Its address is the work request id.
 struct Slot {
-    WorkQueue* queue;            ///< null for a slot of a shared queue
-    SharedReceiveQueue* shared;  ///< the shared queue
-    std::uint64_t context;
+    /// What is reported to the consumer.
+    enum class Report : std::uint8_t {
+        Failure,   ///< an unsignaled request
+        Always,    ///< a signaled request whose success has no other effect
+        Examined,  ///< a signaled request: success is only what examine() makes of it
+        Never,     ///< a marker: not a request of the consumer
+    };
+
+    WorkQueue* queue;       ///< null for a slot of a shared queue
+    Completion completion;  ///< of the request, if it succeeds
     union {
         Sge first_piece{};     ///< receives: the first SGE, of length 0 if there is none
         std::uint64_t window;  ///< binds in the hardware: the number of the window; otherwise 0
     };
-    std::uint32_t bytes;
+    std::uint32_t next;  ///< the position in the queue behind this request
+    Report report;
     CompletionCode fault;
-    CompletedOperation operation;
-    bool notifies;     ///< an RDMA write with immediate data
-    bool signaled;     ///< the consumer wants a completion on success
-    bool in_hardware;  ///< false: waits to be flushed because an earlier request failed
-    bool is_marker;    ///< not a request of the consumer, so not reported
 };
 
 struct Translation {
@@ -52,6 +55,12 @@ struct WorkQueueInit {
 };
 
 /// Locks: posting requires mutex(), completing requires the lock of the completion queue. Lock order: mutex() first.
+///
+/// Requests in the hardware are in the ring, from retired_ to posted_. Requests that wait elsewhere (receives before
+/// the connection, and completions that are not polled yet) are only counted.
+///
+/// The queue holds places in the completion queue for as many requests as were outstanding at the same time so far, so
+/// that a post need not reserve one.
 class WorkQueue {
 public:
     enum class Mode : std::uint8_t {
@@ -70,19 +79,42 @@ public:
     CompletionQueue& completions() const noexcept { return completions_; }
     std::uint32_t depth() const noexcept { return depth_; }
     std::uint32_t max_sges() const noexcept { return max_sges_; }
-    std::uint32_t outstanding() const noexcept { return outstanding_.load(std::memory_order_acquire); }
+    std::uint32_t outstanding() const noexcept {
+        const std::uint32_t retired = retired_.load(std::memory_order_acquire);
+        return posted_.load(std::memory_order_relaxed) - retired + waiting_.load(std::memory_order_relaxed);
+    }
     std::uint64_t endpoint_context() const noexcept { return endpoint_context_; }
 
     // mutex() must be held for the functions below.
     Mode mode() const noexcept { return mode_; }
-    void set_mode(Mode mode) noexcept { mode_ = mode; }
+    void set_mode(Mode mode) noexcept {
+        mode_ = mode;
+        renew_direct();
+    }
     void activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept;
 
     // The lock of the completion queue must be held for the functions below.
     /// Converts a completion of the hardware. Returns false if it is not reported to the consumer.
-    [[gnu::hot]] bool complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
+    bool complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
+        return complete_plainly(slot, result, completion) || examine(slot, result, completion);
+    }
+
+    /// As complete(), for requests that succeeded and have no immediate data. Returns false, without changing anything,
+    /// for all others.
+    bool complete_plainly(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
+        if (result.status != IBV_WC_SUCCESS || slot.report != Slot::Report::Always) return false;
+        const bool receive = kind_ == QueueKind::Receive;
+        if (receive && (result.opcode != IBV_WC_RECV || (result.wc_flags & ~unsigned{IBV_WC_GRH}) != 0)) return false;
+        completion = slot.completion;
+        if (receive) completion.bytes = result.byte_len;
+        retire(slot);
+        return true;
+    }
     void complete_shared(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
-    void taken() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
+
+    /// Counts a completion from when it leaves the ring until it is polled.
+    void kept() noexcept { count(); }
+    void taken() noexcept { uncount(); }
 
     /// Reports whether every request before that position is complete. Takes the lock of the completion queue.
     bool is_retired(std::uint32_t position) noexcept;
@@ -91,27 +123,44 @@ public:
     /// lock of the completion queue.
     void flush() noexcept;
 
+    /// For the completion queue, which holds its lock and mutex(): returns the places that are not needed.
+    std::uint32_t give_back() noexcept;
+
 protected:
+    /// Reports whether a request at this position, which is the next one, can be posted to the hardware without further
+    /// checks: the queue is live, has room and a place in the completion queue, and set_direct() permits it.
+    bool is_direct(std::uint32_t position) noexcept { return position != direct_end_ || find_room(position); }
+    void set_direct(bool permitted) noexcept {
+        direct_ = permitted;
+        renew_direct();
+    }
+
     /// Returns false if there is no room for a request.
     bool make_room() noexcept { return outstanding() < depth_ || collect(); }
 
     /// Reports whether there is a slot for the next request. Completed requests occupy no slot, even if they have not
     /// been polled.
-    bool has_slot() noexcept;
+    bool has_slot() const noexcept { return in_ring() <= mask_; }
 
-    /// Returns the slot of the next request. push() adds it to the queue before the hardware can complete it; unpush()
-    /// reverts that.
-    Slot& next_slot() noexcept { return ring_[posted_ & mask_]; }
+    /// Makes sure that there is a place in the completion queue for the next request. Errors: as
+    /// CompletionQueue::reserve().
+    Status make_place() noexcept {
+        if (outstanding() < places_) return {};
+        return add_places();
+    }
+
+    /// Returns the slot of the next request. push() adds it to the queue before the hardware can complete it, and so
+    /// does push_directly() if is_direct(). unpush() reverts that.
+    std::uint32_t position() const noexcept { return posted_.load(std::memory_order_relaxed); }
+    Slot& slot_at(std::uint32_t position) noexcept { return ring_[position & mask_]; }
+    void push_directly(std::uint32_t position) noexcept { posted_.store(position + 1, std::memory_order_relaxed); }
     void push() noexcept {
-        ++posted_;
-        count();
+        push_directly(position());
+        direct_end_ = position();
     }
-    void unpush() noexcept {
-        --posted_;
-        uncount();
-    }
-    void count() noexcept { outstanding_.fetch_add(1, std::memory_order_relaxed); }
-    void uncount() noexcept { outstanding_.fetch_sub(1, std::memory_order_relaxed); }
+    void unpush() noexcept { posted_.store(position() - 1, std::memory_order_relaxed); }
+    void count() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
+    void uncount() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 
     /// Completes a request immediately.
     [[gnu::cold, gnu::noinline]] void flush_at_once(std::uint64_t context, CompletedOperation operation) noexcept {
@@ -121,17 +170,29 @@ protected:
     void complete_now(std::uint64_t context, CompletedOperation operation, CompletionCode code) noexcept;
 
     ibv_qp* queue_pair_ = nullptr;
-    Mode mode_ = Mode::Idle;
-    std::uint32_t posted_ = 0;
 
 private:
+    std::uint32_t in_ring() const noexcept { return position() - retired_.load(std::memory_order_acquire); }
     [[gnu::cold, gnu::noinline]] bool collect() noexcept;
+    [[gnu::cold, gnu::noinline]] Status add_places() noexcept;
+    void renew_direct() noexcept;
+    bool find_room(std::uint32_t position) noexcept {
+        const std::uint32_t base = retired_.load(std::memory_order_acquire) - waiting_.load(std::memory_order_relaxed);
+        if (position - base >= direct_limit_) return false;
+        direct_end_ = base + direct_limit_;
+        return true;
+    }
+    [[gnu::noinline]] bool examine(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
+
+    /// Also retires the requests before it: they were unsignaled and succeeded, because failures are reported. The slot
+    /// may be used for another request at once.
+    void retire(const Slot& slot) noexcept { retired_.store(slot.next, std::memory_order_release); }
+    void add_message(const ibv_wc& result, Completion& completion) const noexcept;
     CompletionCode code_of(const Slot& slot, const ibv_wc& result) const noexcept;
     [[gnu::cold, gnu::noinline]] CompletionCode code_of_failure(const Slot& slot, const ibv_wc& result) const noexcept;
     CompletionCode code_of_receive(const Slot& slot, const ibv_wc& result) const noexcept;
     void describe(const Slot& slot, const ibv_wc& result, CompletionCode code, Completion& completion) const noexcept;
     void report(const ibv_wc& result, CompletionCode code) noexcept;
-    void retire_first() noexcept;
 
     const QueueKind kind_;
     CompletionQueue& completions_;
@@ -139,12 +200,21 @@ private:
     const std::uint32_t max_sges_;
     const std::uint32_t mask_;
     const std::uint64_t endpoint_context_;
-    std::unique_ptr<Slot[]> ring_;
-    std::atomic<std::uint32_t> outstanding_{0};
-    SpinLock mutex_;
-    std::uint32_t retired_ = 0;  // guarded by the completion queue's lock, like all members below
-    Translation translation_;
-    Link* link_ = nullptr;  // errors are reported to it
+    const std::unique_ptr<std::byte[]> memory_;  // of the ring; not initialized, because most slots of a deep queue are
+                                                 // never used
+    Slot* const ring_;
+    std::atomic<std::uint32_t> posted_{0};   // position of the next request; written with mutex_ held
+    std::atomic<std::uint32_t> retired_{0};  // position of the first request that is not complete; written with the
+                                             // completion queue's lock held
+    std::atomic<std::uint32_t> waiting_{0};  // outstanding requests that are not in the ring
+    SpinLock mutex_;                         // guards the members below
+    Mode mode_ = Mode::Idle;
+    bool direct_ = true;
+    std::uint32_t direct_limit_ = 0;  // of outstanding requests, for direct posts
+    std::uint32_t direct_end_ = 0;    // the position up to which that limit is known to be kept
+    std::uint32_t places_ = 0;        // in the completion queue
+    Translation translation_;         // guarded by the completion queue's lock, like all members below
+    Link* link_ = nullptr;            // errors are reported to it
 };
 
 }  // namespace viaduct::verbs

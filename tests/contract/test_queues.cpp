@@ -74,6 +74,35 @@ TEST_CASE_METHOD(EveryBackend, "queues: work counts as outstanding until its com
     CHECK(server.outstanding(QueueKind::Receive) == 0);
 }
 
+TEST_CASE_METHOD(EveryBackend, "queues: entries that one endpoint no longer needs serve another one") {
+    const auto entries = far.device->attributes().max_completions;
+    if (entries > 1 << 15) return;  // would take too long
+    const std::uint32_t depth = entries / 2 + 1;
+    const auto queue = far.make_queue(entries);
+    Port sender(near);
+    Port first(far, {.queue = queue, .receive_depth = depth});
+    join(sender, first);
+    const Buffer mine(near, 8);
+    const Buffer theirs(far, 8);
+    const Sge from = mine.sge();
+    const Sge into = theirs.sge();
+    for (std::uint32_t i = 0; i < depth; ++i) first.post(receive_of(i, into));
+    for (std::uint32_t i = 0; i < depth; ++i) {
+        sender.post(send_of(i, from));
+        require(first.received().context == i, "a message");
+        require(sender.sent().context == i, "its send");
+    }
+    Port other_sender(near);
+    Port second(far, {.queue = queue, .receive_depth = depth});
+    join(other_sender, second);
+    for (std::uint32_t i = 0; i < depth; ++i) second.post(receive_of(i, into));
+    other_sender.post(send_of(1, from));
+    CHECK(second.received().code == CompletionCode::Success);
+    first.post(receive_of(2, into));
+    sender.post(send_of(3, from));
+    CHECK(first.received().context == 2);
+}
+
 TEST_CASE_METHOD(EveryBackend, "queues: a destroyed endpoint leaves its receives in the queue, flushed", "[no-peer]") {
     const auto queue = near.make_queue(4);
     const Buffer mine(near, 8);
