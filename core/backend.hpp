@@ -94,9 +94,6 @@ public:
     /// Takes up to `out.size()` completions, in order, and drives progress. Never blocks, even if other threads wait.
     virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
 
-    /// As poll() with room for one completion. Returns whether there was one; otherwise `out` is unspecified.
-    virtual bool poll_one(Completion& out) noexcept { return poll({&out, 1}) != 0; }
-
     /// Drives progress and returns whether there is a completion. Takes nothing.
     virtual bool ready() noexcept = 0;
 
@@ -111,6 +108,9 @@ public:
 
     /// Changes the capacity. Busy: the queue holds more completions.
     virtual Status resize(std::uint32_t capacity) noexcept = 0;
+
+    /// As poll() with room for one completion. Returns whether there was one; otherwise `out` is unspecified.
+    virtual bool poll_one(Completion& out) noexcept { return poll({&out, 1}) != 0; }
 };
 
 /// Receives for the messages of several endpoints: a message takes the oldest receive. Receives that different
@@ -146,13 +146,6 @@ public:
     /// InvalidParameter: more pieces than the endpoint or the device supports.
     virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
 
-    /// Posts a request if that takes no more than the common case does. Otherwise returns false, without any effect;
-    /// post_send() then posts it or reports why not.
-    virtual bool try_post_send(const SendRequest& request) noexcept {
-        (void)request;
-        return false;
-    }
-
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
     /// order of the send queue, so requests posted after it may already refer to the new key. If the region or a domain
     /// does not match, it completes with LocalProtection, which breaks a reliable connection. After a failure, the
@@ -163,12 +156,6 @@ public:
     /// As post_send(). Receives can be posted before the endpoint is connected. After a connection has broken, they
     /// complete as Flushed until disconnect() is called. InvalidState: the endpoint uses a shared receive queue.
     virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
-
-    /// As try_post_send().
-    virtual bool try_post_receive(const ReceiveRequest& request) noexcept {
-        (void)request;
-        return false;
-    }
 
     /// The number of posted requests whose completions have not been polled.
     virtual std::uint32_t outstanding(QueueKind queue) const noexcept = 0;
@@ -196,6 +183,19 @@ public:
     /// As disconnect(), but the peer gets Lost, and requests that are posted complete as Flushed until disconnect() is
     /// called. For errors that a front-end detects. Also breaks an idle endpoint.
     virtual void fail() noexcept = 0;
+
+    /// Posts a request if that takes no more than the common case does. Otherwise returns false, without any effect;
+    /// post_send() then posts it or reports why not.
+    virtual bool try_post_send(const SendRequest& request) noexcept {
+        (void)request;
+        return false;
+    }
+
+    /// As try_post_send().
+    virtual bool try_post_receive(const ReceiveRequest& request) noexcept {
+        (void)request;
+        return false;
+    }
 };
 
 struct CompletionQueueInit {

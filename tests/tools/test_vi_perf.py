@@ -109,7 +109,8 @@ def test_many_connections(tool):
     for key in "connections_per_second", "wakeup_ns", "registration_ns":
         check(document[key] > 0, document)
     for side in "client", "server":
-        check(document[side]["memory_bytes"] > 0 and document[side]["descriptors"] > 0, document)
+        check(document[side]["memory_bytes"] > 0, document)
+        check(document[side]["descriptors"] >= (0 if ON_DEVICES else 1), document)  # devices may need none of their own
     check("round trip [us]" in tool.run(*options).stdout, "the table")
 
 
