@@ -73,7 +73,10 @@ public:
     Status modify(std::shared_ptr<ProtectionDomain> domain, Access access);
 
     /// Whether the region contains the whole range.
-    bool covers(const void* address, std::uint64_t length) const noexcept { return length <= bytes_from(address); }
+    bool covers(const void* address, std::uint64_t length) const noexcept {
+        const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(address_);
+        return offset <= length_ && length <= length_ - offset;
+    }
 
     /// The number of bytes from an address to the end of the region; 0 if the address is not in the region.
     std::uint64_t bytes_from(const void* address) const noexcept {
