@@ -56,9 +56,9 @@ struct Usage {
 };
 
 /// The links of one side, which share a completion queue.
-class Crowd {
+class LinkSet {
 public:
-    Crowd(CoreApi& api, std::uint32_t count)
+    LinkSet(CoreApi& api, std::uint32_t count)
         : api_(api),
           queue_(api.create_queue(std::max(4 * count, 2 * window))),
           memory_(Memory::Shareable, std::size_t{2} * message_bytes),
@@ -125,14 +125,14 @@ private:
 };
 
 /// Sends each message back. When asked to sleep, sends back how long ago a message was sent.
-void answer(Crowd& crowd) {
+void answer(LinkSet& set) {
     for (bool sleeps = false;;)
-        crowd.poll(sleeps, [&](std::uint64_t link) {
-            const std::uint64_t value = crowd.incoming();
+        set.poll(sleeps, [&](std::uint64_t link) {
+            const std::uint64_t value = set.incoming();
             const std::uint64_t reply = sleeps ? now_ns() - value : value;
             sleeps = sleeps || value == go_to_sleep;
-            crowd.post_receive(link);
-            crowd.send(link, reply);
+            set.post_receive(link);
+            set.send(link, reply);
         });
 }
 
@@ -141,16 +141,16 @@ void serve(const ConnectionsParameters& parameters, const Service& service, int 
     parameters.on_server_start();
     CoreApi api(parameters.device);
     const auto listener = api.listen(service);
-    Crowd crowd(api, parameters.connections);
+    LinkSet set(api, parameters.connections);
     const Usage before = Usage::now();
     const auto tell = [report](const auto& what) {
         if (write(report, &what, sizeof what) != sizeof what) throw Error("the client has ended");
     };
     tell('!');
     for (std::uint32_t i = 0; i < parameters.connections; ++i)
-        if (!listener->accept(crowd.add(), patience)) throw TimedOut("a connection is missing");
+        if (!listener->accept(set.add(), patience)) throw TimedOut("a connection is missing");
     tell(Usage::now().per_connection(before, parameters.connections));
-    answer(crowd);
+    answer(set);
 }
 
 /// The server's process, which ends with this object.
@@ -207,8 +207,8 @@ private:
 
 class Client {
 public:
-    Client(Crowd& crowd, const ConnectionsParameters& parameters)
-        : crowd_(crowd), total_(parameters.connections), duration_(parameters.duration) {}
+    Client(LinkSet& set, const ConnectionsParameters& parameters)
+        : set_(set), total_(parameters.connections), duration_(parameters.duration) {}
 
     ActiveConnections measure(std::uint32_t active) {
         active_ = active;
@@ -220,16 +220,16 @@ public:
     /// The median time until the server's thread, which sleeps, has a message.
     double wakeup_ns() {
         constexpr std::size_t count = 201;
-        crowd_.send(0, go_to_sleep);
-        crowd_.receive();
+        set_.send(0, go_to_sleep);
+        set_.receive();
         std::vector<std::uint64_t> times;
         while (times.size() < count) {
             // Longer than a wait polls before it sleeps.
             for (const auto asleep = Clock::now() + 2 * spin_time() + std::chrono::microseconds(100);
                  Clock::now() < asleep;)
-                crowd_.poll(false, [](std::uint64_t) {});
-            crowd_.send(0, now_ns());
-            times.push_back(crowd_.receive());
+                set_.poll(false, [](std::uint64_t) {});
+            set_.send(0, now_ns());
+            times.push_back(set_.receive());
         }
         std::ranges::nth_element(times, times.begin() + count / 2);
         return static_cast<double>(times[count / 2]);
@@ -244,8 +244,8 @@ private:
         std::uint64_t count = 0;
         do {
             for (const std::uint64_t end = count + step; count < end; ++count) {
-                crowd_.send(link(count));
-                crowd_.receive();
+                set_.send(link(count));
+                set_.receive();
             }
         } while (Clock::now() - start < duration);
         return std::chrono::duration<double, std::nano>(Clock::now() - start).count() / static_cast<double>(count);
@@ -257,13 +257,13 @@ private:
         std::uint64_t sent = 0;
         std::uint64_t received = 0;
         for (bool over = false; !over || received != sent; over = over || Clock::now() - start >= duration_) {
-            while (!over && sent - received < most) crowd_.send(link(sent++));
-            received += crowd_.poll(false, [this](std::uint64_t from) { crowd_.post_receive(from); });
+            while (!over && sent - received < most) set_.send(link(sent++));
+            received += set_.poll(false, [this](std::uint64_t from) { set_.post_receive(from); });
         }
         return static_cast<double>(received) / std::chrono::duration<double>(Clock::now() - start).count();
     }
 
-    Crowd& crowd_;
+    LinkSet& set_;
     const std::uint32_t total_;
     const std::chrono::duration<double> duration_;
     std::uint32_t active_ = 1;
@@ -287,17 +287,17 @@ ConnectionsFigures measure_connections(const ConnectionsParameters& parameters) 
     parameters.on_client_start();
     CoreApi api(parameters.device);
     const Address address{.host = api.device().host, .service = server.service()};
-    Crowd crowd(api, parameters.connections);
+    LinkSet set(api, parameters.connections);
     ConnectionsFigures figures;
     figures.connections = parameters.connections;
     const Usage before = Usage::now();
     const auto start = Clock::now();
-    for (std::uint32_t i = 0; i < parameters.connections; ++i) crowd.add().connect(address, patience);
+    for (std::uint32_t i = 0; i < parameters.connections; ++i) set.add().connect(address, patience);
     figures.connections_per_second =
         parameters.connections / std::chrono::duration<double>(Clock::now() - start).count();
     figures.client = Usage::now().per_connection(before, parameters.connections);
     figures.server = server.hear<ConnectionCost>();
-    Client client(crowd, parameters);
+    Client client(set, parameters);
     for (std::uint64_t active = 1; active <= parameters.connections; active *= active == 1 ? 100 : 10)
         figures.active.push_back(client.measure(static_cast<std::uint32_t>(active)));
     figures.wakeup_ns = client.wakeup_ns();
