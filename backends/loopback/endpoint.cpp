@@ -269,8 +269,8 @@ bool Endpoint::serve(Connection& connection) noexcept {
         const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
         receive_.progress();
         receive_.confirm_promptly();
-        if (receives_polled && (becomes_busy = receive_.completions().rings_often(receive_)))
-            receive_.completions().add_busy(receive_);
+        becomes_busy = receives_polled && receive_.completions().rings_often(receive_);
+        if (becomes_busy) receive_.completions().add_busy(receive_);
         receive_.update_wakeup(receives_polled || watched_);
     }
     if (becomes_busy) {

@@ -269,10 +269,7 @@ bool SendQueue::try_post(const SendRequest& request) noexcept {
         mutex().unlock();
         return false;
     }
-    if (request.signaled) [[likely]] {
-        flags |= IBV_SEND_SIGNALED;
-        unsignaled_ = 0;
-    } else if (++unsignaled_ >= signal_interval_) {
+    if (request.signaled || ++unsignaled_ >= signal_interval_) [[likely]] {
         flags |= IBV_SEND_SIGNALED;
         unsignaled_ = 0;
     }
