@@ -22,13 +22,26 @@ namespace {
 
 constexpr std::size_t large = 1u << 20;
 
+/// Returns memory below a large gap of the address space. The system places new mappings at the upper end of a gap, so
+/// what other threads map does not fill the hole when part of the memory is unmapped.
+std::byte* map_below_gap(std::size_t size) {
+    constexpr std::size_t gap = std::size_t{1} << 30;
+    constexpr std::size_t page = 4096;
+    size = (size + page - 1) / page * page;
+    void* const reserved = mmap(nullptr, size + gap, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    require(reserved != MAP_FAILED, "mmap");
+    auto* const memory = static_cast<std::byte*>(reserved);
+    require(mprotect(memory, size, PROT_READ | PROT_WRITE) == 0, "mprotect");
+    require(munmap(memory + size, gap) == 0, "munmap");
+    return memory;
+}
+
 /// Registered memory in one mapping, part of which can be unmapped.
 class Mapped {
 public:
     Mapped(const Node& node, std::size_t size)
         : size_(size),
-          memory_(
-              static_cast<std::byte*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
+          memory_(map_below_gap(size)),
           region_(must(MemoryRegion::create(node.domain, memory_, size, {.remote_write = true, .remote_read = true}))) {
     }
     ~Mapped() { munmap(memory_, size_); }
