@@ -101,7 +101,10 @@ void Agent::run() noexcept {
         int timeout = timeout_ms();
         const auto at_most = [&timeout](int limit) { timeout = timeout < 0 ? limit : std::min(timeout, limit); };
         busy_polling_.store(consumers_poll);
-        if (consumers_poll && sleepers_.load() != 0) busy_polling_.store(consumers_poll = false);
+        if (consumers_poll && sleepers_.load() != 0) {
+            consumers_poll = false;
+            busy_polling_.store(false);
+        }
         if (checking) at_most(wakeup_check_ms);
         if (consumers_poll) {
             at_most(poll_interval_ms);

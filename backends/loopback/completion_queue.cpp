@@ -224,7 +224,7 @@ bool CompletionQueue::ready() noexcept {
     Others others;
     {
         const std::lock_guard guard(lock_);
-        polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        count_poll();
         if (!oversubscribed_)
             progress();
         else if (items_.empty())

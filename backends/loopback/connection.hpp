@@ -67,8 +67,6 @@ public:
     // For the work queues.
     Ring outgoing() const noexcept { return ring(role_); }
     Ring incoming() const noexcept { return ring(1 - role_); }
-    /// Called if the peer's agent must act.
-    void ring_peer() const noexcept { peer_->doorbell().ring(peer_number_); }
     Peer& peer() noexcept { return *peer_; }
     std::uint32_t peer_domain() const noexcept { return peer_domain_; }
     std::uint32_t peer_number() const noexcept { return peer_number_; }

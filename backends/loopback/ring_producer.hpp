@@ -15,8 +15,6 @@ public:
     /// Starts with an empty ring. `opposite`: the consumer's end, on this side, of the other direction; what the peer
     /// has consumed and posted is told in its slots.
     void attach(const Ring& ring, const RingConsumer& opposite) noexcept;
-    void detach() noexcept { ring_.slots = nullptr; }
-    bool is_attached() const noexcept { return ring_.slots != nullptr; }
 
     // ---- Slots ----
 

@@ -75,7 +75,8 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
             case Credit::Taken: operation.stage = Stage::Started;
         }
     }
-    const std::uint8_t marks = marks_of(request);
+    const bool invalidates = request.opcode == Opcode::SendInvalidate;
+    const std::uint8_t marks = marks_of(request) | (invalidates ? wire::slot_flags::invalidate : 0);
     const std::uint8_t last = confirmation(request);
     if (last == wire::slot_flags::acknowledge) ring_.set_waiting(true);
     if (operation.total <= wire::inline_bytes) {

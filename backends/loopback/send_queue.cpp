@@ -27,17 +27,18 @@ CompletionCode fault_code(wire::Fault fault) noexcept {
 
 // ---- The common case ---------------------------------------------------------------------------------------------
 
-/// Completes a request that needs no confirmation, in its turn.
-inline void SendQueue::complete_directly(const SendRequest& request, CompletedOperation operation,
-                                         std::uint32_t bytes) noexcept {
-    if (!executed_.empty()) [[unlikely]] {
+/// Completes an executed request now or, if `queued`, in its turn and, if `confirmed`, not before the peer's
+/// confirmation.
+inline void SendQueue::finish_directly(const SendRequest& request, CompletedOperation operation, std::uint32_t bytes,
+                                       bool queued, bool confirmed) noexcept {
+    if (queued) {
         count(1);
         executed_.push({.context = request.context,
-                        .last_slot = 0,
+                        .last_slot = confirmed ? ring_.end() : 0,
                         .bytes = bytes,
                         .operation = operation,
                         .code = CompletionCode::Success,
-                        .confirmed = false,
+                        .confirmed = confirmed,
                         .signaled = request.signaled,
                         .with_immediate = false});
     } else if (request.signaled) {
@@ -57,12 +58,13 @@ inline void SendQueue::complete_directly(const SendRequest& request, CompletedOp
 inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t length) noexcept {
     if (length > wire::fragment_bytes || !ring_.has_slot() || !ring_.has_credit()) return false;
     const std::uint8_t confirm = confirmation_flag_;
-    if (confirm != 0 && (confirmation(request) == wire::slot_flags::acknowledge || executed_.is_full())) return false;
+    if (confirm != 0 && confirmation(request) == wire::slot_flags::acknowledge) return false;
+    const bool queued = confirm != 0 || !executed_.empty();
+    if (queued && executed_.is_full()) return false;
     auto* const source = static_cast<const std::byte*>(request.sges[0].address);
     if (!endpoint_.may_use(local_, request.sges[0].key, source, length, false)) return false;
     wire::Slot& slot = ring_.next();
-    auto flags = static_cast<std::uint8_t>((request.with_immediate ? wire::slot_flags::immediate : 0) |
-                                           (request.solicited ? wire::slot_flags::solicited : 0) | confirm);
+    std::uint8_t flags = marks_of(request) | confirm;
     if (length <= wire::inline_bytes) {
         copy_piece(slot.payload, source, length);
     } else {
@@ -75,19 +77,7 @@ inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t l
     ring_.take_credit();
     ring_.publish(slot, wire::SlotKind::Message, flags, length, request.immediate);
     ring_.ring_unless_polled();
-    if (confirm == 0) {
-        complete_directly(request, CompletedOperation::Send, length);
-        return true;
-    }
-    count(1);
-    executed_.push({.context = request.context,
-                    .last_slot = ring_.end(),
-                    .bytes = length,
-                    .operation = CompletedOperation::Send,
-                    .code = CompletionCode::Success,
-                    .confirmed = true,
-                    .signaled = request.signaled,
-                    .with_immediate = false});
+    finish_directly(request, CompletedOperation::Send, length, queued, confirm != 0);
     return true;
 }
 
@@ -104,12 +94,14 @@ inline bool SendQueue::access_directly(const SendRequest& request, std::uint32_t
         return false;
     auto* const target = peer.is_this_process() ? reinterpret_cast<std::byte*>(remote.address)
                                                 : peer.mapped(remote.key, remote.address, length, !is_read);
-    if (target == nullptr || executed_.is_full()) return false;
+    const bool queued = !executed_.empty();
+    if (target == nullptr || (queued && executed_.is_full())) return false;
     if (is_read)
         copy_piece(own, target, length);
     else
         deliver_piece(target, own, length);
-    complete_directly(request, is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite, length);
+    finish_directly(request, is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite, length, queued,
+                    false);
     return true;
 }
 
@@ -364,7 +356,6 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
         abandon(operation, code);
     }
     suspend();
-    ring_.detach();
     connection_ = nullptr;
 }
 

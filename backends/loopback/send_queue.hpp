@@ -103,11 +103,10 @@ private:
     /// Reports whether the peer returns data.
     static bool fetches(Opcode opcode) noexcept { return opcode == Opcode::RdmaRead || is_fetching_atomic(opcode); }
 
-    /// Returns the slot flags that all messages and notices of a request have.
+    /// Returns the slot flags that all messages and notices of a request have, except `invalidate`.
     static std::uint8_t marks_of(const SendRequest& request) noexcept {
         return static_cast<std::uint8_t>((request.with_immediate ? wire::slot_flags::immediate : 0) |
-                                         (request.solicited ? wire::slot_flags::solicited : 0) |
-                                         (request.opcode == Opcode::SendInvalidate ? wire::slot_flags::invalidate : 0));
+                                         (request.solicited ? wire::slot_flags::solicited : 0));
     }
 
     enum class Outcome { Finished, Blocked, InFlight };
@@ -119,8 +118,8 @@ private:
     [[gnu::always_inline]] bool access_directly(const SendRequest& request, std::uint32_t length) noexcept;
     [[gnu::noinline]] bool read_directly(const SendRequest& request, std::uint32_t length) noexcept;
     [[gnu::always_inline]] bool send_directly(const SendRequest& request, std::uint32_t length) noexcept;
-    [[gnu::always_inline]] void complete_directly(const SendRequest& request, CompletedOperation operation,
-                                                  std::uint32_t bytes) noexcept;
+    [[gnu::always_inline]] void finish_directly(const SendRequest& request, CompletedOperation operation,
+                                                std::uint32_t bytes, bool queued, bool confirmed) noexcept;
 
     // All other cases.
     [[gnu::noinline]] Status post(const SendRequest& request) noexcept;
