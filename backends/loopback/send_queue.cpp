@@ -3,7 +3,7 @@
 #include "backends/loopback/send_queue.hpp"
 
 #include "backends/loopback/endpoint.hpp"
-#include "backends/loopback/mapped_memory.hpp"
+#include "backends/support/mapped_memory.hpp"
 #include "backends/support/pieces.hpp"
 
 namespace viaduct::loopback {
@@ -66,11 +66,11 @@ inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t l
     wire::Slot& slot = ring_.next();
     std::uint8_t flags = marks_of(request) | confirm;
     if (length <= wire::inline_bytes) {
-        copy_piece(slot.payload, source, length);
+        support::copy_piece(slot.payload, source, length);
     } else {
         wire::External external{.offset = 0, .total = length};
         if (!ring_.place(length, external.offset)) return false;
-        copy_piece(ring_.area(external.offset), source, length);
+        support::copy_piece(ring_.area(external.offset), source, length);
         std::memcpy(slot.payload, &external, sizeof external);
         flags |= wire::slot_flags::external;
     }
@@ -97,9 +97,9 @@ inline bool SendQueue::access_directly(const SendRequest& request, std::uint32_t
     const bool queued = !executed_.empty();
     if (target == nullptr || (queued && executed_.is_full())) return false;
     if (is_read)
-        copy_piece(own, target, length);
+        support::copy_piece(own, target, length);
     else
-        deliver_piece(target, own, length);
+        support::deliver_piece(target, own, length);
     finish_directly(request, is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite, length, queued,
                     false);
     return true;
@@ -322,7 +322,7 @@ void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noe
     local_.forget();
     remote_.forget();
     confirmation_flag_ = confirmation_flag();
-    direct_bytes_ = std::min<std::uint32_t>(endpoint_.max_transfer_bytes(), checked_from_bytes - 1);
+    direct_bytes_ = std::min<std::uint32_t>(endpoint_.max_transfer_bytes(), support::checked_from_bytes - 1);
     direct_.store(true, std::memory_order_relaxed);
     draining_ = false;
 }
