@@ -78,8 +78,7 @@ std::vector<Message> one_of_each() {
             Conflict{.attributes = attributes()},
             ProviderMismatch{.provider = text<ProviderName>("tcp")},
             AuthenticationFailed{},
-            Ready{},
-            Closing{.last_sequence = 0xFFEEDDCCBBAA9988}};
+            Closing{.on_purpose = true, .code = CompletionCode::RemoteLength, .refused = 7, .last_request = 8, .last_response = 9}};
 }
 
 Octets octets(const Message& message) {
@@ -140,8 +139,12 @@ TEST_CASE("ofi control: the format is little-endian and has no padding") {
         all.resize(all.size() + zeros);
         return all;
     };
-    CHECK(octets(Closing{.last_sequence = 0x0102030405060708}) ==
-          expected({48, 0, 0, 0, 10, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1}, 32));
+    CHECK(octets(Closing{.on_purpose = true,
+                         .code = CompletionCode::RemoteOperation,
+                         .refused = 0x01020304,
+                         .last_request = 5,
+                         .last_response = 6}) ==
+          expected({54, 0, 0, 0, 9, 0, 0, 0, 1, 5, 4, 3, 2, 1, 5, 0, 0, 0, 6, 0, 0, 0}, 32));
     CHECK(octets(ProviderMismatch{.provider = text<ProviderName>("tcp")}) ==
           expected({44, 0, 0, 0, 7, 0, 0, 0, 3, 't', 'c', 'p'}, 32));
     CHECK(octets(Rejected{.private_data = text<PrivateData>("no")}) ==
