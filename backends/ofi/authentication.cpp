@@ -87,6 +87,13 @@ const char* flaw_of(const struct stat& file, bool trusts_root) noexcept {
 
 }  // namespace
 
+HostKeyPath host_key_path() noexcept {
+    // A memory file system, so that the key is neither stored nor on several hosts.
+    HostKeyPath path;
+    std::snprintf(path.data(), path.size(), "/dev/shm/viaduct-ofi-%u.key", outer_user());
+    return path;
+}
+
 SharedKey::~SharedKey() { explicit_bzero(bytes_.data(), bytes_.size()); }
 
 Result<SharedKey> SharedKey::read_from(const UniqueFd& file, const char* path, bool trusts_root) noexcept {
@@ -110,12 +117,6 @@ Result<SharedKey> SharedKey::load(const char* path) noexcept {
 }
 
 Result<SharedKey> SharedKey::of_host(const char* path) noexcept {
-    std::array<char, 64> name;
-    if (path == nullptr) {
-        // A memory file system, so that the key is neither stored nor on several hosts.
-        std::snprintf(name.data(), name.size(), "/dev/shm/viaduct-ofi-%u.key", outer_user());
-        path = name.data();
-    }
     const auto open_it = [path] { return UniqueFd(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)); };
     UniqueFd file = open_it();
     const char* error = nullptr;
@@ -171,10 +172,11 @@ Result<Policy> Policy::from_environment() noexcept {
         return policy;
     }
     if (insecure) return Policy(Authentication::None);
-    auto key = SharedKey::of_host();
-    if (!key.ok()) return key.status();
+    Policy policy(Authentication::HostKey);
+    policy.host_key_path_ = host_key_path();
+    if (auto key = SharedKey::of_host(policy.host_key_path_.data()); !key.ok()) return key.status();
     if (const Status status = load_crypto(); !status.ok()) return status;
-    return Policy(Authentication::HostKey);
+    return policy;
 }
 
 Result<control::Challenge> Policy::challenge() const noexcept {
@@ -197,7 +199,7 @@ Result<Authenticator> Policy::authenticator(const control::Nonce& challenge,
                                             const control::Nonce& request) const noexcept {
     if (authentication_ == Authentication::None) return Authenticator();
     if (authentication_ == Authentication::SharedKey) return Authenticator::make(*key_, challenge, request);
-    const auto key = SharedKey::of_host();
+    const auto key = SharedKey::of_host(host_key_path_.data());
     if (!key.ok()) return key.status();
     return Authenticator::make(key.value(), challenge, request);
 }

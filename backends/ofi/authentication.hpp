@@ -14,6 +14,11 @@
 
 namespace viaduct::ofi {
 
+/// The file with the key of the host, for this user. It is the same in all network namespaces, and in user namespaces
+/// of the first level.
+using HostKeyPath = std::array<char, 64>;
+HostKeyPath host_key_path() noexcept;
+
 /// The content of a key file. The functions that read one log why they cannot.
 class SharedKey {
 public:
@@ -24,9 +29,9 @@ public:
     /// it.
     static Result<SharedKey> load(const char* path) noexcept;
 
-    /// Reads the key that all processes of this user on this host share, in whatever network namespace and in a user
-    /// namespace of the first level; creates it if there is none. `path` is for tests.
-    static Result<SharedKey> of_host(const char* path = nullptr) noexcept;
+    /// Reads the key that all processes of this user on this host share, from the file of host_key_path(); creates it
+    /// if there is none.
+    static Result<SharedKey> of_host(const char* path) noexcept;
 
     SharedKey(const SharedKey&) noexcept = default;
     SharedKey& operator=(const SharedKey&) noexcept = default;
@@ -99,6 +104,7 @@ private:
 
     control::Authentication authentication_;
     std::optional<SharedKey> key_;  // with SharedKey
+    HostKeyPath host_key_path_{};   // with HostKey
 };
 
 }  // namespace viaduct::ofi

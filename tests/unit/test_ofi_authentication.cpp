@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -229,26 +230,27 @@ TEST_CASE("ofi authentication: key files are private files of some length") {
 TEST_CASE("ofi authentication: the key of the host is created once") {
     const Directory directory;
     const std::string path = directory.file("host.key");
-    std::array<std::string, 8> keys;
-    {
+    std::string previous;
+    for (int round = 0; round < 50; ++round) {
+        std::array<std::string, 4> keys;
+        std::latch start(keys.size());
         std::vector<std::jthread> threads;
         for (std::string& key : keys)
-            threads.emplace_back([&key, &path] {
+            threads.emplace_back([&key, &path, &start] {
+                start.arrive_and_wait();
                 if (auto made = SharedKey::of_host(path.c_str()); made.ok()) key = text_of(*made);
             });
+        threads.clear();
+        REQUIRE(keys[0].size() == 32);
+        for (const std::string& key : keys) REQUIRE(key == keys[0]);
+        REQUIRE(keys[0] != previous);
+        previous = keys[0];
+        struct stat file {};
+        REQUIRE(stat(path.c_str(), &file) == 0);
+        REQUIRE((file.st_mode & 07777) == 0600);
+        REQUIRE(std::distance(std::filesystem::directory_iterator(directory.file("")), {}) == 1);
+        std::filesystem::remove(path);
     }
-    CHECK(keys[0].size() == 32);
-    for (const std::string& key : keys) CHECK(key == keys[0]);
-    struct stat file {};
-    REQUIRE(stat(path.c_str(), &file) == 0);
-    CHECK((file.st_mode & 07777) == 0600);
-    CHECK(std::distance(std::filesystem::directory_iterator(directory.file("")), {}) == 1);
-
-    // Another one after the file was removed.
-    std::filesystem::remove(path);
-    auto next = SharedKey::of_host(path.c_str());
-    REQUIRE(next.ok());
-    CHECK(text_of(*next) != keys[0]);
 }
 
 TEST_CASE("ofi authentication: a file of others is no key of the host") {
@@ -271,7 +273,7 @@ TEST_CASE("ofi authentication: namespaces of a host share its key") {
         WARN("skipped: in a user namespace, which does not share the key with those in it");
         return;
     }
-    auto outside = SharedKey::of_host();
+    auto outside = SharedKey::of_host(host_key_path().data());
     REQUIRE(outside.ok());
     const std::string map = "4321 " + std::to_string(geteuid()) + " 1\n";
     const std::string expected = text_of(*outside);
@@ -282,7 +284,7 @@ TEST_CASE("ofi authentication: namespaces of a host share its key") {
         if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) _exit(77);
         const UniqueFd file(open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC));
         if (!file || write(file.get(), map.data(), map.size()) != static_cast<ssize_t>(map.size())) _exit(77);
-        auto inside = SharedKey::of_host();
+        auto inside = SharedKey::of_host(host_key_path().data());
         _exit(geteuid() == 4321 && inside.ok() && text_of(*inside) == expected ? 0 : 1);
     }
     int status = 0;
