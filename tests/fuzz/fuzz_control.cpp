@@ -133,8 +133,8 @@ TEST_CASE("fuzz: no changed control message is authentic") {
         const auto requester = std::make_unique<Session>(*policy, Role::Requester);
         const auto responder = std::make_unique<Session>(*policy, Role::Responder);
         // One side changes nothing, the other some of what it sends.
-        const auto pass = [&](Session& sender, Message message, Session& receiver) {
-            auto sealed = sender.seal(std::move(message));
+        const auto pass = [&](Session& sender, const Message& message, Session& receiver) {
+            auto sealed = sender.seal(message);
             REQUIRE(sealed.ok());
             const Octets sent = octets(*sealed);
             Octets changed = sent;
