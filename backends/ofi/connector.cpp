@@ -51,7 +51,7 @@ Status Connector::attempt() {
         peer_to_peer()
             ? support::peer_to_peer_port(node_.host(), parameters_.remote.host, parameters_.remote.service)
             : support::port_for(parameters_.remote.service);
-    auto socket = ControlSocket::connect(node_.host(), parameters_.remote.host, port);
+    auto socket = ControlSocket::connect(node_.policy(), node_.host(), parameters_.remote.host, port);
     if (!socket.ok() && socket.status().code() == Code::NoListener) {
         retry(true);
         return {};
@@ -163,6 +163,8 @@ void Connector::on_message(const control::Message& message) {
             static_cast<int>(mismatch->provider.size()),
             reinterpret_cast<const char*>(mismatch->provider.span().data()));
         finish({.kind = ConnectionEventKind::Unreachable});
+    } else if (std::holds_alternative<control::AuthenticationFailed>(message)) {
+        fail({Code::PermissionDenied, node_.policy().advice()});
     } else {
         fail({Code::InvalidParameter, "an unexpected control message"});
     }
@@ -221,7 +223,8 @@ void Connector::hung_up() {
 }
 
 void Connector::fail(const Status& status) noexcept {
-    log(LogLevel::Info, "ofi: cannot connect: %s (errno %d)", status.where(), status.sys_errno());
+    const LogLevel level = status.code() == Code::PermissionDenied ? LogLevel::Warning : LogLevel::Info;
+    log(level, "ofi: cannot connect: %s (errno %d)", status.where(), status.sys_errno());
     const bool exhausted = status.code() == Code::NoResources;
     finish({.kind = ConnectionEventKind::Unreachable, .reason = exhausted ? Code::NoResources : Code::Ok});
 }

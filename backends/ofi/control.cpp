@@ -141,7 +141,7 @@ public:
 private:
     std::span<const std::byte> take(std::size_t size) noexcept {
         check(size <= rest_.size());
-        if (!sound_) return {};
+        if (!sound_) return rest_.first(0);  // not null: Bytes copies from it
         const auto taken = rest_.first(size);
         rest_ = rest_.subspan(size);
         return taken;

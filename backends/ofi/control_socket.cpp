@@ -45,8 +45,8 @@ Result<UniqueFd> create(const SocketAddress& address) noexcept {
 
 }  // namespace
 
-Result<ControlSocket> ControlSocket::connect(const HostAddress& from, const HostAddress& to,
-                                             std::uint16_t port) noexcept {
+Result<ControlSocket> ControlSocket::connect(const Policy& policy, const HostAddress& from, const HostAddress& to,
+                                             std::uint16_t port) {
     SocketAddress source(from, 0);
     SocketAddress target(to, port);
     if (!target.valid() || source.storage.ss_family != target.storage.ss_family)
@@ -63,7 +63,7 @@ Result<ControlSocket> ControlSocket::connect(const HostAddress& from, const Host
         if (status.code() == Code::NoResources) return status;
         return Status(Code::Unreachable, "there is no route to the host", status.sys_errno());
     }
-    return ControlSocket(std::move(*fd));
+    return ControlSocket(std::move(*fd), policy, Role::Requester);
 }
 
 Result<UniqueFd> ControlSocket::listen(const HostAddress& at, std::uint16_t port) noexcept {
@@ -77,14 +77,14 @@ Result<UniqueFd> ControlSocket::listen(const HostAddress& at, std::uint16_t port
     return fd;
 }
 
-Result<ControlSocket> ControlSocket::accept(int listening) noexcept {
+Result<ControlSocket> ControlSocket::accept(const Policy& policy, int listening) {
     UniqueFd fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) {
         const bool none = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
         return none ? Status(Code::WouldBlock, "no connection is pending") : Status::from_errno(errno, "accept4");
     }
     prepare(fd.get());
-    return ControlSocket(std::move(fd));
+    return ControlSocket(std::move(fd), policy, Role::Responder);
 }
 
 int ControlSocket::error() const noexcept {
@@ -105,7 +105,7 @@ Result<std::optional<control::Message>> ControlSocket::receive() noexcept {
         const auto frame = reader_->next();
         if (!frame.ok()) return frame.status();
         if (frame.value()) {
-            auto message = control::decode(*frame.value());
+            auto message = session_.open(*frame.value());
             if (!message.ok()) return message.status();
             return std::optional(std::move(message.value()));
         }
@@ -126,8 +126,9 @@ bool ControlSocket::has_hung_up() const noexcept {
 
 /// Messages are few and small, so that the socket has room for them.
 Status ControlSocket::send(const control::Message& message) noexcept {
-    const control::EncodedFrame frame = control::encode(message);
-    const auto bytes = frame.bytes();
+    const auto frame = session_.seal(message);
+    if (!frame.ok()) return frame.status();
+    const auto bytes = frame.value().bytes();
     const ssize_t sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent == static_cast<ssize_t>(bytes.size())) return {};
     return {Code::Unreachable, "the peer cannot be reached", errno};

@@ -19,6 +19,10 @@ using namespace std::chrono_literals;
 /// How long a peer may take to send its request after it has connected.
 constexpr auto greeting_time = 5s;
 
+/// How long a port accepts no clients if resources are exhausted, and how often it warns.
+constexpr auto accept_pause = 100ms;
+constexpr auto warning_pause = 1s;
+
 /// The maximum number of requests that wait for one listener.
 constexpr std::size_t max_waiting = 4096;
 
@@ -28,7 +32,7 @@ public:
     static void keep(Node& node, ControlSocket socket) {
         auto dropped = std::make_shared<DroppedSocket>(node, std::move(socket));
         if (!node.agent().watch(dropped->socket_.fd(), dropped).ok()) return;
-        node.keep(dropped);
+        (void)node.keep(dropped);  // if this fails, the peer is refused
     }
     DroppedSocket(Node& node, ControlSocket socket) noexcept : node_(node), socket_(std::move(socket)) {}
     ~DroppedSocket() override { node_.agent().unwatch(socket_.fd()); }
@@ -50,10 +54,11 @@ class Greeting final : public AgentClient {
 public:
     static void begin(Node& node, const std::shared_ptr<Port>& port, ControlSocket socket) {
         auto greeting = std::make_shared<Greeting>(node, port, std::move(socket));
-        if (!greeting->socket_.send(control::Challenge{}).ok()) return;
-        if (!node.agent().watch(greeting->socket_.fd(), greeting).ok()) return;
+        if (const Status kept = node.keep(greeting); !kept.ok()) return port->turn_away(kept.where());
+        if (!greeting->socket_.send(control::Challenge{}).ok() ||
+            !node.agent().watch(greeting->socket_.fd(), greeting).ok())
+            return node.forget(*greeting);
         node.agent().call_at(Deadline::after(greeting_time), greeting);
-        node.keep(greeting);
     }
     Greeting(Node& node, std::weak_ptr<Port> port, ControlSocket socket) noexcept
         : node_(node), port_(std::move(port)), socket_(std::move(socket)) {}
@@ -67,27 +72,30 @@ private:
         if (message.ok() && !message.value()) return;
         node_.agent().unwatch(socket_.fd());
         const auto* request = message.ok() ? std::get_if<control::Request>(&*message.value()) : nullptr;
-        if (request != nullptr) {
+        const auto port = port_.lock();
+        if (request != nullptr && port != nullptr) {
             (void)support::guarded([&]() -> Status {
-                if (const auto port = port_.lock())
-                    port->take(std::move(socket_), *request);
-                else
-                    (void)socket_.send(control::NoListener{});
+                port->take(std::move(socket_), *request);
                 return {};
             });
-        } else if (message.status().code() != Code::Unreachable) {
-            log(LogLevel::Info, "ofi: a client was turned away: %s",
-                message.ok() ? "it sent an unexpected message" : message.status().where());
+        } else if (request != nullptr) {
+            (void)socket_.send(control::NoListener{});
+        } else if (message.status().code() != Code::Unreachable && port != nullptr) {
+            if (message.status().code() == Code::PermissionDenied) (void)socket_.send(control::AuthenticationFailed{});
+            port->turn_away(message.ok() ? "it sent an unexpected message" : message.status().where());
         }
-        socket_.close();
-        node_.forget(*this);
+        finish();
     }
 
     void on_deadline() noexcept override {
         if (!socket_) return;
-        log(LogLevel::Info, "ofi: a client was turned away: it sent no request within 5 s");
         node_.agent().unwatch(socket_.fd());
-        socket_.close();
+        if (const auto port = port_.lock()) port->turn_away("it sent no request within 5 s");
+        finish();
+    }
+
+    void finish() noexcept {
+        socket_ = {};
         node_.forget(*this);
     }
 
@@ -214,22 +222,40 @@ void Port::on_ready() noexcept {
     const auto keep = std::static_pointer_cast<Port>(shared_from_this());
     const Status status = support::guarded([&]() -> Status {
         while (true) {
-            auto socket = ControlSocket::accept(socket_.get());
+            auto socket = ControlSocket::accept(node_.policy(), socket_.get());
             if (!socket.ok()) return socket.status();
             Greeting::begin(node_, keep, std::move(*socket));
         }
     });
-    if (status.code() != Code::WouldBlock) log(LogLevel::Warning, "ofi: cannot accept a client: %s", status.where());
+    if (status.code() == Code::WouldBlock) return;
+    turn_away(status.where());
+    node_.agent().unwatch(socket_.get());  // clients wait until there are resources again
+    (void)support::guarded([&]() -> Status {
+        node_.agent().call_at(Deadline::after(accept_pause), keep);
+        return {};
+    });
+}
+
+void Port::on_deadline() noexcept {
+    (void)support::guarded([this] { return node_.agent().watch(socket_.get(), shared_from_this()); });
+}
+
+/// Tells why a client was not served: on a port that is open to the network, as a warning at most once in a while.
+void Port::turn_away(const char* why) noexcept {
+    const LogLevel level = next_warning_.passed() ? LogLevel::Warning : LogLevel::Info;
+    if (level == LogLevel::Warning) next_warning_ = Deadline::after(warning_pause);
+    log(level, "ofi: port %u: a client was turned away: %s", number_, why);
 }
 
 void Port::take(ControlSocket socket, const control::Request& request) {
+    if (!(request.remote.host == node_.host())) return turn_away("its request is for another host");
     if (!(request.end.provider == node_.engine().provider())) {
-        log(LogLevel::Info, "ofi: a client uses another provider of libfabric");
+        turn_away("it uses another provider of libfabric");
         (void)socket.send(control::ProviderMismatch{.provider = node_.engine().provider()});
         return;
     }
     if (request.model == ConnectParameters::Model::PeerToPeer) {
-        if (Connector* connector = find_connector(request.local.host, request.remote.service))
+        if (Connector* connector = find_connector(socket.peer_host(), request.remote.service))
             return connector->on_peer(std::move(socket), request);
     } else if (Listener* listener = next_listener(request.remote.service)) {
         return listener->add(std::make_unique<ConnectionRequest>(listener->node(), std::move(socket), request));
@@ -268,7 +294,7 @@ int Listener::fd() const noexcept {
 
 void Listener::add(std::unique_ptr<ConnectionRequest> request) {
     if (requests_.size() >= max_waiting) {
-        log(LogLevel::Info, "ofi: a client was turned away: too many requests wait for the listener");
+        port_->turn_away("too many requests wait for the listener");
         (void)request->answer(control::NoListener{});
         return;
     }

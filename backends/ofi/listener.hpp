@@ -67,14 +67,19 @@ public:
     /// Handles a request that has arrived, or refuses it.
     void take(ControlSocket socket, const control::Request& request);
 
+    /// Logs why a client was not served.
+    void turn_away(const char* why) noexcept;
+
 private:
     void on_ready() noexcept override;
+    void on_deadline() noexcept override;
     void close_if_unused() noexcept;
     Listener* next_listener(const Service& service) noexcept;
 
     Node& node_;
     const std::uint16_t number_;
     UniqueFd socket_;
+    Deadline next_warning_ = Deadline::now();
     std::vector<Listener*> listeners_;
     std::vector<Connector*> connectors_;
 };

@@ -17,6 +17,9 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t max_connections = 65536;
 
+/// The maximum number of sockets that belong to no connection. It limits what strangers can make a process keep.
+constexpr std::size_t max_kept = 2048;
+
 /// How long a process waits at most for its peers to take the last messages.
 constexpr auto linger = 1s;
 
@@ -47,9 +50,11 @@ Result<std::shared_ptr<Node>> Node::open(const HostAddress& host) {
     for (const Open& open : open_ones)
         if (auto found = open.node.lock(); open.process == getpid() && found != nullptr && found->host() == host)
             return found;
+    const auto policy = Policy::from_environment();
+    if (!policy.ok()) return policy.status();
     auto engine = Engine::open(host);
     if (!engine.ok()) return engine.status();
-    std::shared_ptr<Node> node(new Node(host));
+    std::shared_ptr<Node> node(new Node(host, policy.value()));
     node->engine_ = std::move(*engine);
     auto agent = Agent::start(*node);
     if (!agent.ok()) return agent.status();
@@ -61,8 +66,8 @@ Result<std::shared_ptr<Node>> Node::open(const HostAddress& host) {
     return node;
 }
 
-Node::Node(const HostAddress& host) noexcept
-    : host_(host), flusher_([this](std::uint32_t number) {
+Node::Node(const HostAddress& host, const Policy& policy)
+    : host_(host), policy_(policy), flusher_([this](std::uint32_t number) {
           const Guard guard(*this);
           if (const auto connection = find(number)) connection->resume();
       }) {}
@@ -189,6 +194,12 @@ void Node::keep_closing(const std::shared_ptr<Connection>& connection) { closing
 
 void Node::forget_closing(const Connection& connection) noexcept {
     std::erase_if(closing_, [&connection](const auto& kept) { return kept.get() == &connection; });
+}
+
+Status Node::keep(const std::shared_ptr<AgentClient>& client) {
+    if (kept_.size() >= max_kept) return {Code::NoResources, "too many clients wait"};
+    kept_.push_back(client);
+    return {};
 }
 
 void Node::forget(const AgentClient& client) noexcept {

@@ -43,6 +43,7 @@ public:
     };
 
     const HostAddress& host() const noexcept { return host_; }
+    const Policy& policy() const noexcept { return policy_; }
 
     /// Tells the agent that a consumer polls.
     void count_poll() noexcept { polls_.store(polls() + 1, std::memory_order_relaxed); }
@@ -92,8 +93,8 @@ public:
     void keep_closing(const std::shared_ptr<Connection>& connection);
     void forget_closing(const Connection& connection) noexcept;
 
-    /// Keeps an object that waits for the end of a socket.
-    void keep(const std::shared_ptr<AgentClient>& client) { kept_.push_back(client); }
+    /// Keeps an object that waits for a socket. NoResources: there are too many.
+    Status keep(const std::shared_ptr<AgentClient>& client);
     void forget(const AgentClient& client) noexcept;
 
     /// Makes a range durable and resumes the connection.
@@ -103,12 +104,13 @@ public:
     }
 
 private:
-    explicit Node(const HostAddress& host) noexcept;
+    Node(const HostAddress& host, const Policy& policy);
     void on_frame(std::span<const std::byte> bytes) noexcept;
     void on_failure(const Engine::Buffer& buffer) noexcept;
     void end_connections() noexcept;
 
     const HostAddress host_;
+    const Policy policy_;
     std::mutex mutex_;  // guards the members below
     std::atomic<std::uint32_t> polls_{0};
     std::unique_ptr<Engine> engine_;

@@ -271,6 +271,22 @@ TEST_CASE("ofi control: values out of range are refused") {
     CHECK(reason(octets(Accepted{.end = {.provider = end().provider}})) == malformed);  // without an address
 }
 
+TEST_CASE("ofi control: strings longer than their fields are refused") {
+    // Frames that are sound in all else.
+    Octets name = octets(ProviderMismatch{.provider = text<ProviderName>(std::string(32, 'p'))});
+    REQUIRE(read(name).ok());
+    ++reinterpret_cast<std::uint8_t&>(name[0]);
+    ++reinterpret_cast<std::uint8_t&>(name[8]);
+    name.insert(name.begin() + 9, std::byte{'p'});
+    CHECK(reason(name) == malformed);
+    Octets data = octets(Rejected{.private_data = field<PrivateData>(256)});
+    REQUIRE(read(data).ok());
+    ++reinterpret_cast<std::uint8_t&>(data[0]);
+    ++reinterpret_cast<std::uint8_t&>(data[8]);
+    data.insert(data.begin() + 10, std::byte{'d'});
+    CHECK(reason(data) == malformed);
+}
+
 TEST_CASE("ofi control: another version is told from garbage whatever follows it") {
     for (const Message& message : {Message(Challenge{}), Message(request())}) {
         Octets bytes = octets(message);
