@@ -50,9 +50,10 @@ inline const Sge* pieces_at(const VIP_DESCRIPTOR_SEGMENT* segments) noexcept {
     request.context = reinterpret_cast<std::uint64_t>(&descriptor);
     if (control.Control == VIP_CONTROL_OP_SENDRECV) return holds_one_piece(0);
     const VIP_ADDRESS_SEGMENT& remote = descriptor.DS[0].Remote;
-    if (control.Control > (limits.rdma_read ? VIP_CONTROL_OP_RDMAREAD : VIP_CONTROL_OP_RDMAWRITE) ||
-        !holds_one_piece(1) || remote.Reserved != 0)
+    if (control.Control != VIP_CONTROL_OP_RDMAWRITE &&
+        (control.Control != VIP_CONTROL_OP_RDMAREAD || !limits.rdma_read))
         return false;
+    if (!holds_one_piece(1) || remote.Reserved != 0) return false;
     request.opcode = static_cast<Opcode>(control.Control);
     request.remote = {.address = remote.Data.AddressBits, .key = remote.Handle};
     return true;
