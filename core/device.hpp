@@ -78,12 +78,6 @@ public:
         return offset <= length_ && length <= length_ - offset;
     }
 
-    /// The number of bytes from an address to the end of the region; 0 if the address is not in the region.
-    std::uint64_t bytes_from(const void* address) const noexcept {
-        const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(address_);
-        return offset <= length_ ? length_ - offset : 0;
-    }
-
 private:
     friend struct Internals;
 
