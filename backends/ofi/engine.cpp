@@ -3,9 +3,11 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "backends/ofi/random.hpp"
+#include "core/base/settings.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::ofi {
@@ -62,15 +64,10 @@ Status Engine::start(const HostAddress& host) {
         return library_.failure(error, "fi_av_open");
     addresses_ = owned(addresses);
 
-    fid_ep* endpoint = nullptr;
-    if (const int error = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr); error != 0)
-        return library_.failure(error, "fi_endpoint");
-    endpoint_ = owned(endpoint);
-    if (const int error = fi_ep_bind(endpoint_.get(), &completions_->fid, FI_TRANSMIT | FI_RECV); error != 0)
-        return library_.failure(error, "fi_ep_bind");
-    if (const int error = fi_ep_bind(endpoint_.get(), &addresses_->fid, 0); error != 0)
-        return library_.failure(error, "fi_ep_bind");
-    if (const int error = fi_enable(endpoint_.get()); error != 0) return library_.failure(error, "fi_enable");
+    const auto lanes = number_setting("VIADUCT_OFI_LANES", 1);
+    while (lanes_.size() < std::clamp<std::size_t>(lanes, 1, max_lanes))
+        if (const Status status = add_lane(); !status.ok()) return status;
+    endpoint_ = lanes_.front().get();
 
     std::array<std::uint8_t, control::FabricAddress::capacity> bytes{};
     std::size_t size = bytes.size();
@@ -78,6 +75,19 @@ Status Engine::start(const HostAddress& host) {
         return library_.failure(error, "fi_getname");
     address_ = control::FabricAddress(std::span(bytes).first(size));
     return allocate();
+}
+
+Status Engine::add_lane() {
+    fid_ep* endpoint = nullptr;
+    if (const int error = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr); error != 0)
+        return library_.failure(error, "fi_endpoint");
+    lanes_.push_back(owned(endpoint));
+    if (const int error = fi_ep_bind(endpoint, &completions_->fid, FI_TRANSMIT | FI_RECV); error != 0)
+        return library_.failure(error, "fi_ep_bind");
+    if (const int error = fi_ep_bind(endpoint, &addresses_->fid, 0); error != 0)
+        return library_.failure(error, "fi_ep_bind");
+    if (const int error = fi_enable(endpoint); error != 0) return library_.failure(error, "fi_enable");
+    return {};
 }
 
 Status Engine::allocate() {
@@ -108,7 +118,7 @@ Status Engine::allocate() {
 }
 
 bool Engine::post(Buffer& buffer) noexcept {
-    return fi_recv(endpoint_.get(), buffer.bytes, max_frame_bytes, descriptor_, FI_ADDR_UNSPEC, &buffer.context) == 0;
+    return fi_recv(endpoint_, buffer.bytes, max_frame_bytes, descriptor_, FI_ADDR_UNSPEC, &buffer.context) == 0;
 }
 
 void Engine::post_missing() noexcept {
@@ -124,7 +134,7 @@ Result<fi_addr_t> Engine::add_peer(const control::FabricAddress& address) noexce
 }
 
 Engine::Sent Engine::send(Buffer& buffer, std::size_t bytes, fi_addr_t peer) noexcept {
-    return sent(fi_send(endpoint_.get(), buffer.bytes, bytes, descriptor_, peer, &buffer.context), "fi_send");
+    return sent(fi_send(endpoint_, buffer.bytes, bytes, descriptor_, peer, &buffer.context), "fi_send");
 }
 
 Engine::Sent Engine::sent(ssize_t error, const char* call) const noexcept {
@@ -192,7 +202,8 @@ bool Engine::is_intact(const Block& block) noexcept {
 Engine::Sent Engine::read(Block& block, const Offer& offer, fi_addr_t peer) noexcept {
     block.offer = offer;
     block.arrived = false;
-    return sent(fi_read(endpoint_.get(), block.bytes.get(), offer.bytes + sizeof offer.stamp,
+    fid_ep* const lane = lanes_[next_lane_++ % lanes_.size()].get();
+    return sent(fi_read(lane, block.bytes.get(), offer.bytes + sizeof offer.stamp,
                         fi_mr_desc(block.registered.get()), peer, offer.address, offer.key, &block.context),
                 "fi_read");
 }

@@ -105,12 +105,17 @@ public:
 private:
     explicit Engine(const Library& library) noexcept;
     Status start(const HostAddress& host);
+    Status add_lane();
     Status allocate();
     bool post(Buffer& buffer) noexcept;
     void post_missing() noexcept;
     Operation* failed() noexcept;
     Sent sent(ssize_t error, const char* call) const noexcept;
     static bool is_intact(const Block& block) noexcept;
+
+    /// Endpoints that take turns to read what peers offer. Each has a TCP connection of its own to each peer, because
+    /// some networks limit the speed of each connection. The first one carries all frames.
+    static constexpr std::size_t max_lanes = 16;
 
     static constexpr std::size_t buffers = 128;     // for each direction
     static constexpr std::size_t max_blocks = 256;  // they are made when they are needed
@@ -131,7 +136,9 @@ private:
     std::uint64_t next_stamp_;
     FabricPointer<fid_av> addresses_;
     FabricPointer<fid_cq> completions_;
-    FabricPointer<fid_ep> endpoint_;
+    std::vector<FabricPointer<fid_ep>> lanes_;
+    std::size_t next_lane_ = 0;
+    fid_ep* endpoint_ = nullptr;  // the first lane
     control::ProviderName provider_;
     control::FabricAddress address_;
     void* descriptor_ = nullptr;  // of the registered memory
