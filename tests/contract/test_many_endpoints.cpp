@@ -39,7 +39,7 @@ public:
     void connect(Wire& wire) {
         for (const auto& endpoint : endpoints_) {
             wire.await();
-            must(endpoint->connect(parameters_for(node_, node_.address("many"))));
+            must(endpoint->connect(parameters_for(node_, node_.peer_address("many"))));
             await_established();
         }
     }
@@ -134,7 +134,7 @@ void poll_idly(Crowd& crowd) {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: messages of busy and idle ones arrive") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: messages of busy and idle ones arrive", "[hosts]") {
     for (const bool one_queue : {true, false})
         for (const bool sleeps : {false, true}) {
             CAPTURE(one_queue, sleeps);
@@ -167,7 +167,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: messages of busy
         }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: sends are confirmed without an answer") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: sends are confirmed without an answer", "[hosts]") {
     for (const bool one_queue : {true, false})
         for (const bool sleeps : {false, true}) {
             CAPTURE(one_queue, sleeps);
@@ -195,7 +195,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: sends are confir
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "many endpoints: a message to a busy one arrives although its consumer has stopped polling") {
+                 "many endpoints: a message to a busy one arrives although its consumer has stopped polling",
+                 "[hosts]") {
     const auto keeper = provider();
     const Script server = [&](Wire& wire) {
         Crowd crowd(*keeper, true);
