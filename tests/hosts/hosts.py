@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """hosts.py COMMAND [ARGUMENT]... [-- COMMAND [ARGUMENT]...]: runs the first command on host 1 and the second one on
-host 2. The hosts are two network namespaces that exist only during this command, linked by an Ethernet device:
+host 2.
+hosts.py --alone COMMAND [ARGUMENT]...: runs a command on a host that has only 127.0.0.1.
+
+The hosts are two network namespaces that exist only during this command, linked by an Ethernet device:
 
     host                   1              2
     address, host name     10.0.0.1       10.0.0.2
@@ -10,13 +13,15 @@ host 2. The hosts are two network namespaces that exist only during this command
 These are the names of the hosts in tests/vm, so programs can run in either place. The namespaces have no names and
 belong to processes, so any number of commands can run at the same time, and nothing remains even after SIGKILL.
 
-An ordinary user needs user namespaces. The exit status is 77, for "skipped", if there are no namespaces, no veth devices
-or no libfabric; otherwise it is that of the first command that failed.
+An ordinary user needs user namespaces. The exit status is 77, for "skipped", if there are no namespaces, no veth
+devices or no libfabric; otherwise it is that of the first command that failed.
 
 Scripts in this directory import this file: enter() moves the script to host 1, and Hosts() makes host 2."""
 import ctypes.util
 import os
+import re
 import secrets
+import select
 import shutil
 import subprocess
 import sys
@@ -142,6 +147,53 @@ class Hosts:
         self.close()
 
 
+class Program:
+    """A program that runs on a host. Its output, including errors, is collected."""
+
+    def __init__(self, hosts, host, *command, **settings):
+        self.name = " ".join(map(str, command))
+        self.log = ""
+        self.process = hosts.start(host, command, settings, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, bufsize=0)
+
+    def read(self, deadline):
+        """Reads more output. Returns False at its end."""
+        ready, _, _ = select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))
+        check(ready, f"{self.name} hangs:\n{self.log}")
+        more = os.read(self.process.stdout.fileno(), 65536).decode(errors="replace")
+        self.log += more
+        return bool(more)
+
+    def wait_for(self, pattern, patience_s=PATIENCE_S):
+        """Reads until the output contains the regular expression. Returns the match."""
+        deadline = time.monotonic() + patience_s
+        while not (match := re.search(pattern, self.log)):
+            check(self.read(deadline), f"{self.name} never says '{pattern}':\n{self.log}")
+        return match
+
+    def finish(self, *statuses):
+        """Reads the rest of the output and checks the exit status."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.read(deadline):
+            pass
+        self.process.wait()
+        check(self.process.returncode in (statuses or (0,)),
+              f"{self.name}: exit status {self.process.returncode}:\n{self.log}")
+        return self.log
+
+    def stop(self, *statuses):
+        self.process.terminate()
+        return self.finish(*statuses)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
 def listening_ports(process):
     """Returns the TCP ports on which programs of the process's host listen."""
     ports = set()
@@ -177,8 +229,15 @@ def run_tests(names, *arguments):
     return min(failures, 1)
 
 
+def alone(command):
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    os.execvpe(command[0], command, {"VIADUCT_BACKEND": "ofi", **os.environ})
+
+
 def main():
     arguments = sys.argv[1:]
+    if arguments[0] == "--alone":
+        alone(arguments[1:])
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     commands = {NEAR: arguments[:cut], FAR: arguments[cut + 1:]}
     with Hosts() as hosts:
