@@ -4,6 +4,7 @@
 #include "backends/loopback/endpoint.hpp"
 #include "backends/support/atomic_word.hpp"
 #include "backends/support/mapped_memory.hpp"
+#include "backends/support/post_each.hpp"
 #include "core/base/fence.hpp"
 #include "core/log.hpp"
 
@@ -104,13 +105,9 @@ bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
 
 Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     const std::lock_guard lock(completions_.lock());
-    posted = 0;
-    for (const ReceiveRequest& request : requests) {
-        if (!post_directly(request))
-            if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
+    return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
+        return post_directly(request) ? Status() : post(request);
+    });
 }
 
 /// Receives a message of one slot for which there is a receive of one SGE that it fits, from the first check to the

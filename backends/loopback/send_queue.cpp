@@ -5,6 +5,7 @@
 #include "backends/loopback/endpoint.hpp"
 #include "backends/support/mapped_memory.hpp"
 #include "backends/support/pieces.hpp"
+#include "backends/support/post_each.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -134,20 +135,16 @@ inline bool SendQueue::post_directly(const SendRequest& request) noexcept {
     }
 }
 
-bool SendQueue::try_post(const SendRequest& request) noexcept {
+[[gnu::flatten]] bool SendQueue::try_post(const SendRequest& request) noexcept {
     const std::lock_guard lock(completions_.lock());
     return post_directly(request);
 }
 
 Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     const std::lock_guard lock(completions_.lock());
-    posted = 0;
-    for (const SendRequest& request : requests) {
-        if (!post_directly(request))
-            if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
+    return support::post_each(requests, posted, [this](const SendRequest& request) {
+        return post_directly(request) ? Status() : post(request);
+    });
 }
 
 // ---- The general case --------------------------------------------------------------------------------------------

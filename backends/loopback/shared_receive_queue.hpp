@@ -38,7 +38,7 @@ public:
     bool take(Receive& to, Member& member, std::uint32_t connection) noexcept;
 
 private:
-    void post(const ReceiveRequest& request);
+    Status post(const ReceiveRequest& request);
     void check_limit() noexcept;
 
     Device& device_;
