@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The list of backends in this build. No other file names them.
 #include "backends/loopback/provider.hpp"
+#include "backends/ofi/provider.hpp"
 #include "backends/verbs/provider.hpp"
 #include "core/provider.hpp"
 
@@ -12,7 +13,7 @@ template <class Predicate>
 Result<backend::Provider*> find_if(Predicate predicate) noexcept {
     static loopback::Provider loopback_provider;
     // RDMA devices come first; machines without RDMA devices have none of them.
-    backend::Provider* const providers[] = {verbs::verbs_provider(), &loopback_provider};
+    backend::Provider* const providers[] = {verbs::verbs_provider(), &loopback_provider, ofi::ofi_provider()};
     for (backend::Provider* provider : providers) {
         if (provider == nullptr) continue;  // not part of this build
         const Result<bool> fits = predicate(*provider);

@@ -14,23 +14,6 @@ constexpr std::uint32_t key_step = wire::max_regions;  // the upper half of a ke
 
 constexpr Status all_in_use(Code::NoResources, "all region keys are in use");
 
-std::uint32_t remote_flags(Access access) noexcept {
-    return (access.remote_write ? wire::region_flags::remote_write : 0) |
-           (access.remote_read ? wire::region_flags::remote_read : 0) |
-           (access.remote_atomic ? wire::region_flags::remote_atomic : 0);
-}
-
-/// Returns the flags of a region from the properties of its memory and the access that the owner allows.
-std::uint32_t region_flags(std::uint32_t memory, Access access) noexcept {
-    const bool local_write = access.local_write && (memory & wire::region_flags::writable_pages) != 0;
-    return memory | (local_write ? wire::region_flags::local_write : 0) | remote_flags(access);
-}
-
-std::uint32_t window_flags(std::uint32_t region, Access access) noexcept {
-    constexpr std::uint32_t of_memory = wire::region_flags::file | wire::region_flags::writable_pages;
-    return (region & of_memory) | wire::region_flags::window | remote_flags(access);
-}
-
 std::uint64_t rights_of(std::uint32_t domain, std::uint32_t flags) noexcept {
     return std::uint64_t{domain} << 32 | flags;
 }
@@ -60,7 +43,7 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
                                 (memory->one_memfd ? wire::region_flags::mappable : 0);
     publish(key, {.base = reinterpret_cast<std::uint64_t>(address),
                   .length = length,
-                  .rights = rights_of(domain, region_flags(flags, access)),
+                  .rights = rights_of(domain, support::flags_of_region(flags, access)),
                   .only_through = 0});
     return key;
 }
@@ -70,7 +53,7 @@ void OwnRegionTable::set_rights(std::uint32_t key, std::uint32_t domain, Access 
     wire::RegionEntry& slot = entry(key);
     const auto kept = static_cast<std::uint32_t>(slot.rights.load(std::memory_order_relaxed)) &
                       (wire::region_flags::writable_pages | wire::region_flags::file | wire::region_flags::mappable);
-    slot.rights.store(rights_of(domain, region_flags(kept, access)), std::memory_order_release);
+    slot.rights.store(rights_of(domain, support::flags_of_region(kept, access)), std::memory_order_release);
     start_generation();
 }
 
@@ -167,7 +150,7 @@ CompletionCode OwnRegionTable::bind(std::uint32_t key, std::uint32_t domain, std
     window->second.only_through = window->second.scope == WindowScope::Endpoint ? connection + 1 : 0;
     publish(key, {.base = binding.base,
                   .length = binding.length,
-                  .rights = rights_of(domain, window_flags(region.flags, binding.access)),
+                  .rights = rights_of(domain, support::flags_of_window(region.flags, binding.access)),
                   .only_through = window->second.only_through});
     return CompletionCode::Success;
 }

@@ -141,7 +141,7 @@ public:
 private:
     std::span<const std::byte> take(std::size_t size) noexcept {
         check(size <= rest_.size());
-        if (!sound_) return {};
+        if (!sound_) return rest_.first(0);  // not null: Bytes copies from it
         const auto taken = rest_.first(size);
         rest_ = rest_.subspan(size);
         return taken;
@@ -195,7 +195,13 @@ void put_body(Writer& writer, const Accepted& message) noexcept {
 void put_body(Writer& writer, const Rejected& message) noexcept { writer.put(message.private_data); }
 void put_body(Writer& writer, const Conflict& message) noexcept { writer.put(message.attributes); }
 void put_body(Writer& writer, const ProviderMismatch& message) noexcept { writer.put(message.provider); }
-void put_body(Writer& writer, const Closing& message) noexcept { writer.put(message.last_sequence); }
+void put_body(Writer& writer, const Closing& message) noexcept {
+    writer.put(message.on_purpose);
+    writer.put(static_cast<std::uint8_t>(message.code));
+    writer.put(message.refused);
+    writer.put(message.last_request);
+    writer.put(message.last_response);
+}
 void put_body(Writer&, const auto&) noexcept {}  // the others have none
 
 /// Later versions may have other bodies, but start with this.
@@ -250,8 +256,18 @@ Status get_body(Reader& reader, ProviderMismatch& message) noexcept {
     return {};
 }
 
+bool is_refusal(CompletionCode code) noexcept {
+    return code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation ||
+           code == CompletionCode::RemoteLength;
+}
+
 Status get_body(Reader& reader, Closing& message) noexcept {
-    reader.get(message.last_sequence);
+    reader.get(message.on_purpose);
+    reader.get(message.code, CompletionCode::Flushed);
+    reader.check(message.code == CompletionCode::Success || is_refusal(message.code));
+    reader.get(message.refused);
+    reader.get(message.last_request);
+    reader.get(message.last_response);
     return {};
 }
 
@@ -284,7 +300,6 @@ const char* to_string(Type type) noexcept {
         case Type::Conflict: return "Conflict";
         case Type::ProviderMismatch: return "ProviderMismatch";
         case Type::AuthenticationFailed: return "AuthenticationFailed";
-        case Type::Ready: return "Ready";
         case Type::Closing: return "Closing";
     }
     return "unknown";
@@ -315,7 +330,6 @@ Result<Message> decode(const Frame& frame) noexcept {
         case Type::Conflict: return decode_as<Conflict>(frame);
         case Type::ProviderMismatch: return decode_as<ProviderMismatch>(frame);
         case Type::AuthenticationFailed: return decode_as<AuthenticationFailed>(frame);
-        case Type::Ready: return decode_as<Ready>(frame);
         case Type::Closing: return decode_as<Closing>(frame);
     }
     return Status(Code::InvalidParameter, "a control message of an unknown type");

@@ -14,6 +14,7 @@
 #include "core/connection.hpp"
 #include "core/events.hpp"
 #include "core/status.hpp"
+#include "core/work.hpp"
 
 namespace viaduct::ofi::control {
 
@@ -40,7 +41,6 @@ enum class Type : std::uint16_t {
     Conflict,
     ProviderMismatch,
     AuthenticationFailed,
-    Ready,
     Closing,
 };
 
@@ -131,23 +131,22 @@ struct AuthenticationFailed {
     friend bool operator==(const AuthenticationFailed&, const AuthenticationFailed&) = default;
 };
 
-/// Confirms Accepted: the requester still wants the connection.
-struct Ready {
-    static constexpr Type type = Type::Ready;
-
-    friend bool operator==(const Ready&, const Ready&) = default;
-};
-
-/// The sender ends the connection after the frame with this sequence number.
+/// The sender ends the connection. It sends no frames after those with these numbers, and what it has sent will arrive.
 struct Closing {
     static constexpr Type type = Type::Closing;
 
-    std::uint64_t last_sequence = 0;
+    bool on_purpose = false;  ///< a disconnect, not an error
+    /// Success, or why the sender refused a request of the receiver, whose frame has the number `refused`: one of
+    /// RemoteProtection, RemoteOperation and RemoteLength.
+    CompletionCode code = CompletionCode::Success;
+    std::uint32_t refused = 0;
+    std::uint32_t last_request = 0;
+    std::uint32_t last_response = 0;
     friend bool operator==(const Closing&, const Closing&) = default;
 };
 
 using Message = std::variant<Challenge, Request, Accepted, Rejected, NoListener, Conflict, ProviderMismatch,
-                             AuthenticationFailed, Ready, Closing>;
+                             AuthenticationFailed, Closing>;
 
 /// A message as it is sent. All types but Challenge and AuthenticationFailed end with a MAC, which is 0 until
 /// set_mac().

@@ -20,6 +20,23 @@ inline constexpr std::uint32_t remote_atomic = 64;
 inline constexpr std::uint32_t file = 128;  ///< at least some of the pages belong to a file, so flushes must reach it
 }  // namespace region_flags
 
+constexpr std::uint32_t remote_flags(Access access) noexcept {
+    return (access.remote_write ? region_flags::remote_write : 0) | (access.remote_read ? region_flags::remote_read : 0) |
+           (access.remote_atomic ? region_flags::remote_atomic : 0);
+}
+
+/// Returns the flags of a region from the properties of its memory and the access that the owner allows.
+constexpr std::uint32_t flags_of_region(std::uint32_t memory, Access access) noexcept {
+    const bool local_write = access.local_write && (memory & region_flags::writable_pages) != 0;
+    return memory | (local_write ? region_flags::local_write : 0) | remote_flags(access);
+}
+
+/// Returns the flags of a window from those of its region.
+constexpr std::uint32_t flags_of_window(std::uint32_t region, Access access) noexcept {
+    constexpr std::uint32_t of_memory = region_flags::file | region_flags::writable_pages;
+    return (region & of_memory) | region_flags::window | remote_flags(access);
+}
+
 /// How a peer uses a region.
 enum class RemoteUse : std::uint8_t { Write, Read, Flush, Atomic };
 
@@ -28,7 +45,7 @@ struct RegionView {
     std::uint64_t base = 0;
     std::uint64_t length = 0;
     std::uint32_t domain = 0;
-    std::uint32_t flags = 0;  ///< wire::region_flags
+    std::uint32_t flags = 0;  ///< region_flags
     std::uint32_t only_through = 0;
 
     bool covers(std::uint64_t address, std::uint64_t bytes) const noexcept {

@@ -24,6 +24,7 @@ constexpr BackendUnderTest backends[] = {
     {.name = "fake", .provider = make_fake},
     {.name = "null", .has_peers = false, .provider = make_null_provider},
     {.name = "loopback", .several_processes = true, .provider = [] { return borrow("loopback"); }},
+    {.name = "ofi", .several_processes = true, .provider = [] { return borrow("ofi"); }},
     {.name = "verbs", .several_processes = true, .by_device = true, .provider = [] { return borrow("verbs"); }},
 };
 
@@ -50,6 +51,15 @@ const BackendUnderTest& next_backend_between_processes() {
     return *GENERATE_COPY(from_range(chosen));
 }
 
+/// Returns the number of a device other than the first one that can reach it, or 0 if there is none. An address of IPv4
+/// does not reach one of IPv6.
+std::uint32_t second_device(const Node& first) {
+    const auto& hosts = first.device->attributes().local_hosts;
+    for (std::uint32_t index = 1; index < hosts.size(); ++index)
+        if (hosts[index].size() == hosts[0].size()) return index;
+    return 0;
+}
+
 Catch::ScopedMessage note_on(const BackendUnderTest& backend) {
     return Catch::ScopedMessage(Catch::MessageBuilder("INFO", CATCH_INTERNAL_LINEINFO, Catch::ResultWas::Info)
                                 << "backend " << std::string(backend.name));
@@ -62,7 +72,7 @@ EveryBackend::EveryBackend()
       note_(note_on(backend)),
       provider(backend.provider()),
       near(*provider),
-      far(*provider, must(provider->device_count()) > 1 ? 1 : 0) {}
+      far(*provider, second_device(near)) {}
 
 Connection::Connection(Node& client_node, Node& server_node, const PortOptions& options)
     : client(client_node, options), server(server_node, options) {

@@ -78,8 +78,7 @@ std::vector<Message> one_of_each() {
             Conflict{.attributes = attributes()},
             ProviderMismatch{.provider = text<ProviderName>("tcp")},
             AuthenticationFailed{},
-            Ready{},
-            Closing{.last_sequence = 0xFFEEDDCCBBAA9988}};
+            Closing{.on_purpose = true, .code = CompletionCode::RemoteLength, .refused = 7, .last_request = 8, .last_response = 9}};
 }
 
 Octets octets(const Message& message) {
@@ -140,8 +139,12 @@ TEST_CASE("ofi control: the format is little-endian and has no padding") {
         all.resize(all.size() + zeros);
         return all;
     };
-    CHECK(octets(Closing{.last_sequence = 0x0102030405060708}) ==
-          expected({48, 0, 0, 0, 10, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1}, 32));
+    CHECK(octets(Closing{.on_purpose = true,
+                         .code = CompletionCode::RemoteOperation,
+                         .refused = 0x01020304,
+                         .last_request = 5,
+                         .last_response = 6}) ==
+          expected({54, 0, 0, 0, 9, 0, 0, 0, 1, 5, 4, 3, 2, 1, 5, 0, 0, 0, 6, 0, 0, 0}, 32));
     CHECK(octets(ProviderMismatch{.provider = text<ProviderName>("tcp")}) ==
           expected({44, 0, 0, 0, 7, 0, 0, 0, 3, 't', 'c', 'p'}, 32));
     CHECK(octets(Rejected{.private_data = text<PrivateData>("no")}) ==
@@ -266,6 +269,22 @@ TEST_CASE("ofi control: values out of range are refused") {
     CHECK(reason(changed(Conflict{}, 8, 3)) == malformed);                              // reliability
     CHECK(reason(octets(ProviderMismatch{})) == malformed);                             // without a name
     CHECK(reason(octets(Accepted{.end = {.provider = end().provider}})) == malformed);  // without an address
+}
+
+TEST_CASE("ofi control: strings longer than their fields are refused") {
+    // Frames that are sound in all else.
+    Octets name = octets(ProviderMismatch{.provider = text<ProviderName>(std::string(32, 'p'))});
+    REQUIRE(read(name).ok());
+    ++reinterpret_cast<std::uint8_t&>(name[0]);
+    ++reinterpret_cast<std::uint8_t&>(name[8]);
+    name.insert(name.begin() + 9, std::byte{'p'});
+    CHECK(reason(name) == malformed);
+    Octets data = octets(Rejected{.private_data = field<PrivateData>(256)});
+    REQUIRE(read(data).ok());
+    ++reinterpret_cast<std::uint8_t&>(data[0]);
+    ++reinterpret_cast<std::uint8_t&>(data[8]);
+    data.insert(data.begin() + 10, std::byte{'d'});
+    CHECK(reason(data) == malformed);
 }
 
 TEST_CASE("ofi control: another version is told from garbage whatever follows it") {

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/ofi/agent.hpp"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "backends/ofi/node.hpp"
+#include "core/base/thread.hpp"
+
+namespace viaduct::ofi {
+namespace {
+
+// Events that do not belong to a client.
+constexpr std::uint64_t event_id = 0;
+constexpr std::uint64_t engine_id = ~std::uint64_t{0};
+
+/// How long the agent sleeps while consumers poll. Frames for a consumer that has stopped polling wait that long.
+constexpr int stand_back_ms = 2;
+
+/// libfabric does not always tell when a frame that it did not accept can be sent.
+constexpr int retry_ms = 1;
+
+/// How often the agent looks for frames before it lets others take the lock.
+constexpr int rounds = 16;
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> Agent::start(Node& node) {
+    std::unique_ptr<Agent> agent(new Agent(node));
+    if (const Status status = agent->prepare(); !status.ok()) return status;
+    agent->thread_ = start_thread([raw = agent.get()] { raw->run(); });
+    pthread_setname_np(agent->thread_.native_handle(), "viaduct-agent");
+    return agent;
+}
+
+Status Agent::prepare() {
+    epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_) return Status::from_errno(errno, "epoll_create1");
+    event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!event_) return Status::from_errno(errno, "eventfd");
+    epoll_event of_event{.events = EPOLLIN, .data = {.u64 = event_id}};
+    epoll_event of_engine{.events = 0, .data = {.u64 = engine_id}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, event_.get(), &of_event) != 0 ||
+        epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, node_.engine().fd(), &of_engine) != 0)
+        return Status::from_errno(errno, "epoll_ctl");
+    return {};
+}
+
+void Agent::stop() noexcept {
+    if (!thread_.joinable()) return;
+    {
+        const Node::Guard guard(node_);
+        stop_ = true;
+        wake();
+    }
+    end_thread(thread_);
+}
+
+void Agent::wake() noexcept {
+    const std::uint64_t one = 1;
+    (void)!write(event_.get(), &one, sizeof one);
+}
+
+Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client, Until until) {
+    unwatch(fd);
+    const std::uint64_t id = next_id_++;
+    ids_[fd] = id;  // first, because it does no harm if the next line runs out of memory
+    watches_.emplace(id, Watch{fd, client});
+    const std::uint32_t events = until == Until::Readable ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;
+    epoll_event event{.events = events, .data = {.u64 = id}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+        watches_.erase(id);
+        ids_.erase(fd);
+        return Status::from_errno(errno, "epoll_ctl");
+    }
+    return {};
+}
+
+void Agent::unwatch(int fd) noexcept {
+    const auto found = ids_.find(fd);
+    if (found == ids_.end()) return;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    watches_.erase(found->second);
+    ids_.erase(found);
+}
+
+void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
+    if (deadlines_.add(deadline, client) && !is_this_thread()) wake();
+}
+
+void Agent::sleep_begins() noexcept {
+    ++sleepers_;
+    if (stands_back_) wake();
+}
+
+/// While consumers poll, the descriptor of the engine is readable for each frame, which must not wake the agent.
+void Agent::watch_engine(bool wanted) noexcept {
+    if (std::exchange(watches_engine_, wanted) == wanted) return;
+    epoll_event event{.events = wanted ? EPOLLIN : 0u, .data = {.u64 = engine_id}};
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, node_.engine().fd(), &event);
+}
+
+/// Does what is due, and returns how long the thread may sleep.
+int Agent::work() noexcept {
+    while (const auto due = deadlines_.take_due())
+        if (const auto client = due->lock()) client->on_deadline();
+    const std::uint32_t polls = node_.polls();
+    stands_back_ = std::exchange(polls_seen_, polls) != polls && sleepers_ == 0;
+    const auto at_most = [this](int limit) {
+        const int timeout = deadlines_.timeout_ms();
+        return timeout < 0 ? limit : std::min(timeout, limit);
+    };
+    watch_engine(!stands_back_);
+    if (stands_back_) return at_most(stand_back_ms);
+    for (int round = 0; node_.progress(); ++round)
+        if (round == rounds) return 0;
+    node_.acknowledge();
+    if (!node_.engine().may_sleep()) return 0;
+    return node_.waits_for_engine() ? at_most(retry_ms) : deadlines_.timeout_ms();
+}
+
+void Agent::run() noexcept {
+    std::array<epoll_event, 64> events;
+    int count = 0;
+    while (true) {
+        int timeout = 0;
+        {
+            const Node::Guard guard(node_);
+            if (stop_) return;
+            for (int i = 0; i < count; ++i) {
+                const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+                if (id == event_id) {
+                    std::uint64_t rings = 0;
+                    (void)!read(event_.get(), &rings, sizeof rings);
+                } else if (id != engine_id) {
+                    const auto found = watches_.find(id);
+                    if (found == watches_.end()) continue;  // unwatched after epoll_wait reported it
+                    if (const auto client = found->second.client.lock()) client->on_ready();
+                }
+            }
+            timeout = work();
+        }
+        count = std::max(0, epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout));
+    }
+}
+
+}  // namespace viaduct::ofi

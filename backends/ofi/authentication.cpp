@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/ofi/authentication.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "backends/ofi/hmac.hpp"
+#include "core/base/settings.hpp"
+#include "core/base/unique_fd.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::ofi {
+namespace {
+
+using control::Authentication;
+
+constexpr const char* key_variable = "VIADUCT_OFI_KEY_FILE";
+constexpr const char* insecure_variable = "VIADUCT_OFI_INSECURE";
+
+/// Separates the keys of connections from other uses of the same key and from other versions.
+constexpr std::string_view connection_label = "Viaduct ofi 1 connection";
+
+constexpr std::size_t host_key_bytes = 32;
+
+Status refuse_key(const char* path, const char* reason) noexcept {
+    log(LogLevel::Error, "ofi: cannot use the key %s: %s", path, reason);
+    return {Code::PermissionDenied, "the key cannot be used"};
+}
+
+/// In a user namespace, the user id outside of it, so that a process in the namespace and one outside find the same
+/// file.
+uid_t outer_user() noexcept {
+    const uid_t user = geteuid();
+    std::FILE* const map = std::fopen("/proc/self/uid_map", "re");
+    if (map == nullptr) return user;
+    std::uint32_t inside = 0;
+    std::uint32_t outside = 0;
+    std::uint32_t count = 0;
+    uid_t outer = user;
+    while (std::fscanf(map, "%" SCNu32 " %" SCNu32 " %" SCNu32, &inside, &outside, &count) == 3)
+        if (user >= inside && user - inside < count) outer = outside + (user - inside);
+    std::fclose(map);
+    return outer;
+}
+
+/// Creates the file with random content under this name at once, so that nobody reads a part of it. Does nothing if
+/// there is such a file.
+const char* create_host_key(const char* path) noexcept {
+    std::array<char, 256> text;  // first the directory, then the name of the descriptor
+    const std::string_view directory = std::string_view(path).substr(0, std::string_view(path).rfind('/'));
+    if (directory.size() >= text.size()) return "its name is too long";
+    *std::ranges::copy(directory, text.begin()).out = '\0';
+    const UniqueFd file(open(text.data(), O_TMPFILE | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (!file) return std::strerror(errno);
+    std::array<std::byte, host_key_bytes> key;
+    if (!fill_random(key).ok()) return "the system has no random bytes";
+    const bool written = fchmod(file.get(), S_IRUSR | S_IWUSR) == 0 &&
+                         write(file.get(), key.data(), key.size()) == static_cast<ssize_t>(key.size());
+    explicit_bzero(key.data(), key.size());
+    if (!written) return std::strerror(errno);
+    std::snprintf(text.data(), text.size(), "/proc/self/fd/%d", file.get());
+    if (linkat(AT_FDCWD, text.data(), AT_FDCWD, path, AT_SYMLINK_FOLLOW) != 0 && errno != EEXIST)
+        return std::strerror(errno);
+    return nullptr;
+}
+
+/// Returns the reason if a file is no key, or if others may know or change its content.
+const char* flaw_of(const struct stat& file, bool trusts_root) noexcept {
+    const bool of_root = trusts_root && file.st_uid == 0;
+    if (!S_ISREG(file.st_mode)) return "it is not a regular file";
+    if (file.st_uid != geteuid() && !of_root) return "it belongs to another user";
+    // As for the keys of other servers, root may give one to a group.
+    if ((file.st_mode & (S_IRWXO | S_IWGRP | (of_root ? 0 : S_IRGRP))) != 0)
+        return "other users may read or write it; use chmod 600";
+    if (file.st_size < static_cast<off_t>(SharedKey::min_bytes)) return "it is shorter than 16 bytes";
+    if (file.st_size > static_cast<off_t>(SharedKey::max_bytes)) return "it is longer than 4096 bytes";
+    return nullptr;
+}
+
+}  // namespace
+
+HostKeyPath host_key_path() noexcept {
+    // A memory file system, so that the key is neither stored nor on several hosts.
+    HostKeyPath path;
+    std::snprintf(path.data(), path.size(), "/dev/shm/viaduct-ofi-%u.key", outer_user());
+    return path;
+}
+
+SharedKey::~SharedKey() { explicit_bzero(bytes_.data(), bytes_.size()); }
+
+Result<SharedKey> SharedKey::read_from(const UniqueFd& file, const char* path, bool trusts_root) noexcept {
+    struct stat status {};
+    if (!file || fstat(file.get(), &status) != 0) return refuse_key(path, std::strerror(errno));
+    if (const char* flaw = flaw_of(status, trusts_root)) return refuse_key(path, flaw);
+    SharedKey key;
+    for (const auto size = static_cast<std::size_t>(status.st_size); key.size_ < size;) {
+        const ssize_t count = read(file.get(), key.bytes_.data() + key.size_, size - key.size_);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return refuse_key(path, std::strerror(errno));
+        if (count == 0) return refuse_key(path, "it became shorter while it was read");
+        key.size_ += static_cast<std::size_t>(count);
+    }
+    return key;
+}
+
+Result<SharedKey> SharedKey::load(const char* path) noexcept {
+    // Not to wait for the writer of a FIFO.
+    return read_from(UniqueFd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)), path, true);
+}
+
+Result<SharedKey> SharedKey::of_host(const char* path) noexcept {
+    const auto open_it = [path] { return UniqueFd(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)); };
+    UniqueFd file = open_it();
+    const char* error = nullptr;
+    if (!file && errno == ENOENT) {
+        error = create_host_key(path);
+        if (error == nullptr) file = open_it();
+    }
+    auto key = error == nullptr ? read_from(file, path, false) : refuse_key(path, error);
+    if (!key.ok()) log(LogLevel::Error, "ofi: remove that file, or set %s to a file of your own", key_variable);
+    return key;
+}
+
+Result<Authenticator> Authenticator::make(const SharedKey& key, const control::Nonce& challenge,
+                                          const control::Nonce& request) noexcept {
+    const auto connection_key =
+        hmac_sha256(key.bytes(), {std::as_bytes(std::span(connection_label)), challenge, request});
+    if (!connection_key.ok()) return connection_key.status();
+    Authenticator authenticator;
+    authenticator.key_ = connection_key.value();
+    return authenticator;
+}
+
+Result<control::Mac> Authenticator::mac_of(std::span<const std::byte> covered, Role sender) const noexcept {
+    if (!key_) return control::Mac{};
+    const std::array role{static_cast<std::byte>(sender)};
+    return hmac_sha256(*key_, {role, covered});
+}
+
+Status Authenticator::sign(control::EncodedFrame& frame, Role sender) const noexcept {
+    if (!frame.has_mac()) return {};
+    auto mac = mac_of(frame.covered(), sender);
+    if (mac.ok()) frame.set_mac(*mac);
+    return mac.status();
+}
+
+Status Authenticator::verify(const control::Frame& frame, Role sender) const noexcept {
+    auto mac = mac_of(frame.covered, sender);
+    if (!mac.ok()) return mac.status();
+    if (!equal_in_constant_time(frame.mac, *mac)) return {Code::PermissionDenied, "the message is not authentic"};
+    return {};
+}
+
+Result<Policy> Policy::from_environment() noexcept {
+    const char* const path = std::getenv(key_variable);
+    const bool insecure = number_setting(insecure_variable, 0) != 0;
+    if (path != nullptr) {
+        if (insecure) log(LogLevel::Warning, "ofi: %s is set, so %s has no effect", key_variable, insecure_variable);
+        auto key = SharedKey::load(path);
+        if (!key.ok()) return key.status();
+        if (const Status status = load_crypto(); !status.ok()) return status;
+        Policy policy(Authentication::SharedKey);
+        policy.key_ = *key;
+        return policy;
+    }
+    if (insecure) return Policy(Authentication::None);
+    Policy policy(Authentication::HostKey);
+    policy.host_key_path_ = host_key_path();
+    if (auto key = SharedKey::of_host(policy.host_key_path_.data()); !key.ok()) return key.status();
+    if (const Status status = load_crypto(); !status.ok()) return status;
+    return policy;
+}
+
+Result<control::Challenge> Policy::challenge() const noexcept {
+    control::Challenge challenge{.authentication = authentication_};
+    if (const Status status = fill_random(challenge.nonce); !status.ok()) return status;
+    return challenge;
+}
+
+Status Policy::accepts(const control::Challenge& challenge) const noexcept {
+    if (challenge.authentication == authentication_) return {};
+    const auto refuse = [](const char* reason) { return Status(Code::PermissionDenied, reason); };
+    if (authentication_ == Authentication::SharedKey)
+        return refuse("the peer has no key: set VIADUCT_OFI_KEY_FILE there, too");
+    if (challenge.authentication == Authentication::SharedKey)
+        return refuse("the peer requires a key: set VIADUCT_OFI_KEY_FILE to a copy of its key");
+    return refuse("one side authenticates its peers and the other does not: set VIADUCT_OFI_INSECURE on both or none");
+}
+
+Result<Authenticator> Policy::authenticator(const control::Nonce& challenge,
+                                            const control::Nonce& request) const noexcept {
+    if (authentication_ == Authentication::None) return Authenticator();
+    if (authentication_ == Authentication::SharedKey) return Authenticator::make(*key_, challenge, request);
+    const auto key = SharedKey::of_host(host_key_path_.data());
+    if (!key.ok()) return key.status();
+    return Authenticator::make(key.value(), challenge, request);
+}
+
+const char* Policy::advice() const noexcept {
+    switch (authentication_) {
+        case Authentication::None: return "it authenticates, and this process does not (VIADUCT_OFI_INSECURE)";
+        case Authentication::HostKey:
+            return "without VIADUCT_OFI_KEY_FILE, only processes of the same user on the same host may connect";
+        case Authentication::SharedKey: return "its VIADUCT_OFI_KEY_FILE has another content";
+    }
+    return "";
+}
+
+}  // namespace viaduct::ofi

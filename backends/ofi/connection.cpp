@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/ofi/connection.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "backends/ofi/endpoint.hpp"
+#include "backends/ofi/node.hpp"
+#include "backends/ofi/random.hpp"
+#include "backends/support/guarded.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::ofi {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long a connection waits for the frames that its peer sent before it ended the connection, or for the peer to
+/// notice the end.
+constexpr auto closing_time = 2s;
+
+/// After so many frames a receiver acknowledges even if the sender does not wait.
+constexpr std::uint32_t acknowledge_after = Connection::window / 4;
+
+}  // namespace
+
+// ---- Peers -------------------------------------------------------------------------------------------------------
+
+Peer::Peer(Node& node, const control::FabricAddress& address, fi_addr_t number) noexcept
+    : node_(node),
+      address_(address),
+      number_(number),
+      sends_first_(std::ranges::lexicographical_compare(node.engine().address().span(), address.span()) ||
+                   node.engine().address() == address) {}
+
+Peer::~Peer() { node_.engine().remove_peer(number_); }
+
+// ---- Life --------------------------------------------------------------------------------------------------------
+
+Connection::Connection(Node& node) noexcept : node_(node), token_(random_number<std::uint64_t>()) {}
+
+Connection::~Connection() {
+    if (socket_) node_.agent().unwatch(socket_.fd());
+    if (has_number_) node_.remove(number_);
+}
+
+Result<std::shared_ptr<Connection>> Connection::create(Node& node) {
+    auto connection = std::make_shared<Connection>(node);
+    const auto number = node.add(connection);
+    if (!number.ok()) return number.status();
+    connection->number_ = number.value();
+    connection->has_number_ = true;
+    return connection;
+}
+
+control::End Connection::describe(const Endpoint& endpoint) const noexcept {
+    return {.provider = node_.engine().provider(),
+            .address = node_.engine().address(),
+            .connection = number_,
+            .token = token_,
+            .shares_receives = endpoint.shares_receives(),
+            .attributes = endpoint.attributes()};
+}
+
+Status Connection::open(Endpoint& owner, const control::End& peer, ControlSocket socket) {
+    auto found = node_.find_peer(peer.address);
+    if (!found.ok()) return found.status();
+    if (const Status status = node_.agent().watch(socket.fd(), self()); !status.ok()) return status;
+    peer_ = std::move(*found);
+    socket_ = std::move(socket);
+    peer_number_ = peer.connection;
+    peer_token_ = peer.token;
+    peer_shares_receives_ = peer.shares_receives;
+    remote_attributes_ = peer.attributes;
+    owner_ = &owner;
+    if (greeted_) peer_->opened();
+    greets_ = peer_->sends_first() && !peer_->is_open();
+    if (greets_) greet();
+    return {};
+}
+
+void Connection::end(bool on_purpose, CompletionCode code, std::uint32_t refused) noexcept {
+    if (owner_ == nullptr) return;
+    owner_ = nullptr;
+    ended_ = true;
+    requested_.held.clear();
+    responded_.held.clear();
+    const Status told = closing_ ? Status() : socket_.send(control::Closing{.on_purpose = on_purpose,
+                                                                           .code = code,
+                                                                           .refused = refused,
+                                                                           .last_request = requests_.next - 1,
+                                                                           .last_response = responses_.next - 1});
+    if (closing_ || !told.ok()) return release();
+    try {
+        node_.agent().call_at(Deadline::after(closing_time), self());
+        node_.keep_closing(self());
+    } catch (const std::exception&) {
+        release();
+    }
+}
+
+/// Nothing is expected of the peer any more.
+void Connection::release() noexcept {
+    const auto keep = self();
+    if (socket_) node_.agent().unwatch(socket_.fd());
+    socket_.close();
+    node_.forget_closing(*this);
+}
+
+/// The connection breaks without the peer having ended it.
+void Connection::lose() noexcept {
+    if (owner_ != nullptr)
+        owner_->peer_ended(*this, false);
+    else
+        release();
+}
+
+// ---- Sending -----------------------------------------------------------------------------------------------------
+
+void Connection::wait_for_engine() noexcept { node_.wait_for_engine(self()); }
+
+/// Makes libfabric connect the engines.
+void Connection::greet() noexcept {
+    greets_ = !send({.kind = FrameKind::Open}, 0, [](std::byte*) {});
+    if (!greets_) peer_->opened();
+}
+
+/// Returns a buffer for a frame, or null if it has to wait.
+Engine::Buffer* Connection::prepare(FrameHeader& header) noexcept {
+    if (!peer_->is_open() && header.kind != FrameKind::Open) {
+        wait_for_engine();
+        return nullptr;
+    }
+    if (has_sequence(header.kind)) {
+        const Outgoing& stream = is_response(header.kind) ? responses_ : requests_;
+        if (stream.is_full()) return nullptr;  // resumed by the acknowledgment
+        header.sequence = stream.next;
+    }
+    Engine::Buffer* buffer = node_.engine().take();
+    if (buffer == nullptr) wait_for_engine();
+    return buffer;
+}
+
+bool Connection::submit(Engine::Buffer& buffer, const FrameHeader& frame, std::size_t bytes) noexcept {
+    FrameHeader header = frame;
+    header.token = peer_token_;
+    header.connection = peer_number_;
+    header.executed = requested_.count();
+    header.handled = responded_.count();
+    std::memcpy(buffer.bytes, &header, sizeof header);
+    buffer.connection = number_;
+    buffer.token = token_;
+    switch (node_.engine().send(buffer, sizeof header + bytes, peer_->number())) {
+        case Engine::Sent::Yes: break;
+        case Engine::Sent::NotNow:
+            node_.engine().give_back(buffer);
+            wait_for_engine();
+            return false;
+        case Engine::Sent::Failed:
+            node_.engine().give_back(buffer);
+            if (owner_ != nullptr) owner_->request_break();
+            return false;
+    }
+    requested_.told = header.executed;
+    responded_.told = header.handled;
+    if (has_sequence(header.kind)) ++(is_response(header.kind) ? responses_ : requests_).next;
+    return true;
+}
+
+void Connection::acknowledge() noexcept {
+    if (peer_ == nullptr || !socket_) return;
+    if (requested_.told == requested_.count() && responded_.told == responded_.count()) return;
+    if (!send({.kind = FrameKind::Acknowledge}, 0, [](std::byte*) {})) wait_for_engine();
+}
+
+void Connection::resume() noexcept {
+    if (greets_) greet();
+    if (owner_ == nullptr) return acknowledge();
+    owner_->progress();
+    handle_held(responded_);
+    handle_held(requested_);
+    acknowledge();
+}
+
+// ---- Receiving ---------------------------------------------------------------------------------------------------
+
+/// Takes a counter of the peer. Returns false if it is invalid.
+bool Connection::confirm(Outgoing& stream, std::uint32_t count) noexcept {
+    if (!reaches(stream.next - 1, count)) return false;
+    if (reaches(count, stream.confirmed)) stream.confirmed = count;  // frames may overtake each other
+    return true;
+}
+
+void Connection::on_frame(const Frame& frame) noexcept {
+    const FrameHeader& header = frame.header;
+    if (header.token != token_) return;  // of an earlier connection with this number, or forged
+    greeted_ = true;
+    if (peer_ != nullptr) peer_->opened();
+    const std::uint32_t executed = requests_.confirmed;
+    const std::uint32_t handled = responses_.confirmed;
+    if (!confirm(requests_, header.executed) || !confirm(responses_, header.handled)) {
+        log(LogLevel::Warning, "ofi: a peer acknowledges frames that were not sent");
+        return lose();
+    }
+    if (owner_ != nullptr && requests_.confirmed != executed) owner_->progress();
+    if (owner_ != nullptr && responses_.confirmed != handled) handle_held(requested_);  // a response may have waited
+    if (!has_sequence(header.kind) || ended_) return;
+    Incoming& stream = is_response(header.kind) ? responded_ : requested_;
+    const std::uint32_t distance = header.sequence - stream.count() - 1;
+    if (distance >= window) {
+        log(LogLevel::Warning, "ofi: a peer sends frames out of turn");
+        return lose();
+    }
+    if (distance != 0 || !stream.held.empty() || handling_ || owner_ == nullptr || !handle(frame)) {
+        try {
+            hold(stream, header, frame.payload);
+        } catch (const std::bad_alloc&) {
+            log(LogLevel::Error, "ofi: out of memory: a connection is lost");
+            return lose();
+        }
+        if (owner_ != nullptr) handle_held(stream);
+    } else {
+        finished(frame, stream);
+    }
+    if (closing_) end_if_complete();
+}
+
+/// Executes a request or handles a response. Returns false if it has to wait.
+bool Connection::handle(const Frame& frame) noexcept {
+    handling_ = true;
+    const bool done = owner_->handle(frame);
+    handling_ = false;
+    return done;
+}
+
+void Connection::finished(const Frame& frame, Incoming& stream) noexcept {
+    ++stream.done;
+    const bool awaited = (frame.header.flags & frame_flags::confirm) != 0;
+    if (stream.count() - stream.told >= acknowledge_after && owner_ != nullptr) acknowledge();
+    if (awaited || stream.count() != stream.told) node_.owes(self());
+}
+
+void Connection::hold(Incoming& stream, const FrameHeader& header, std::span<const std::byte> payload) {
+    const std::uint64_t number = stream.done + (header.sequence - stream.count());
+    std::vector<std::byte> bytes(sizeof header + payload.size());
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::ranges::copy(payload, bytes.begin() + sizeof header);
+    stream.held.try_emplace(number, std::move(bytes));
+}
+
+void Connection::handle_held(Incoming& stream) noexcept {
+    while (owner_ != nullptr && !handling_ && !stream.held.empty() &&
+           stream.held.begin()->first == stream.done + 1) {
+        const auto frame = parse_frame(stream.held.begin()->second);
+        if (!frame || !handle(*frame)) return;
+        finished(*frame, stream);
+        if (!stream.held.empty()) stream.held.erase(stream.held.begin());
+    }
+}
+
+void Connection::on_failure() noexcept {
+    if (owner_ != nullptr) owner_->request_break();
+}
+
+// ---- The end -----------------------------------------------------------------------------------------------------
+
+void Connection::on_ready() noexcept {
+    const auto keep = self();
+    const Status status = support::guarded([this]() -> Status {
+        while (socket_) {
+            auto message = socket_.receive();
+            if (!message.ok()) return message.status();
+            if (!message.value()) return {};
+            const auto* closing = std::get_if<control::Closing>(&*message.value());
+            if (closing == nullptr) return {Code::InvalidParameter, "an unexpected control message"};
+            on_closing(*closing);
+        }
+        return {};
+    });
+    if (status.ok()) return;
+    node_.agent().unwatch(socket_.fd());
+    if (ended_) return release();
+    if (closing_) return;  // what the peer sent before will arrive
+    log(LogLevel::Info, "ofi: connection lost: %s", status.where());
+    while (node_.progress()) {
+    }
+    lose();
+}
+
+void Connection::on_closing(const control::Closing& closing) {
+    if (ended_) return release();
+    closing_ = closing;
+    node_.agent().call_at(Deadline::after(closing_time), shared_from_this());
+    end_if_complete();
+}
+
+/// Ends the connection as soon as all that the peer has sent is here. Requests that would have to wait are dropped.
+void Connection::end_if_complete() noexcept {
+    if (owner_ == nullptr || !requested_.has_all(closing_->last_request) ||
+        !responded_.has_all(closing_->last_response))
+        return;
+    const control::Closing closing = *closing_;
+    if (closing.code != CompletionCode::Success) (void)confirm(requests_, closing.refused - 1);
+    owner_->peer_ended(*this, closing.on_purpose, closing.code);
+}
+
+void Connection::on_deadline() noexcept {
+    if (ended_) return release();
+    if (closing_ && owner_ != nullptr) lose();
+}
+
+}  // namespace viaduct::ofi

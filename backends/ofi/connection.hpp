@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A connection: the order of its frames, and the control socket that tells how it ends.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "backends/ofi/agent.hpp"
+#include "backends/ofi/control_socket.hpp"
+#include "backends/ofi/engine.hpp"
+#include "backends/ofi/frames.hpp"
+#include "core/attributes.hpp"
+#include "core/work.hpp"
+
+namespace viaduct::ofi {
+
+class Endpoint;
+class Node;
+
+/// The engine of another process, or this one.
+class Peer {
+public:
+    Peer(Node& node, const control::FabricAddress& address, fi_addr_t number) noexcept;
+    ~Peer();
+
+    const control::FabricAddress& address() const noexcept { return address_; }
+    fi_addr_t number() const noexcept { return number_; }
+
+    /// Frames cross safely only after one side has sent the first one. The side with the lower address does.
+    bool sends_first() const noexcept { return sends_first_; }
+    bool is_open() const noexcept { return open_; }
+    void opened() noexcept { open_ = true; }
+
+private:
+    Node& node_;
+    const control::FabricAddress address_;
+    const fi_addr_t number_;
+    bool sends_first_;
+    bool open_ = false;
+};
+
+/// The lock of the node must be held.
+class Connection final : public AgentClient {
+public:
+    /// How many requests, and how many responses, may be sent before they are acknowledged.
+    static constexpr std::uint32_t window = 64;
+
+    explicit Connection(Node& node) noexcept;
+    ~Connection() override;
+
+    /// Gives the connection a number and a token. Throws std::bad_alloc. NoResources: all numbers are in use.
+    static Result<std::shared_ptr<Connection>> create(Node& node);
+
+    std::uint32_t number() const noexcept { return number_; }
+
+    /// Returns what the peer has to know of this end.
+    control::End describe(const Endpoint& endpoint) const noexcept;
+
+    /// Starts to exchange frames for the endpoint, and owns the control socket. Throws std::bad_alloc.
+    Status open(Endpoint& owner, const control::End& peer, ControlSocket socket);
+
+    /// Sends a control message.
+    void tell(const control::Message& message) noexcept { (void)socket_.send(message); }
+
+    const EndpointAttributes& remote_attributes() const noexcept { return remote_attributes_; }
+    bool peer_shares_receives() const noexcept { return peer_shares_receives_; }
+
+    /// Sends a frame, for which the caller fills in the kind, flags, immediate, total, key and address. `fill` writes
+    /// the payload of `bytes` bytes. Returns false if this is not possible now; the owner is then resumed later.
+    template <class Fill>
+    bool send(FrameHeader header, std::size_t bytes, Fill fill) noexcept;
+
+    /// Returns the number of the last request that was sent.
+    std::uint32_t last_request() const noexcept { return requests_.next - 1; }
+
+    /// Reports whether the peer has executed this request and all before it.
+    bool is_executed(std::uint32_t request) const noexcept { return reaches(requests_.confirmed, request); }
+
+    /// Ends the connection and tells the peer why. The endpoint is not accessed any more. `code`: why the request with
+    /// the number `refused` was refused, or Success.
+    void end(bool on_purpose, CompletionCode code, std::uint32_t refused) noexcept;
+
+    /// Called for each frame with the connection's number.
+    void on_frame(const Frame& frame) noexcept;
+
+    /// libfabric could not send a frame.
+    void on_failure() noexcept;
+
+    /// Continues what waited.
+    void resume() noexcept;
+
+    /// Sends the counters.
+    void acknowledge() noexcept;
+
+    // Used by Node to queue each connection at most once.
+    bool is_blocked = false;
+    bool is_waiting = false;
+    bool is_owing = false;
+
+    std::shared_ptr<Connection> self() noexcept { return std::static_pointer_cast<Connection>(shared_from_this()); }
+
+private:
+    /// A numbered sequence of frames in one direction.
+    struct Outgoing {
+        std::uint32_t next = 1;
+        std::uint32_t confirmed = 0;
+        bool is_full() const noexcept { return next - 1 - confirmed >= window; }
+    };
+    struct Incoming {
+        std::uint64_t done = 0;  // executed or handled
+        std::uint32_t told = 0;  // the value that the peer knows
+        std::map<std::uint64_t, std::vector<std::byte>> held;  // arrived, but not done
+        std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(done); }
+        bool has_all(std::uint32_t last) const noexcept { return held.size() == last - count(); }
+    };
+
+    void on_ready() noexcept override;
+    void on_deadline() noexcept override;
+    bool confirm(Outgoing& stream, std::uint32_t count) noexcept;
+    bool handle(const Frame& frame) noexcept;
+    void handle_held(Incoming& stream) noexcept;
+    void hold(Incoming& stream, const FrameHeader& header, std::span<const std::byte> payload);
+    void finished(const Frame& frame, Incoming& stream) noexcept;
+    bool may_send(bool has_number) noexcept;
+    void wait_for_engine() noexcept;
+    void greet() noexcept;
+    Engine::Buffer* prepare(FrameHeader& header) noexcept;
+    bool submit(Engine::Buffer& buffer, const FrameHeader& header, std::size_t bytes) noexcept;
+    void on_closing(const control::Closing& closing);
+    void end_if_complete() noexcept;
+    void lose() noexcept;
+    void release() noexcept;
+
+    Node& node_;
+    Endpoint* owner_ = nullptr;  // null: not yet or no longer connected
+    bool ended_ = false;         // this side has ended it
+    std::uint32_t number_ = 0;
+    bool has_number_ = false;
+    std::uint64_t token_ = 0;  // expected in frames
+    std::shared_ptr<Peer> peer_;
+    std::uint32_t peer_number_ = 0;
+    std::uint64_t peer_token_ = 0;
+    EndpointAttributes remote_attributes_;
+    bool peer_shares_receives_ = false;
+    ControlSocket socket_;
+    Outgoing requests_;
+    Outgoing responses_;
+    Incoming requested_;
+    Incoming responded_;
+    bool greets_ = false;  // has to send the first frame
+    bool greeted_ = false;  // a frame of the peer has arrived
+    bool handling_ = false;
+    std::optional<control::Closing> closing_;  // what the peer has told
+
+    friend class Node;
+};
+
+template <class Fill>
+bool Connection::send(FrameHeader header, std::size_t bytes, Fill fill) noexcept {
+    Engine::Buffer* buffer = prepare(header);
+    if (buffer == nullptr) return false;
+    fill(buffer->bytes + sizeof header);
+    return submit(*buffer, header, bytes);
+}
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/ofi/node.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "backends/ofi/endpoint.hpp"
+#include "backends/ofi/listener.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::ofi {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t max_connections = 65536;
+
+/// The maximum number of sockets that belong to no connection. It limits what strangers can make a process keep.
+constexpr std::size_t max_kept = 2048;
+
+/// How long a process waits at most for its peers to take the last messages.
+constexpr auto linger = 1s;
+
+/// Adds a connection to a list unless it is already there. A connection that cannot be added would wait forever, so it
+/// breaks.
+void enlist(std::vector<std::weak_ptr<Connection>>& list, bool& is_listed,
+            const std::shared_ptr<Connection>& connection) noexcept {
+    if (std::exchange(is_listed, true)) return;
+    try {
+        list.push_back(connection);
+    } catch (const std::bad_alloc&) {
+        is_listed = false;
+        log(LogLevel::Error, "ofi: out of memory");
+    }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Node>> Node::open(const HostAddress& host) {
+    struct Open {
+        pid_t process;  // a forked child cannot use the nodes of its parent
+        std::weak_ptr<Node> node;
+    };
+    static std::mutex mutex;
+    static std::vector<Open> open_ones;
+    const std::lock_guard lock(mutex);
+    std::erase_if(open_ones, [](const Open& open) { return open.node.expired(); });
+    for (const Open& open : open_ones)
+        if (auto found = open.node.lock(); open.process == getpid() && found != nullptr && found->host() == host)
+            return found;
+    const auto policy = Policy::from_environment();
+    if (!policy.ok()) return policy.status();
+    auto engine = Engine::open(host);
+    if (!engine.ok()) return engine.status();
+    std::shared_ptr<Node> node(new Node(host, policy.value()));
+    node->engine_ = std::move(*engine);
+    auto agent = Agent::start(*node);
+    if (!agent.ok()) return agent.status();
+    {
+        const Guard guard(*node);
+        node->agent_ = std::move(*agent);
+    }
+    open_ones.push_back({getpid(), node});
+    return node;
+}
+
+Node::Node(const HostAddress& host, const Policy& policy)
+    : host_(host), policy_(policy), flusher_([this](std::uint32_t number) {
+          const Guard guard(*this);
+          if (const auto connection = find(number)) connection->resume();
+      }) {}
+
+Node::~Node() {
+    const Deadline end = Deadline::after(linger);
+    while (agent_ != nullptr && !end.passed()) {
+        {
+            const Guard guard(*this);
+            if (closing_.empty()) break;
+            progress();
+            acknowledge();
+        }
+        usleep(1000);
+    }
+    if (agent_ != nullptr) agent_->stop();
+    const std::lock_guard lock(mutex_);
+    ports_.clear();
+    for (const auto& connection : std::exchange(closing_, {})) (void)connection;
+    kept_.clear();
+}
+
+// ---- Frames ------------------------------------------------------------------------------------------------------
+
+void Node::on_frame(std::span<const std::byte> bytes) noexcept {
+    const auto frame = parse_frame(bytes);
+    if (!frame) return log(LogLevel::Warning, "ofi: a peer sends an invalid frame");
+    if (const auto connection = find(frame->header.connection)) connection->on_frame(*frame);
+}
+
+void Node::on_failure(const Engine::Buffer& buffer) noexcept {
+    const auto connection = find(buffer.connection);
+    if (connection != nullptr && connection->token_ == buffer.token) connection->on_failure();
+}
+
+bool Node::progress() noexcept {
+    const std::size_t frames = engine_->poll([this](std::span<const std::byte> bytes) { on_frame(bytes); },
+                                             [this](const Engine::Buffer& buffer) { on_failure(buffer); });
+    if (!blocked_.empty()) [[unlikely]]
+        for (const auto& waiting : std::exchange(blocked_, {}))
+            if (const auto connection = waiting.lock()) {
+                connection->is_blocked = false;
+                connection->resume();
+            }
+    if (frames == 0 && !owing_.empty()) acknowledge();
+    return frames != 0;
+}
+
+void Node::acknowledge() noexcept {
+    for (const auto& owing : std::exchange(owing_, {}))
+        if (const auto connection = owing.lock()) {
+            connection->is_owing = false;
+            connection->acknowledge();
+        }
+}
+
+void Node::wait_for_engine(const std::shared_ptr<Connection>& connection) noexcept {
+    enlist(blocked_, connection->is_blocked, connection);
+}
+
+void Node::wait_for_consumer(const std::shared_ptr<Connection>& connection) noexcept {
+    enlist(waiting_, connection->is_waiting, connection);
+}
+
+void Node::owes(const std::shared_ptr<Connection>& connection) noexcept {
+    enlist(owing_, connection->is_owing, connection);
+}
+
+void Node::resume_waiting() noexcept {
+    if (waiting_.empty()) return;
+    for (const auto& waiting : std::exchange(waiting_, {}))
+        if (const auto connection = waiting.lock()) {
+            connection->is_waiting = false;
+            connection->resume();
+        }
+}
+
+// ---- Connections -------------------------------------------------------------------------------------------------
+
+Result<std::uint32_t> Node::add(const std::shared_ptr<Connection>& connection) {
+    if (free_numbers_.empty()) {
+        if (connections_.size() >= max_connections) return Status(Code::NoResources, "too many connections");
+        free_numbers_.reserve(connections_.size() + 1);  // remove() does not allocate
+        connections_.push_back(nullptr);
+        free_numbers_.push_back(static_cast<std::uint32_t>(connections_.size() - 1));
+    }
+    const std::uint32_t number = free_numbers_.back();
+    free_numbers_.pop_back();
+    connections_[number] = connection.get();
+    return number;
+}
+
+void Node::remove(std::uint32_t number) noexcept {
+    connections_[number] = nullptr;
+    free_numbers_.push_back(number);
+}
+
+std::shared_ptr<Connection> Node::find(std::uint32_t number) noexcept {
+    Connection* found = number < connections_.size() ? connections_[number] : nullptr;
+    return found == nullptr ? nullptr : found->self();
+}
+
+Result<std::shared_ptr<Peer>> Node::find_peer(const control::FabricAddress& address) {
+    std::erase_if(peers_, [](const auto& peer) { return peer.expired(); });
+    for (const auto& known : peers_)
+        if (auto peer = known.lock(); peer != nullptr && peer->address() == address) return peer;
+    peers_.reserve(peers_.size() + 1);
+    const auto number = engine_->add_peer(address);
+    if (!number.ok()) return number.status();
+    auto peer = std::make_shared<Peer>(*this, address, number.value());
+    peers_.push_back(peer);
+    return peer;
+}
+
+void Node::end_connections() noexcept {
+    while (!ending_.empty()) {
+        Endpoint* endpoint = ending_.back();
+        ending_.pop_back();
+        endpoint->end();
+    }
+}
+
+void Node::keep_closing(const std::shared_ptr<Connection>& connection) { closing_.push_back(connection); }
+
+void Node::forget_closing(const Connection& connection) noexcept {
+    std::erase_if(closing_, [&connection](const auto& kept) { return kept.get() == &connection; });
+}
+
+Status Node::keep(const std::shared_ptr<AgentClient>& client) {
+    if (kept_.size() >= max_kept) return {Code::NoResources, "too many clients wait"};
+    kept_.push_back(client);
+    return {};
+}
+
+void Node::forget(const AgentClient& client) noexcept {
+    std::erase_if(kept_, [&client](const auto& kept) { return kept.get() == &client; });
+}
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/ofi/provider.hpp"
+
+#include "backends/ofi/device.hpp"
+#include "backends/support/guarded.hpp"
+#include "backends/support/interfaces.hpp"
+
+namespace viaduct::ofi {
+namespace {
+
+class Provider final : public backend::Provider {
+public:
+    std::string_view name() const noexcept override { return "ofi"; }
+
+    Result<std::uint32_t> device_count() const noexcept override {
+        return support::guarded(
+            []() -> Result<std::uint32_t> { return static_cast<std::uint32_t>(find_places().size()); });
+    }
+
+    Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override {
+        return support::make_as<backend::Device>([&] { return Device::open(index, observer); });
+    }
+
+    Result<std::uint32_t> find(std::string_view device) noexcept override {
+        return find_if([device](const Place& place) { return place.name == device; }, Code::InvalidParameter);
+    }
+
+    Result<std::uint32_t> route_to(const HostAddress& host) noexcept override {
+        const auto source = support::source_for(host);
+        if (!source.ok()) return source.status();
+        return find_if([&source](const Place& place) { return place.host == source.value(); }, Code::Unreachable);
+    }
+
+private:
+    template <class Predicate>
+    static Result<std::uint32_t> find_if(Predicate predicate, Code otherwise) noexcept {
+        return support::guarded([&]() -> Result<std::uint32_t> {
+            const auto places = find_places();
+            for (std::uint32_t index = 0; index < places.size(); ++index)
+                if (predicate(places[index])) return index;
+            return Status(otherwise, "no such network interface");
+        });
+    }
+};
+
+}  // namespace
+
+backend::Provider* ofi_provider() noexcept {
+    static Provider provider;
+    return &provider;
+}
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receive queue of an endpoint: receives messages, and executes the RDMA requests of the peer. Guarded by the lock
+// of the node.
+#pragma once
+
+#include "backends/ofi/completion_queue.hpp"
+#include "backends/ofi/connection.hpp"
+#include "backends/ofi/regions.hpp"
+#include "backends/ofi/shared_receive_queue.hpp"
+#include "backends/support/flusher.hpp"
+
+namespace viaduct::ofi {
+
+class Endpoint;
+
+class ReceiveQueue {
+public:
+    /// `shared`: the queue to take receives from, or null.
+    ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth, SharedReceiveQueue* shared)
+        : endpoint_(endpoint),
+          completions_(completions),
+          count_(std::make_shared<WorkCount>(shared == nullptr ? depth : 0)),
+          shared_(shared) {}
+
+    bool is_shared() const noexcept { return shared_ != nullptr; }
+    std::uint32_t outstanding() const noexcept { return count_->outstanding(); }
+
+    /// Posts a receive; see backend::Endpoint.
+    Status post(const ReceiveRequest& request);
+
+    void attach(Connection& connection) noexcept;
+
+    /// Executes a request of the peer. Returns false if it has to wait; Connection::resume() then repeats it.
+    bool execute(const Frame& frame) noexcept;
+
+    /// Completes the remaining receives as Flushed. `reject`: those posted later, too, until reset().
+    void detach(bool reject) noexcept;
+    void reset() noexcept { rejecting_ = false; }
+
+    /// Why the connection breaks: the number of the request and the code for the peer, or Success.
+    CompletionCode refusal() const noexcept { return refusal_; }
+    std::uint32_t refused() const noexcept { return refused_; }
+
+private:
+    /// Whether a request can be executed.
+    enum class Turn : std::uint8_t { Now, Later, Never };
+
+    void begin(const FrameHeader& header) noexcept;
+    bool receive(const Frame& frame) noexcept;
+    bool write(const Frame& frame) noexcept;
+    bool read(const Frame& frame) noexcept;
+    bool change_word(const Frame& frame) noexcept;
+    bool flush(const Frame& frame) noexcept;
+    Turn find_receive(const Frame& frame, CompletedOperation operation) noexcept;
+    CompletionCode check(const Receive& entry, const FrameHeader& header) noexcept;
+    void finish_front(const FrameHeader& header, CompletedOperation operation, std::uint32_t bytes) noexcept;
+    void complete_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code,
+                        std::uint32_t bytes) noexcept;
+    void fail_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code) noexcept;
+    void refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation) noexcept;
+    void refuse(const FrameHeader& header, CompletionCode code) noexcept;
+    void violate(const char* what) noexcept;
+    bool is_reliable() const noexcept;
+
+    Endpoint& endpoint_;
+    CompletionQueue& completions_;
+    const std::shared_ptr<WorkCount> count_;
+    SharedReceiveQueue* const shared_;
+    Connection* connection_ = nullptr;
+    support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is being received
+    std::shared_ptr<support::FlushJob> flush_;  // requested by the next frame
+    FrameKind in_progress_ = FrameKind::Open;   // of the request of which a part has been executed; Open: none
+    bool notice_ = false;                       // it is an RDMA write that takes a receive
+    std::uint32_t total_ = 0;                   // its length
+    std::uint64_t moved_ = 0;                   // bytes of it that have been handled
+    std::uint64_t old_ = 0;                     // what an atomic operation has found
+    bool skipping_ = false;                     // the operation has failed, so its other fragments are dropped
+    bool rejecting_ = false;                    // broken: posted receives complete as Flushed
+    CompletionCode refusal_ = CompletionCode::Success;
+    std::uint32_t refused_ = 0;
+};
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/ofi/send_queue.hpp"
+
+#include "backends/ofi/endpoint.hpp"
+#include "backends/ofi/node.hpp"
+#include "backends/support/mapped_memory.hpp"
+#include "backends/support/pieces.hpp"
+
+namespace viaduct::ofi {
+namespace {
+
+/// Reports whether the peer returns data.
+bool fetches(Opcode opcode) noexcept { return opcode == Opcode::RdmaRead || is_fetching_atomic(opcode); }
+
+FrameKind kind_of(const SendRequest& request) noexcept {
+    switch (request.opcode) {
+        case Opcode::RdmaWrite: return FrameKind::Write;
+        case Opcode::RdmaRead: return FrameKind::Read;
+        case Opcode::AtomicWrite: return FrameKind::AtomicWrite;
+        case Opcode::FetchAdd: return FrameKind::FetchAdd;
+        case Opcode::CompareSwap: return FrameKind::CompareSwap;
+        case Opcode::Flush:
+            return request.flush_to == FlushTarget::Visibility ? FrameKind::FlushVisible : FrameKind::FlushPersistent;
+        case Opcode::Send:
+        case Opcode::SendInvalidate:
+        case Opcode::BindWindow: break;
+    }
+    return FrameKind::Message;
+}
+
+std::uint8_t marks_of(const SendRequest& request) noexcept {
+    return static_cast<std::uint8_t>((request.with_immediate ? frame_flags::immediate : 0) |
+                                     (request.solicited ? frame_flags::solicited : 0) |
+                                     (request.opcode == Opcode::SendInvalidate ? frame_flags::invalidate : 0));
+}
+
+}  // namespace
+
+Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
+
+bool SendQueue::reports_refusals() const noexcept {
+    return reliability() == Reliability::ReliableReception ||
+           (reliability() == Reliability::ReliableDelivery &&
+            endpoint_.attributes().refused_write == RefusedWrite::Reported);
+}
+
+/// Reports whether a request completes only when the peer has executed it. Otherwise it completes when it is sent.
+bool SendQueue::is_confirmed(const SendRequest& request) const noexcept {
+    switch (request.opcode) {
+        case Opcode::AtomicWrite:
+        case Opcode::Flush:
+        case Opcode::SendInvalidate: return true;
+        case Opcode::Send: break;
+        default:
+            if (!notifies(request)) return reports_refusals();
+            break;
+    }
+    if (reliability() == Reliability::Unreliable) return false;
+    return reports_refusals() || connection_->peer_shares_receives() ||
+           endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Wait;
+}
+
+// ---- The order of the queue --------------------------------------------------------------------------------------
+
+Status SendQueue::post(const SendRequest& request) {
+    if (count_->is_full()) endpoint_.node().progress();  // requests without a completion may have been answered
+    if (count_->is_full()) return {Code::QueueFull, "the send queue is full"};
+    if (request.sges.size() > endpoint_.device_attributes().max_sges)
+        return {Code::InvalidParameter, "too many pieces"};
+    const std::size_t posted = entries_.size() + 1;
+    if (!entries_.reserve(posted) || !executed_.reserve(executed_.size() + posted) ||
+        !fetches_.reserve(fetches_.size() + posted))
+        return {Code::NoResources, "out of memory"};
+    Operation& operation = entries_.vacant();
+    operation.sges.assign(request.sges);
+    operation.request = request;
+    operation.total = support::total_length(request.sges);
+    operation.moved = operation.cut_at = operation.value = 0;
+    operation.code = request.fault;
+    operation.started = false;
+    if (operation.code == CompletionCode::Success &&
+        (request.opcode == Opcode::AtomicWrite || is_fetching_atomic(request.opcode))) {
+        if (request.sges.size() != 1 || operation.total != 8)
+            operation.code = CompletionCode::LocalLength;
+        else if (request.opcode == Opcode::AtomicWrite)
+            std::memcpy(&operation.value, request.sges[0].address, sizeof operation.value);
+    }
+    entries_.commit();
+    count_->add();
+    if (connection_ == nullptr)
+        detach(CompletionCode::Flushed, CompletionCode::Success);
+    else if (posted == 1)
+        progress();
+    return {};
+}
+
+void SendQueue::progress() noexcept {
+    if (connection_ == nullptr || executing_) return;
+    executing_ = true;
+    retire();
+    execute_entries();
+    retire();
+    executing_ = false;
+}
+
+/// Executes the queued requests in order, as far as possible now.
+void SendQueue::execute_entries() noexcept {
+    while (!entries_.empty() && (!draining_ || left_ > executed_.size()) && !endpoint_.is_breaking()) {
+        Operation& operation = entries_.front();
+        operation.request.sges = operation.sges.span();
+        const Outcome outcome = execute(operation);
+        if (outcome == Outcome::Blocked) return;
+        executed_.push(executed(operation, outcome));
+        entries_.pop();
+    }
+}
+
+bool SendQueue::is_answered(const Executed& executed) noexcept {
+    if (executed.fetches) return fetches_.front().done;
+    return !executed.confirmed || executed.code != CompletionCode::Success ||
+           connection_->is_executed(executed.last_frame);
+}
+
+/// Completes the requests that are executed and, if required, answered.
+void SendQueue::retire() noexcept {
+    while (!executed_.empty() && is_answered(executed_.front())) {
+        Executed& oldest = executed_.front();
+        if (oldest.fetches) {
+            oldest.code = fetches_.front().code;
+            if (oldest.code != CompletionCode::Success) oldest.bytes = 0;
+            fetches_.pop();
+        }
+        complete(oldest);
+        executed_.pop();
+        if (draining_ && --left_ == 0) endpoint_.end_soon();
+    }
+}
+
+void SendQueue::drain() noexcept {
+    if (std::exchange(draining_, true)) return;
+    left_ = executed_.size() + entries_.size();
+    if (left_ == 0) endpoint_.end_soon();
+}
+
+SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outcome) const noexcept {
+    const SendRequest& request = operation.request;
+    // If the source ended early, part of it may have been sent.
+    const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
+    return {
+        .context = request.context,
+        .bytes = static_cast<std::uint32_t>(operation.code == CompletionCode::Success ? operation.total : of_failure),
+        .last_frame = connection_ == nullptr ? 0 : connection_->last_request(),
+        .operation = operation_of(request.opcode),
+        .code = operation.code,
+        .confirmed = outcome == Outcome::InFlight,
+        .fetches = outcome == Outcome::Fetching,
+        .signaled = request.signaled,
+        .with_immediate = notifies(request)};
+}
+
+void SendQueue::complete(const Executed& executed) noexcept {
+    if (!executed.signaled && executed.code == CompletionCode::Success) return count_->remove();
+    completions_.push({.context = executed.context,
+                       .endpoint_context = endpoint_.context(),
+                       .bytes = executed.bytes,
+                       .immediate = 0,
+                       .operation = executed.operation,
+                       .code = executed.code,
+                       .with_immediate = executed.with_immediate,
+                       .invalidated = false},
+                      count_);
+}
+
+/// Completes a request that was in progress when the connection ended.
+void SendQueue::give_up(Executed executed, CompletionCode code) noexcept {
+    executed.code = code;
+    if (code != CompletionCode::Success) executed.bytes = 0;
+    complete(executed);
+}
+
+void SendQueue::attach(Connection& connection) noexcept {
+    connection_ = &connection;
+    draining_ = false;
+}
+
+void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcept {
+    if (connection_ != nullptr) retire();
+    const auto unanswered = [&] {
+        if (refused == CompletionCode::Success) return in_flight;
+        in_flight = CompletionCode::Flushed;  // the oldest one is the one that the peer refused
+        return std::exchange(refused, CompletionCode::Success);
+    };
+    for (; !executed_.empty(); executed_.pop()) {
+        const Executed& oldest = executed_.front();
+        if (connection_ != nullptr && is_answered(oldest))
+            complete(oldest);
+        else
+            give_up(oldest, unanswered());
+        if (oldest.fetches) fetches_.pop();
+    }
+    for (; !entries_.empty(); entries_.pop()) {
+        Operation& operation = entries_.front();
+        const bool silent = operation.moved != 0 && operation.request.opcode == Opcode::Send && !reports_refusals();
+        CompletionCode code = operation.moved != 0 ? unanswered() : CompletionCode::Flushed;
+        if (silent && (code == CompletionCode::RemoteOperation || code == CompletionCode::RemoteLength))
+            code = CompletionCode::Success;
+        if (operation.request.opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request.remote.key);
+        give_up(executed(operation, Outcome::Finished), code);
+    }
+    connection_ = nullptr;
+}
+
+// ---- Operations --------------------------------------------------------------------------------------------------
+
+SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
+    if (operation.code != CompletionCode::Success) return fail(operation, operation.code);
+    const SendRequest& request = operation.request;
+    if (request.fence && !fetches_.empty()) return Outcome::Blocked;
+    if (request.opcode == Opcode::BindWindow) return bind(operation);
+    if (!operation.started) {
+        if (const auto code = check(operation); code != CompletionCode::Success) return fail(operation, code);
+        operation.started = true;
+    }
+    const bool streams = request.opcode == Opcode::Send || request.opcode == Opcode::SendInvalidate ||
+                         request.opcode == Opcode::RdmaWrite;
+    return streams ? stream(operation) : ask(operation);
+}
+
+/// Checks what only this side knows (guide, section 5.2).
+CompletionCode SendQueue::check(const Operation& operation) noexcept {
+    const SendRequest& request = operation.request;
+    const bool unreliable = reliability() == Reliability::Unreliable;
+    switch (request.opcode) {
+        case Opcode::SendInvalidate:
+            if (request.with_immediate || unreliable) return CompletionCode::LocalFormat;
+            break;
+        case Opcode::Flush:
+            return request.sges.empty() ? CompletionCode::Success : CompletionCode::LocalFormat;
+        case Opcode::AtomicWrite:
+            if (request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
+            return CompletionCode::Success;  // the value was copied when the request was posted
+        default:
+            if (fetches(request.opcode) && unreliable) return CompletionCode::LocalFormat;
+            break;
+    }
+    if (operation.total > endpoint_.max_transfer_bytes()) return CompletionCode::LocalLength;
+    for (const Sge& sge : request.sges)
+        if (!endpoint_.may_use(sge, sge.length, fetches(request.opcode))) return CompletionCode::LocalProtection;
+    return CompletionCode::Success;
+}
+
+/// Sends the data of a send or an RDMA write in fragments.
+SendQueue::Outcome SendQueue::stream(Operation& operation) noexcept {
+    const SendRequest& request = operation.request;
+    if (operation.total >= support::checked_from_bytes && operation.cut_at == 0) {
+        const std::uint64_t mapped = support::mapped_bytes(request.sges, support::Probe::Mapping);
+        if (mapped < operation.total) {
+            if (std::max(mapped, operation.moved) == 0) return fail(operation, CompletionCode::LocalProtection);
+            operation.cut_at = std::max(mapped, operation.moved);
+        }
+    }
+    if (operation.cut_at != 0 && !may_fail()) return Outcome::Blocked;
+    const bool confirmed = is_confirmed(request);
+    FrameHeader header{.kind = kind_of(request),
+                       .immediate = request.opcode == Opcode::SendInvalidate ? request.remote.key : request.immediate,
+                       .total = static_cast<std::uint32_t>(operation.total),
+                       .key = request.remote.key};
+    bool more = true;
+    while (more) {
+        const auto bytes = std::min<std::uint64_t>(operation.end() - operation.moved, fragment_bytes);
+        more = operation.moved + bytes < operation.end();
+        header.flags = static_cast<std::uint8_t>(
+            marks_of(request) | (more ? frame_flags::more : 0) | (!more && confirmed ? frame_flags::confirm : 0) |
+            (!more && operation.cut_at != 0 ? frame_flags::aborted : 0));
+        header.address = request.remote.address + operation.moved;
+        if (!connection_->send(header, bytes, [&](std::byte* payload) {
+                support::gather(request.sges, operation.moved, payload, bytes);
+            }))
+            return Outcome::Blocked;
+        operation.moved += bytes;
+    }
+    if (operation.cut_at != 0) return fail(operation, CompletionCode::LocalProtection);
+    return confirmed ? Outcome::InFlight : Outcome::Finished;
+}
+
+/// Sends a request without data, which the peer answers.
+SendQueue::Outcome SendQueue::ask(Operation& operation) noexcept {
+    const SendRequest& request = operation.request;
+    std::array<std::uint64_t, 2> words{};
+    std::size_t bytes = 8;
+    switch (request.opcode) {
+        case Opcode::RdmaRead: bytes = 0; break;
+        case Opcode::FetchAdd: words[0] = request.add; break;
+        case Opcode::CompareSwap:
+            words = {request.compare, request.swap};
+            bytes = 16;
+            break;
+        case Opcode::Flush: words[0] = request.flush_bytes; break;
+        default: words[0] = operation.value; break;
+    }
+    const FrameHeader header{.kind = kind_of(request),
+                             .flags = frame_flags::confirm,
+                             .total = static_cast<std::uint32_t>(operation.total),
+                             .key = request.remote.key,
+                             .address = request.remote.address};
+    if (!connection_->send(header, bytes, [&](std::byte* payload) { std::memcpy(payload, words.data(), bytes); }))
+        return Outcome::Blocked;
+    if (!fetches(request.opcode)) return Outcome::InFlight;
+    Fetch& fetch = fetches_.vacant();
+    std::swap(fetch.sges, operation.sges);
+    fetch.total = operation.total;
+    fetch.moved = 0;
+    fetch.code = CompletionCode::Success;
+    fetch.done = false;
+    fetches_.commit();
+    return Outcome::Fetching;
+}
+
+/// A prepared binding is consumed by the attempt, so a failure must be reportable before the attempt starts.
+SendQueue::Outcome SendQueue::bind(Operation& operation) noexcept {
+    if (!may_fail()) return Outcome::Blocked;
+    const CompletionCode code = endpoint_.bind_window(operation.request.remote.key);
+    return code == CompletionCode::Success ? Outcome::Finished : fail(operation, code);
+}
+
+/// An error ends a reliable connection, so it must wait until all earlier requests are answered.
+bool SendQueue::may_fail() noexcept {
+    if (reliability() == Reliability::Unreliable) return true;
+    retire();
+    return executed_.empty();
+}
+
+/// Completes a request with an error. On reliable levels no later request is executed (guide, section 2.4).
+SendQueue::Outcome SendQueue::fail(Operation& operation, CompletionCode code) noexcept {
+    if (!may_fail()) return Outcome::Blocked;
+    if (operation.request.opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request.remote.key);
+    operation.code = code;
+    if (reliability() != Reliability::Unreliable) endpoint_.request_break();
+    return Outcome::Finished;
+}
+
+// ---- Answers -----------------------------------------------------------------------------------------------------
+
+bool SendQueue::take_data(const Frame& frame) noexcept {
+    for (std::size_t i = 0; i < fetches_.size(); ++i) {
+        Fetch& fetch = fetches_[i];
+        if (fetch.done) continue;
+        const bool last = (frame.header.flags & frame_flags::more) == 0;
+        if (frame.payload.size() > fetch.total - fetch.moved) return false;
+        if (fetch.code == CompletionCode::Success) {
+            for (const Sge& sge : fetch.sges.span())  // the memory may have been deregistered meanwhile
+                if (!endpoint_.may_use(sge, sge.length, true)) fetch.code = CompletionCode::LocalProtection;
+            if (fetch.total >= support::checked_from_bytes &&
+                support::mapped_bytes(fetch.sges.span(), support::Probe::Mapping) < fetch.total)
+                fetch.code = CompletionCode::LocalProtection;
+        }
+        if (fetch.code == CompletionCode::Success)
+            support::scatter(fetch.sges.span(), fetch.moved, frame.payload.data(), frame.payload.size());
+        fetch.moved += frame.payload.size();
+        if (last) {
+            if (fetch.moved != fetch.total) return false;
+            fetch.done = true;
+            if (fetch.code != CompletionCode::Success) endpoint_.request_break();
+        }
+        progress();
+        return true;
+    }
+    return false;
+}
+
+void SendQueue::take_refusal(std::uint32_t request, CompletionCode code) noexcept {
+    for (std::size_t i = 0; i < executed_.size(); ++i)
+        if (executed_[i].last_frame == request && executed_[i].confirmed) {
+            executed_[i].code = code;
+            executed_[i].bytes = 0;
+        }
+    progress();
+}
+
+}  // namespace viaduct::ofi
