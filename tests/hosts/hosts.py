@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """hosts.py COMMAND [ARGUMENT]... [-- COMMAND [ARGUMENT]...]: runs the first command on host 1 and the second one on
 host 2.
-hosts.py --alone COMMAND [ARGUMENT]...: runs a command on a host that has only 127.0.0.1.
+hosts.py --alone COMMAND [ARGUMENT]...: runs a command on a host that has both addresses, and 127.0.0.1, to itself.
 
 The hosts are two network namespaces that exist only during this command, linked by an Ethernet device:
 
@@ -230,7 +230,10 @@ def run_tests(names, *arguments):
 
 
 def alone(command):
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    commands = ["link set lo up", "link add veth1 type veth peer name veth2"]
+    for host, device in DEVICES.items():
+        commands += [f"address add {ADDRESSES[host]}/24 dev {device}", f"link set {device} up"]
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
     os.execvpe(command[0], command, {"VIADUCT_BACKEND": "ofi", **os.environ})
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import socket
 import struct
 import sys
@@ -18,7 +19,8 @@ TARGET = f"{ADDRESSES[FAR]}:{SERVICE}"
 HALF_OPEN = 1000
 DESCRIPTORS = 1024  # the usual limit of a process
 GROWTH_KIB = 32 << 10  # of a server that is attacked
-REFUSAL = r"key|authentic"
+REFUSAL = r"VIADUCT_OFI_|authentic"  # in the log of one end
+TURNED_AWAY = r"turned away: \w+"  # in the log of the server
 HOST_KEY_DIRECTORIES = "/dev/shm", "/run/user", "/tmp"  # where hosts may keep keys of their own
 
 
@@ -44,7 +46,8 @@ class Target:
         """The client gets no connection, and one of the two ends gives the reason."""
         tried = self.hosts.attempt(NEAR, *prefix, self.ping, "-c", 1, "-W", 5, TARGET, VIADUCT_LOG="info", **settings)
         check(tried.returncode == 1 and "0 received" in tried.stdout, f"a client is not refused: {tried.stdout}")
-        server.wait_for(rf"{ADDRESSES[NEAR]}.*({REFUSAL})|({REFUSAL}).*{ADDRESSES[NEAR]}", 10)
+        if not re.search(REFUSAL, tried.stdout):
+            server.wait_for(REFUSAL, 10)
 
 
 def resident_kib(process):
@@ -148,7 +151,7 @@ def test_garbage_at_every_port(target):
             for data in garbage():
                 throw(port, data)
                 check(server.process.poll() is None, f"the server died from {data[:20]} at port {port}:\n{server.log}")
-        server.wait_for(rf"{ADDRESSES[NEAR]}")
+        server.wait_for(TURNED_AWAY)
         target.answers()
         await_descriptors(server.process, had)
         check(resident_kib(server.process) < before + GROWTH_KIB, "the server has grown")
@@ -160,7 +163,7 @@ def test_an_echo_of_the_challenge(target):
         with socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=5) as connection:
             connection.sendall(connection.recv(1024))
             check(connection.recv(1024) == b"", "the server goes on")
-        server.wait_for(rf"{ADDRESSES[NEAR]}")
+        server.wait_for(TURNED_AWAY)
         target.answers()
 
 
@@ -188,7 +191,7 @@ def test_half_open_connections(target):
             stack.enter_context(socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=5))
         target.answers()
         check(resident_kib(server.process) < before + GROWTH_KIB, "the server has grown")
-        server.wait_for(rf"{ADDRESSES[NEAR]}", 30)
+        server.wait_for(TURNED_AWAY, 30)
         stack.close()
         await_descriptors(server.process, had)
         target.answers()

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """trouble.py BUILD: stopped and killed processes, a port that is in use, a libfabric that is missing or lacks the
 provider. Also what the backend must not do: load libfabric for others, catch signals, wake up when idle."""
-import os
 import pathlib
 import re
 import signal
@@ -17,9 +16,9 @@ from hosts import ADDRESSES, FAR, NEAR, Hosts, Program, check, enter, run_tests
 SERVICE = 7330
 TARGET = f"{ADDRESSES[FAR]}:{SERVICE}"
 APIS = "vipl", "dat", "rpma", "core"
-STOPPED_S = 4
+STOPPED_S = 2  # less than the patience of the tools
 IDLE_S = 2
-WAKE_UPS = 10  # in that time, of all threads of an idle process
+WAKE_UPS = 4  # in that time, of the library's threads in an idle process
 OCCUPY = f"import socket, sys; s = socket.create_server(('', {SERVICE})); print(flush=True); sys.stdin.read()"
 
 
@@ -80,10 +79,12 @@ def test_a_port_that_is_in_use(tools):
     with tools.hosts.start(FAR, [sys.executable, "-c", OCCUPY], stdin=subprocess.PIPE,
                            stdout=subprocess.PIPE) as occupant:
         occupant.stdout.readline()
+        silent = []
         for api in APIS:
             tried = tools.hosts.attempt(FAR, tools.ping, "--api", api, "--listen", SERVICE, VIADUCT_LOG="info")
             check(tried.returncode == 2, f"{api}: exit status {tried.returncode}: {tried.stdout}")
-            check(re.search("(?i)in.use|busy", tried.stdout), f"{api}: no reason: {tried.stdout}")
+            silent += [] if re.search("(?i)in.use|busy", tried.stdout) else [tried.stdout]
+        check(not silent, "no reason: " + "\n".join(silent))
         occupant.kill()
     with tools.serving(tools.ping), tools.client(tools.ping, "-c", 1) as client:
         client.finish()
@@ -91,7 +92,7 @@ def test_a_port_that_is_in_use(tools):
 
 def test_a_service_that_another_process_serves(tools):
     with tools.serving(tools.ping):
-        tried = tools.hosts.attempt(FAR, tools.ping, "--listen", SERVICE)
+        tried = tools.hosts.attempt(FAR, tools.ping, "--api", "rpma", "--listen", SERVICE)
         check(tried.returncode == 2 and re.search("(?i)in.use|busy", tried.stdout), tried.stdout)
 
 
@@ -125,7 +126,7 @@ def test_no_such_host(tools):
     tried = tools.hosts.attempt(NEAR, tools.ping, "-c", 1, "-W", 2, "10.0.0.99")
     check(tried.returncode == 1 and time.monotonic() < start + 5, tried.stdout)
     tried = tools.hosts.attempt(NEAR, tools.ping, "-c", 1, "-W", 2, "192.0.2.1")
-    check("unreachable" in tried.stdout or "no route" in tried.stdout, tried.stdout)
+    check(re.search("(?i)reachable|no route", tried.stdout), tried.stdout)
 
 
 # ---- What the backend must not do ------------------------------------------------------------------------------------
@@ -149,10 +150,11 @@ def test_libfabric_is_loaded_only_if_needed_and_catches_no_signals(tools):
 
 
 def wake_ups(process):
+    """Counts those of the library's threads; the tool itself wakes up from time to time."""
     total = 0
-    for thread in os.listdir(f"/proc/{process.pid}/task"):
-        status = pathlib.Path(f"/proc/{process.pid}/task/{thread}/status").read_text(encoding="ascii")
-        total += int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+    for thread in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        if (thread / "comm").read_text(encoding="ascii") != "vi-ping\n":
+            total += int((thread / "status").read_text(encoding="ascii").partition("\nvoluntary_")[2].split()[1])
     return total
 
 
@@ -163,7 +165,7 @@ def test_idle_processes_sleep(tools):
             before = wake_ups(process)
             time.sleep(IDLE_S)
             count = wake_ups(process) - before
-            check(count <= WAKE_UPS, f"an idle process wakes up {count} times in {IDLE_S} s")
+            check(count <= WAKE_UPS, f"{process.args[-1]}: {count} wake-ups in {IDLE_S} s without work")
 
 
 def test_only_the_named_address_is_open(tools):
