@@ -85,11 +85,12 @@ void Connection::end(bool on_purpose, CompletionCode code, std::uint32_t refused
     ended_ = true;
     requested_.held.clear();
     responded_.held.clear();
-    const Status told = closing_ ? Status() : socket_.send(control::Closing{.on_purpose = on_purpose,
-                                                                           .code = code,
-                                                                           .refused = refused,
-                                                                           .last_request = requests_.next - 1,
-                                                                           .last_response = responses_.next - 1});
+    const Status told = closing_ ? Status()
+                                 : socket_.send(control::Closing{.on_purpose = on_purpose,
+                                                                 .code = code,
+                                                                 .refused = refused,
+                                                                 .last_request = requests_.next - 1,
+                                                                 .last_response = responses_.next - 1});
     if (closing_ || !told.ok()) return release();
     try {
         node_.agent().call_at(Deadline::after(closing_time), self());
@@ -249,8 +250,7 @@ void Connection::hold(Incoming& stream, const FrameHeader& header, std::span<con
 }
 
 void Connection::handle_held(Incoming& stream) noexcept {
-    while (owner_ != nullptr && !handling_ && !stream.held.empty() &&
-           stream.held.begin()->first == stream.done + 1) {
+    while (owner_ != nullptr && !handling_ && !stream.held.empty() && stream.held.begin()->first == stream.done + 1) {
         const auto frame = parse_frame(stream.held.begin()->second);
         if (!frame || !handle(*frame)) return;
         finished(*frame, stream);

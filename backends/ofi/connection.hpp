@@ -109,8 +109,8 @@ private:
         bool is_full() const noexcept { return next - 1 - confirmed >= window; }
     };
     struct Incoming {
-        std::uint64_t done = 0;  // executed or handled
-        std::uint32_t told = 0;  // the value that the peer knows
+        std::uint64_t done = 0;                                // executed or handled
+        std::uint32_t told = 0;                                // the value that the peer knows
         std::map<std::uint64_t, std::vector<std::byte>> held;  // arrived, but not done
         std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(done); }
         bool has_all(std::uint32_t last) const noexcept { return held.size() == last - count(); }
@@ -149,7 +149,7 @@ private:
     Outgoing responses_;
     Incoming requested_;
     Incoming responded_;
-    bool greets_ = false;  // has to send the first frame
+    bool greets_ = false;   // has to send the first frame
     bool greeted_ = false;  // a frame of the peer has arrived
     bool handling_ = false;
     std::optional<control::Closing> closing_;  // what the peer has told

@@ -6,6 +6,7 @@
 #include "backends/ofi/endpoint.hpp"
 #include "backends/ofi/random.hpp"
 #include "backends/support/guarded.hpp"
+#include "backends/support/interfaces.hpp"
 #include "backends/support/services.hpp"
 #include "core/log.hpp"
 
@@ -43,14 +44,14 @@ Status Connector::attempt() {
     if (peer_to_peer()) {
         const bool passive = on_one_host() || support::is_lower(node_.host(), parameters_.remote.host);
         if (passive) {
+            if (const auto source = support::source_for(parameters_.remote.host); !source.ok()) return source.status();
             const Status waiting = wait_for_peer();
             if (waiting.ok() || !on_one_host()) return waiting;  // the peer on this host waits for this one
         }
     }
     const std::uint16_t port =
-        peer_to_peer()
-            ? support::peer_to_peer_port(node_.host(), parameters_.remote.host, parameters_.remote.service)
-            : support::port_for(parameters_.remote.service);
+        peer_to_peer() ? support::peer_to_peer_port(node_.host(), parameters_.remote.host, parameters_.remote.service)
+                       : support::port_for(parameters_.remote.service);
     auto socket = ControlSocket::connect(node_.policy(), node_.host(), parameters_.remote.host, port);
     if (!socket.ok() && socket.status().code() == Code::NoListener) {
         retry(true);
@@ -95,6 +96,9 @@ void Connector::retry(bool no_listener) {
 void Connector::on_deadline() noexcept {
     const auto keep = shared_from_this();
     if (endpoint_ == nullptr) return;
+    const bool no_listener = pausing_ && !peer_to_peer();
+    if (parameters_.deadline.passed() && no_listener)
+        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
     if (parameters_.deadline.passed()) return finish({.kind = ConnectionEventKind::TimedOut});
     if (!std::exchange(pausing_, false)) return;
     const Status status = support::guarded([this] { return attempt(); });
@@ -128,7 +132,8 @@ void Connector::on_connected() {
     connecting_ = false;
     switch (const int error = socket_.error()) {
         case 0: break;
-        case ECONNREFUSED: return retry(true);
+        case ECONNREFUSED:
+        case ECONNRESET: return retry(true);  // the listener was destroyed before it accepted
         default: return fail(Status::from_errno(error, "connect"));
     }
     if (const Status status = node_.agent().watch(socket_.fd(), shared_from_this()); !status.ok()) return fail(status);
@@ -183,6 +188,7 @@ void Connector::established(const control::Accepted& accepted) {
         return fail(status);
     endpoint_->establish(connection);
     finish(event);
+    connection->resume();  // frames may have arrived before the answer
 }
 
 /// The request of the peer of a peer-to-peer connection has arrived.

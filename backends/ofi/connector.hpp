@@ -9,8 +9,8 @@
 
 namespace viaduct::ofi {
 
-/// Owned by the endpoint until the attempt ends, and by the agent during each of its calls. The lock of the node must be
-/// held.
+/// Owned by the endpoint until the attempt ends, and by the agent during each of its calls. The lock of the node must
+/// be held.
 class Connector final : public AgentClient {
 public:
     /// Unreachable: there is no route.
@@ -53,9 +53,9 @@ private:
     std::chrono::milliseconds pause_;
     std::shared_ptr<Connection> offered_;
     ControlSocket socket_;
-    bool connecting_ = false;      // the socket is not connected yet
-    bool pausing_ = false;         // the next deadline starts another attempt
-    std::shared_ptr<Port> port_;   // on which it waits for the peer
+    bool connecting_ = false;     // the socket is not connected yet
+    bool pausing_ = false;        // the next deadline starts another attempt
+    std::shared_ptr<Port> port_;  // on which it waits for the peer
 };
 
 }  // namespace viaduct::ofi

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "core/base/settings.hpp"
@@ -20,16 +21,17 @@ void set_option(int fd, int level, int option, Value value) noexcept {
     (void)setsockopt(fd, level, option, &value, sizeof value);  // an option that the system lacks is not needed
 }
 
-/// Makes the system notice within the time of VIADUCT_OFI_TIMEOUT_MS that a host does not answer any more.
+/// Makes the system notice within the time of VIADUCT_OFI_TIMEOUT_MS that a host does not answer any more. It looks at
+/// the time only when it sends a probe, so that the limit is one interval less.
 void prepare(int fd) noexcept {
-    static const unsigned timeout_ms = number_setting("VIADUCT_OFI_TIMEOUT_MS", 10000);
-    constexpr int probes = 3;
-    const int interval = std::max(1, static_cast<int>(timeout_ms / 1000 / (probes + 1)));
+    static const int timeout_ms = static_cast<int>(number_setting("VIADUCT_OFI_TIMEOUT_MS", 10000));
+    constexpr int probes = 4;
+    const int interval_s = std::max(1, timeout_ms / 1000 / (probes + 1));
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, std::max(1000, timeout_ms - 1000 * interval_s));
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, interval);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, interval_s);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
     set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, probes);
 }
 

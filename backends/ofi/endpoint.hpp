@@ -61,8 +61,7 @@ public:
     void progress() noexcept { send_.progress(); }
     void establish(std::shared_ptr<Connection> connection) noexcept;
     /// The peer has ended the connection. `refused`: how the oldest request without an answer completes.
-    void peer_ended(Connection& connection, bool on_purpose,
-                    CompletionCode refused = CompletionCode::Success) noexcept;
+    void peer_ended(Connection& connection, bool on_purpose, CompletionCode refused = CompletionCode::Success) noexcept;
     /// Ends a connection attempt and reports the event.
     void connecting_finished(const ConnectionEvent& event) noexcept;
 

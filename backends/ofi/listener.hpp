@@ -101,8 +101,7 @@ public:
     void add(std::unique_ptr<ConnectionRequest> request);
 
 private:
-    Listener(std::shared_ptr<Node> node, const Service& service) noexcept
-        : node_(std::move(node)), service_(service) {}
+    Listener(std::shared_ptr<Node> node, const Service& service) noexcept : node_(std::move(node)), service_(service) {}
 
     const std::shared_ptr<Node> node_;
     const Service service_;

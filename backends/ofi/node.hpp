@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An address of this host in this process: the engine, the agent, and all that belongs to the devices opened there. They
-// share one lock, because libfabric makes progress for all connections at once.
+// An address of this host in this process: the engine, the agent, and all that belongs to the devices opened there.
+// They share one lock, because libfabric makes progress for all connections at once.
 #pragma once
 
 #include <atomic>
@@ -26,20 +26,22 @@ public:
     static Result<std::shared_ptr<Node>> open(const HostAddress& host);
     ~Node();
 
-    /// Holds the lock. Before it is released, connections that have to end are ended.
+    /// Holds the lock, which a thread may take several times. Before it is released, connections that have to end are
+    /// ended.
     class Guard {
     public:
-        explicit Guard(Node& node) : node_(node), lock_(node.mutex_) {}
+        explicit Guard(Node& node) : node_(node), lock_(node.mutex_) { ++node_.guards_; }
         ~Guard() {
-            if (!node_.ending_.empty()) [[unlikely]]
+            if (node_.guards_ == 1 && !node_.ending_.empty()) [[unlikely]]
                 node_.end_connections();
+            --node_.guards_;
         }
         Guard(const Guard&) = delete;
         Guard& operator=(const Guard&) = delete;
 
     private:
         Node& node_;
-        const std::lock_guard<std::mutex> lock_;
+        const std::lock_guard<std::recursive_mutex> lock_;
     };
 
     const HostAddress& host() const noexcept { return host_; }
@@ -74,7 +76,8 @@ public:
     void wait_for_engine(const std::shared_ptr<Connection>& connection) noexcept;
     bool waits_for_engine() const noexcept { return !blocked_.empty(); }
 
-    /// Calls Connection::resume() when resume_waiting() is called: a receive was posted, or a completion queue has room.
+    /// Calls Connection::resume() when resume_waiting() is called: a receive was posted, or a completion queue has
+    /// room.
     void wait_for_consumer(const std::shared_ptr<Connection>& connection) noexcept;
     void resume_waiting() noexcept;
 
@@ -111,7 +114,8 @@ private:
 
     const HostAddress host_;
     const Policy policy_;
-    std::mutex mutex_;  // guards the members below
+    std::recursive_mutex mutex_;  // guards the members below
+    int guards_ = 0;              // how often it is held
     std::atomic<std::uint32_t> polls_{0};
     std::unique_ptr<Engine> engine_;
     Regions regions_;

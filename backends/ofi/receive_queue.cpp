@@ -63,8 +63,7 @@ ReceiveQueue::Turn ReceiveQueue::find_receive(const Frame& frame, CompletedOpera
     }
     if (!entries_.empty()) return Turn::Now;
     const bool waits = shared_ != nullptr ||
-                       (is_reliable() &&
-                        connection_->remote_attributes().receiver_not_ready == ReceiverNotReady::Wait);
+                       (is_reliable() && connection_->remote_attributes().receiver_not_ready == ReceiverNotReady::Wait);
     if (waits) return Turn::Later;
     endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, operation);
     refuse(frame.header, CompletionCode::RemoteOperation);
@@ -114,7 +113,8 @@ void ReceiveQueue::complete_front(const FrameHeader& header, CompletedOperation 
 
 void ReceiveQueue::fail_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code) noexcept {
     complete_front(header, operation, code, 0);
-    refuse(header, code == CompletionCode::LocalLength ? CompletionCode::RemoteLength : CompletionCode::RemoteOperation);
+    refuse(header,
+           code == CompletionCode::LocalLength ? CompletionCode::RemoteLength : CompletionCode::RemoteOperation);
 }
 
 // ---- Requests of the peer ----------------------------------------------------------------------------------------
@@ -323,10 +323,9 @@ void ReceiveQueue::refuse(const FrameHeader& header, CompletionCode code) noexce
                          header.kind == FrameKind::FlushPersistent;
     // If the frame cannot be sent now, an unreliable connection may lose it.
     if (awaited)
-        (void)connection_->send({.kind = FrameKind::Refused,
-                                 .immediate = static_cast<std::uint32_t>(code),
-                                 .key = header.sequence},
-                                0, [](std::byte*) {});
+        (void)connection_->send(
+            {.kind = FrameKind::Refused, .immediate = static_cast<std::uint32_t>(code), .key = header.sequence}, 0,
+            [](std::byte*) {});
 }
 
 void ReceiveQueue::violate(const char* what) noexcept {

@@ -173,8 +173,12 @@ void SendQueue::complete(const Executed& executed) noexcept {
 
 /// Completes a request that was in progress when the connection ended.
 void SendQueue::give_up(Executed executed, CompletionCode code) noexcept {
-    executed.code = code;
-    if (code != CompletionCode::Success) executed.bytes = 0;
+    const bool refused = code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation ||
+                         code == CompletionCode::RemoteLength;
+    const bool sends =
+        executed.operation == CompletedOperation::Send || executed.operation == CompletedOperation::RdmaWrite;
+    executed.code = refused && sends && !reports_refusals() ? CompletionCode::Success : code;
+    if (executed.code != CompletionCode::Success) executed.bytes = 0;
     complete(executed);
 }
 
@@ -200,10 +204,7 @@ void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcep
     }
     for (; !entries_.empty(); entries_.pop()) {
         Operation& operation = entries_.front();
-        const bool silent = operation.moved != 0 && operation.request.opcode == Opcode::Send && !reports_refusals();
-        CompletionCode code = operation.moved != 0 ? unanswered() : CompletionCode::Flushed;
-        if (silent && (code == CompletionCode::RemoteOperation || code == CompletionCode::RemoteLength))
-            code = CompletionCode::Success;
+        const CompletionCode code = operation.moved != 0 ? unanswered() : CompletionCode::Flushed;
         if (operation.request.opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request.remote.key);
         give_up(executed(operation, Outcome::Finished), code);
     }
@@ -234,8 +235,7 @@ CompletionCode SendQueue::check(const Operation& operation) noexcept {
         case Opcode::SendInvalidate:
             if (request.with_immediate || unreliable) return CompletionCode::LocalFormat;
             break;
-        case Opcode::Flush:
-            return request.sges.empty() ? CompletionCode::Success : CompletionCode::LocalFormat;
+        case Opcode::Flush: return request.sges.empty() ? CompletionCode::Success : CompletionCode::LocalFormat;
         case Opcode::AtomicWrite:
             if (request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
             return CompletionCode::Success;  // the value was copied when the request was posted
@@ -269,9 +269,9 @@ SendQueue::Outcome SendQueue::stream(Operation& operation) noexcept {
     while (more) {
         const auto bytes = std::min<std::uint64_t>(operation.end() - operation.moved, fragment_bytes);
         more = operation.moved + bytes < operation.end();
-        header.flags = static_cast<std::uint8_t>(
-            marks_of(request) | (more ? frame_flags::more : 0) | (!more && confirmed ? frame_flags::confirm : 0) |
-            (!more && operation.cut_at != 0 ? frame_flags::aborted : 0));
+        header.flags = static_cast<std::uint8_t>(marks_of(request) | (more ? frame_flags::more : 0) |
+                                                 (!more && confirmed ? frame_flags::confirm : 0) |
+                                                 (!more && operation.cut_at != 0 ? frame_flags::aborted : 0));
         header.address = request.remote.address + operation.moved;
         if (!connection_->send(header, bytes, [&](std::byte* payload) {
                 support::gather(request.sges, operation.moved, payload, bytes);

@@ -14,9 +14,11 @@ namespace viaduct::testing {
 
 struct BackendUnderTest {
     std::string_view name;
-    bool has_peers = true;           ///< connects to peers; otherwise it is tested only if VIADUCT_BACKEND selects it
+    bool by_default = true;          ///< tested even if VIADUCT_BACKEND does not select it
     bool several_processes = false;  ///< connects different processes
     bool by_device = false;          ///< hardware accesses any kind of memory of the peer
+    /// A process counts as alive while another program has its descriptors open.
+    bool lives_by_descriptors = false;
     std::shared_ptr<backend::Provider> (*provider)();
 };
 

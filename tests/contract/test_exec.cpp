@@ -36,8 +36,11 @@ void keep_descriptors_open() {
         fcntl(std::stoi(entry.path().filename().string()), F_SETFD, 0);
 }
 
-[[noreturn]] void become_new_program(std::span<std::byte> memory, const Wire& wire) {
-    keep_descriptors_open();
+[[noreturn]] void become_new_program(std::span<std::byte> memory, const Wire& wire, bool keeps_descriptors) {
+    if (keeps_descriptors)
+        keep_descriptors_open();
+    else
+        fcntl(wire.fd(), F_SETFD, 0);
     const std::string address = std::to_string(reinterpret_cast<std::uintptr_t>(memory.data()));
     const std::string length = std::to_string(memory.size());
     const std::string descriptor = std::to_string(wire.fd());
@@ -84,7 +87,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: after exec RDMA does not
         end.serve(wire);
         wire.send(RemoteAddress{.address = reinterpret_cast<std::uintptr_t>(memory.data()), .key = region->key()});
         wire.await();
-        become_new_program(memory, wire);
+        become_new_program(memory, wire, !backend.lives_by_descriptors);
     };
     CHECK_NOTHROW(run_processes(initiator, target));
 }
