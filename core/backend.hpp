@@ -20,7 +20,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/attributes.hpp"
 #include "core/connection.hpp"
@@ -251,6 +253,12 @@ public:
     virtual Result<std::unique_ptr<Listener>> listen(const Address& local, Sharing sharing) noexcept = 0;
 };
 
+/// A device that need not be open; the values are those of DeviceAttributes.
+struct DeviceSummary {
+    std::string name;
+    HostAddress host;
+};
+
 /// Opens the devices of one kind.
 class Provider {
 public:
@@ -270,6 +278,9 @@ public:
 
     /// The number of the device through which this host reaches the other host, or itself. Unreachable: there is none.
     virtual Result<std::uint32_t> route_to(const HostAddress& host) noexcept = 0;
+
+    /// The devices by number. Opens none of them. Several may have the same name; find() returns the first of these.
+    virtual Result<std::vector<DeviceSummary>> devices() const noexcept = 0;
 };
 
 }  // namespace viaduct::backend

@@ -1,33 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/device.hpp"
 
-#include <cstdlib>
-
 #include "core/base/internals.hpp"
 #include "core/limits.hpp"
 #include "core/provider.hpp"
 
 namespace viaduct {
-namespace {
-
-/// The value of an environment variable; empty if it is not set.
-std::string_view setting(const char* name) noexcept {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
-
-}  // namespace
-
-Result<backend::Provider*> selected_provider() noexcept {
-    const std::string_view backend = setting("VIADUCT_BACKEND");
-    const std::string_view device = setting("VIADUCT_DEVICE");
-    const bool by_device = backend.empty() && !device.empty();
-    const auto provider = by_device ? find_provider_of(device) : find_provider(backend);
-    if (provider.status().code() != Code::InvalidParameter) return provider;
-    return Status(Code::InvalidParameter, by_device ? "VIADUCT_DEVICE: no such device on this machine"
-                                                    : "VIADUCT_BACKEND: no such backend in this build");
-}
-
 Device::Device(std::unique_ptr<backend::Device> device) noexcept : device_(std::move(device)) {}
 
 Device::~Device() = default;
@@ -36,6 +14,18 @@ Result<std::shared_ptr<Device>> Device::open(std::uint32_t number, DeviceObserve
     const auto provider = selected_provider();
     if (!provider.ok()) return provider.status();
     return open_device(*provider.value(), number, observer);
+}
+
+Result<std::shared_ptr<Device>> Device::open_named(std::string_view name, DeviceObserver& observer) {
+    const auto device = find_device(name);
+    if (!device.ok()) return device.status();
+    return open_device(device.value(), observer);
+}
+
+Result<std::shared_ptr<Device>> Device::open_towards(const HostAddress& host, DeviceObserver& observer) {
+    const auto route = find_route({&host, 1});
+    if (!route.ok()) return route.status();
+    return open_device(route.value().device, observer);
 }
 
 Result<std::uint32_t> Device::count() {
@@ -57,9 +47,9 @@ Result<std::uint32_t> Device::find(std::string_view name) {
 }
 
 Result<std::uint32_t> Device::default_number() {
-    const std::string_view device = setting("VIADUCT_DEVICE");
-    if (device.empty()) return std::uint32_t{0};
-    return find(device);
+    const auto device = default_device();
+    if (!device.ok()) return device.status();
+    return device.value().number;
 }
 
 Result<std::uint32_t> Device::route_to(const HostAddress& host) {

@@ -78,12 +78,6 @@ public:
         return offset <= length_ && length <= length_ - offset;
     }
 
-    /// The number of bytes from an address to the end of the region; 0 if the address is not in the region.
-    std::uint64_t bytes_from(const void* address) const noexcept {
-        const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(address_);
-        return offset <= length_ ? length_ - offset : 0;
-    }
-
 private:
     friend struct Internals;
 
@@ -135,19 +129,28 @@ public:
     /// Opens a device. The observer must outlive it. InvalidParameter: no such device.
     static Result<std::shared_ptr<Device>> open(std::uint32_t number, DeviceObserver& observer);
 
+    /// Opens the device with this name. Unless one of the variables is set, it may be a device of any backend.
+    /// InvalidParameter: no such device.
+    static Result<std::shared_ptr<Device>> open_named(std::string_view name, DeviceObserver& observer);
+
+    /// Opens the device through which a host is reached. Unless one of the variables is set, it may be a device of any
+    /// backend: an RDMA device if possible, otherwise a loopback device for the addresses of this host, otherwise one
+    /// that uses TCP. Unreachable: there is none.
+    static Result<std::shared_ptr<Device>> open_towards(const HostAddress& host, DeviceObserver& observer);
+
     /// The number of devices; 0 if the machine has none.
     static Result<std::uint32_t> count();
 
-    /// The name of the selected backend: "loopback" or "verbs".
+    /// The name of the selected backend: "loopback", "verbs" or "ofi".
     static Result<std::string_view> backend_name();
 
-    /// The number of the device with this name. InvalidParameter: no such device.
+    /// The number of the device of the selected backend with this name. InvalidParameter: no such device.
     static Result<std::uint32_t> find(std::string_view name);
 
     /// The number of the device to use by default: that of VIADUCT_DEVICE, or 0. InvalidParameter: as find().
     static Result<std::uint32_t> default_number();
 
-    /// The number of the device through which a host is reached. Unreachable: there is none.
+    /// The number of the device of the selected backend through which a host is reached. Unreachable: there is none.
     static Result<std::uint32_t> route_to(const HostAddress& host);
 
     ~Device();

@@ -77,9 +77,15 @@ public:
         return endpoint_->post_send(requests, posted);
     }
     [[gnu::always_inline]] Status post_send(const SendRequest& request) noexcept {
-        if (endpoint_->try_post_send(request)) [[likely]]
+        if (try_post_send(request)) [[likely]]
             return {};
         return post(request);
+    }
+
+    /// Posts a request of a common kind if that is possible now. Otherwise returns false without any effect, and
+    /// post_send() has to post the request or report the error.
+    [[gnu::always_inline]] bool try_post_send(const SendRequest& request) noexcept {
+        return endpoint_->try_post_send(request);
     }
 
     /// Posts requests to the receive queue; errors as post_send(). Receives can be posted before the endpoint is
@@ -89,9 +95,12 @@ public:
         return endpoint_->post_receive(requests, posted);
     }
     [[gnu::always_inline]] Status post_receive(const ReceiveRequest& request) noexcept {
-        if (endpoint_->try_post_receive(request)) [[likely]]
+        if (try_post_receive(request)) [[likely]]
             return {};
         return post(request);
+    }
+    [[gnu::always_inline]] bool try_post_receive(const ReceiveRequest& request) noexcept {
+        return endpoint_->try_post_receive(request);
     }
 
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the

@@ -2,6 +2,7 @@
 #include "tools/command_line.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -14,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/host_names.hpp"
+#include "core/provider.hpp"
 #include "tools/measure/target.hpp"
 
 namespace viaduct::tools {
@@ -34,6 +37,21 @@ void occupy_standard_streams() noexcept {
     int fd = open("/dev/null", O_RDONLY);
     while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY);
     if (fd >= 0) close(fd);
+}
+
+bool is_client(const options::variables_map& given) { return given.count("target") != 0 && given.count("listen") == 0; }
+
+/// Selects the device that reaches another host, among those that the options and the environment leave. Device 0 if
+/// there is none: connecting reports why.
+std::uint32_t device_towards(const std::string& name) {
+    auto addresses = resolve_host(name);
+    std::erase_if(addresses, [](const HostAddress& address) { return address.size() != sizeof(in_addr); });
+    if (is_this_host(addresses)) return 0;
+    const auto route = find_route(addresses);
+    if (!route.ok()) return 0;
+    const DeviceId& device = route.value().device;
+    setenv("VIADUCT_BACKEND", std::string(device.provider->name()).c_str(), 1);
+    return device.number;
 }
 
 }  // namespace
@@ -67,7 +85,7 @@ void add_common_options(options::options_description& description) {
     auto add = description.add_options();
     add("api", text("NAME", "vipl"), "programming interface: vipl, dat, rpma or core");
     add("backend", text("NAME"),
-        "loopback or verbs (default: $VIADUCT_BACKEND, or verbs if the host has an RDMA device)");
+        "loopback, verbs or ofi (default: $VIADUCT_BACKEND, or the one that reaches the server)");
     add("device,I", count("N")->default_value(0), "number of the device to open");
     add("version,V", "print the version and exit");
     add("help,h", "print this help and exit");
@@ -96,10 +114,12 @@ std::unique_ptr<measure::Api> open_api(const options::variables_map& given) {
 std::uint32_t choose_device(const options::variables_map& given) {
     if (given.count("backend") != 0) {
         const auto& backend = given["backend"].as<std::string>();
-        if (backend != "loopback" && backend != "verbs")
-            throw UsageError("unknown backend '" + backend + "': choose loopback or verbs");
+        if (backend != "loopback" && backend != "verbs" && backend != "ofi")
+            throw UsageError("unknown backend '" + backend + "': choose loopback, verbs or ofi");
         setenv("VIADUCT_BACKEND", backend.c_str(), 1);
     }
+    if (is_client(given) && given["device"].defaulted() && std::getenv("VIADUCT_DEVICE") == nullptr)
+        return device_towards(measure::parse_target(given["target"].as<std::string>()).host);
     return static_cast<std::uint32_t>(count_of(given, "device", max_uint32));
 }
 

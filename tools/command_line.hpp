@@ -51,7 +51,8 @@ bool answer_information(const options::variables_map& given, std::string_view to
 /// Opens the interface, backend and device that the options name.
 std::unique_ptr<measure::Api> open_api(const options::variables_map& given);
 
-/// Selects the backend that the options name. Returns the number of the device.
+/// Selects the backend that the options name or, for a client of another host, the one that reaches it. Returns the
+/// number of the device.
 std::uint32_t choose_device(const options::variables_map& given);
 
 /// The service to listen on: the value of --listen or the positional argument, else the default.

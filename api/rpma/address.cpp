@@ -9,10 +9,10 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/host_names.hpp"
-#include "core/device.hpp"
 
 namespace viaduct::rpma {
 namespace {
@@ -38,30 +38,46 @@ std::optional<std::uint16_t> port_of(const char* text) {
     return port_of_name(text);
 }
 
-Result<Route> first_route(const std::vector<HostAddress>& hosts) {
-    Status failure(Code::Unreachable, "invalid address");
-    for (const HostAddress& host : hosts) {
-        const auto device = Device::route_to(host);
-        if (device.ok()) return Route{.host = host, .device = device.value()};
-        failure = device.status();
-    }
-    return failure;
+/// Returns the addresses of this host that the text stands for. Unreachable: there are none.
+Result<std::vector<HostAddress>> own_addresses(std::vector<HostAddress> addresses) {
+    std::erase_if(addresses, [](const HostAddress& address) { return !is_this_host({address}); });
+    if (addresses.empty()) return Status(Code::Unreachable, "the address does not belong to this host");
+    return addresses;
 }
 
 }  // namespace
 
-Result<HostAddress> find_local_host(const char* text, const DeviceAttributes& device) {
-    const auto addresses = resolve_host(text);
-    for (const HostAddress& host : device.local_hosts)
-        if (std::ranges::find(addresses, host) != addresses.end()) return host;
-    if (std::ranges::any_of(addresses, is_any)) return device.host;
-    if (!is_this_host(addresses)) return Status(Code::Unreachable, "the address does not belong to this host");
-    const auto route = first_route(addresses);
-    if (!route.ok()) return route.status();
-    return device.local_hosts.at(route.value().device);
+Result<DeviceId> find_local_device(const char* text) {
+    auto addresses = resolve_host(text);
+    if (std::ranges::any_of(addresses, is_any)) return default_device();
+    const auto own = own_addresses(std::move(addresses));
+    if (!own.ok()) return own.status();
+    return find_own_device(own.value());
 }
 
-Result<Route> find_route(const char* text) { return first_route(resolve_host(text)); }
+Result<HostAddress> find_local_host(const char* text, const DeviceId& id, const DeviceAttributes& attributes) {
+    auto addresses = resolve_host(text);
+    for (const HostAddress& host : attributes.local_hosts)
+        if (std::ranges::find(addresses, host) != addresses.end()) return host;
+    if (std::ranges::any_of(addresses, is_any)) return attributes.host;
+    const auto own = own_addresses(std::move(addresses));
+    if (!own.ok()) return own.status();
+    const auto route = find_route(own.value(), *id.provider);
+    if (!route.ok()) return route.status();
+    return attributes.local_hosts.at(route.value().device.number);
+}
+
+Result<DeviceId> find_device_towards(const char* text) {
+    const auto route = find_route(resolve_host(text));
+    if (!route.ok()) return route.status();
+    return route.value().device;
+}
+
+Result<HostAddress> find_host(const char* text, backend::Provider& provider) {
+    const auto route = find_route(resolve_host(text), provider);
+    if (!route.ok()) return route.status();
+    return route.value().host;
+}
 
 Result<Bytes<Address::max_service>> find_service(const char* port) {
     const auto number = port_of(port);

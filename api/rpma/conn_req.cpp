@@ -37,14 +37,14 @@ namespace {
 
 int make_request(const Peer& peer, const char* host, const char* port, const ConnSettings& settings,
                  rpma_conn_req** req) {
-    const auto route = find_route(host);
-    if (!route.ok()) return failed(route.status());
+    const auto reached = find_host(host, *peer.device().provider);
+    if (!reached.ok()) return failed(reached.status());
     const auto service = find_service(port);
     if (!service.ok()) return failed(service.status());
     std::unique_ptr<Conn> conn;
     if (const int result = Conn::create(peer.domain(), settings, Reliability::ReliableDelivery, conn); result != 0)
         return result;
-    const Address remote{.host = route.value().host, .service = service.value()};
+    const Address remote{.host = reached.value(), .service = service.value()};
     hand_over(std::make_unique<ConnReq>(std::move(conn), remote), req);
     log(RPMA_LOG_LEVEL_NOTICE, "requesting a connection to %s:%s\n", host, port);
     return 0;

@@ -26,26 +26,58 @@ class NoObserver final : public DeviceObserver {
 };
 NoObserver no_observer;
 
-struct OpenDevices {
+/// The devices that contexts refer to. A context keeps its device until the process ends.
+struct Table {
+    struct Entry {
+        DeviceId id;
+        std::weak_ptr<Device> device;
+    };
+
+    /// Returns the place of a device, or the number of contexts if there is no room.
+    std::size_t place_of(const DeviceId& id) {
+        const auto end = entries.begin() + static_cast<std::ptrdiff_t>(used);
+        const auto place =
+            static_cast<std::size_t>(std::ranges::find(entries.begin(), end, id, &Entry::id) - entries.begin());
+        if (place == used && used < entries.size()) entries[used++].id = id;
+        return place;
+    }
+
     std::mutex mutex;  // guards the members below
-    std::array<std::weak_ptr<Device>, max_devices> devices;
+    std::array<Entry, max_devices> entries;
+    std::size_t used = 0;
 };
+
+Table& table() {
+    static auto& table = *new Table;  // never destroyed: threads may use it while the process exits
+    return table;
+}
+
+Result<ibv_context*> context_of(const DeviceId& id) {
+    const std::lock_guard lock(table().mutex);
+    const std::size_t place = table().place_of(id);
+    if (place == max_devices) return Status(Code::NoResources, "too many devices");
+    return reinterpret_cast<ibv_context*>(&contexts[place]);
+}
 
 }  // namespace
 
-std::optional<std::uint32_t> device_number(const ibv_context* context) noexcept {
-    for (std::uint32_t number = 0; number < contexts.size(); ++number)
-        if (static_cast<const void*>(&contexts[number]) == context) return number;
+std::optional<DeviceId> device_of(const ibv_context* context) noexcept {
+    for (std::size_t place = 0; place < contexts.size(); ++place) {
+        if (static_cast<const void*>(&contexts[place]) != context) continue;
+        const std::lock_guard lock(table().mutex);
+        if (place < table().used) return table().entries[place].id;
+    }
     return std::nullopt;
 }
 
-Result<std::shared_ptr<Device>> open_device(std::uint32_t number) {
-    if (number >= max_devices) return Status(Code::InvalidParameter, "no such device");
-    static auto& open = *new OpenDevices;  // never destroyed: threads may use it while the process exits
-    const std::lock_guard lock(open.mutex);
-    if (auto device = open.devices[number].lock()) return device;
-    auto device = Device::open(number, no_observer);
-    if (device.ok()) open.devices[number] = *device;
+Result<std::shared_ptr<Device>> open_device(const DeviceId& id) {
+    const std::lock_guard lock(table().mutex);
+    const std::size_t place = table().place_of(id);
+    if (place == max_devices) return Status(Code::NoResources, "too many devices");
+    auto& open = table().entries[place].device;
+    if (auto device = open.lock()) return device;
+    auto device = viaduct::open_device(id, no_observer);
+    if (device.ok()) open = *device;
     return device;
 }
 
@@ -56,25 +88,11 @@ using namespace viaduct::rpma;
 
 namespace {
 
-Result<std::uint32_t> find_local_device(const char* address) {
-    auto first = open_device(0);
-    if (!first.ok()) return first.status();
-    const DeviceAttributes& attributes = (*first)->attributes();
-    const auto host = find_local_host(address, attributes);
-    if (!host.ok()) return host.status();
-    return static_cast<std::uint32_t>(std::ranges::find(attributes.local_hosts, host.value()) -
-                                      attributes.local_hosts.begin());
-}
-
-Result<std::uint32_t> find_device_towards(const char* address) {
-    const auto route = find_route(address);
-    if (!route.ok()) return route.status();
-    return route.value().device;
-}
-
-int get_context(const Result<std::uint32_t>& number, ibv_context** context) {
-    if (!number.ok()) return failed(number.status());
-    *context = reinterpret_cast<ibv_context*>(&contexts.at(number.value()));
+int get_context(const Result<DeviceId>& device, ibv_context** context) {
+    if (!device.ok()) return failed(device.status());
+    const auto found = context_of(device.value());
+    if (!found.ok()) return failed(found.status());
+    *context = found.value();
     return 0;
 }
 
@@ -90,10 +108,10 @@ int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type
 }
 
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context* ibv_ctx, int* is_odp_capable) {
-    const auto number = device_number(ibv_ctx);
-    if (!number || is_odp_capable == nullptr) return RPMA_E_INVAL;
+    const auto id = device_of(ibv_ctx);
+    if (!id || is_odp_capable == nullptr) return RPMA_E_INVAL;
     return guarded([&] {
-        const auto device = open_device(*number);
+        const auto device = rpma::open_device(*id);
         if (!device.ok()) return failed(device.status());
         *is_odp_capable = device.value()->attributes().capabilities.pages_on_demand;
         return 0;

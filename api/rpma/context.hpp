@@ -7,13 +7,14 @@
 
 #include "api/rpma/api.hpp"
 #include "core/device.hpp"
+#include "core/provider.hpp"
 
 namespace viaduct::rpma {
 
-/// Returns the number of the device of a context, or nothing if the context is not from this library.
-std::optional<std::uint32_t> device_number(const ibv_context* context) noexcept;
+/// Returns the device of a context, or nothing if the context is not from this library.
+std::optional<DeviceId> device_of(const ibv_context* context) noexcept;
 
 /// Opens a device, or shares it if it is already open. Throws std::bad_alloc.
-Result<std::shared_ptr<Device>> open_device(std::uint32_t number);
+Result<std::shared_ptr<Device>> open_device(const DeviceId& id);
 
 }  // namespace viaduct::rpma

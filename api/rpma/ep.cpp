@@ -35,7 +35,7 @@ namespace {
 
 int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
     Device& device = *peer.domain()->device();
-    const auto local = find_local_host(host, device.attributes());
+    const auto local = find_local_host(host, peer.device(), device.attributes());
     if (!local.ok()) return failed(local.status());
     if (!(local.value() == device.attributes().host))
         return failed({Code::InvalidParameter, "the address does not belong to the peer's device"});

@@ -9,12 +9,12 @@ using namespace viaduct::rpma;
 
 namespace {
 
-int make_peer(std::uint32_t device_number, rpma_peer** peer) {
-    auto device = open_device(device_number);
+int make_peer(const DeviceId& id, rpma_peer** peer) {
+    auto device = rpma::open_device(id);
     if (!device.ok()) return failed(device.status());
     auto domain = ProtectionDomain::create(std::move(*device));
     if (!domain.ok()) return failed(domain.status());
-    hand_over(std::make_unique<Peer>(std::move(*domain)), peer);
+    hand_over(std::make_unique<Peer>(std::move(*domain), id), peer);
     return 0;
 }
 
@@ -27,9 +27,9 @@ int check_unused_peer(const Peer& peer) noexcept {
 }  // namespace
 
 int rpma_peer_new(struct ibv_context* ibv_ctx, struct rpma_peer** peer_ptr) {
-    const auto number = device_number(ibv_ctx);
-    if (!number || peer_ptr == nullptr) return RPMA_E_INVAL;
-    return guarded([&] { return make_peer(*number, peer_ptr); });
+    const auto id = device_of(ibv_ctx);
+    if (!id || peer_ptr == nullptr) return RPMA_E_INVAL;
+    return guarded([&] { return make_peer(*id, peer_ptr); });
 }
 
 int rpma_peer_delete(struct rpma_peer** peer_ptr) { return destroy<Peer>(peer_ptr, check_unused_peer); }

@@ -6,19 +6,23 @@
 
 #include "api/rpma/handles.hpp"
 #include "core/device.hpp"
+#include "core/provider.hpp"
 
 namespace viaduct::rpma {
 
 /// Objects created with a peer share its protection domain and may outlive the peer.
 class Peer {
 public:
-    explicit Peer(std::shared_ptr<ProtectionDomain> domain) : domain_(std::move(domain)), registration_(this) {}
+    Peer(std::shared_ptr<ProtectionDomain> domain, const DeviceId& device)
+        : domain_(std::move(domain)), device_(device), registration_(this) {}
 
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+    const DeviceId& device() const noexcept { return device_; }
     rpma_peer* handle() const noexcept { return static_cast<rpma_peer*>(registration_.handle()); }
 
 private:
     const std::shared_ptr<ProtectionDomain> domain_;
+    const DeviceId device_;
     Registration<Peer> registration_;
 };
 

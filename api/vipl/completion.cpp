@@ -39,15 +39,13 @@ void write_entry(const CqEntry& entry, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) 
 [[gnu::flatten]] VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
                                         VIP_MEM_HANDLE MemoryHandle) {
     Vi* vi = resolve<Vi>(ViHandle);
-    if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
-    return vi->post_send(DescriptorPtr, MemoryHandle);
+    return vi == nullptr ? VIP_INVALID_PARAMETER : vi->post_send(DescriptorPtr, MemoryHandle);
 }
 
 [[gnu::flatten]] VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
                                         VIP_MEM_HANDLE MemoryHandle) {
     Vi* vi = resolve<Vi>(ViHandle);
-    if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
-    return vi->post_receive(DescriptorPtr, MemoryHandle);
+    return vi == nullptr ? VIP_INVALID_PARAMETER : vi->post_receive(DescriptorPtr, MemoryHandle);
 }
 
 [[gnu::flatten]] VIP_RETURN VipSendDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/descriptor.hpp"
 
-#include <cstddef>
 #include <span>
 
 #include "api/vipl/translate.hpp"
@@ -25,18 +24,11 @@ bool read_remote(const VIP_DESCRIPTOR& descriptor, RemoteAddress& remote) noexce
     return segment.Reserved == 0;
 }
 
-// Data segments have the layout of the core's Sge (guide, section 5.4), so the device reads them in place.
-static_assert(sizeof(VIP_DESCRIPTOR_SEGMENT) == sizeof(Sge) &&
-              offsetof(VIP_DATA_SEGMENT, Data) == offsetof(Sge, address) &&
-              offsetof(VIP_DATA_SEGMENT, Handle) == offsetof(Sge, key) &&
-              offsetof(VIP_DATA_SEGMENT, Length) == offsetof(Sge, length));
-
 std::span<const Sge> pieces_of(std::span<const VIP_DESCRIPTOR_SEGMENT> segments) noexcept {
-    return {reinterpret_cast<const Sge*>(segments.data()), segments.size()};
+    return {pieces_at(segments.data()), segments.size()};
 }
 
 std::uint64_t total_length(std::span<const VIP_DESCRIPTOR_SEGMENT> segments) noexcept {
-    if (segments.size() == 1) return segments[0].Local.Length;
     std::uint64_t bytes = 0;
     for (const VIP_DESCRIPTOR_SEGMENT& segment : segments) bytes += segment.Local.Length;
     return bytes;
@@ -44,8 +36,6 @@ std::uint64_t total_length(std::span<const VIP_DESCRIPTOR_SEGMENT> segments) noe
 
 /// Reads what the control segment specifies for a send. Returns false on a format error.
 bool read_control(const VIP_CONTROL_SEGMENT& control, const DescriptorLimits& limits, SendRequest& request) noexcept {
-    static_assert(VIP_CONTROL_OP_SENDRECV == 0);
-    if (control.Control == VIP_CONTROL_OP_SENDRECV) return control.Reserved == 0;  // a send without flags
     request.fence = (control.Control & VIP_CONTROL_QFENCE) != 0;
     request.with_immediate = (control.Control & VIP_CONTROL_IMMEDIATE) != 0;
     request.immediate = control.ImmediateData;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "api/vipl/translate.hpp"
@@ -21,6 +22,52 @@ struct DescriptorLimits {
 /// with the error that the request carries.
 SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept;
 ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, std::uint32_t max_segments) noexcept;
+
+/// Data segments have the layout of the core's Sge (guide, section 5.4), so the device reads them in place.
+inline const Sge* pieces_at(const VIP_DESCRIPTOR_SEGMENT* segments) noexcept {
+    static_assert(sizeof(VIP_DESCRIPTOR_SEGMENT) == sizeof(Sge) &&
+                  offsetof(VIP_DATA_SEGMENT, Data) == offsetof(Sge, address) &&
+                  offsetof(VIP_DATA_SEGMENT, Handle) == offsetof(Sge, key) &&
+                  offsetof(VIP_DATA_SEGMENT, Length) == offsetof(Sge, length));
+    return reinterpret_cast<const Sge*>(segments);
+}
+
+/// Reads a valid descriptor of the common kind: one data segment, no immediate data and no flags. Returns false if it
+/// is another one, which read_send() has to read.
+[[gnu::always_inline]] inline bool read_plain_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
+                                                   SendRequest& request) noexcept {
+    static_assert(static_cast<unsigned>(Opcode::Send) == VIP_CONTROL_OP_SENDRECV &&
+                  static_cast<unsigned>(Opcode::RdmaWrite) == VIP_CONTROL_OP_RDMAWRITE &&
+                  static_cast<unsigned>(Opcode::RdmaRead) == VIP_CONTROL_OP_RDMAREAD);
+    const VIP_CONTROL_SEGMENT& control = descriptor.CS;
+    if (control.Reserved != 0) return false;
+    const auto holds_one_piece = [&](unsigned segment) {
+        const Sge* const piece = pieces_at(descriptor.DS + segment);
+        request.sges = {piece, 1};
+        return control.SegCount == segment + 1 && piece->length == control.Length &&
+               piece->length <= limits.transfer_bytes;
+    };
+    request.context = reinterpret_cast<std::uint64_t>(&descriptor);
+    if (control.Control == VIP_CONTROL_OP_SENDRECV) return holds_one_piece(0);
+    const VIP_ADDRESS_SEGMENT& remote = descriptor.DS[0].Remote;
+    if (control.Control != VIP_CONTROL_OP_RDMAWRITE &&
+        (control.Control != VIP_CONTROL_OP_RDMAREAD || !limits.rdma_read))
+        return false;
+    if (!holds_one_piece(1) || remote.Reserved != 0) return false;
+    request.opcode = static_cast<Opcode>(control.Control);
+    request.remote = {.address = remote.Data.AddressBits, .key = remote.Handle};
+    return true;
+}
+
+/// The same for a receive with one data segment; see read_receive().
+[[gnu::always_inline]] inline bool read_plain_receive(const VIP_DESCRIPTOR& descriptor,
+                                                      ReceiveRequest& request) noexcept {
+    if (descriptor.CS.Control != VIP_CONTROL_OP_SENDRECV || descriptor.CS.Reserved != 0 || descriptor.CS.SegCount != 1)
+        return false;
+    request.context = reinterpret_cast<std::uint64_t>(&descriptor);
+    request.sges = {pieces_at(descriptor.DS), 1};
+    return true;
+}
 
 inline VIP_DESCRIPTOR* descriptor_of(const Completion& completion) noexcept {
     return reinterpret_cast<VIP_DESCRIPTOR*>(completion.context);

@@ -86,7 +86,7 @@ VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_
         if (ptag == nullptr) return VIP_INVALID_PTAG;
         if (!nic->attributes().capabilities.keeps_keys) return VIP_ERROR_NOT_SUPPORTED;  // the handle would change
         const std::lock_guard lock(nic->region_attributes);
-        return to_return(region->modify(ptag->domain(), access_of(*MemAttribs)));
+        return to_return(nic->regions.modify(*region, ptag->domain(), access_of(*MemAttribs)));
     });
 }
 

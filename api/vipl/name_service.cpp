@@ -31,16 +31,17 @@ bool contains(const std::vector<HostAddress>& addresses, const HostAddress& addr
 
 class SystemNames final : public NameService {
 public:
-    explicit SystemNames(std::vector<HostAddress> nics) : nics_(std::move(nics)) {}
+    SystemNames(const DeviceId& nic, std::vector<HostAddress> nics) : nic_(nic), nics_(std::move(nics)) {}
 
     std::vector<HostAddress> addresses_of(const std::string& name) const override {
         std::string upper(name);
         std::ranges::transform(upper, upper.begin(),
                                [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
         if (upper.starts_with(VINICBASENAME)) {
-            const auto number = device_number(upper);
-            if (number.status().code() == Code::NoResources) throw std::bad_alloc();
-            if (number.ok() && number.value() < nics_.size()) return {nics_[number.value()]};
+            const auto device = device_with_name(upper);
+            if (device.status().code() == Code::NoResources) throw std::bad_alloc();
+            if (device.ok() && device.value().provider == nic_.provider && device.value().number < nics_.size())
+                return {nics_[device.value().number]};
         }
         if (same_name(name, own_host_name())) return nics_;
         auto addresses = resolve_host(name);
@@ -55,7 +56,8 @@ public:
     }
 
 private:
-    const std::vector<HostAddress> nics_;
+    const DeviceId nic_;
+    const std::vector<HostAddress> nics_;  // all of its backend
 };
 
 class HostsFile final : public NameService {
@@ -100,8 +102,8 @@ private:
 
 }  // namespace
 
-std::shared_ptr<const NameService> NameService::of_system(const DeviceAttributes& device) {
-    return std::make_shared<SystemNames>(device.local_hosts);
+std::shared_ptr<const NameService> NameService::of_system(const DeviceId& nic, const DeviceAttributes& attributes) {
+    return std::make_shared<SystemNames>(nic, attributes.local_hosts);
 }
 
 std::shared_ptr<const NameService> NameService::of_file(const std::string& path) {
@@ -127,7 +129,8 @@ VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID NSInitInfo) {
         if (nic == nullptr) return VIP_INVALID_PARAMETER;
         if (nic->name_service.get() != nullptr) return VIP_ERROR_NAMESERVICE;
         const auto* path = static_cast<const char*>(NSInitInfo);
-        auto service = path == nullptr ? NameService::of_system(nic->attributes()) : NameService::of_file(path);
+        auto service =
+            path == nullptr ? NameService::of_system(nic->id(), nic->attributes()) : NameService::of_file(path);
         if (service == nullptr) return VIP_INVALID_PARAMETER;
         return nic->name_service.fill(std::move(service)) ? VIP_SUCCESS : VIP_ERROR_NAMESERVICE;
     });

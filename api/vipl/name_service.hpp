@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/attributes.hpp"
+#include "core/provider.hpp"
 
 namespace viaduct::vipl {
 
@@ -23,9 +24,9 @@ public:
 
     virtual std::optional<std::string> name_of(const HostAddress& address) const = 0;
 
-    /// The system's resolver and the NICs of this host. The NICs are the addresses of every name of this host, and each
-    /// NIC also has a device name.
-    static std::shared_ptr<const NameService> of_system(const DeviceAttributes& device);
+    /// The system's resolver and the NICs of this host that use the same backend. They are the addresses of every name
+    /// of this host, and each NIC also has a device name.
+    static std::shared_ptr<const NameService> of_system(const DeviceId& nic, const DeviceAttributes& attributes);
 
     /// A file of lines "address name alias...", in which '#' starts a comment. Returns null if the file cannot be read.
     static std::shared_ptr<const NameService> of_file(const std::string& path);

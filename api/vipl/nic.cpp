@@ -17,16 +17,24 @@ std::span<const std::byte> memory_of(const MemoryRegion& region) noexcept {
     return {static_cast<const std::byte*>(region.address()), region.length()};
 }
 
+/// Returns the name by which VipOpenNic finds the device: by number if numbers select devices of its backend.
+std::string name_of(const DeviceId& id, const DeviceAttributes& attributes) {
+    const auto selected = selected_provider();
+    const bool by_number = selected.ok() && selected.value() == id.provider;
+    return by_number ? VINICBASENAME + std::to_string(id.number) : attributes.name;
+}
+
 }  // namespace
 
-Nic::Nic(std::uint32_t index)
-    : errors([this](const VIP_ERROR_DESCRIPTOR& error) { contain(error); }), index_(index), registration_(this) {}
+Nic::Nic(const DeviceId& id)
+    : errors([this](const VIP_ERROR_DESCRIPTOR& error) { contain(error); }), id_(id), registration_(this) {}
 
-Result<std::unique_ptr<Nic>> Nic::open(std::uint32_t index) {
-    std::unique_ptr<Nic> nic(new Nic(index));
-    auto device = Device::open(index, *nic);
+Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
+    std::unique_ptr<Nic> nic(new Nic(id));
+    auto device = open_device(id, *nic);
     if (!device.ok()) return device.status();
     nic->device_ = std::move(*device);
+    nic->name_ = name_of(id, nic->attributes());
     return nic;
 }
 
@@ -47,7 +55,7 @@ VIP_NIC_ATTRIBUTES Nic::vipl_attributes() const noexcept {
     const DeviceAttributes& device = attributes();
     constexpr VIP_RELIABILITY_LEVEL reliable = VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
     VIP_NIC_ATTRIBUTES nic{};
-    std::snprintf(nic.Name, sizeof nic.Name, VINICBASENAME "%u", index_);
+    std::snprintf(nic.Name, sizeof nic.Name, "%s", name_.c_str());
     nic.ProviderVersion = VIPL_PROVIDER_VERSION;
     nic.NicAddressLen = static_cast<VIP_UINT16>(device.host.size());
     nic.LocalNicAddress = device.host.span().data();
@@ -185,16 +193,18 @@ std::optional<std::uint32_t> number_in(std::string_view name) noexcept {
 
 /// Logs the available devices when a program asks for one that does not exist.
 void log_devices(const char* wanted) {
-    struct : DeviceObserver {
-        void on_async_event(const AsyncEvent&) noexcept override {}
-    } observer;
-    const auto count = Device::count();
     std::string there;
-    for (std::uint32_t number = 0; count.ok() && number < count.value(); ++number) {
-        const auto device = Device::open(number, observer);
-        if (!device.ok()) continue;
-        there += (there.empty() ? "available: " : ", ") + (VINICBASENAME + std::to_string(number));
-        there += " (" + device.value()->attributes().name + ")";
+    const auto selected = selected_provider();
+    for (backend::Provider* provider : providers()) {
+        const auto devices = provider->devices();
+        if (!devices.ok()) continue;
+        const bool by_number = selected.ok() && selected.value() == provider;
+        for (std::size_t number = 0; number < devices.value().size(); ++number) {
+            const std::string& name = devices.value()[number].name;
+            if (!by_number && !find_device(name).ok()) continue;  // the environment excludes it
+            there += there.empty() ? "available: " : ", ";
+            there += by_number ? VINICBASENAME + std::to_string(number) + " (" + name + ")" : name;
+        }
     }
     log(LogLevel::Warning, "no NIC with the name \"%s\"; %s", wanted,
         there.empty() ? "none are available" : there.c_str());
@@ -202,15 +212,17 @@ void log_devices(const char* wanted) {
 
 }  // namespace
 
-Result<std::uint32_t> device_number(std::string_view name) {
+Result<DeviceId> device_with_name(std::string_view name) {
     if (!name.starts_with(VINICBASENAME)) {
-        const auto device = Device::find(name);  // an exact match takes precedence over historical names
+        const auto device = find_device(name);  // an exact match takes precedence over historical names
         if (device.status().code() != Code::InvalidParameter) return device;
     }
     const auto number = number_in(name);
     if (!number) return Status(Code::InvalidParameter, "no NIC with that name");
-    if (*number == 0) return Device::default_number();
-    return *number;
+    if (*number == 0) return default_device();
+    const auto provider = selected_provider();
+    if (!provider.ok()) return provider.status();
+    return DeviceId{provider.value(), *number};
 }
 
 }  // namespace viaduct::vipl
@@ -221,8 +233,8 @@ using namespace viaduct::vipl;
 VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
     return guarded([&] {
         if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
-        const auto number = device_number(DeviceName);
-        auto nic = number.ok() ? Nic::open(number.value()) : number.status();
+        const auto device = device_with_name(DeviceName);
+        auto nic = device.ok() ? Nic::open(device.value()) : device.status();
         if (nic.status().code() == Code::InvalidParameter) log_devices(DeviceName);
         if (!nic.ok()) return to_return(nic.status());
         *NicHandle = (*nic).release()->handle();  // owned by the program until VipCloseNic

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,18 +20,20 @@
 #include "api/vipl/revoked_memory.hpp"
 #include "api/vipl/vi.hpp"
 #include "core/device.hpp"
+#include "core/provider.hpp"
 
 namespace viaduct::vipl {
 
 class Nic final : private DeviceObserver {
 public:
-    static Result<std::unique_ptr<Nic>> open(std::uint32_t index);
+    static Result<std::unique_ptr<Nic>> open(const DeviceId& id);
 
     /// Closes and frees everything created on the NIC, in the required order.
     ~Nic();
 
     VIP_NIC_HANDLE handle() const noexcept { return registration_.handle(); }
     const std::shared_ptr<Device>& device() const noexcept { return device_; }
+    const DeviceId& id() const noexcept { return id_; }
     const DeviceAttributes& attributes() const noexcept { return device_->attributes(); }
     VIP_NIC_ATTRIBUTES vipl_attributes() const noexcept;
     std::size_t max_cqs() const noexcept;
@@ -65,21 +68,22 @@ public:
     NameServiceSlot name_service;
 
 private:
-    explicit Nic(std::uint32_t index);
+    explicit Nic(const DeviceId& id);
     Result<VIP_PROTECTION_HANDLE> add_ptag();
     bool has_work() const noexcept;
     void on_async_event(const AsyncEvent& event) noexcept override;
     void contain(const VIP_ERROR_DESCRIPTOR& error) noexcept;
 
-    const std::uint32_t index_;
+    const DeviceId id_;
+    std::string name_;
     std::mutex default_ptag_mutex_;                 // guards the next two members
     VIP_PROTECTION_HANDLE default_ptag_ = nullptr;  // stale if the program has destroyed it
     bool default_ptag_is_known_ = false;            // whether the program has received it
     Registration<Nic> registration_;
 };
 
-/// Returns the number of the device with this name: "VINIC", "VINIC<n>" (guide, section 6.5), the device's own name, or
+/// Returns the device with this name: "VINIC", "VINIC<n>" (guide, section 6.5), the device's own name, or
 /// a historical name. InvalidParameter: there is no such device.
-Result<std::uint32_t> device_number(std::string_view name);
+Result<DeviceId> device_with_name(std::string_view name);
 
 }  // namespace viaduct::vipl

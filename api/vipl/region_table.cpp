@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/region_table.hpp"
 
+#include "api/vipl/api.hpp"
+
 namespace viaduct::vipl {
 
 RegionTable::RegionTable() {
@@ -27,18 +29,47 @@ RegionTable::Slot* RegionTable::Slots::find(std::uint32_t key) noexcept {
     return nullptr;
 }
 
-void RegionTable::Slots::insert(MemoryRegion* region, bool holds_descriptors) noexcept {
+RegionTable::Slot& RegionTable::Slots::insert(MemoryRegion* region) noexcept {
     std::size_t index = home(region->key());
     while (at[index].region.load(std::memory_order_relaxed) != nullptr) index = (index + 1) & mask;
-    at[index].holds_descriptors.store(holds_descriptors, std::memory_order_relaxed);
     at[index].key.store(region->key(), std::memory_order_release);
     at[index].region.store(region, std::memory_order_release);
+    return at[index];
+}
+
+const DescriptorMemory* RegionTable::find_for_descriptor(std::uint32_t key) noexcept {
+    if (key == free_key) return nullptr;
+    Slot* slot = slots_.load(std::memory_order_acquire)->find(key);
+    if (slot != nullptr && slot->descriptors.key.load(std::memory_order_acquire) == key) return &slot->descriptors;
+    const std::lock_guard lock(mutex_);
+    slot = generations_.back()->find(key);
+    const MemoryRegion* region = slot == nullptr ? nullptr : slot->region.load(std::memory_order_relaxed);
+    if (region == nullptr || region->length() < sizeof(VIP_CONTROL_SEGMENT)) return nullptr;
+    expect_descriptors(*slot);
+    return &slot->descriptors;
+}
+
+/// The slot has a region.
+void RegionTable::expect_descriptors(Slot& slot) noexcept {
+    const MemoryRegion& region = *slot.region.load(std::memory_order_relaxed);
+    slot.descriptors.domain.store(region.domain().get(), std::memory_order_relaxed);
+    slot.descriptors.begin.store(reinterpret_cast<std::uintptr_t>(region.address()), std::memory_order_relaxed);
+    slot.descriptors.room.store(region.length() - sizeof(VIP_CONTROL_SEGMENT), std::memory_order_relaxed);
+    slot.descriptors.key.store(region.key(), std::memory_order_release);
+}
+
+Status RegionTable::modify(MemoryRegion& region, std::shared_ptr<ProtectionDomain> domain, Access access) {
+    const std::lock_guard lock(mutex_);
+    const Status status = region.modify(std::move(domain), access);
+    if (Slot* slot = generations_.back()->find(region.key()); slot != nullptr && status.ok())
+        slot->descriptors.domain.store(region.domain().get(), std::memory_order_relaxed);
+    return status;
 }
 
 void RegionTable::insert(std::unique_ptr<MemoryRegion> region) {
     const std::lock_guard lock(mutex_);
     if (2 * (count_ + 1) > generations_.back()->at.size()) grow();
-    generations_.back()->insert(region.release(), false);
+    generations_.back()->insert(region.release());
     ++count_;
 }
 
@@ -48,16 +79,21 @@ RegionTable::Erased RegionTable::erase(std::uint32_t key) noexcept {
     if (slot == nullptr) return {};
     std::unique_ptr<MemoryRegion> region(slot->region.exchange(nullptr, std::memory_order_acq_rel));
     if (region != nullptr) --count_;
-    return {std::move(region), slot->holds_descriptors.load(std::memory_order_relaxed)};
+    return {std::move(region), slot->descriptors.key.exchange(DescriptorMemory::no_key) == key};
 }
 
 void RegionTable::grow() {
-    const Slots& old = *generations_.back();
+    Slots& old = *generations_.back();
     generations_.reserve(generations_.size() + 1);
     auto larger = std::make_unique<Slots>(2 * old.at.size());
-    for (const Slot& slot : old.at)
-        if (MemoryRegion* region = slot.region.load(std::memory_order_relaxed))
-            larger->insert(region, slot.holds_descriptors.load(std::memory_order_relaxed));
+    for (Slot& slot : old.at) {
+        MemoryRegion* region = slot.region.load(std::memory_order_relaxed);
+        if (region == nullptr) continue;
+        Slot& moved = larger->insert(region);
+        // The posts that remember the old slot look for the new one.
+        if (slot.descriptors.key.exchange(DescriptorMemory::no_key) != DescriptorMemory::no_key)
+            expect_descriptors(moved);
+    }
     slots_.store(larger.get(), std::memory_order_release);
     generations_.push_back(std::move(larger));
 }

@@ -13,6 +13,17 @@
 
 namespace viaduct::vipl {
 
+/// What a post checks of a region that contains descriptors. It is not destroyed before the table, but may describe
+/// another region later, so the key is read first.
+struct DescriptorMemory {
+    static constexpr std::uint64_t no_key = ~std::uint64_t{0};  // differs from all handles, even forged ones
+
+    std::atomic<std::uint64_t> key{no_key};  ///< no_key: no region, or one that has not held descriptors so far
+    std::atomic<const ProtectionDomain*> domain{nullptr};
+    std::atomic<std::uintptr_t> begin{0};
+    std::atomic<std::uint64_t> room{0};  ///< after a control segment at `begin`
+};
+
 /// A hash table with open addressing. find() takes no lock and a few nanoseconds; the other functions take a lock.
 class RegionTable {
 public:
@@ -30,18 +41,12 @@ public:
         return slot == nullptr ? nullptr : slot->region.load(std::memory_order_acquire);
     }
 
-    /// Like find(), for posting a descriptor with this key: also records that the region contains descriptors.
-    MemoryRegion* find_for_descriptor(std::uint32_t key) const noexcept {
-        Slots* slots = slots_.load(std::memory_order_acquire);
-        Slot* slot = &slots->first(key);
-        if (slot->key.load(std::memory_order_acquire) != key) [[unlikely]] {
-            slot = slots->find(key);
-            if (slot == nullptr) return nullptr;
-        }
-        if (!slot->holds_descriptors.load(std::memory_order_relaxed)) [[unlikely]]
-            slot->holds_descriptors.store(true, std::memory_order_relaxed);
-        return slot->region.load(std::memory_order_acquire);
-    }
+    /// Like find(), for posting a descriptor with this key: records that the region contains descriptors. Returns null
+    /// also if the region is too small for one. The key in the result becomes no_key when the region is erased.
+    const DescriptorMemory* find_for_descriptor(std::uint32_t key) noexcept;
+
+    /// As MemoryRegion::modify(), for a region of the table.
+    Status modify(MemoryRegion& region, std::shared_ptr<ProtectionDomain> domain, Access access);
 
     /// The region removed from the table, or no region.
     struct Erased {
@@ -58,7 +63,7 @@ private:
     struct Slot {
         std::atomic<std::uint32_t> key{free_key};
         std::atomic<MemoryRegion*> region{nullptr};
-        std::atomic<bool> holds_descriptors{false};
+        DescriptorMemory descriptors;
     };
 
     struct Slots {
@@ -68,17 +73,16 @@ private:
             return (key * std::uint64_t{0x9E3779B97F4A7C15} >> 32) & mask;
         }
 
-        /// Returns the slot where the search for a key begins: usually that of the key.
-        Slot& first(std::uint32_t key) noexcept { return at[home(key)]; }
         /// Returns the first slot with the key, or null.
-        [[gnu::noinline]] Slot* find(std::uint32_t key) noexcept;
+        Slot* find(std::uint32_t key) noexcept;
 
-        void insert(MemoryRegion* region, bool holds_descriptors) noexcept;
+        Slot& insert(MemoryRegion* region) noexcept;
 
         const std::size_t mask;
         std::vector<Slot> at;
     };
 
+    static void expect_descriptors(Slot& slot) noexcept;
     void grow();
 
     std::atomic<Slots*> slots_;

@@ -119,35 +119,59 @@ bool Vi::destroyable() const noexcept {
 
 /// Checks that a descriptor may be read at all: it is aligned and in memory with the VI's protection tag (guide,
 /// section 3.8.1).
-bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept {
+bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, WorkQueue& queue) const noexcept {
     if (reinterpret_cast<std::uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
-    const MemoryRegion* region = nic_.regions.find_for_descriptor(memory);
-    if (region == nullptr || region->domain().get() != domain_.load(std::memory_order_relaxed)) return false;
-    const std::uint64_t readable = region->bytes_from(descriptor);
-    if (readable < sizeof(VIP_CONTROL_SEGMENT)) return false;
+    const DescriptorMemory& region = queue.find_memory(memory);
+    if (region.domain.load(std::memory_order_relaxed) != domain_.load(std::memory_order_relaxed)) return false;
+    const std::uint64_t offset =
+        reinterpret_cast<std::uintptr_t>(descriptor) - region.begin.load(std::memory_order_relaxed);
+    const std::uint64_t room = region.room.load(std::memory_order_relaxed);
+    if (offset > room) return false;
     // Too many segments are an error of the descriptor, which is detected when it is read. The segments are not
     // accessed.
     const std::size_t segments = descriptor->CS.SegCount;
-    return sizeof(VIP_CONTROL_SEGMENT) + segments * sizeof(VIP_DESCRIPTOR_SEGMENT) <= readable ||
-           segments > max_segments_;
+    return segments * sizeof(VIP_DESCRIPTOR_SEGMENT) <= room - offset || segments > max_segments_;
 }
 
 VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    if (!postable(descriptor, memory))
-        return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, QueueKind::Send);
+    if (!postable(descriptor, memory, send_)) return refuse_post(descriptor, QueueKind::Send);
+    SendRequest request;
+    if (read_plain_send(*descriptor, limits(), request)) [[likely]] {
+        descriptor->CS.Status = 0;
+        if (endpoint_->try_post_send(request)) [[likely]]
+            return VIP_SUCCESS;
+    }
+    return post_any_send(descriptor);
+}
+
+VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
+    if (!postable(descriptor, memory, receive_)) return refuse_post(descriptor, QueueKind::Receive);
+    ReceiveRequest request;
+    if (read_plain_receive(*descriptor, request)) [[likely]] {
+        descriptor->CS.Status = 0;
+        if (endpoint_->try_post_receive(request)) [[likely]]
+            return VIP_SUCCESS;
+    }
+    return post_any_receive(descriptor);
+}
+
+VIP_RETURN Vi::post_any_send(VIP_DESCRIPTOR* descriptor) noexcept {
     const SendRequest request = read_send(*descriptor, limits());
     descriptor->CS.Status = 0;
     const Status status = endpoint_->post_send(request);
     return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Send);
 }
 
-VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    if (!postable(descriptor, memory))
-        return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, QueueKind::Receive);
+VIP_RETURN Vi::post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept {
     const ReceiveRequest request = read_receive(*descriptor, max_segments_);
     descriptor->CS.Status = 0;
     const Status status = endpoint_->post_receive(request);
     return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Receive);
+}
+
+VIP_RETURN Vi::refuse_post(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
+    if (descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, queue);
 }
 
 /// The descriptor was not posted. As with hardware, the program is notified later by an asynchronous error (guide,

@@ -33,6 +33,7 @@ public:
     /// Returns true if the VI is Idle and its queues are empty.
     bool destroyable() const noexcept;
 
+    /// The descriptor may be any pointer.
     VIP_RETURN post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
     VIP_RETURN post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
 
@@ -63,7 +64,10 @@ private:
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void copy_attributes() noexcept;
     DescriptorLimits limits() const noexcept;
-    bool postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept;
+    bool postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, WorkQueue& queue) const noexcept;
+    [[gnu::noinline]] VIP_RETURN post_any_send(VIP_DESCRIPTOR* descriptor) noexcept;
+    [[gnu::noinline]] VIP_RETURN post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept;
+    [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_post(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource,
                                                    VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor,

@@ -11,6 +11,13 @@ std::uint32_t WorkQueue::outstanding() const noexcept { return vi_.endpoint().ou
 
 bool WorkQueue::empty() const noexcept { return cq_ != nullptr ? cq_->empty(*this) : outstanding() == 0; }
 
+const DescriptorMemory& WorkQueue::find_other_memory(VIP_MEM_HANDLE key) noexcept {
+    const DescriptorMemory* memory = vi_.nic().regions.find_for_descriptor(key);
+    if (memory == nullptr) return no_memory_;
+    memory_.store(memory, std::memory_order_release);
+    return *memory;
+}
+
 VIP_RETURN WorkQueue::done(VIP_DESCRIPTOR** descriptor) noexcept {
     if (cq_ != nullptr) return cq_->done(*this, descriptor);
     UninitializedCompletions<1> memory;

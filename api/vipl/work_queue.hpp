@@ -2,10 +2,12 @@
 // A send or receive queue of a VI, as used by the calls that complete descriptors (guide, section 3.5).
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "api/vipl/descriptor.hpp"
 #include "api/vipl/notify.hpp"
+#include "api/vipl/region_table.hpp"
 #include "core/endpoint.hpp"
 
 namespace viaduct::vipl {
@@ -35,14 +37,27 @@ public:
     VIP_RETURN notify(VIP_PVOID context, NotifyHandler handler);
     void cancel_notifies() noexcept { notifier_.stop(); }
 
+    /// Returns memory without a domain if no region has this key or it is too small for a descriptor.
+    const DescriptorMemory& find_memory(VIP_MEM_HANDLE key) noexcept {
+        const DescriptorMemory* memory = memory_.load(std::memory_order_acquire);
+        if (memory->key.load(std::memory_order_acquire) == key) [[likely]]
+            return *memory;
+        return find_other_memory(key);
+    }
+
     DescriptorList complete;  ///< taken from the completion queue but not yet by the program; guarded by the Cq
 
 private:
+    [[gnu::noinline]] const DescriptorMemory& find_other_memory(VIP_MEM_HANDLE key) noexcept;
+
     Vi& vi_;
     const QueueKind kind_;
     const std::shared_ptr<CompletionQueue> queue_;
     Cq* const cq_;
     Notifier notifier_;
+
+    static inline const DescriptorMemory no_memory_;
+    std::atomic<const DescriptorMemory*> memory_{&no_memory_};  // of the last descriptor that was posted
 };
 
 }  // namespace viaduct::vipl

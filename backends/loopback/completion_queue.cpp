@@ -106,9 +106,7 @@ bool CompletionQueue::poll_one(Completion& out) noexcept {
 /// Lets the work queues write completions into an array, until it is full. Returns their number.
 inline std::size_t CompletionQueue::find(std::span<Completion> out) noexcept {
     set_output(out);
-    stops_when_full_ = true;
     progress();
-    stops_when_full_ = false;
     return end_output(out);
 }
 

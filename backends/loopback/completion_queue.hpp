@@ -68,12 +68,17 @@ public:
 
     /// The lock must be held. If there is no room, the completion is lost and the device reports it.
     [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept {
-        if (output_ != output_end_) {
-            write(completion, *output_++);
-            from.count(-1);
-        } else {
+        if (has_output())
+            hand_out(completion, from);
+        else
             enqueue(completion, from, solicited);
-        }
+    }
+
+    /// The lock must be held. Reports whether poll() wants a completion, and gives it one.
+    bool has_output() const noexcept { return output_ != output_end_; }
+    [[gnu::always_inline]] void hand_out(const Completion& completion, WorkQueue& from) noexcept {
+        write(completion, *output_++);
+        from.count(-1);
     }
 
     /// The lock must be held, but not by poll(). Otherwise like push().
@@ -83,7 +88,7 @@ public:
         Item& item = items_.vacant();
         items_.commit();
         item.completion.store(completion);
-        item.observed = observer_ != nullptr && observe(completion);
+        item.observed = observer_ != nullptr && observer_(item.completion.view());
         item.from = &from;
         const bool counts = solicited || completion.code != CompletionCode::Success;
         item.solicited = counts;
@@ -93,7 +98,7 @@ public:
 
     /// The lock must be held. Reports whether poll() has as many completions as it was asked for, and will be called
     /// again for what has arrived besides.
-    bool is_output_full() const noexcept { return stops_when_full_ && output_ == output_end_; }
+    bool is_output_full() const noexcept { return output_ == output_end_ && output_ != nullptr && !oversubscribed_; }
 
     /// The lock must be held. Reports whether the consumer is assumed to poll this work queue.
     bool is_polled(const WorkQueue& queue) const noexcept { return !armed_ && (!oversubscribed_ || queue.busy_); }
@@ -131,13 +136,6 @@ private:
         support::Word<bool> solicited;  // or failed
         WorkQueue* from = nullptr;      // null if the endpoint was destroyed
     };
-
-    /// Calls the observer with a copy, so that the caller's completion can remain in registers.
-    [[gnu::always_inline]] bool observe(const Completion& completion) noexcept {
-        Completion copy;
-        write(completion, copy);
-        return observer_(copy);
-    }
 
     /// Copies field by field; see Word.
     [[gnu::always_inline]] static void write(const Completion& from, Completion& to) noexcept {
@@ -221,7 +219,6 @@ private:
     bool waits_for_room_ = false;   // a work queue waits for room
     Completion* output_ = nullptr;  // the rest of the consumer's array while poll() makes progress
     Completion* output_end_ = nullptr;
-    bool stops_when_full_ = false;  // whether work queues need not receive more than that
     std::atomic<std::uint32_t> polls_{0};
 };
 

@@ -22,6 +22,9 @@ public:
                 std::uint64_t{completion.with_immediate} << 16 | std::uint64_t{completion.invalidated} << 24;
     }
 
+    /// For an observer. `observed` is false.
+    const Completion& view() const noexcept { return reinterpret_cast<const Completion&>(*this); }
+
     [[gnu::always_inline]] void load(Completion& to) const noexcept {
         static_assert(std::endian::native == std::endian::little && sizeof(Completion) == 32);
         static_assert(offsetof(Completion, bytes) == 16 && offsetof(Completion, immediate) == 20 &&

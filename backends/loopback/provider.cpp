@@ -28,4 +28,13 @@ Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept {
     });
 }
 
+Result<std::vector<backend::DeviceSummary>> Provider::devices() const noexcept {
+    return support::guarded([]() -> Result<std::vector<backend::DeviceSummary>> {
+        std::vector<backend::DeviceSummary> devices;
+        for (std::uint32_t index = 0; index < loopback::device_count; ++index)
+            devices.push_back({name_of(index), host_of(index)});
+        return devices;
+    });
+}
+
 }  // namespace viaduct::loopback

@@ -18,8 +18,9 @@ public:
                 unsigned uses, Uses uses_of) noexcept {
         if (key != key_ || table.generation.load(std::memory_order_acquire) != generation_) [[unlikely]]
             read(table, key, uses_of);
-        const std::uint64_t offset = address - base_;
-        return (uses_ & uses) == uses && offset <= length_ && bytes <= length_ - offset;
+        std::uint64_t end = 0;
+        const bool wraps = __builtin_add_overflow(address - base_, bytes, &end);
+        return (uses_ & uses) == uses && !wraps && end <= length_;
     }
 
     void forget() noexcept { *this = {}; }

@@ -63,14 +63,7 @@ void RingProducer::read_consumed() noexcept {
             return;
         }
     }
-    const std::uint64_t now = consumed_ + more;
-    for (; area_used_ != 0 && consumed_ != now; ++consumed_) {
-        const std::uint32_t end = std::exchange(area_end_[consumed_ & wire::slot_mask], 0);
-        if (end == 0) continue;
-        area_tail_ = end;
-        --area_used_;
-    }
-    consumed_ = now;
+    set_consumed(consumed_ + more);
 }
 
 /// The area is a ring of ranges. When it is empty, it starts at 0 again, so that light traffic uses few cache lines.

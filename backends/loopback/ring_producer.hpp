@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <utility>
 
 #include "backends/loopback/ring_consumer.hpp"
 
@@ -22,8 +23,8 @@ public:
     wire::Slot& next() const noexcept { return ring_.slot(next_); }
 
     /// Hands the slot over to the peer. Fills in all but its payload.
-    void publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flags, std::uint32_t length,
-                 std::uint32_t immediate) noexcept {
+    [[gnu::always_inline]] void publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flags, std::uint32_t length,
+                                        std::uint32_t immediate) noexcept {
         slot.kind = kind;
         slot.flags = flags;
         slot.length = length;
@@ -45,6 +46,13 @@ public:
 
     /// Looks at what the peer has consumed.
     void read_consumed() noexcept;
+
+    /// The common case of read_consumed(): returns whether the peer's slots tell that all is consumed.
+    bool read_all_consumed() noexcept {
+        if (opposite_->told_consumed() != next_) return false;
+        set_consumed(next_);
+        return true;
+    }
 
     /// Reports whether the peer's number of consumed slots was impossible. It is not used any more.
     bool is_corrupt() const noexcept { return corrupt_; }
@@ -75,7 +83,7 @@ public:
     // ---- Waking the peer ----
 
     /// Rings only if the peer's consumer does not poll. Called for every message.
-    void ring_unless_polled() const noexcept {
+    [[gnu::always_inline]] void ring_unless_polled() const noexcept {
         Fence::light(ring_.asymmetric_fences);
         if (ring_.direction->wakeup.need_wakeup.load(std::memory_order_relaxed) != 0) [[unlikely]]
             ring_.ring();
@@ -93,6 +101,16 @@ private:
     bool read_credit() noexcept {
         credit_ = ring_.direction->credit.posted.load(std::memory_order_acquire);
         return is_credit_left();
+    }
+    /// Frees the ranges of the area that were consumed.
+    void set_consumed(std::uint64_t now) noexcept {
+        for (; area_used_ != 0 && consumed_ != now; ++consumed_) {
+            const std::uint32_t end = std::exchange(area_end_[consumed_ & wire::slot_mask], 0);
+            if (end == 0) continue;
+            area_tail_ = end;
+            --area_used_;
+        }
+        consumed_ = now;
     }
     bool find_range(std::uint32_t size, std::uint32_t& offset) noexcept;
     bool is_room_coming() noexcept;

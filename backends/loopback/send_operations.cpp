@@ -56,14 +56,6 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     return rdma(operation);
 }
 
-/// Returns the slot flag that makes the peer confirm the last slot of a message, or 0 for no confirmation. A
-/// confirmation is urgent only if this side's consumer does not poll.
-std::uint8_t SendQueue::confirmation(const SendRequest& request) noexcept {
-    if (request.opcode == Opcode::SendInvalidate) return wire::slot_flags::acknowledge;
-    const bool urgent = confirmation_flag_ == wire::slot_flags::confirm && !completions_.will_find_confirmation(*this);
-    return urgent ? wire::slot_flags::acknowledge : confirmation_flag_;
-}
-
 SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
     if (operation.stage < Stage::Started) {

@@ -135,7 +135,7 @@ inline bool SendQueue::post_directly(const SendRequest& request) noexcept {
     }
 }
 
-[[gnu::flatten]] bool SendQueue::try_post(const SendRequest& request) noexcept {
+bool SendQueue::try_post(const SendRequest& request) noexcept {
     const std::lock_guard lock(completions_.lock());
     return post_directly(request);
 }
@@ -205,21 +205,41 @@ void SendQueue::enqueue(const Operation& operation) {
     entries_.commit();
 }
 
+inline Completion SendQueue::completion_of(const Executed& executed) const noexcept {
+    return {.context = executed.context,
+            .endpoint_context = endpoint_.context(),
+            .bytes = executed.bytes,
+            .immediate = 0,
+            .operation = executed.operation,
+            .code = executed.code,
+            .with_immediate = executed.with_immediate,
+            .invalidated = false};
+}
+
 inline void SendQueue::complete(const Executed& executed) noexcept {
     if (executed.code == CompletionCode::Success && !executed.signaled) return count(-1);
-    completions_.push({.context = executed.context,
-                       .endpoint_context = endpoint_.context(),
-                       .bytes = executed.bytes,
-                       .immediate = 0,
-                       .operation = executed.operation,
-                       .code = executed.code,
-                       .with_immediate = executed.with_immediate,
-                       .invalidated = false},
-                      *this);
+    completions_.push(completion_of(executed), *this);
+}
+
+/// Gives the completion of the only executed request to a poll, if the peer has consumed it. Returns false, without any
+/// effect, in all other cases. Then advance() handles them.
+inline bool SendQueue::retire_directly() noexcept {
+    if (executed_.size() != 1 || draining_ || !completions_.has_output()) return false;
+    const Executed& executed = executed_.front();
+    if (!executed.signaled || executed.code != CompletionCode::Success || !ring_.read_all_consumed()) return false;
+    completions_.hand_out(completion_of(executed), *this);
+    executed_.pop();
+    ring_.set_waiting(false);
+    return true;
 }
 
 void SendQueue::progress() noexcept {
-    if ((entries_.empty() && executed_.empty()) || connection_ == nullptr) return;
+    if (entries_.empty() && (executed_.empty() || retire_directly())) return;
+    advance();
+}
+
+void SendQueue::advance() noexcept {
+    if (connection_ == nullptr) return;
     read_consumed();
     if (!entries_.empty()) execute_entries();
     retire();

@@ -157,13 +157,25 @@ private:
     [[gnu::noinline]] void give_up(Executed executed, CompletionCode code) noexcept;
     [[gnu::noinline]] void abandon(const Operation& operation, CompletionCode code) noexcept;
     std::uint8_t confirmation_flag() const noexcept;
+    [[gnu::always_inline]] bool retire_directly() noexcept;
+    [[gnu::always_inline]] Completion completion_of(const Executed& executed) const noexcept;
+    [[gnu::noinline]] void advance() noexcept;
     [[gnu::noinline]] bool make_room() noexcept;
     [[gnu::noinline]] void execute_entries() noexcept;
     [[gnu::noinline]] void enqueue(const Operation& operation);
     void retire() noexcept;
     Reliability reliability() const noexcept;
     bool reports_refusals() const noexcept;
-    std::uint8_t confirmation(const SendRequest& request) noexcept;
+
+    /// Returns the slot flag that makes the peer confirm the last slot of a message, or 0 for no confirmation. A
+    /// confirmation is urgent only if this side's consumer does not poll.
+    [[gnu::always_inline]] std::uint8_t confirmation(const SendRequest& request) noexcept {
+        if (request.opcode == Opcode::SendInvalidate) return wire::slot_flags::acknowledge;
+        const bool urgent =
+            confirmation_flag_ == wire::slot_flags::confirm && !completions_.will_find_confirmation(*this);
+        return urgent ? wire::slot_flags::acknowledge : confirmation_flag_;
+    }
+
     bool may_access(const RegionView& region, const Operation& operation) const noexcept;
     unsigned direct_uses(const RegionView& region) const noexcept;
 

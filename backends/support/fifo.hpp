@@ -41,7 +41,7 @@ public:
     /// room.
     T& vacant() noexcept { return at(end_); }
     void commit() noexcept { ++end_; }
-    void push(const T& item) noexcept(std::is_nothrow_copy_assignable_v<T>) {
+    [[gnu::always_inline]] void push(const T& item) noexcept(std::is_nothrow_copy_assignable_v<T>) {
         vacant() = item;
         commit();
     }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <utility>
 
 #include "backends/support/guarded.hpp"
 #include "core/base/socket_address.hpp"
@@ -46,6 +47,8 @@ std::vector<NetworkAddress> find_network_addresses() {
                          .host = host_of(entry->ifa_addr),
                          .loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0});
     }
+    std::ranges::stable_sort(found, {},
+                             [](const NetworkAddress& own) { return std::pair(own.loopback, own.host.size()); });
     return found;
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "backends/support/guarded.hpp"
+#include "backends/support/interfaces.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/interfaces.hpp"
 #include "backends/verbs/owners.hpp"
@@ -28,11 +29,15 @@ Result<HostAddress> find_source(const HostAddress& host) noexcept {
 
 /// Returns the number of the first matching device, or `none`.
 template <class Predicate>
-Result<std::uint32_t> number_of(Predicate is_meant, const Status& none) {
-    const auto interfaces = find_interfaces();
+Result<std::uint32_t> number_of(const std::vector<Interface>& interfaces, Predicate is_meant, const Status& none) {
     const auto found = std::ranges::find_if(interfaces, is_meant);
     if (found == interfaces.end()) return none;
     return static_cast<std::uint32_t>(found - interfaces.begin());
+}
+
+Result<std::uint32_t> number_of(const std::vector<Interface>& interfaces, const HostAddress& source) {
+    return number_of(interfaces, [&source](const Interface& one) { return one.host == source; },
+                     {Code::Unreachable, "the route to the host does not use an RDMA device"});
 }
 
 }  // namespace
@@ -50,17 +55,33 @@ Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, Dev
 
 Result<std::uint32_t> Provider::find(std::string_view device) noexcept {
     return support::guarded([device] {
-        return number_of([device](const Interface& one) { return name_of(one) == device || one.rdma_device == device; },
+        return number_of(find_interfaces(),
+                         [device](const Interface& one) { return name_of(one) == device || one.rdma_device == device; },
                          {Code::InvalidParameter, "no RDMA device with that name"});
     });
 }
 
+/// The connection manager takes seconds if the host does not answer. Only hosts to which the system uses the network
+/// interface of an RDMA device are worth that.
 Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept {
     return support::guarded([&host]() -> Result<std::uint32_t> {
+        const auto interfaces = find_interfaces();
+        if (interfaces.empty()) return Status(Code::Unreachable, "no RDMA device");
+        const auto expected = support::source_for(host);
+        if (!expected.ok()) return expected.status();
+        const auto number = number_of(interfaces, expected.value());
+        if (!number.ok() || expected.value() == host) return number;  // the device of this host's address
         const auto source = find_source(host);
         if (!source.ok()) return source.status();
-        return number_of([&source](const Interface& one) { return one.host == source.value(); },
-                         {Code::Unreachable, "the route to the host does not use an RDMA device"});
+        return number_of(interfaces, source.value());
+    });
+}
+
+Result<std::vector<backend::DeviceSummary>> Provider::devices() const noexcept {
+    return support::guarded([]() -> Result<std::vector<backend::DeviceSummary>> {
+        std::vector<backend::DeviceSummary> devices;
+        for (const Interface& one : find_interfaces()) devices.push_back({name_of(one), one.host});
+        return devices;
     });
 }
 

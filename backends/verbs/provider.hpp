@@ -14,6 +14,7 @@ public:
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override;
     Result<std::uint32_t> find(std::string_view device) noexcept override;
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;
+    Result<std::vector<backend::DeviceSummary>> devices() const noexcept override;
 };
 
 /// Returns the provider of this process, or null in a build without it.

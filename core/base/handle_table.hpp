@@ -16,14 +16,15 @@
 namespace viaduct {
 
 /// Handles are 64-bit values that are never 0: kind (8 bits, chosen by the owner of the table so that handles of
-/// different tables differ), generation (32 bits), index (24 bits). find() takes no lock; insert() and erase() do.
-/// The table does not own the objects.
+/// different tables differ), generation (32 bits), offset of the slot (24 bits). find() takes no lock; insert() and
+/// erase() do. The table does not own the objects.
 template <class Object>
 class HandleTable {
 public:
     explicit HandleTable(std::uint8_t kind) noexcept : kind_(kind) {}
     ~HandleTable() {
-        if (mask_.load(std::memory_order_relaxed) != 0) ::munmap(slots_.load(std::memory_order_relaxed), mapped_bytes);
+        if (mask_.load(std::memory_order_relaxed) == offset_mask)
+            ::munmap(slots_.load(std::memory_order_relaxed), mapped_bytes);
     }
     HandleTable(const HandleTable&) = delete;
     HandleTable& operator=(const HandleTable&) = delete;
@@ -37,7 +38,7 @@ public:
         Slot& slot = slots_.load(std::memory_order_relaxed)[index];
         slot.object.store(object, std::memory_order_relaxed);
         const std::uint64_t handle =
-            std::uint64_t{kind_} << 56 | std::uint64_t{++generations_[index]} << 24 | std::uint64_t{index};
+            std::uint64_t{kind_} << 56 | std::uint64_t{++generations_[index]} << 24 | index * sizeof(Slot);
         slot.handle.store(handle, std::memory_order_release);
         return handle;
     }
@@ -45,10 +46,13 @@ public:
     /// The object, or null if the handle is not, or no longer, one of this table.
     [[gnu::always_inline]] Object* find(std::uint64_t handle) const noexcept {
         const std::uint64_t mask = mask_.load(std::memory_order_acquire);  // before the slots, which change first
-        const Slot& slot = slots_.load(std::memory_order_relaxed)[handle & mask];
+        const auto* const slots = reinterpret_cast<const std::byte*>(slots_.load(std::memory_order_relaxed));
+        const auto& slot = *reinterpret_cast<const Slot*>(slots + (handle & mask));
         if (slot.handle.load(std::memory_order_acquire) != handle) [[unlikely]]
             return nullptr;
-        return slot.object.load(std::memory_order_relaxed);  // null for the handle 0, because slot 0 is never used
+        Object* object = slot.object.load(std::memory_order_relaxed);
+        if (object == nullptr) __builtin_unreachable();
+        return object;
     }
 
     /// Invalidates the handle. Returns the object, or null if another call did so first.
@@ -56,7 +60,7 @@ public:
         const std::lock_guard lock(mutex_);
         Object* object = find(handle);
         if (object == nullptr) return nullptr;
-        const auto index = static_cast<std::uint32_t>(handle & (max_slots - 1));
+        const auto index = static_cast<std::uint32_t>((handle & offset_mask) / sizeof(Slot));
         slots_.load(std::memory_order_relaxed)[index].handle.store(0, std::memory_order_release);
         free_.push_back(index);
         return object;
@@ -69,13 +73,21 @@ private:
     };
     static constexpr std::uint32_t max_slots = 1 << 20;
     static constexpr std::size_t mapped_bytes = max_slots * sizeof(Slot);
+    static constexpr std::uint64_t offset_mask = mapped_bytes - sizeof(Slot);
+    static_assert(mapped_bytes <= std::size_t{1} << 24);
+
+    /// In slot 0, where no handle belongs: as the offset of another slot, it is never found. Thus 0, the handle in
+    /// unused slots, is not found either.
+    static constexpr std::uint64_t no_handle = sizeof(Slot);
 
     /// Maps the slots. Slot 0 is not used. Throws std::bad_alloc.
     void map_slots() {
         generations_.reserve(64);
         void* memory = reserve_memory(mapped_bytes);
-        slots_.store(static_cast<Slot*>(memory), std::memory_order_relaxed);  // all zeros, as Slot() makes them
-        mask_.store(max_slots - 1, std::memory_order_release);
+        auto* const slots = static_cast<Slot*>(memory);  // all zeros, as Slot() makes them
+        slots[0].handle.store(no_handle, std::memory_order_relaxed);
+        slots_.store(slots, std::memory_order_relaxed);
+        mask_.store(offset_mask, std::memory_order_release);
         generations_.push_back(0);
     }
 
@@ -90,9 +102,9 @@ private:
         return true;
     }
 
-    static inline Slot no_slots_[1];
+    static inline Slot no_slots_[2] = {{.handle = no_handle, .object = nullptr}, {}};
 
-    std::atomic<std::uint64_t> mask_{0};  // of the index: 0 while no slots are mapped
+    std::atomic<std::uint64_t> mask_{sizeof(Slot)};  // of the offset
     std::atomic<Slot*> slots_{no_slots_};
     std::mutex mutex_;  // guards the members below and all changes
     std::vector<std::uint32_t> generations_;

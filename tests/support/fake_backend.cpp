@@ -35,6 +35,13 @@ Result<std::uint32_t> FakeProvider::route_to(const HostAddress& host) noexcept {
     return Status(Code::Unreachable, "no fake device has that address");
 }
 
+Result<std::vector<backend::DeviceSummary>> FakeProvider::devices() const noexcept {
+    std::vector<backend::DeviceSummary> devices;
+    for (std::uint32_t index = 0; index < fake::World::device_count; ++index)
+        devices.push_back({"fake" + std::to_string(index), fake::World::host(index)});
+    return devices;
+}
+
 void FakeProvider::check_deadlines() noexcept {
     const std::lock_guard lock(world_->mutex);
     world_->expire();
@@ -70,7 +77,8 @@ DeviceAttributes attributes_of(std::uint32_t index, const Capabilities& capabili
 }  // namespace
 
 Bytes<Address::max_host> World::host(std::uint32_t index) noexcept {
-    const std::array<std::uint8_t, 4> bytes{10, 0, 0, static_cast<std::uint8_t>(index + 1)};
+    // Reserved for documentation, so not an address of this host.
+    const std::array<std::uint8_t, 4> bytes{198, 51, 100, static_cast<std::uint8_t>(index + 1)};
     return Bytes<Address::max_host>(bytes);
 }
 

@@ -26,6 +26,7 @@ public:
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override;
     Result<std::uint32_t> find(std::string_view device) noexcept override;
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;
+    Result<std::vector<backend::DeviceSummary>> devices() const noexcept override;
 
     /// Of devices opened later. Features that are turned off still work, but are not offered.
     Capabilities capabilities;

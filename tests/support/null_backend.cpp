@@ -271,6 +271,9 @@ public:
     Result<std::uint32_t> route_to(const HostAddress& to) noexcept override {
         return to == host ? Result(0u) : Status(Code::Unreachable, "not the host of the device");
     }
+    Result<std::vector<DeviceSummary>> devices() const noexcept override {
+        return std::vector{DeviceSummary{std::string(device_name), host}};
+    }
 };
 
 }  // namespace

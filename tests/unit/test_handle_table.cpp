@@ -77,6 +77,22 @@ TEST_CASE("handle table: forged handles are refused") {
     CHECK(table.find(handle) == &object);
 }
 
+TEST_CASE("handle table: small numbers are no handles, whether or not the table has slots") {
+    HandleTable<int> table(table_kind);
+    int object = 0;
+    const auto check = [&] {
+        for (std::uint64_t number = 0; number < 1000; ++number) {
+            REQUIRE(table.find(number) == nullptr);
+            REQUIRE(table.erase(number) == nullptr);
+        }
+    };
+    check();
+    const auto handle = table.insert(&object);
+    check();
+    CHECK(table.erase(handle) == &object);
+    check();
+}
+
 TEST_CASE("handle table: an erased slot of a fresh table is not handle 0") {
     HandleTable<int> table(0);
     int object = 0;

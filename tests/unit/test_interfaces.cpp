@@ -9,11 +9,13 @@
 
 #include "backends/support/interfaces.hpp"
 #include "core/base/host_names.hpp"
+#include "tests/support/rig.hpp"
 
 using namespace viaduct;
 using viaduct::support::find_network_addresses;
 using viaduct::support::NetworkAddress;
 using viaduct::support::source_for;
+using viaduct::testing::must;
 
 namespace {
 
@@ -51,23 +53,27 @@ TEST_CASE("interfaces: the loopback interface is marked") {
     }
 }
 
-TEST_CASE("interfaces: this host is reached from the address itself") {
-    for (const NetworkAddress& own : find_network_addresses()) {
-        CAPTURE(own.interface);
-        const auto source = source_for(own.host);
-        REQUIRE(source.ok());
-        CHECK(source.value() == own.host);
-    }
-    if (!is_listed(host_with({127, 0, 0, 1}))) return;
-    const auto unlisted = source_for(host_with({127, 0, 0, 77}));
-    REQUIRE(unlisted.ok());
-    CHECK(is_this_host({unlisted.value()}));
+TEST_CASE("interfaces: those that reach other hosts come first, with IPv4 before IPv6") {
+    const auto all = find_network_addresses();
+    CHECK(std::ranges::is_sorted(all, {}, &NetworkAddress::loopback));
+    const auto first_loopback = std::ranges::find(all, true, &NetworkAddress::loopback);
+    const auto size = [](const NetworkAddress& own) { return own.host.size(); };
+    CHECK(std::ranges::is_sorted(all.begin(), first_loopback, {}, size));
+    CHECK(std::ranges::is_sorted(first_loopback, all.end(), {}, size));
 }
 
-TEST_CASE("interfaces: other hosts are reached from an address of this host, or not at all") {
-    const auto source = source_for(host_with({192, 0, 2, 1}));
-    if (source.ok()) CHECK(is_listed(source.value()));
-    if (!source.ok()) CHECK(source.status().code() == Code::Unreachable);
+TEST_CASE("interfaces: hosts are reached from an address of this host, or not at all") {
+    for (const HostAddress& host :
+         {host_with({127, 0, 0, 77}), host_with({192, 0, 2, 1}), host_with({198, 51, 100, 1})}) {
+        const auto source = source_for(host);
+        if (source.ok()) CHECK(is_listed(source.value()));
+        if (!source.ok()) CHECK(source.status().code() == Code::Unreachable);
+    }
+}
+
+TEST_CASE("interfaces: the loopback address is its own source") {
+    const HostAddress loopback = host_with({127, 0, 0, 1});
+    if (is_listed(loopback)) CHECK(must(source_for(loopback)) == loopback);
 }
 
 TEST_CASE("interfaces: what is not the address of a host has no route") {

@@ -24,28 +24,21 @@ bool is_set(const char* variable) noexcept {
     return value != nullptr && *value != '\0';
 }
 
-/// Returns the backend to search for a device. InvalidParameter: the environment names a device or backend that does
-/// not exist.
-Result<backend::Provider*> provider_for(const std::string& device, bool overridden) {
-    return overridden ? selected_provider() : find_provider_of(device);
-}
-
 /// Opens the device that an entry of the registry names, with or without the prefix "viaduct-". The environment may
 /// replace the loopback device, and devices that its backend does not have.
 Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObserver& observer) {
     const bool overridden = is_set("VIADUCT_DEVICE") || is_set("VIADUCT_BACKEND");
     if (!overridden || name != "lo") {
         for (const std::string& candidate : {name, "viaduct-" + name}) {
-            const auto provider = provider_for(candidate, overridden);
-            const auto number = provider.ok() ? provider.value()->find(candidate) : provider.status();
-            if (number.ok()) return open_device(*provider.value(), number.value(), observer);
-            if (number.status().code() == Code::NoResources) return number.status();
+            const auto device = find_device(candidate);
+            if (device.ok()) return open_device(device.value(), observer);
+            if (device.status().code() == Code::NoResources) return device.status();
         }
     }
     if (!overridden) return Status(Code::InvalidParameter, "no device with that name");
-    const auto number = Device::default_number();
-    if (!number.ok()) return number.status();
-    return Device::open(number.value(), observer);
+    const auto device = default_device();
+    if (!device.ok()) return device.status();
+    return open_device(device.value(), observer);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The adapters that exist without a line in dat.conf.
+#include <algorithm>
 #include <new>
 
 #include "api/udat/registry/conf.hpp"
-#include "core/device.hpp"
 #include "core/provider.hpp"
 
 namespace viaduct::dat {
@@ -21,9 +21,12 @@ Entry entry_of(std::string_view ia_name) {
     return entry;
 }
 
-class NoObserver final : public DeviceObserver {
-    void on_async_event(const AsyncEvent&) noexcept override {}
-};
+/// Devices of one network interface have the same name, which stands for the first of them.
+void add_adapter(const std::string& device, std::vector<Entry>& entries) {
+    if (!device.starts_with(prefix) || device == loopback) return;
+    const auto has_name = [&](const Entry& entry) { return entry.offer.ia_name == device; };
+    if (std::ranges::none_of(entries, has_name)) entries.push_back(entry_of(device));
+}
 
 }  // namespace
 
@@ -36,14 +39,14 @@ std::vector<Entry> built_in_entries(const std::string& ia_name) {
 }
 
 std::vector<Entry> built_in_entries() {
+    const auto by_default = find_provider_of(loopback);
     std::vector<Entry> entries;
-    const auto verbs = find_provider("verbs");
-    const auto count = verbs.ok() ? verbs.value()->device_count() : std::uint32_t{0};
-    if (!count.ok()) throw std::bad_alloc();
-    NoObserver observer;
-    for (std::uint32_t i = 0; i < count.value(); ++i) {
-        auto device = open_device(*verbs.value(), i, observer);
-        if (device.ok()) entries.push_back(entry_of((*device)->attributes().name));
+    for (backend::Provider* provider : providers()) {
+        if (by_default.ok() && provider == by_default.value()) continue;  // its first device stands for the others
+        const auto devices = provider->devices();
+        if (devices.status().code() == Code::NoResources) throw std::bad_alloc();
+        if (!devices.ok()) continue;
+        for (const backend::DeviceSummary& device : devices.value()) add_adapter(device.name, entries);
     }
     entries.push_back(entry_of(loopback));
     return entries;

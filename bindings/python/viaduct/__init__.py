@@ -6,9 +6,9 @@
     viaduct.rpma    librpma
     viaduct.core    the model that the three APIs share; the shortest way to write a test
 
-Peers are processes of one host, which communicate over shared memory, or processes of any hosts with RDMA devices.
-The environment variable VIADUCT_BACKEND chooses one of the two: loopback or verbs. The package reads it at the first
-call.
+Peers are processes of one host, which communicate over shared memory, or processes of any hosts, over RDMA devices or
+TCP. The environment variable VIADUCT_BACKEND chooses one of them for the whole process: loopback, verbs or ofi. Without
+it, each name and each address has its own.
 
 Conventions of all four packages:
 

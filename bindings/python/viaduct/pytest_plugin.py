@@ -56,7 +56,7 @@ _new_interpreter = multiprocessing.get_context("spawn")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option, and the setting of pytest.ini."""
-    about = "the backend of viaduct: loopback or verbs"
+    about = "the backend of viaduct: loopback, verbs or ofi"
     parser.getgroup("viaduct").addoption("--viaduct-backend", metavar="NAME", help=about)
     parser.addini("viaduct_backend", about)
 
@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def backend() -> str:
-    """The name of the backend: "loopback" or "verbs". Skips the test if the backend has no device."""
+    """The name of the backend: "loopback", "verbs" or "ofi". Skips the test if the backend has no device."""
     name = core.backend()
     if not core.devices():
         pytest.skip(f"the backend {name} finds no device")

@@ -54,8 +54,8 @@ py::dict limits(const DeviceAttributes& attributes) {
         "max_service_bytes"_a = attributes.max_service_bytes);
 }
 
-std::uint32_t number_of(const std::optional<std::string>& name) {
-    return name ? take_value("Device", Device::find(*name)) : take_value("Device", Device::default_number());
+DeviceId id_of(const std::optional<std::string>& name) {
+    return take_value("Device", name ? find_device(*name) : default_device());
 }
 
 /// Returns (kind, endpoint, completion queue, shared receive queue), or None.
@@ -68,9 +68,8 @@ py::object next_async_event(DeviceObject& device) {
 
 void bind_device(py::module_& module) {
     py::class_<DeviceObject, std::shared_ptr<DeviceObject>>(module, "Device")
-        .def(py::init([](const std::optional<std::string>& name) {
-                 return std::make_shared<DeviceObject>(number_of(name));
-             }),
+        .def(py::init(
+                 [](const std::optional<std::string>& name) { return std::make_shared<DeviceObject>(id_of(name)); }),
              py::arg("name"))
         .def_property_readonly("name", [](const DeviceObject& self) { return self.device->attributes().name; })
         .def_property_readonly("host",
@@ -81,9 +80,9 @@ void bind_device(py::module_& module) {
         .def("next_async_event", &next_async_event)
         .def_property_readonly("fd", [](DeviceObject& self) { return self.events.fd(); });
     module.def("devices", [] {
-        const std::uint32_t count = take_value("devices", Device::count());
+        const backend::Provider& provider = *take_value("devices", selected_provider());
         std::vector<std::string> names;
-        for (std::uint32_t i = 0; i < count; ++i) names.push_back(DeviceObject(i).device->attributes().name);
+        for (const auto& device : take_value("devices", provider.devices())) names.push_back(device.name);
         return names;
     });
     module.def("backend", [] { return std::string(take_value("backend", Device::backend_name())); });

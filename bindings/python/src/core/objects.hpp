@@ -10,6 +10,7 @@
 #include "common.hpp"
 #include "core/base/event_channel.hpp"
 #include "core/endpoint.hpp"
+#include "core/provider.hpp"
 
 namespace viaduct::python {
 
@@ -48,7 +49,7 @@ py::bytes to_python(const Bytes<Capacity>& bytes) {
 /// An open device and its asynchronous events. The first thousand events are kept until they are taken.
 class DeviceObject final : private DeviceObserver {
 public:
-    explicit DeviceObject(std::uint32_t number) : device(take_value("Device", Device::open(number, *this))) {}
+    explicit DeviceObject(const DeviceId& id) : device(take_value("Device", open_device(id, *this))) {}
 
     EventChannel<AsyncEvent> events{1000};
     std::shared_ptr<Device> device;

@@ -17,12 +17,12 @@ from viaduct.memory import Buffer
 
 
 def backend() -> str:
-    """Returns the name of the backend: "loopback" or "verbs"."""
+    """Returns the name of the backend of devices(): "loopback", "verbs" or "ofi"."""
     return _core.backend()
 
 
 def devices() -> list[str]:
-    """Returns the names of the backend's devices."""
+    """Returns the names of the devices of the default backend. Device() also opens those of others by name."""
     return _core.devices()
 
 
@@ -36,8 +36,8 @@ class Device(Held):
     """
 
     def __init__(self, name: str | None = None) -> None:
-        """Opens a device of devices(); None: that of VIADUCT_DEVICE, or the first one. Raises Error(INVALID_PARAMETER)
-        if there is none of this name."""
+        """Opens a device by name; None: that of VIADUCT_DEVICE, or the first one of devices(). Raises
+        Error(INVALID_PARAMETER) if there is none of this name."""
         self._raw = _core.Device(name)
         super().__init__()
         self.name = self._raw.name
