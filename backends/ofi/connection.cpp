@@ -79,7 +79,7 @@ Status Connection::open(Endpoint& owner, const control::End& peer, ControlSocket
     return {};
 }
 
-void Connection::end(bool on_purpose, CompletionCode code, std::uint32_t refused) noexcept {
+void Connection::end(bool on_purpose, CompletionCode code) noexcept {
     if (owner_ == nullptr) return;
     owner_ = nullptr;
     ended_ = true;
@@ -88,7 +88,7 @@ void Connection::end(bool on_purpose, CompletionCode code, std::uint32_t refused
     const Status told = closing_ ? Status()
                                  : socket_.send(control::Closing{.on_purpose = on_purpose,
                                                                  .code = code,
-                                                                 .refused = refused,
+                                                                 .executed = requested_.count(),
                                                                  .last_request = requests_.next - 1,
                                                                  .last_response = responses_.next - 1});
     if (closing_ || !told.ok()) return release();
@@ -300,7 +300,7 @@ void Connection::end_if_complete() noexcept {
         !responded_.has_all(closing_->last_response))
         return;
     const control::Closing closing = *closing_;
-    if (closing.code != CompletionCode::Success) (void)confirm(requests_, closing.refused - 1);
+    (void)confirm(requests_, closing.executed);
     owner_->peer_ended(*this, closing.on_purpose, closing.code);
 }
 

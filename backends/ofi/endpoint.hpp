@@ -68,6 +68,7 @@ public:
 private:
     void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight,
                         CompletionCode refused = CompletionCode::Success) noexcept;
+    ConnectionEvent loss_by_this_side() const noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false,
                CompletionCode refused = CompletionCode::Success) noexcept;
 

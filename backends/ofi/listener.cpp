@@ -129,7 +129,7 @@ Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData&
 Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data,
                                         const ConnectionEvent& established) {
     if (!socket_) return {Code::TimedOut, "the request was already answered"};
-    if (!is_wanted()) return {Code::TimedOut, "the requester has given up"};
+    if (!is_wanted()) return {Code::TimedOut, "the requester has given up or has ended"};
     auto connection = Connection::create(*node_);
     if (!connection.ok()) return connection.status();
     const std::shared_ptr<Connection> accepted = std::move(*connection);
