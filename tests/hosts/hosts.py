@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """hosts.py COMMAND [ARGUMENT]... [-- COMMAND [ARGUMENT]...]: runs the first command on host 1 and the second one on
 host 2.
-hosts.py --alone COMMAND [ARGUMENT]...: runs a command on a host that has both addresses, and 127.0.0.1, to itself.
+hosts.py --alone COMMAND [ARGUMENT]...: runs a command on a host with the addresses 127.0.0.1 and 127.0.0.2.
 
 The hosts are two network namespaces that exist only during this command, linked by an Ethernet device:
 
@@ -32,6 +32,7 @@ NEAR, FAR = 1, 2  # numbers of the hosts
 ADDRESSES = {NEAR: "10.0.0.1", FAR: "10.0.0.2"}
 DEVICES = {NEAR: "veth1", FAR: "veth2"}
 PATIENCE_S = 60  # a command that takes longer hangs
+PRELOAD = "VIADUCT_TEST_PRELOAD"  # a library for the command on a host of its own
 INSIDE = "VIADUCT_TEST_HOST_1"  # the process that is on host 1
 
 
@@ -230,11 +231,11 @@ def run_tests(names, *arguments):
 
 
 def alone(command):
-    commands = ["link set lo up", "link add veth1 type veth peer name veth2"]
-    for host, device in DEVICES.items():
-        commands += [f"address add {ADDRESSES[host]}/24 dev {device}", f"link set {device} up"]
+    commands = "link set lo up", "address add 127.0.0.2/8 dev lo", "address flush dev lo to ::1"
     subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
-    os.execvpe(command[0], command, {"VIADUCT_BACKEND": "ofi", **os.environ})
+    defaults = {"VIADUCT_BACKEND": "ofi", "VIADUCT_TEST_LACKS": "one_sided shared_services kept_requests"}
+    preloaded = {"LD_PRELOAD": os.environ[PRELOAD]} if PRELOAD in os.environ else {}
+    os.execvpe(command[0], command, {**defaults, **os.environ, **preloaded})
 
 
 def main():
