@@ -2,6 +2,7 @@
 #include "backends/ofi/connection.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "backends/ofi/endpoint.hpp"
@@ -109,9 +110,9 @@ void Connection::release() noexcept {
 }
 
 /// The connection breaks without the peer having ended it.
-void Connection::lose() noexcept {
+void Connection::lose(bool by_peer) noexcept {
     if (owner_ != nullptr)
-        owner_->peer_ended(*this, false);
+        owner_->connection_lost(*this, by_peer);
     else
         release();
 }
@@ -281,10 +282,11 @@ void Connection::on_ready() noexcept {
     node_.agent().unwatch(socket_.fd());
     if (ended_) return release();
     if (closing_) return;  // what the peer sent before will arrive
-    log(LogLevel::Info, "ofi: connection lost: %s", status.where());
+    const int error = status.sys_errno();
+    log(LogLevel::Info, "ofi: connection lost: %s (errno %d)", status.where(), error);
     while (node_.progress()) {
     }
-    lose();
+    lose(error == 0 || error == ECONNRESET);
 }
 
 void Connection::on_closing(const control::Closing& closing) {

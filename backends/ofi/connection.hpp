@@ -130,7 +130,7 @@ private:
     bool submit(Engine::Buffer& buffer, const FrameHeader& header, std::size_t bytes) noexcept;
     void on_closing(const control::Closing& closing);
     void end_if_complete() noexcept;
-    void lose() noexcept;
+    void lose(bool by_peer = true) noexcept;
     void release() noexcept;
 
     Node& node_;

@@ -247,6 +247,12 @@ void Endpoint::end() noexcept {
         broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed, true);
 }
 
+void Endpoint::connection_lost(Connection& connection, bool by_peer) noexcept {
+    if (connection_.get() != &connection) return;
+    const ConnectionEvent loss{.kind = ConnectionEventKind::Lost, .reason = by_peer ? Code::Unreachable : Code::Ok};
+    broke(breaking_ ? loss_by_this_side() : loss, CompletionCode::Transport);
+}
+
 void Endpoint::peer_ended(Connection& connection, bool on_purpose, CompletionCode refused) noexcept {
     if (connection_.get() != &connection) return;
     if (breaking_)

@@ -60,6 +60,9 @@ public:
     bool handle(const Frame& frame) noexcept;
     void progress() noexcept { send_.progress(); }
     void establish(std::shared_ptr<Connection> connection) noexcept;
+    /// The connection broke. `by_peer`: the peer's process has ended, or it does not follow the protocol.
+    void connection_lost(Connection& connection, bool by_peer) noexcept;
+
     /// The peer has ended the connection. `refused`: how the oldest request without an answer completes.
     void peer_ended(Connection& connection, bool on_purpose, CompletionCode refused = CompletionCode::Success) noexcept;
     /// Ends a connection attempt and reports the event.
