@@ -12,7 +12,7 @@ import struct
 import sys
 import time
 
-from hosts import ADDRESSES, FAR, NEAR, Hosts, Program, check, enter, listening_ports, run_tests
+from hosts import ADDRESSES, FAR, NEAR, Hosts, Program, await_port, check, enter, listening_ports, run_tests
 
 SERVICE = 7320
 TARGET = f"{ADDRESSES[FAR]}:{SERVICE}"
@@ -36,6 +36,7 @@ class Target:
         with Program(self.hosts, FAR, "prlimit", f"--nofile={DESCRIPTORS}", self.ping, "--listen", SERVICE,
                      VIADUCT_LOG="info", **settings) as server:
             server.wait_for(r"listening on .*\n")
+            await_port(server.process, SERVICE)
             yield server
 
     def answers(self, **settings):
