@@ -31,9 +31,22 @@ bool contains(const std::vector<HostAddress>& addresses, const HostAddress& addr
 
 class SystemNames final : public NameService {
 public:
-    SystemNames(const DeviceId& nic, std::vector<HostAddress> nics) : nic_(nic), nics_(std::move(nics)) {}
+    SystemNames(const DeviceId& nic, const DeviceAttributes& attributes)
+        : nic_(nic), bytes_(attributes.host.size()), nics_(attributes.local_hosts) {}
 
     std::vector<HostAddress> addresses_of(const std::string& name) const override {
+        auto addresses = all_addresses_of(name);
+        std::erase_if(addresses, [this](const HostAddress& address) { return address.size() != bytes_; });
+        return addresses;
+    }
+
+    std::optional<std::string> name_of(const HostAddress& address) const override {
+        if (!contains(nics_, address)) return std::nullopt;
+        return own_host_name();
+    }
+
+private:
+    std::vector<HostAddress> all_addresses_of(const std::string& name) const {
         std::string upper(name);
         std::ranges::transform(upper, upper.begin(),
                                [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -45,18 +58,11 @@ public:
         }
         if (same_name(name, own_host_name())) return nics_;
         auto addresses = resolve_host(name);
-        if (is_this_host(addresses)) return nics_;
-        std::erase_if(addresses, [this](const HostAddress& address) { return address.size() != nics_.front().size(); });
-        return addresses;
+        return is_this_host(addresses) ? nics_ : addresses;
     }
 
-    std::optional<std::string> name_of(const HostAddress& address) const override {
-        if (!contains(nics_, address)) return std::nullopt;
-        return own_host_name();
-    }
-
-private:
     const DeviceId nic_;
+    const std::size_t bytes_;              // of its address; it reaches no hosts of the other family
     const std::vector<HostAddress> nics_;  // all of its backend
 };
 
@@ -103,7 +109,7 @@ private:
 }  // namespace
 
 std::shared_ptr<const NameService> NameService::of_system(const DeviceId& nic, const DeviceAttributes& attributes) {
-    return std::make_shared<SystemNames>(nic, attributes.local_hosts);
+    return std::make_shared<SystemNames>(nic, attributes);
 }
 
 std::shared_ptr<const NameService> NameService::of_file(const std::string& path) {

@@ -13,10 +13,12 @@ namespace {
 
 using HostAddress = Bytes<Address::max_host>;
 
-/// A NIC has a link to each other NIC of the host, but not to itself.
+/// A NIC has a link to each other NIC of the host with an address of its family, but not to itself.
 std::vector<HostAddress> discover(const Nic& nic, VIP_ULONG hops) {
     if (hops == 0) return {nic.attributes().host};
-    return nic.attributes().local_hosts;
+    auto hosts = nic.attributes().local_hosts;
+    std::erase_if(hosts, [&](const HostAddress& host) { return host.size() != nic.attributes().host.size(); });
+    return hosts;
 }
 
 /// Writes either all addresses or none.

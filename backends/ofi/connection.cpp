@@ -2,6 +2,7 @@
 #include "backends/ofi/connection.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "backends/ofi/endpoint.hpp"
@@ -94,7 +95,7 @@ Status Connection::open(Endpoint& owner, const control::End& peer, ControlSocket
     return {};
 }
 
-void Connection::end(bool on_purpose, CompletionCode code, std::uint32_t refused) noexcept {
+void Connection::end(bool on_purpose, CompletionCode code) noexcept {
     if (owner_ == nullptr) return;
     owner_ = nullptr;
     ended_ = true;
@@ -103,7 +104,7 @@ void Connection::end(bool on_purpose, CompletionCode code, std::uint32_t refused
     const Status told = closing_ ? Status()
                                  : socket_.send(control::Closing{.on_purpose = on_purpose,
                                                                  .code = code,
-                                                                 .refused = refused,
+                                                                 .executed = requested_.count(),
                                                                  .last_request = requests_.next - 1,
                                                                  .last_response = responses_.next - 1});
     if (closing_ || !told.ok()) return release();
@@ -124,9 +125,9 @@ void Connection::release() noexcept {
 }
 
 /// The connection breaks without the peer having ended it.
-void Connection::lose() noexcept {
+void Connection::lose(bool by_peer) noexcept {
     if (owner_ != nullptr)
-        owner_->peer_ended(*this, false);
+        owner_->connection_lost(*this, by_peer);
     else
         release();
 }
@@ -387,10 +388,11 @@ void Connection::on_ready() noexcept {
     node_.agent().unwatch(socket_.fd());
     if (ended_) return release();
     if (closing_) return;  // what the peer sent before will arrive
-    log(LogLevel::Info, "ofi: connection lost: %s", status.where());
+    const int error = status.sys_errno();
+    log(LogLevel::Info, "ofi: connection lost: %s (errno %d)", status.where(), error);
     while (node_.progress()) {
     }
-    lose();
+    lose(error == 0 || error == ECONNRESET);
 }
 
 void Connection::on_closing(const control::Closing& closing) {
@@ -406,7 +408,7 @@ void Connection::end_if_complete() noexcept {
         !responded_.has_all(closing_->last_response))
         return;
     const control::Closing closing = *closing_;
-    if (closing.code != CompletionCode::Success) (void)confirm(requests_, closing.refused - 1);
+    (void)confirm(requests_, closing.executed);
     owner_->peer_ended(*this, closing.on_purpose, closing.code);
 }
 

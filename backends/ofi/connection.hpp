@@ -93,9 +93,9 @@ public:
     /// Reports whether the peer has executed this request and all before it.
     bool is_executed(std::uint32_t request) const noexcept { return reaches(requests_.confirmed, request); }
 
-    /// Ends the connection and tells the peer why. The endpoint is not accessed any more. `code`: why the request with
-    /// the number `refused` was refused, or Success.
-    void end(bool on_purpose, CompletionCode code, std::uint32_t refused) noexcept;
+    /// Ends the connection and tells the peer why. The endpoint is not accessed any more. `code`: why the request after
+    /// those that were executed was refused, or Success.
+    void end(bool on_purpose, CompletionCode code) noexcept;
 
     /// Called for each frame with the connection's number.
     void on_frame(const Frame& frame) noexcept;
@@ -165,7 +165,7 @@ private:
     bool submit(Engine::Buffer& buffer, const FrameHeader& header, std::size_t bytes) noexcept;
     void on_closing(const control::Closing& closing);
     void end_if_complete() noexcept;
-    void lose() noexcept;
+    void lose(bool by_peer = true) noexcept;
     void release() noexcept;
 
     Node& node_;

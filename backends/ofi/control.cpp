@@ -198,7 +198,7 @@ void put_body(Writer& writer, const ProviderMismatch& message) noexcept { writer
 void put_body(Writer& writer, const Closing& message) noexcept {
     writer.put(message.on_purpose);
     writer.put(static_cast<std::uint8_t>(message.code));
-    writer.put(message.refused);
+    writer.put(message.executed);
     writer.put(message.last_request);
     writer.put(message.last_response);
 }
@@ -265,7 +265,7 @@ Status get_body(Reader& reader, Closing& message) noexcept {
     reader.get(message.on_purpose);
     reader.get(message.code, CompletionCode::Flushed);
     reader.check(message.code == CompletionCode::Success || is_refusal(message.code));
-    reader.get(message.refused);
+    reader.get(message.executed);
     reader.get(message.last_request);
     reader.get(message.last_response);
     return {};

@@ -136,10 +136,10 @@ struct Closing {
     static constexpr Type type = Type::Closing;
 
     bool on_purpose = false;  ///< a disconnect, not an error
-    /// Success, or why the sender refused a request of the receiver, whose frame has the number `refused`: one of
+    /// Success, or why the sender refused the request of the receiver after those that it has executed: one of
     /// RemoteProtection, RemoteOperation and RemoteLength.
     CompletionCode code = CompletionCode::Success;
-    std::uint32_t refused = 0;
+    std::uint32_t executed = 0;  ///< as in frames: the number of the last request that the sender has executed
     std::uint32_t last_request = 0;
     std::uint32_t last_response = 0;
     friend bool operator==(const Closing&, const Closing&) = default;

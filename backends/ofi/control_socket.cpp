@@ -56,7 +56,9 @@ Result<ControlSocket> ControlSocket::connect(const Policy& policy, const HostAdd
     auto fd = create(source);
     if (!fd.ok()) return fd.status();
     set_option(fd->get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    if (bind(fd->get(), source.get(), size_of(source)) != 0) return Status::from_errno(errno, "bind");
+    if (bind(fd->get(), source.get(), size_of(source)) != 0)
+        return errno == EADDRNOTAVAIL ? Status(Code::Unreachable, "the address of the device is gone", errno)
+                                      : Status::from_errno(errno, "bind");
     prepare(fd->get());
     if (::connect(fd->get(), target.get(), size_of(target)) != 0 && errno != EINPROGRESS) {
         const Status status = Status::from_errno(errno, "connect");

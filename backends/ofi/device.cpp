@@ -52,7 +52,7 @@ DeviceAttributes make_attributes(const std::vector<Place>& places, std::uint32_t
         .max_sges = support::max_pieces,
         .max_completion_queues = 2 * max_endpoints + 1024,
         .max_completions = 1 << 20,
-        .max_regions = 1 << 20,
+        .max_regions = Regions::max,
         .max_region_bytes = std::uint64_t{1} << 47,
         .max_protection_domains = 65536,
         .max_transfer_bytes = 1 << 30,

@@ -195,7 +195,7 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
     breaking_ = ending_ = false;
     if (connection == nullptr) return;
     node_.regions().end_windows_of(connection->number());
-    connection->end(on_purpose, receive_.refusal(), receive_.refused());
+    connection->end(on_purpose, receive_.refusal());
 }
 
 void Endpoint::disconnect() noexcept {
@@ -233,23 +233,36 @@ void Endpoint::end_soon() noexcept {
     if (!std::exchange(ending_, true)) node_.end_soon(*this);
 }
 
+/// If a request of the peer was refused, the peer has caused the loss.
+ConnectionEvent Endpoint::loss_by_this_side() const noexcept {
+    const bool by_peer = receive_.refusal() == CompletionCode::RemoteProtection;
+    return {.kind = ConnectionEventKind::Lost, .reason = by_peer ? Code::Unreachable : Code::Ok};
+}
+
 void Endpoint::end() noexcept {
     if (connection_ == nullptr || !std::exchange(ending_, false)) return;
     if (breaking_)
-        broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
+        broke(loss_by_this_side(), CompletionCode::Transport);
     else if (send_.has_drained())
         broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed, true);
+}
+
+void Endpoint::connection_lost(Connection& connection, bool by_peer) noexcept {
+    if (connection_.get() != &connection) return;
+    const ConnectionEvent loss{.kind = ConnectionEventKind::Lost, .reason = by_peer ? Code::Unreachable : Code::Ok};
+    broke(breaking_ ? loss_by_this_side() : loss, CompletionCode::Transport);
 }
 
 void Endpoint::peer_ended(Connection& connection, bool on_purpose, CompletionCode refused) noexcept {
     if (connection_.get() != &connection) return;
     if (breaking_)
+        broke(loss_by_this_side(), CompletionCode::Transport, false, refused);
+    else if (refused != CompletionCode::Success)
         broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport, false, refused);
     else if (on_purpose)
         broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed);
     else
-        broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable}, CompletionCode::Transport, false,
-              refused);
+        broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable}, CompletionCode::Transport);
 }
 
 }  // namespace viaduct::ofi

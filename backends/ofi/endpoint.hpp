@@ -60,6 +60,9 @@ public:
     bool handle(const Frame& frame) noexcept;
     void progress() noexcept { send_.progress(); }
     void establish(std::shared_ptr<Connection> connection) noexcept;
+    /// The connection broke. `by_peer`: the peer's process has ended, or it does not follow the protocol.
+    void connection_lost(Connection& connection, bool by_peer) noexcept;
+
     /// The peer has ended the connection. `refused`: how the oldest request without an answer completes.
     void peer_ended(Connection& connection, bool on_purpose, CompletionCode refused = CompletionCode::Success) noexcept;
     /// Ends a connection attempt and reports the event.
@@ -68,6 +71,7 @@ public:
 private:
     void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight,
                         CompletionCode refused = CompletionCode::Success) noexcept;
+    ConnectionEvent loss_by_this_side() const noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false,
                CompletionCode refused = CompletionCode::Success) noexcept;
 

@@ -80,9 +80,9 @@ private:
             });
         } else if (request != nullptr) {
             (void)socket_.send(control::NoListener{});
-        } else if (message.status().code() != Code::Unreachable && port != nullptr) {
+        } else if (message.status().code() != Code::Unreachable) {
             if (message.status().code() == Code::PermissionDenied) (void)socket_.send(control::AuthenticationFailed{});
-            port->turn_away(message.ok() ? "it sent an unexpected message" : message.status().where());
+            turn_away(message.ok() ? "it sent an unexpected message" : message.status().where());
         }
         finish();
     }
@@ -90,8 +90,14 @@ private:
     void on_deadline() noexcept override {
         if (!socket_) return;
         node_.agent().unwatch(socket_.fd());
-        if (const auto port = port_.lock()) port->turn_away("it sent no request within 5 s");
+        turn_away("it sent no request within 5 s");
         finish();
+    }
+
+    /// The port may have been closed since the client connected.
+    void turn_away(const char* why) const noexcept {
+        if (const auto port = port_.lock()) return port->turn_away(why);
+        log(LogLevel::Info, "ofi: a client was turned away: %s", why);
     }
 
     void finish() noexcept {
@@ -129,7 +135,7 @@ Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData&
 Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data,
                                         const ConnectionEvent& established) {
     if (!socket_) return {Code::TimedOut, "the request was already answered"};
-    if (!is_wanted()) return {Code::TimedOut, "the requester has given up"};
+    if (!is_wanted()) return {Code::TimedOut, "the requester has given up or has ended"};
     auto connection = Connection::create(*node_);
     if (!connection.ok()) return connection.status();
     const std::shared_ptr<Connection> accepted = std::move(*connection);
@@ -169,7 +175,10 @@ Status ConnectionRequest::refuse() noexcept {
 Result<std::shared_ptr<Port>> Port::get(Node& node, std::uint16_t number) {
     if (const auto found = node.ports().find(number); found != node.ports().end()) return found->second;
     auto socket = ControlSocket::listen(node.host(), number);
-    if (!socket.ok()) return socket.status();
+    if (!socket.ok()) {
+        log(LogLevel::Info, "ofi: cannot listen at port %u: %s", number, socket.status().where());
+        return socket.status();
+    }
     auto port = std::make_shared<Port>(node, number, std::move(*socket));
     if (const Status status = node.agent().watch(port->socket_.get(), port); !status.ok()) return status;
     node.ports().emplace(number, port);

@@ -203,7 +203,7 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
         return false;
     }
     const bool last = !has(header, frame_flags::more);
-    if (!skipping_ && !endpoint_.peer_may_access(RemoteUse::Write, header.key, header.address, rest)) {
+    if (!skipping_ && !peer_may_access(RemoteUse::Write, header, rest)) {
         skipping_ = true;
         if (notice) {
             complete_front(header, operation, CompletionCode::LocalProtection, 0);
@@ -235,7 +235,7 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
 
 bool ReceiveQueue::read(const Frame& frame) noexcept {
     const FrameHeader& header = frame.header;
-    if (!endpoint_.peer_may_access(RemoteUse::Read, header.key, header.address, header.total)) {
+    if (!peer_may_access(RemoteUse::Read, header, header.total)) {
         in_progress_ = FrameKind::Open;
         refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead);
         return true;
@@ -302,6 +302,17 @@ bool ReceiveQueue::flush(const Frame& frame) noexcept {
     return true;
 }
 
+/// Checks the rights for each fragment, because they may be withdrawn meanwhile, and the mapping for the first one.
+bool ReceiveQueue::peer_may_access(RemoteUse use, const FrameHeader& header, std::uint64_t bytes) const noexcept {
+    if (!endpoint_.peer_may_access(use, header.key, header.address, bytes)) return false;
+    const bool first = in_progress_ == FrameKind::Open || moved_ == 0;
+    if (!first || bytes < support::checked_from_bytes) return true;
+    const Sge all{.address = reinterpret_cast<void*>(header.address),
+                  .key = header.key,
+                  .length = static_cast<std::uint32_t>(bytes)};
+    return support::mapped_bytes({&all, 1}, support::Probe::Mapping) == bytes;
+}
+
 void ReceiveQueue::refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation) noexcept {
     const bool writes = use == RemoteUse::Write || use == RemoteUse::Atomic;
     endpoint_.raise(writes ? AsyncEventKind::RemoteWriteProtection : AsyncEventKind::RemoteReadProtection, operation);
@@ -312,7 +323,6 @@ void ReceiveQueue::refuse_access(const FrameHeader& header, RemoteUse use, Compl
 void ReceiveQueue::refuse(const FrameHeader& header, CompletionCode code) noexcept {
     if (is_reliable()) {
         refusal_ = code;
-        refused_ = header.sequence;
         endpoint_.request_break();
         return;
     }

@@ -39,7 +39,6 @@ public:
 
     /// Why the connection breaks: the number of the request and the code for the peer, or Success.
     CompletionCode refusal() const noexcept { return refusal_; }
-    std::uint32_t refused() const noexcept { return refused_; }
 
 private:
     /// Whether a request can be executed.
@@ -57,6 +56,7 @@ private:
     void complete_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code,
                         std::uint32_t bytes) noexcept;
     void fail_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code) noexcept;
+    bool peer_may_access(RemoteUse use, const FrameHeader& header, std::uint64_t bytes) const noexcept;
     void refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation) noexcept;
     void refuse(const FrameHeader& header, CompletionCode code) noexcept;
     void violate(const char* what) noexcept;
@@ -77,7 +77,6 @@ private:
     bool skipping_ = false;                     // the operation has failed, so its other fragments are dropped
     bool rejecting_ = false;                    // broken: posted receives complete as Flushed
     CompletionCode refusal_ = CompletionCode::Success;
-    std::uint32_t refused_ = 0;
 };
 
 }  // namespace viaduct::ofi

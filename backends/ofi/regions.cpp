@@ -16,6 +16,7 @@ std::uint32_t Regions::free_key() const noexcept {
 }
 
 Result<std::uint32_t> Regions::add(void* address, std::uint64_t length, std::uint32_t domain, Access access) {
+    if (regions_.size() >= max) return Status(Code::NoResources, "too many regions");
     const auto memory = support::inspect_memory(address, length);
     if (!memory.ok()) return memory.status();
     const std::uint32_t flags = (memory.value().writable ? support::region_flags::writable_pages : 0) |

@@ -28,7 +28,9 @@ struct Binding {
 /// Not thread-safe. Functions that return a key throw std::bad_alloc.
 class Regions {
 public:
-    /// InvalidParameter: the memory is not mapped.
+    static constexpr std::uint32_t max = 1 << 17;
+
+    /// InvalidParameter: the memory is not mapped. NoResources: there are too many regions.
     Result<std::uint32_t> add(void* address, std::uint64_t length, std::uint32_t domain, Access access);
     void set_rights(std::uint32_t key, std::uint32_t domain, Access access) noexcept;
     void remove(std::uint32_t key) noexcept { regions_.erase(key); }

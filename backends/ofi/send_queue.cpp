@@ -189,10 +189,9 @@ void SendQueue::attach(Connection& connection) noexcept {
 
 void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcept {
     if (connection_ != nullptr) retire();
-    const auto unanswered = [&] {
-        if (refused == CompletionCode::Success) return in_flight;
-        in_flight = CompletionCode::Flushed;  // the oldest one is the one that the peer refused
-        return std::exchange(refused, CompletionCode::Success);
+    const auto unanswered = [&] {  // the oldest one is the one that the peer refused
+        const CompletionCode code = std::exchange(in_flight, CompletionCode::Flushed);
+        return refused == CompletionCode::Success ? code : std::exchange(refused, CompletionCode::Success);
     };
     for (; !executed_.empty(); executed_.pop()) {
         const Executed& oldest = executed_.front();
@@ -204,7 +203,8 @@ void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcep
     }
     for (; !entries_.empty(); entries_.pop()) {
         Operation& operation = entries_.front();
-        const CompletionCode code = operation.moved != 0 ? unanswered() : CompletionCode::Flushed;
+        const bool begun = operation.moved != 0 || (operation.started && refused == CompletionCode::Success);
+        const CompletionCode code = begun ? unanswered() : CompletionCode::Flushed;
         if (operation.request.opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request.remote.key);
         give_up(executed(operation, Outcome::Finished), code);
     }

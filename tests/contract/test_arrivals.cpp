@@ -73,7 +73,7 @@ TEST_CASE_METHOD(EveryBackend,
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "rule 14: messages that a process sent before it was killed are received") {
+                 "rule 14: messages that a process sent before it was killed are received", "[hosts]") {
     for (const std::size_t size : sizes_around_thresholds()) {
         CAPTURE(size);
         const auto keeper = provider();
@@ -99,7 +99,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
             fill(buffer.bytes(), 1);
             const Sge piece = buffer.sge();
             wire.await();
-            connect_to(port, node.address("last words"));
+            connect_to(port, node.peer_address("last words"));
             for (std::uint64_t i = 0; i < 2; ++i) {
                 port.post(send_of(i, piece));
                 require(port.sent().code == CompletionCode::Success, "send");
@@ -150,7 +150,7 @@ private:
 }  // namespace
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "rule 14: a message that is sent when the connection is accepted arrives without polling") {
+                 "rule 14: a message that is sent when the connection is accepted arrives without polling", "[hosts]") {
     if (backend.by_device) return;  // the connection is usable only after the peer has learned of it
     const auto keeper = provider();
     const Script receiver = [&](Wire& wire) {
@@ -160,7 +160,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
         const Sge piece = buffer.sge();
         port.post(receive_of(1, piece));
         wire.await();
-        must(port.endpoint->connect(parameters_for(node, node.address("early"))));
+        must(port.endpoint->connect(parameters_for(node, node.peer_address("early"))));
         (void)port.events.wait(patience());  // connect_to() would poll
         const Deadline deadline = patience();
         while (buffer.load() != 1) require(!deadline.passed(), "the message in memory");

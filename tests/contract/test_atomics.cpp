@@ -179,7 +179,7 @@ TEST_CASE_METHOD(EveryBackend, "rule 12: atomic operations of several connection
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "rule 12: atomic operations of several processes on one word lose no update") {
+                 "rule 12: atomic operations of several processes on one word lose no update", "[hosts]") {
     const Capabilities abilities = able();
     if (!abilities.atomics) return;
     constexpr std::uint64_t each = 500;

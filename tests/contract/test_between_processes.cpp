@@ -52,7 +52,7 @@ int connect_abstract(const std::string& name) {
 }  // namespace
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "rule 1: RDMA completes while the target process sleeps, on every path to its memory") {
+                 "rule 1: RDMA completes while the target process sleeps, on every path to its memory", "[hosts]") {
     for (const Path& path : paths(backend)) {
         for (const std::size_t size : {std::size_t{8}, std::size_t{5000}, std::size_t{1} << 20}) {
             CAPTURE(path.name, size);
@@ -97,7 +97,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 2: a send completes while the receiving process sleeps") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 2: a send completes while the receiving process sleeps",
+                 "[hosts]") {
     for (const Path& path : paths(backend)) {
         for (const Reliability reliability :
              {Reliability::Unreliable, Reliability::ReliableDelivery, Reliability::ReliableReception}) {
@@ -141,7 +142,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 2: a send completes while t
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 4: another process sees a send after the written data") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 4: another process sees a send after the written data",
+                 "[hosts]") {
     for (const Path& path : paths(backend)) {
         for (const std::size_t size : {std::size_t{8}, std::size_t{70'000}}) {
             CAPTURE(path.name, size);
@@ -183,7 +185,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 4: another process sees a s
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 5: posted sends arrive while the sending process sleeps") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 5: posted sends arrive while the sending process sleeps",
+                 "[hosts]") {
     for (const bool process_vm : {true, false}) {
         CAPTURE(process_vm);
         constexpr std::size_t size = 200'000;
@@ -220,7 +223,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 5: posted sends arrive whil
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 7: an idle connection uses no CPU time in either process") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 7: an idle connection uses no CPU time in either process",
+                 "[hosts]") {
     const auto cpu_time = [] {
         timespec time{};
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -250,7 +254,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 7: an idle connection uses 
     CHECK_NOTHROW(run_processes(client, server));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 8: an observer in the target never sees part of an atomic write") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 8: an observer in the target never sees part of an atomic write",
+                 "[hosts]") {
     if (!able().atomic_write) return;
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
@@ -296,7 +301,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 8: an observer in the targe
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "processes: messages of every size in both directions, with both sides polling") {
+                 "processes: messages of every size in both directions, with both sides polling", "[hosts]") {
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         const auto side = [&](bool serves, Wire& wire) {
@@ -327,7 +332,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 SGEs on every path to the memory") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 SGEs on every path to the memory", "[hosts]") {
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         constexpr std::size_t gap = 8;
@@ -384,7 +389,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: lists of 252 SGEs on 
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two matching peer-to-peer attempts connect") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two matching peer-to-peer attempts connect", "[hosts]") {
     if (!able().peer_to_peer) return;
     const auto side = [&](std::uint32_t mine, std::uint32_t theirs, Wire& wire) {
         Node node(*provider(), mine);
@@ -395,7 +400,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two matching peer-to-
             wire.await();
             must(port.endpoint->connect({.model = ConnectParameters::Model::PeerToPeer,
                                          .local = node.address("meet"),
-                                         .remote = other.address("meet"),
+                                         .remote = own_host() == 0 ? other.address("meet") : node.peer_address("meet"),
                                          .private_data = {},
                                          .deadline = patience()}));
             require(port.event().kind == Kind::Established, "meeting");
@@ -452,7 +457,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "processes: refused writes are reported as requested on every path to the memory") {
+                 "processes: refused writes are reported as requested on every path to the memory", "[hosts]") {
     for (const Path& path : paths(backend)) {
         for (const RefusedWrite choice : {RefusedWrite::Reported, RefusedWrite::Silent}) {
             for (const std::size_t size : {std::size_t{8}, std::size_t{100'000}}) {

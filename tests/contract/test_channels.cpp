@@ -377,7 +377,7 @@ TEST_CASE_METHOD(EveryBackend, "channels: with several threads, each event is ta
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "channels: completions from another process wake a thread that waits on the descriptor") {
+                 "channels: completions from another process wake a thread that waits on the descriptor", "[hosts]") {
     constexpr std::uint64_t rounds = 300;
     const auto sender = [&](Wire& wire) {
         End end(*provider());

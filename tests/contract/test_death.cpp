@@ -54,7 +54,7 @@ Script victim(backend::Provider& provider, Body body) {
         Node node(provider);
         Port port(node);
         wire.await();
-        connect_to(port, node.address(service));
+        connect_to(port, node.peer_address(service));
         wire.send(getpid());
         body(port, wire);
         sleep_until_hangup(wire);
@@ -71,14 +71,14 @@ void check_flushed(const std::vector<Completion>& completions, std::uint64_t fir
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies while the connection is idle") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies while the connection is idle", "[hosts]") {
     const auto keeper = provider();
     CHECK_NOTHROW(run_processes(survivor(
                                     *keeper, [](Port&, Wire&) {}, [](Port&) {}),
                                 victim(*keeper, [](Port&, Wire&) {})));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: requests are flushed once and in order") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: requests are flushed once and in order", "[hosts]") {
     const auto keeper = provider();
     std::unique_ptr<Buffer> buffer;  // the survivor's, kept as long as its region is used
     Sge piece;
@@ -103,7 +103,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: requests are flushed onc
     CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, [](Port&, Wire&) {})));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: unsignaled requests are flushed with a completion") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: unsignaled requests are flushed with a completion", "[hosts]") {
     const auto keeper = provider();
     const auto before = [&](Port& port, Wire&) {
         for (std::uint64_t i = 0; i < 20; ++i) {
@@ -116,7 +116,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: unsignaled requests are 
     CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, [](Port&, Wire&) {})));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: messages that the peer sent before its death are received") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: messages that the peer sent before its death are received",
+                 "[hosts]") {
     const auto keeper = provider();
     std::unique_ptr<Buffer> buffer;
     Sge piece;
@@ -148,7 +149,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: messages that the peer s
     CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, sends_two)));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies during RDMA into its memory") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies during RDMA into its memory", "[hosts]") {
     for (const Memory memory : {Memory::Heap, Memory::Shareable}) {
         const auto keeper = provider();
         constexpr std::uint64_t count = 30;
@@ -179,7 +180,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies during RDM
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is reported within 100 ms") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is reported within 100 ms", "[hosts]") {
     auto best = std::chrono::nanoseconds::max();  // the minimum of several deaths, because a busy machine may delay
                                                   // some
     for (const Deadline deadline = patience(); best >= 100ms && !deadline.passed();) {
@@ -188,7 +189,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is reported wit
             Node node(*keeper);
             Port port(node);
             wire.await();
-            connect_to(port, node.address(service));
+            connect_to(port, node.peer_address(service));
             die();
         };
         Child dying([&](Wire& wire) {
@@ -211,8 +212,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the loss is reported wit
     CHECK(best < 100ms);
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "rule 6: a client that died before the answer counts as having given up") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: a client that died before the answer counts as having given up",
+                 "[hosts]") {
     const auto keeper = provider();
     const auto server = [&](Wire& wire) {
         Node node(*keeper);
@@ -235,7 +236,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
         Node node(*keeper);
         Port port(node);
         wire.await();
-        must(port.endpoint->connect(parameters_for(node, node.address(service))));
+        must(port.endpoint->connect(parameters_for(node, node.peer_address(service))));
         wire.await();
         die();
     };
@@ -243,20 +244,20 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "rule 6: if a server dies with a request, the request ends immediately as NoListener") {
+                 "rule 6: if a server dies with a request, the request ends immediately as NoListener", "[hosts]") {
     const auto keeper = provider();
     const auto client = [&](Wire& wire) {
         Node node(*keeper);
         Port port(node);
         wire.await();
-        auto parameters = parameters_for(node, node.address(service));
+        auto parameters = parameters_for(node, node.peer_address(service));
         parameters.deadline = Deadline::after(1h);
         must(port.endpoint->connect(parameters));
         const ConnectionEvent event = port.event();
         require(event.kind == Kind::Rejected && event.reason == Code::NoListener, "that nobody is there");
         require(port.endpoint->state() == EndpointState::Unconnected, "state");
         sleep_until_hangup(wire);
-        require(attempt(port, parameters_for(node, node.address(service))) == Code::NoListener,
+        require(attempt(port, parameters_for(node, node.peer_address(service))) == Code::NoListener,
                 "nobody listens any more");
     };
     const auto server = [&](Wire& wire) {
@@ -269,7 +270,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     CHECK_NOTHROW(run_processes(client, server));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the death of one peer does not affect other connections") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the death of one peer does not affect other connections",
+                 "[hosts]") {
     const auto keeper = provider();
     const auto server = [&](Wire& wire) {
         Node node(*keeper);
@@ -291,7 +293,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the death of one peer do
         Node node(*keeper);
         Port port(node);
         wire.await();
-        connect_to(port, node.address(service));
+        connect_to(port, node.peer_address(service));
         die();
     };
     CHECK_NOTHROW(run_processes(server, client));

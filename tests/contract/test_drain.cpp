@@ -216,7 +216,8 @@ TEST_CASE_METHOD(EveryBackend, "drain: requires a connection and is allowed only
     CHECK(backlog.client.endpoint->drain_and_disconnect().code() == Code::InvalidState);
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "drain: another process receives everything, then a disconnect") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "drain: another process receives everything, then a disconnect",
+                 "[hosts]") {
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         constexpr std::uint64_t count = 20;

@@ -51,7 +51,7 @@ void keep_descriptors_open() {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: after exec RDMA does not reach the new program") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: after exec RDMA does not reach the new program", "[hosts]") {
     const auto opcode = GENERATE(Opcode::RdmaWrite, Opcode::RdmaRead);
     CAPTURE(static_cast<int>(opcode));
     const auto initiator = [&](Wire& wire) {

@@ -258,7 +258,8 @@ TEST_CASE_METHOD(EveryBackend, "flush: regions and connections may be destroyed 
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: completes after the writes while the target process sleeps") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: completes after the writes while the target process sleeps",
+                 "[hosts]") {
     for (const Path& path : paths(backend)) {
         for (const FlushTarget to : targets) {
             CAPTURE(path.name, static_cast<int>(to));
@@ -299,7 +300,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: completes after the write
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: another process finds the data in the file") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: another process finds the data in the file", "[hosts]") {
     for (const Path& path : paths(backend)) {
         if (path.memory == Memory::Shareable) continue;  // here the memory is a mapping of the file
         CAPTURE(path.name);
@@ -334,7 +335,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: another process finds the
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: also refused by another process") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: also refused by another process", "[hosts]") {
     for (const Path& path : paths(backend)) {
         for (const FlushTarget to : targets) {
             CAPTURE(path.name, static_cast<int>(to));
@@ -362,7 +363,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: also refused by another p
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: the death of the target ends pending flushes in order") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "flush: the death of the target ends pending flushes in order",
+                 "[hosts]") {
     constexpr std::uint64_t count = 200;
     const MappedFile file(16u << 20);
     const auto initiator = [&](Wire& wire) {

@@ -52,7 +52,7 @@ std::byte mark_of(int round) { return static_cast<std::byte>(round % 250 + 1); }
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RDMA write are visible last") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RDMA write are visible last", "[hosts]") {
     if (backend.by_device) return;  // the order of writes is specified by the device
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
@@ -94,7 +94,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: the last bytes of an RD
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: a message arrives in memory without a call by the receiver") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 15: a message arrives in memory without a call by the receiver",
+                 "[hosts]") {
     for (const std::size_t size : polled_sizes()) {
         CAPTURE(size);
         const auto sender = [&](Wire& wire) {

@@ -78,7 +78,7 @@ void require_end_of_sender(End& end, Reliability level) {
 }  // namespace
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "lost memory: a message whose source is half unmapped is received as partial") {
+                 "lost memory: a message whose source is half unmapped is received as partial", "[hosts]") {
     if (backend.by_device) return;
     for (const Reliability level : all_levels) {
         CAPTURE(static_cast<int>(level));
@@ -108,8 +108,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "lost memory: a write whose source is half unmapped fails on both ends") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: a write whose source is half unmapped fails on both ends",
+                 "[hosts]") {
     if (backend.by_device) return;
     for (const Path& path : paths(backend))
         for (const Reliability level : all_levels)
@@ -197,7 +197,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a receive whose memory is deregiste
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "lost memory: unresolved page faults of the sender affect only the sender") {
+                 "lost memory: unresolved page faults of the sender affect only the sender", "[hosts]") {
     if (backend.by_device) return;  // the pages are pinned when they are registered
     const int faults = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
     if (faults < 0) {

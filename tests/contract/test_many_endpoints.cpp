@@ -40,7 +40,7 @@ public:
     void connect(Wire& wire) {
         for (const auto& endpoint : endpoints_) {
             wire.await();
-            must(endpoint->connect(parameters_for(node_, node_.address("many"))));
+            must(endpoint->connect(parameters_for(node_, node_.peer_address("many"))));
             await_established();
         }
     }
@@ -157,7 +157,7 @@ void run_each_way(const BackendUnderTest& backend, const Part& server, const Par
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: messages of busy and idle ones arrive") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: messages of busy and idle ones arrive", "[hosts]") {
     const Part server = [](Crowd& crowd, Wire& wire, bool sleeps) {
         while (crowd.echo(sleeps)) continue;
         wire.await();
@@ -181,7 +181,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: messages of busy
     run_each_way(backend, server, client);
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: sends are confirmed without an answer") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: sends are confirmed without an answer", "[hosts]") {
     const Part server = [](Crowd& crowd, Wire& wire, bool) {
         for (std::size_t i = 0; i < 2 * members; ++i)
             crowd.post_receive(static_cast<std::size_t>(crowd.next(false).context));
@@ -200,7 +200,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: sends are confir
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "many endpoints: a message to a busy one arrives although its consumer has stopped polling") {
+                 "many endpoints: a message to a busy one arrives although its consumer has stopped polling",
+                 "[hosts]") {
     const auto keeper = provider();
     const Script server = [&](Wire& wire) {
         Crowd crowd(*keeper, true);

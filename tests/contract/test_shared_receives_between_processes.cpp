@@ -49,7 +49,7 @@ Script client_of(backend::Provider& provider, Body body) {
         Node node(provider);
         Port port(node);
         wire.await();
-        connect_to(port, node.address("between processes"));
+        connect_to(port, node.peer_address("between processes"));
         body(port, wire);
     };
 }
@@ -76,7 +76,8 @@ struct Taker {
 
 }  // namespace
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: taken while the process that posted them sleeps") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: taken while the process that posted them sleeps",
+                 "[hosts]") {
     for (const Path& path : paths(backend)) {
         for (const std::size_t size : sizes_around_thresholds()) {
             CAPTURE(path.name, size);
@@ -110,7 +111,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: taken while the
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a message waits for a post by the other process") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a message waits for a post by the other process",
+                 "[hosts]") {
     for (const Path& path : paths(backend)) {
         for (const std::size_t size : sizes_around_thresholds()) {
             CAPTURE(path.name, size);
@@ -152,7 +154,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a message waits
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: writes with immediate data wait across processes") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: writes with immediate data wait across processes",
+                 "[hosts]") {
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         const auto sender = [&](Wire& wire) {
@@ -188,7 +191,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: writes with imm
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "shared receives: messages of other processes continue when the completion queue has room") {
+                 "shared receives: messages of other processes continue when the completion queue has room",
+                 "[hosts]") {
     if (!able().bounds_completions) return;
     for (const std::size_t size : sizes_around_thresholds()) {
         CAPTURE(size);
@@ -221,8 +225,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "shared receives: a sender that dies while its message waits takes none") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that dies while its message waits takes none",
+                 "[hosts]") {
     for (const std::size_t size : sizes_around_thresholds()) {
         CAPTURE(size);
         const auto keeper = provider();
@@ -250,7 +254,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that dies loses no receive") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that dies loses no receive", "[hosts]") {
     constexpr std::uint64_t count = 40;
     for (std::uint64_t attempt = 0; attempt < 6; ++attempt) {
         for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 20}) {
@@ -284,7 +288,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that d
     }
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: the death of their owner flushes waiting messages") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: the death of their owner flushes waiting messages",
+                 "[hosts]") {
     const auto keeper = provider();
     const auto sender = client_of(*keeper, [&](Port& port, Wire& wire) {
         const Buffer mine(port.node, 5000);

@@ -7,7 +7,7 @@ using namespace viaduct;
 using namespace viaduct::testing;
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "windows: work while the target process sleeps, on every path to its memory") {
+                 "windows: work while the target process sleeps, on every path to its memory", "[hosts]") {
     if (!able().memory_windows) return;
     for (const Path& path : paths(backend)) {
         for (const std::size_t size : {std::size_t{8}, std::size_t{100'000}}) {

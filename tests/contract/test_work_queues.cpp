@@ -188,7 +188,8 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: requests flushed by a disconnect or 
     CHECK(connection.client.quiet());
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "unsignaled: entries become free while the target process sleeps") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "unsignaled: entries become free while the target process sleeps",
+                 "[hosts]") {
     for (const Path& path : paths(backend)) {
         CAPTURE(path.name);
         constexpr std::uint64_t count = 500;

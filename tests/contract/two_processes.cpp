@@ -18,7 +18,7 @@ void End::serve(Wire& wire) {
 
 void End::call(Wire& wire) {
     wire.await();
-    connect_to(port, node.address("between processes"));
+    connect_to(port, node.peer_address("between processes"));
 }
 
 std::span<const Path> paths(const BackendUnderTest& backend) noexcept {

@@ -3,7 +3,8 @@
 """dapl.py PLACE GROUP SERVER CLIENT LIBRARY CONFIGURATION: runs Debian's DAT programs (package dapl2-utils). A run
 passes if both ends report success and nothing else.
 
-PLACE is "loopback" or "guest": hosts 2 and 1 of the guest of tests/vm. GROUP is one of GROUPS, defined at the end.
+PLACE is "loopback", "guest" (hosts 2 and 1 of the guest of tests/vm) or "hosts" (those of tests/hosts). GROUP is one of
+GROUPS, defined at the end.
 SERVER and CLIENT select what each end loads:
   library    our libdat2.so.2 in the directory LIBRARY, instead of Debian's
   provider   Debian's libdat2.so.2, which finds our libdaplviaduct.so.2 through a dat.conf in CONFIGURATION
@@ -19,14 +20,16 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "hosts"))
+import hosts as namespaces  # noqa: E402, from that directory
+
 SKIPPED = 77
 PATIENCE_S = 200  # a program that takes longer hangs
 GRACE_MS = "5000"  # dtest and dtestx announce the server's address shortly before the server listens
 PARAMETER_PORT = 15828  # where servers of dtest, dtestx and dtestcm send their parameters to clients
 
 
-class Failed(Exception):
-    """A program did not behave as expected."""
+Failed = namespaces.Failed
 
 
 class Place:
@@ -35,15 +38,20 @@ class Place:
     def __init__(self, name, library, configuration):
         self.name, self.library, self.configuration = name, library, configuration
         loopback = name == "loopback"
-        self.backend = "loopback" if loopback else "verbs"
+        self.hosts = None  # if they are those of tests/hosts
+        self.backend = {"loopback": "loopback", "guest": "verbs", "hosts": "ofi"}[name]
         self.adapter = "viaduct-lo" if loopback else "adapter"
         self.address = "127.0.0.1" if loopback else "10.0.0.2"
 
+    def command(self, host, command):
+        return self.hosts.command(host, command) if self.hosts else command
+
     def environment(self, host, stack):
-        variables = {**os.environ, "VIADUCT_BACKEND": self.backend, "VIADUCT_GRACE_MS": GRACE_MS}
+        variables = self.hosts.environment(host) if self.hosts else {**os.environ}
+        variables |= {"VIADUCT_BACKEND": self.backend, "VIADUCT_GRACE_MS": GRACE_MS}
         if stack == "library":
             variables["LD_LIBRARY_PATH"] = self.library
-        if self.name == "guest":
+        if self.name != "loopback":
             maker = "stock" if stack == "stock" else "ours"
             variables["DAT_OVERRIDE"] = os.path.join(self.configuration, f"{maker}-{host}.conf")
         elif stack == "provider":  # our library knows its adapter without a file
@@ -58,7 +66,7 @@ class Program:
         self.command, self.stack = command, stack
         self.ends_at = time.monotonic() + PATIENCE_S
         self.said = ""
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen(place.command(host, command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, bufsize=0, env=place.environment(host, stack))
 
     def describe(self):
@@ -80,7 +88,7 @@ class Program:
                 raise Failed(f"{self.describe()} does not say '{words}'")
 
     def await_port(self, port):
-        while not listens(port):
+        while port not in namespaces.listening_ports(self.process.pid):
             if self.process.poll() is not None or time.monotonic() > self.ends_at:
                 raise Failed(f"{self.describe()} does not listen")
             time.sleep(0.01)  # nothing notifies of an open port
@@ -99,15 +107,6 @@ class Program:
         self.process.wait()
         if failure:
             print(f"---- {self.describe()}:\n{self.said}")
-
-
-def listens(port):
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]:
-            local, state = line.split()[1], line.split()[3]
-            if state == "0A" and int(local.rpartition(":")[2], 16) == port:
-                return True
-    return False
 
 
 # Patterns in the output that indicate an error.
@@ -149,6 +148,12 @@ GUEST = {
     "dtestx": ("",),
     "dtestcm": ("-w -c 20 -b 20",),
     "dtestsrq": ("-S 0 -c 4 -B 10 -t 2", "-c 4 -B 10 -t 2"),
+}
+HOSTS = {
+    "dtest": ("", "-p", "-w -b 100000", "-W -B 100", "-D -p -B 100 -b 65536"),
+    "dtestx": ("-p -b 1000",),
+    "dtestcm": ("-w",),
+    "dtestsrq": ("-c 4 -B 10 -t 2",),
 }
 # With an SRQ, dtestsrq finally waits for an event that libdaplofa derives from a device event, which Soft-RoCE does not
 # generate.
@@ -205,7 +210,8 @@ LOOPBACK_TRANSACTIONS = ("-V -t 8 -w 16 client SR server SR client RW server RR"
                          "-V -i 20 client RW 4000000 4 server RR 4000000 4")
 LOOPBACK_PERFORMANCES = ("-m p -p 1 RW 65536", "-m b -p 10 RW 1", "-m b -p 1 RR 1", "-m p -p 10 RR 4096",
                          "RW 1000000 2", "-i 20000 -m p RW 8")
-ITERATIONS = {"loopback": 2000, "guest": 10}  # with fewer iterations no time passes, which dapltest reports as an error
+# With fewer iterations no time passes, which dapltest reports as an error.
+ITERATIONS = {"loopback": 2000, "hosts": 100, "guest": 10}
 AT_ONCE = 3  # clients
 PORT = 62000
 
@@ -265,8 +271,8 @@ def run_pairs(place, server_stack, client_stack, table):
 
 
 def kin(place, *stacks):
-    """A subset, for another configuration with the same provider, or for the slow guest."""
-    table = PROVIDER if place.name == "loopback" else GUEST_STOCK if "stock" in stacks else GUEST
+    """A subset, for another configuration with the same provider, or for another place."""
+    table = {"loopback": PROVIDER, "hosts": HOSTS, "guest": GUEST_STOCK if "stock" in stacks else GUEST}[place.name]
     run_pairs(place, *stacks, table)
 
 
@@ -300,11 +306,16 @@ def main():
     if lacking := missing(place):
         print(f"no {', no '.join(lacking)}")
         return SKIPPED
-    try:
-        GROUPS[group](Place(place, library, configuration), server_stack, client_stack)
-    except Failed as failure:
-        print(failure)
-        return 1
+    where = Place(place, library, configuration)
+    with contextlib.ExitStack() as stack:
+        if place == "hosts":
+            namespaces.enter()
+            where.hosts = stack.enter_context(namespaces.Hosts())
+        try:
+            GROUPS[group](where, server_stack, client_stack)
+        except Failed as failure:
+            print(failure)
+            return 1
     return 0
 
 

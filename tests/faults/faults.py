@@ -1,35 +1,91 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""faults.py PROGRAM FAULT: connects two ends (end.h) on hosts 1 and 2. One of them dies, loses its link or its device.
-The surviving ends must be notified, every later call must return, and nothing may be leaked.
+"""faults.py PLACE PROGRAM FAULT: connects two ends (end.h) on hosts 1 and 2. One of them dies, or loses its link, its
+device or its address. The surviving ends must be notified, every later call must return, and nothing may be leaked.
 
-For the guest of tests/vm, which it breaks and repairs. Elsewhere the exit status is 77, for "skipped"."""
+PLACE is "guest", for the guest of tests/vm, which the faults break and repair, or "hosts", for those of tests/hosts. If
+there is no such place, the exit status is 77, for "skipped"."""
 import contextlib
 import json
 import os
+import pathlib
 import select
 import shutil
 import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "hosts"))
+import hosts as namespaces  # noqa: E402, from that directory
+
 CLIENT, SERVER = 1, 2  # numbers of the hosts
 PATIENCE_S = 60  # a command that takes longer hangs
+SLACK_S = 2  # for slow machines
+PORT = 7400  # of the server
 SKIPPED = 77
 KINDS = ("cm_id", "qp", "cq", "mr", "pd")  # resources of a process in rdma(8); contexts stay open in librdmacm
 
 
-class Failed(Exception):
-    """An end did not answer as expected."""
+Failed = namespaces.Failed
+
+
+class Guest:
+    """The hosts of the guest of tests/vm."""
+    tells_idle_ends = False  # that the link is down
+
+    def hurry(self):
+        pass
+
+    def __init__(self):
+        os.environ["VIADUCT_BACKEND"] = "verbs"
+
+    def start(self, _, command, **streams):
+        return subprocess.Popen(command, **streams)
+
+    def kept(self, process):
+        """Returns the RDMA resources that the kernel holds for the process."""
+        kept = []
+        for kind in KINDS:
+            entries = json.loads(run("rdma", "-j", "resource", "show", kind) or "[]")
+            kept += [kind for entry in entries if entry.get("pid") == process.pid]
+        return kept
+
+    def await_listening(self, process):
+        while "cm_id" not in self.kept(process):
+            if process.poll() is not None:
+                raise Failed("the server has died")
+
+    def cut(self):
+        run("ip", "link", "set", f"veth{SERVER}", "down")
+
+    def repair(self):
+        run("host-up", str(CLIENT), str(SERVER))
+
+
+class Namespaces(namespaces.Hosts):
+    """The hosts of tests/hosts."""
+    tells_idle_ends = True
+    bound_s = 10  # until both ends know that a link is down
+
+    def hurry(self):
+        self.bound_s = 2
+        self.settings["VIADUCT_OFI_TIMEOUT_MS"] = str(1000 * self.bound_s)
+
+    def kept(self, _):
+        return []
+
+    def await_listening(self, process):
+        namespaces.await_port(process, PORT)
 
 
 class End:
     """A process that executes commands and reports the result of each."""
 
-    def __init__(self, program, *hosts):
+    def __init__(self, place, program, *hosts):
+        self.place = place
         self.name = "client" if len(hosts) > 1 else "server"
         arguments = [program, *map(str, hosts)]
-        self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.process = place.start(hosts[0], arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self.command = None
         self.since = 0.0
         self.shows = False  # print commands and answers
@@ -47,10 +103,11 @@ class End:
         return line
 
     def end(self, *expected):
-        """Waits for the result of the command that was started."""
+        """Waits for the result of the command that was started. Returns it."""
         answer = self.answer()
         if answer not in expected:
             raise Failed(f"{self.name}: {self.command}: '{answer}', not {' or '.join(expected)}")
+        return answer
 
     def do(self, command, *expected):
         self.begin(command)
@@ -59,20 +116,6 @@ class End:
     def descriptors(self):
         self.begin("descriptors")
         return int(self.answer())
-
-    def resources(self, *kinds):
-        """Returns the RDMA resources that the kernel holds for the process."""
-        kept = []
-        for kind in kinds:
-            entries = json.loads(run("rdma", "-j", "resource", "show", kind) or "[]")
-            kept += [kind for entry in entries if entry.get("pid") == self.process.pid]
-        return kept
-
-    def await_listening(self):
-        """Waits until the server listens. A VIPL server listens only while it waits for a client."""
-        while not self.resources("cm_id"):
-            if self.process.poll() is not None:
-                raise Failed(f"the {self.name} has died")
 
     def kill(self):
         self.process.kill()
@@ -87,8 +130,12 @@ class Hosts:
     """A client and a server. The resources that they hold after closing everything are compared with those after a
     connection without a fault."""
 
-    def __init__(self, program):
-        self.client, self.server = End(program, CLIENT, SERVER), End(program, SERVER)
+    def __init__(self, place, program):
+        self.place = place
+        self.client, self.server = End(place, program, CLIENT, SERVER), End(place, program, SERVER)
+        self.baseline = {}
+
+    def prepare(self):
         self.open()
         self.connect()
         self.client.begin("close")  # at the same time, because an end that closes waits for the other's confirmation
@@ -106,7 +153,7 @@ class Hosts:
     def request(self):
         """The client sends a request, and the server receives it."""
         self.server.begin("take")
-        self.server.await_listening()
+        self.place.await_listening(self.server.process)  # a VIPL server listens only while it waits for a client
         self.client.begin("connect")
         self.server.end("ok")
 
@@ -120,7 +167,7 @@ class Hosts:
         for end in survivors:
             end.do("close")
         for end in survivors:
-            if kept := end.resources(*KINDS):
+            if kept := self.place.kept(end.process):
                 raise Failed(f"the {end.name} keeps {', '.join(kept)}")
             if (descriptors := end.descriptors()) > self.baseline[end]:
                 raise Failed(f"the {end.name} keeps {descriptors} descriptors instead of {self.baseline[end]}")
@@ -178,32 +225,45 @@ def link_down():
     yield "before the server answers", answer_without_link
 
 
-def cut_link():
-    run("ip", "link", "set", f"veth{SERVER}", "down")
-
-
 def send_without_link(hosts, name):
     hosts.connect()
-    sender = getattr(hosts, name)
     for end in (hosts.client, hosts.server):
         end.do("receive")
-    cut_link()
+    hosts.place.cut()
+    end_of_traffic(hosts, name)
+
+
+def end_of_traffic(hosts, name):
+    """One end sends, in vain."""
+    sender, other = (hosts.client, hosts.server) if name == "client" else (hosts.server, hosts.client)
+    start = time.monotonic()
     sender.do("send")
+    if hosts.place.tells_idle_ends:
+        other.begin("event")
     sender.do("finish", "failed")
     sender.do("event", "lost")
+    if hosts.place.tells_idle_ends:
+        other.end("lost")
+        other.do("finish", "failed")
+        took = time.monotonic() - start
+        if took > hosts.place.bound_s + SLACK_S:
+            raise Failed(f"it takes {took:.1f} s until both ends know")
     hosts.close(hosts.client, hosts.server)
 
 
 def connect_without_link(hosts):
-    cut_link()
+    hosts.place.cut()
     hosts.client.do("connect", *NOT_CONNECTED)
     hosts.close(hosts.client, hosts.server)
 
 
 def answer_without_link(hosts):
+    """A server whose answer is on its way may count as connected, until it is clear that it does not arrive."""
     hosts.request()
-    cut_link()
-    hosts.server.do("connect", *NOT_CONNECTED)
+    hosts.place.cut()
+    hosts.server.begin("connect")
+    if hosts.server.end("established", *NOT_CONNECTED) == "established":
+        hosts.server.do("event", *ENDED)
     hosts.client.end(*NOT_CONNECTED)
     hosts.close(hosts.server, hosts.client)
 
@@ -214,6 +274,32 @@ def removed_device():
         yield f"of the {name}; the ends have work", remove_device, name, False
         yield f"of the {name}, while they connect", remove_while_connecting, name
     yield "of the server, which waits for a client", remove_while_listening
+
+
+def removed_address():
+    for host in (CLIENT, SERVER):
+        for name in ("client", "server"):
+            yield f"of host {host}; then the {name} sends", send_without_address, host, name
+    yield "of the client, before it connects", connect_without_address, CLIENT
+    yield "of the server, before the client connects", connect_without_address, SERVER
+
+
+def remove_address(hosts, host):
+    hosts.place.run(host, "ip", "address", "delete", f"{namespaces.ADDRESSES[host]}/24", "dev", f"veth{host}")
+
+
+def send_without_address(hosts, host, name):
+    hosts.connect()
+    for end in (hosts.client, hosts.server):
+        end.do("receive")
+    remove_address(hosts, host)
+    end_of_traffic(hosts, name)
+
+
+def connect_without_address(hosts, host):
+    remove_address(hosts, host)
+    hosts.client.do("connect", *NOT_CONNECTED)
+    hosts.close(hosts.client, hosts.server)
 
 
 @contextlib.contextmanager
@@ -251,35 +337,46 @@ def remove_while_connecting(hosts, name):
 
 def remove_while_listening(hosts):
     hosts.server.begin("take")
-    hosts.server.await_listening()
+    hosts.place.await_listening(hosts.server.process)
     with without_device(hosts, SERVER):
         hosts.server.end("catastrophe", *NOT_CONNECTED)
         hosts.close(hosts.client, hosts.server)
 
 
-FAULTS = {"killed_peer": killed_peer, "link_down": link_down, "removed_device": removed_device}
+FAULTS = {"killed_peer": killed_peer, "link_down": link_down, "removed_device": removed_device,
+          "removed_address": removed_address}
 
 
-def main():
-    program, fault = sys.argv[1:]
-    if shutil.which("host-up") is None:
-        print("no guest")
-        return SKIPPED
+def inject(place, program, fault):
+    """Returns the number of scenarios that failed."""
     failures = 0
     for what, scenario, *arguments in FAULTS[fault]():
         print(f"{fault}: {what}", flush=True)
-        hosts = Hosts(program)
+        hosts = Hosts(place, program)
         try:
+            hosts.prepare()
             scenario(hosts, *arguments)
         except Failed as problem:
             print(f"  FAILED: {problem}", flush=True)
             failures += 1
         finally:
             hosts.kill()
-            run("host-up", str(CLIENT), str(SERVER))
-    return min(failures, 1)
+            place.repair()
+            place.hurry()  # the first scenario has the usual times
+    return failures
+
+
+def main():
+    place, program, fault = sys.argv[1:]
+    if place == "hosts":
+        namespaces.enter()
+        with Namespaces() as pair:
+            return min(inject(pair, program, fault), 1)
+    if shutil.which("host-up") is None:
+        print("no guest")
+        return SKIPPED
+    return min(inject(Guest(), program, fault), 1)
 
 
 if __name__ == "__main__":
-    os.environ["VIADUCT_BACKEND"] = "verbs"
     sys.exit(main())

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/support/processes.hpp"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -16,6 +18,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -27,6 +30,10 @@ namespace {
 
 constexpr unsigned patience_seconds = 240;
 constexpr uid_t nobody = 65534;
+
+/// The network namespace of host 2: a file that tests/hosts/hosts.py names.
+const char* const host_2 = std::getenv("VIADUCT_TEST_HOST_2");
+int host = host_2 == nullptr ? 0 : 1;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -57,6 +64,14 @@ std::string read_text(int fd) {
         _exit(::write(report, text.data(), text.size()) > 0 ? 1 : 2);
     }
     _exit(0);
+}
+
+void move_to_host_2() {
+    if (host_2 == nullptr) return;
+    const int network = open(host_2, O_RDONLY | O_CLOEXEC);
+    if (network < 0 || setns(network, CLONE_NEWNET) != 0) fail(host_2);
+    close(network);
+    host = 2;
 }
 
 std::string describe(int status) {
@@ -142,6 +157,8 @@ void Child::finish() {
     if (status != 0 && !killed) throw std::runtime_error("a test process ended by " + describe(status));
 }
 
+int own_host() noexcept { return host; }
+
 void run_processes(const Script& first, const Script& second) {
     // The parent only creates the wire: each child inherits one end and closes the other.
     auto [first_end, second_end] = make_wire();
@@ -151,7 +168,10 @@ void run_processes(const Script& first, const Script& second) {
         first(*ends[0]);
     });
     first_end.close();
-    Child two([&](Wire&) { second(*ends[1]); });
+    Child two([&](Wire&) {
+        move_to_host_2();
+        second(*ends[1]);
+    });
     second_end.close();
     std::string failures;
     for (Child* child : {&one, &two}) {

@@ -75,6 +75,10 @@ private:
     pid_t pid_;
 };
 
+/// The number of the host of this process, 1 or 2, if the tests run between the two hosts of tests/hosts; otherwise 0.
+/// Processes run on host 1, except the second one of run_processes().
+int own_host() noexcept;
+
 /// Runs two scripts in two new processes that share a wire, waits for both, and throws an exception of either. A script
 /// may end by SIGKILL.
 void run_processes(const Script& first, const Script& second);

@@ -14,6 +14,7 @@
 #include "backends/ofi/frames.hpp"
 #include "backends/support/mapped_memory.hpp"
 #include "tests/conformance/support/message_sizes.h"
+#include "tests/support/processes.hpp"
 
 namespace viaduct::testing {
 namespace {
@@ -25,6 +26,12 @@ const pid_t run = getpid();
 
 std::span<const std::uint8_t> octets(std::string_view text) noexcept {
     return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+/// As tests/hosts/hosts.py assigns the addresses.
+HostAddress other_host() noexcept {
+    const std::array<std::uint8_t, 4> address{10, 0, 0, static_cast<std::uint8_t>(3 - own_host())};
+    return HostAddress(address);
 }
 
 std::byte pattern(std::size_t position, std::uint32_t seed) noexcept {
@@ -66,10 +73,17 @@ void must(const Status& status, const Where& where) {
 Deadline patience() noexcept { return Deadline::after(20s); }
 
 Node::Node(backend::Provider& provider, std::uint32_t index)
-    : device(must(open_device(provider, index, *this))), domain(must(ProtectionDomain::create(device))) {}
+    : device(must(open_device(provider, own_host() == 0 ? index : must(provider.route_to(other_host())), *this))),
+      domain(must(ProtectionDomain::create(device))) {}
 
 Address Node::address(std::string_view service) const {
     return exact_address(std::to_string(run) + "/" + std::string(service));
+}
+
+Address Node::peer_address(std::string_view service) const {
+    Address there = address(service);
+    if (own_host() != 0) there.host = other_host();
+    return there;
 }
 
 Address Node::exact_address(std::string_view service) const {

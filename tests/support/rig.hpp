@@ -42,7 +42,8 @@ inline constexpr std::array reliable_levels{Reliability::ReliableDelivery, Relia
 inline constexpr std::array all_levels{Reliability::Unreliable, Reliability::ReliableDelivery,
                                        Reliability::ReliableReception};
 
-/// An open device of the provider with a protection domain.
+/// An open device of the provider with a protection domain. Between the hosts of tests/hosts, the device is the one
+/// that leads to the other host.
 class Node final : private DeviceObserver {
 public:
     explicit Node(backend::Provider& provider, std::uint32_t index = 0);
@@ -51,6 +52,8 @@ public:
     /// uses exactly these bytes.
     Address address(std::string_view service) const;
     Address exact_address(std::string_view service) const;
+    /// The address of a service at the other process: on this host or, between the hosts of tests/hosts, on the other.
+    Address peer_address(std::string_view service) const;
     /// Waits if another test uses the port of the service, because an RDMA host has only a limited number of ports.
     std::unique_ptr<Listener> listen_at(const Address& address) const;
     std::unique_ptr<Listener> listen(std::string_view service) const { return listen_at(address(service)); }

@@ -78,7 +78,11 @@ std::vector<Message> one_of_each() {
             Conflict{.attributes = attributes()},
             ProviderMismatch{.provider = text<ProviderName>("tcp")},
             AuthenticationFailed{},
-            Closing{.on_purpose = true, .code = CompletionCode::RemoteLength, .refused = 7, .last_request = 8, .last_response = 9}};
+            Closing{.on_purpose = true,
+                    .code = CompletionCode::RemoteLength,
+                    .executed = 7,
+                    .last_request = 8,
+                    .last_response = 9}};
 }
 
 Octets octets(const Message& message) {
@@ -141,7 +145,7 @@ TEST_CASE("ofi control: the format is little-endian and has no padding") {
     };
     CHECK(octets(Closing{.on_purpose = true,
                          .code = CompletionCode::RemoteOperation,
-                         .refused = 0x01020304,
+                         .executed = 0x01020304,
                          .last_request = 5,
                          .last_response = 6}) ==
           expected({54, 0, 0, 0, 9, 0, 0, 0, 1, 5, 4, 3, 2, 1, 5, 0, 0, 0, 6, 0, 0, 0}, 32));

@@ -107,6 +107,7 @@ TEST(write__in_order_with_a_message) {
 
 /* The target process does nothing at all. */
 TEST(write__needs_no_help_of_the_other_process) {
+    if (lacks("one_sided")) skip("the agent of the other process does the work");
     Pair pair = connected_pair((Options){0});
     fill(pair.client, SEND_AT, BYTES, 1);
     peer_stop(pair.server->process);

@@ -54,6 +54,11 @@ void fail(const char *file, int line, const char *format, ...) {
     _exit(1);
 }
 
+bool lacks(const char *what) {
+    const char *list = getenv("VIADUCT_TEST_LACKS");
+    return list != NULL && strstr(list, what) != NULL;
+}
+
 void skip(const char *why) {
     if (write(report_fd, why, strlen(why) + 1) < 0) perror(why);
     _exit(SKIPPED);

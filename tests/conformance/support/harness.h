@@ -13,6 +13,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -57,6 +58,11 @@ void register_case(TestCase *test_case);
 /* End the case as failed or skipped, with a reason. */
 void fail(const char *file, int line, const char *format, ...) __attribute__((noreturn, format(printf, 3, 4)));
 void skip(const char *why) __attribute__((noreturn));
+
+/* Whether the transport under test lacks something that the loopback backend has. VIADUCT_TEST_LACKS lists it:
+ * one_sided (RDMA to a process that is stopped), shared_services (one service of several processes), kept_requests (a
+ * request that found a listener stays unanswered when that process closes its device). */
+bool lacks(const char *what);
 
 void check_equal(const char *file, int line, const char *what, unsigned long long actual, unsigned long long expected);
 

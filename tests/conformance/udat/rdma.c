@@ -102,6 +102,7 @@ TEST(rdma_read__into_a_larger_buffer) {
 
 /* The target takes no part: its process is stopped. */
 TEST(rdma__the_target_does_nothing) {
+    if (lacks("one_sided")) skip("the agent of the target does the work");
     const Pair pair = connected_pair((Options){0});
     fill(pair.server, SEND_AT, 4096, 8);
     fill(pair.client, SEND_AT, 4096, 9);

@@ -224,14 +224,14 @@ static void one_process_waits(Endpoint *first, Endpoint *second, Endpoint *clien
     CHECK_RC(waiting.rc, VIP_SUCCESS);
 }
 
-/* On hardware a service belongs to one process. */
+/* On most transports a service belongs to one process. */
 TEST(two_processes_wait_on_one_discriminator) {
     Peer *peers[2] = {peer_start(), peer_start()};
     Endpoint *servers[2] = {new_endpoint(peers[0]), new_endpoint(peers[1])};
     Endpoint *clients[2] = {new_endpoint(NULL), new_endpoint(NULL)};
     for (int i = 0; i < 2; ++i) endpoint_open(servers[i], (Options){0});
     for (int i = 0; i < 2; ++i) endpoint_open(clients[i], (Options){0});
-    if (is_hardware(clients[0])) {
+    if (is_hardware(clients[0]) || lacks("shared_services")) {
         one_process_waits(servers[0], servers[1], clients[0]);
     } else {
         two_waiters(servers[0], servers[1], clients);

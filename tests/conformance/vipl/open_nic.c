@@ -74,14 +74,16 @@ TEST(opens_names_of_devices) {
     endpoint_open(end, (Options){0});
     if (is_hardware(end)) skip("devices are named after network interfaces");
     need_two_nics();
-    CHECK(same_nic("viaduct-lo", "VINIC"));
-    CHECK(same_nic("viaduct-lo1", "VINIC1"));
-    CHECK(setenv("VIADUCT_DEVICE", "viaduct-lo1", 1) == 0);
-    CHECK(same_nic("VINIC", "viaduct-lo1"));
-    CHECK(same_nic("VINIC0", "viaduct-lo1"));
-    CHECK(same_nic("/dev/via_eth0", "viaduct-lo1"));
-    CHECK(setenv("VIADUCT_DEVICE", "viaduct-nonesuch", 1) == 0);
     VIP_NIC_HANDLE nic;
+    /* That of 127.0.0.2: a loopback device, or the second address of the network interface. */
+    const char *second = VipOpenNic("viaduct-lo1", &nic) == VIP_SUCCESS ? "viaduct-lo1" : "viaduct-lo.2";
+    CHECK(same_nic("viaduct-lo", "VINIC"));
+    CHECK(same_nic(second, "VINIC1"));
+    CHECK(setenv("VIADUCT_DEVICE", second, 1) == 0);
+    CHECK(same_nic("VINIC", second));
+    CHECK(same_nic("VINIC0", second));
+    CHECK(same_nic("/dev/via_eth0", second));
+    CHECK(setenv("VIADUCT_DEVICE", "viaduct-nonesuch", 1) == 0);
     CHECK_RC(VipOpenNic("VINIC", &nic), VIP_INVALID_PARAMETER);
 }
 
@@ -213,8 +215,8 @@ TEST(closing_leaves_requests_unanswered) {
     Pair pair;
     const VIP_UINT64 began = steady_ns();
     const VIP_RETURN rc = request_left_unanswered(&pair, MEDIUM_MS);
-    if (is_hardware(pair.client)) {
-        CHECK_RC(rc, VIP_NO_MATCH); /* its connection manager refuses what a process leaves behind */
+    if (is_hardware(pair.client) || lacks("kept_requests")) {
+        CHECK_RC(rc, VIP_NO_MATCH); /* what a process leaves behind is refused */
     } else {
         CHECK_RC(rc, VIP_TIMEOUT);
         check_time(__FILE__, __LINE__, began, MEDIUM_MS);

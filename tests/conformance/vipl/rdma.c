@@ -51,7 +51,7 @@ TEST(read_reliable_delivery) { read_sizes(VIP_SERVICE_RELIABLE_DELIVERY); }
 TEST(read_reliable_reception) { read_sizes(VIP_SERVICE_RELIABLE_RECEPTION); }
 
 TEST(write_and_read_within_one_process) {
-    Pair pair = open_local_pair((Options){0});
+    Pair pair = open_local_pair((Options){.level = VIP_SERVICE_RELIABLE_RECEPTION});
     pair_connect(&pair);
     fill(pair.client, BIG_AT, 100000, 1);
     CHECK_RC(post_send(pair.client, 0, rdma_write(&pair, 100000)), VIP_SUCCESS);

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""intruders.py BUILD: what comes from the network and is not a connection: peers without the key, garbage, scans of all
+ports and connections that say nothing. Each leaves a reason in the log, and none harms the server or other clients."""
+import contextlib
+import os
+import pathlib
+import random
+import re
+import socket
+import struct
+import sys
+import time
+
+from hosts import ADDRESSES, FAR, NEAR, Hosts, Program, await_port, check, enter, listening_ports, run_tests
+
+SERVICE = 7320
+TARGET = f"{ADDRESSES[FAR]}:{SERVICE}"
+HALF_OPEN = 1000
+DESCRIPTORS = 1024  # the usual limit of a process
+GROWTH_KIB = 32 << 10  # of a server that is attacked
+REFUSAL = r"VIADUCT_OFI_|authentic"  # in the log of one end
+TURNED_AWAY = r"turned away: \w+"  # in the log of the server
+HOST_KEY_DIRECTORIES = "/dev/shm", "/run/user", "/tmp"  # where hosts may keep keys of their own
+
+
+class Target:
+    """A server that is attacked, and what its clients see."""
+
+    def __init__(self, build):
+        self.ping = build / "tools/vi-ping"
+        self.hosts = Hosts()
+
+    @contextlib.contextmanager
+    def serving(self, **settings):
+        with Program(self.hosts, FAR, "prlimit", f"--nofile={DESCRIPTORS}", self.ping, "--listen", SERVICE,
+                     VIADUCT_LOG="info", **settings) as server:
+            server.wait_for(r"listening on .*\n")
+            await_port(server.process, SERVICE)
+            yield server
+
+    def answers(self, **settings):
+        output = self.hosts.run(NEAR, self.ping, "-c", 3, "-i", 0, "-W", 20, TARGET, **settings)
+        check("3 received" in output, output)
+
+    def refuses(self, server, *prefix, **settings):
+        """The client gets no connection, and one of the two ends gives the reason."""
+        tried = self.hosts.attempt(NEAR, *prefix, self.ping, "-c", 1, "-W", 5, TARGET, VIADUCT_LOG="info", **settings)
+        check(tried.returncode == 1 and "0 received" in tried.stdout, f"a client is not refused: {tried.stdout}")
+        if not re.search(REFUSAL, tried.stdout):
+            server.wait_for(REFUSAL, 10)
+
+
+def resident_kib(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    return int(status.partition("VmRSS:")[2].split()[0])
+
+
+def descriptors(process):
+    return len(os.listdir(f"/proc/{process.pid}/fd"))
+
+
+def await_descriptors(process, count):
+    deadline = time.monotonic() + 30
+    while descriptors(process) > count:
+        check(time.monotonic() < deadline, f"{descriptors(process)} descriptors remain open instead of {count}")
+        time.sleep(0.01)  # nothing notifies of a closed descriptor
+
+
+# ---- Peers without the key -------------------------------------------------------------------------------------------
+
+def test_a_wrong_key(target):
+    with target.serving() as server:
+        target.answers()
+        target.refuses(server, VIADUCT_OFI_KEY_FILE=target.hosts.new_key())
+        target.answers()
+
+
+def test_a_client_without_a_key(target):
+    with target.serving() as server:
+        target.refuses(server, VIADUCT_OFI_KEY_FILE=None)
+        target.refuses(server, VIADUCT_OFI_KEY_FILE=None, VIADUCT_OFI_INSECURE="1")
+        target.answers()
+
+
+def test_a_server_without_a_key(target):
+    with target.serving(VIADUCT_OFI_KEY_FILE=None) as server:
+        target.refuses(server)
+
+
+def test_hosts_of_one_machine_need_no_key(target):
+    with target.serving(VIADUCT_OFI_KEY_FILE=None):
+        target.answers(VIADUCT_OFI_KEY_FILE=None)
+
+
+def test_other_machines_need_a_key(target):
+    """A client that cannot see the files of the server's machine."""
+    mounts = "".join(f"mount -t tmpfs -o mode=1777 none {directory}; " for directory in HOST_KEY_DIRECTORIES)
+    other = "unshare", "--mount", "sh", "-c", f'{mounts} exec "$@"', "sh"
+    with target.serving(VIADUCT_OFI_KEY_FILE=None) as server:
+        target.refuses(server, *other, VIADUCT_OFI_KEY_FILE=None)
+        target.answers(VIADUCT_OFI_KEY_FILE=None)
+
+
+def test_no_authentication_on_demand(target):
+    insecure = {"VIADUCT_OFI_KEY_FILE": None, "VIADUCT_OFI_INSECURE": "1"}
+    with target.serving(**insecure) as server:
+        target.answers(**insecure)
+        target.refuses(server)
+        target.refuses(server, VIADUCT_OFI_KEY_FILE=None)
+
+
+def test_a_key_that_others_can_read(target):
+    key = target.hosts.new_key()
+    os.chmod(key, 0o644)
+    tried = target.hosts.attempt(FAR, target.ping, "--listen", SERVICE, VIADUCT_OFI_KEY_FILE=key)
+    check(tried.returncode == 2 and key in tried.stdout, f"the key is accepted: {tried.stdout}")
+
+
+# ---- Garbage ---------------------------------------------------------------------------------------------------------
+
+def garbage():
+    generator = random.Random(7)
+    yield b""
+    yield b"\0"
+    yield b"GET / HTTP/1.1\r\nHost: viaduct\r\n\r\n"
+    yield b"\xff" * 4096
+    yield b"\0" * 4096
+    for length in 0, 1, 7, 8, 1024, 1025, 0x7fffffff, 0x80000000, 0xffffffff:
+        yield struct.pack("<IHH", length, 2, 0) + b"x" * 100
+    for _ in range(30):
+        yield generator.randbytes(generator.choice((3, 8, 100, 1024, 70000)))
+
+
+def throw(port, data):
+    """Sends the data, hears what the server says, and hangs up."""
+    with socket.create_connection((ADDRESSES[FAR], port), timeout=5) as connection:
+        connection.settimeout(0.02)
+        with contextlib.suppress(OSError):  # the server hangs up, or says nothing
+            connection.sendall(data)
+            while connection.recv(65536):
+                pass
+
+
+def test_garbage_at_every_port(target):
+    with target.serving() as server:
+        target.answers()
+        before, had = resident_kib(server.process), descriptors(server.process)
+        ports = listening_ports(server.process.pid)
+        check(SERVICE in ports, f"the server listens at {ports}, not at {SERVICE}")
+        for port in sorted(ports):
+            for data in garbage():
+                throw(port, data)
+                check(server.process.poll() is None, f"the server died from {data[:20]} at port {port}:\n{server.log}")
+        server.wait_for(TURNED_AWAY)
+        target.answers()
+        await_descriptors(server.process, had)
+        check(resident_kib(server.process) < before + GROWTH_KIB, "the server has grown")
+
+
+def test_an_echo_of_the_challenge(target):
+    """What the server says comes back to it."""
+    with target.serving() as server:
+        with socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=5) as connection:
+            connection.sendall(connection.recv(1024))
+            check(connection.recv(1024) == b"", "the server goes on")
+        server.wait_for(TURNED_AWAY)
+        target.answers()
+
+
+def test_a_port_scan(target):
+    with target.serving() as server:
+        target.answers()
+        before, had = resident_kib(server.process), descriptors(server.process)
+        found = 0
+        for port in range(1, 1 << 16):
+            with socket.socket() as scanner:
+                found += scanner.connect_ex((ADDRESSES[FAR], port)) == 0
+        check(found >= 1, "the scan finds nothing")
+        target.answers()
+        await_descriptors(server.process, had)
+        check(resident_kib(server.process) < before + GROWTH_KIB, "the server has grown")
+
+
+# ---- Connections that say nothing ------------------------------------------------------------------------------------
+
+def test_half_open_connections(target):
+    with target.serving() as server, contextlib.ExitStack() as stack:
+        target.answers()
+        before, had = resident_kib(server.process), descriptors(server.process)
+        for _ in range(HALF_OPEN):
+            stack.enter_context(socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=5))
+        target.answers()
+        check(resident_kib(server.process) < before + GROWTH_KIB, "the server has grown")
+        server.wait_for(TURNED_AWAY, 30)
+        stack.close()
+        await_descriptors(server.process, had)
+        target.answers()
+
+
+def test_half_open_connections_at_every_port(target):
+    with target.serving() as server, contextlib.ExitStack() as stack:
+        target.answers()
+        had = descriptors(server.process)
+        for port in sorted(listening_ports(server.process.pid) - {SERVICE}):
+            for _ in range(HALF_OPEN // 10):
+                stack.enter_context(socket.create_connection((ADDRESSES[FAR], port), timeout=5))
+        target.answers()
+        stack.close()
+        await_descriptors(server.process, had)
+        target.answers()
+
+
+def main():
+    enter()
+    target = Target(pathlib.Path(sys.argv[1]))
+    with target.hosts:
+        return run_tests(globals(), target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""trouble.py BUILD: stopped and killed processes, a port that is in use, a libfabric that is missing or lacks the
+provider. Also what the backend must not do: load libfabric for others, catch signals, wake up when idle."""
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from hosts import ADDRESSES, FAR, NEAR, Hosts, Program, check, enter, run_tests
+
+SERVICE = 7330
+TARGET = f"{ADDRESSES[FAR]}:{SERVICE}"
+APIS = "vipl", "dat", "rpma", "core"
+STOPPED_S = 1  # less than the patience of the tools
+IDLE_S = 2
+WAKE_UPS = 4  # in that time, of the library's threads in an idle process
+OCCUPY = f"import socket, sys; s = socket.create_server(('', {SERVICE})); print(flush=True); sys.stdin.read()"
+
+
+class Tools:
+    def __init__(self, hosts, build):
+        self.hosts, self.ping, self.perf = hosts, build / "tools/vi-ping", build / "tools/vi-perf"
+
+    def serving(self, tool, *options, host=FAR, **settings):
+        server = Program(self.hosts, host, tool, "--listen", SERVICE, *options, **settings)
+        server.wait_for(r"listening on .*\n")
+        return server
+
+    def client(self, tool, *options, **settings):
+        return Program(self.hosts, NEAR, tool, *options, TARGET, **settings)
+
+
+# ---- Stopped and killed processes ------------------------------------------------------------------------------------
+
+def stop_for_seconds(process):
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(STOPPED_S)
+    process.send_signal(signal.SIGCONT)
+
+
+def test_a_stopped_server_loses_nothing(tools):
+    for options in (["--test", "bandwidth", "--sizes", "64K"], ["--test", "rate"],
+                    ["--test", "bandwidth", "--sizes", "1M", "--op", "write"]):
+        with tools.serving(tools.perf) as server, \
+                tools.client(tools.perf, "--duration", STOPPED_S + 1, *options) as client:
+            server.wait_for("connected")
+            stop_for_seconds(server.process)
+            client.finish()
+
+
+def test_a_stopped_client_loses_nothing(tools):
+    with tools.serving(tools.ping), tools.client(tools.ping, "-i", 0.01, "-W", 20, "-c", 200) as client:
+        client.wait_for("seq=2 ")
+        stop_for_seconds(client.process)
+        check(" 0% packet loss" in client.finish(), client.log)
+
+
+def test_a_killed_server_comes_back(tools):
+    for api in APIS:
+        with tools.client(tools.ping, "--api", api, "-i", 0.05, "-W", 5) as client:
+            with tools.serving(tools.ping):
+                client.wait_for("bytes from")
+            seen = len(client.log)
+            client.wait_for("closed|lost|no listener")
+            with tools.serving(tools.ping):
+                while "bytes from" not in client.log[seen:].partition("no listener")[2]:
+                    check(client.read(time.monotonic() + 20), client.log)
+                client.stop(0, 1)
+
+
+# ---- What is missing or in use ---------------------------------------------------------------------------------------
+
+def test_a_port_that_is_in_use(tools):
+    with tools.hosts.start(FAR, [sys.executable, "-c", OCCUPY], stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE) as occupant:
+        occupant.stdout.readline()
+        silent = []
+        for api in APIS:
+            tried = tools.hosts.attempt(FAR, tools.ping, "--api", api, "--listen", SERVICE, VIADUCT_LOG="info")
+            check(tried.returncode == 2, f"{api}: exit status {tried.returncode}: {tried.stdout}")
+            silent += [] if re.search("(?i)in.use|uses the port", tried.stdout) else [tried.stdout]
+        check(not silent, "no reason: " + "\n".join(silent))
+        occupant.kill()
+    with tools.serving(tools.ping), tools.client(tools.ping, "-c", 1) as client:
+        client.finish()
+
+
+def test_a_service_that_another_process_serves(tools):
+    with tools.serving(tools.ping):
+        tried = tools.hosts.attempt(FAR, tools.ping, "--api", "rpma", "--listen", SERVICE)
+        check(tried.returncode == 2 and re.search("(?i)in.use|busy", tried.stdout), tried.stdout)
+
+
+def test_no_libfabric(tools):
+    """The loader finds a file of this name that is no library."""
+    with tempfile.TemporaryDirectory() as directory:
+        pathlib.Path(directory, "libfabric.so.1").touch()
+        for api in APIS:
+            tried = tools.hosts.attempt(NEAR, tools.ping, "--api", api, "--listen", SERVICE, LD_LIBRARY_PATH=directory)
+            check(tried.returncode == 2 and "libfabric" in tried.stdout, f"{api}: no reason: {tried.stdout}")
+        for backend in "loopback", None:
+            settings = {"VIADUCT_BACKEND": backend, "VIADUCT_DEVICE": None, "LD_LIBRARY_PATH": directory}
+            with tools.serving(tools.ping, host=NEAR, **settings):
+                tools.hosts.run(NEAR, tools.ping, "-c", 1, f"127.0.0.1:{SERVICE}", **settings)
+
+
+def test_no_such_provider(tools):
+    tried = tools.hosts.attempt(NEAR, tools.ping, "--listen", SERVICE, VIADUCT_OFI_PROVIDER="nonsense")
+    check(tried.returncode == 2 and "nonsense" in tried.stdout, f"no reason: {tried.stdout}")
+
+
+def test_another_provider_at_the_other_end(tools):
+    with tools.serving(tools.ping, VIADUCT_LOG="info") as server:
+        usual = server.wait_for(r"provider (\S+)")[1]
+        other = "net" if "rxm" in usual else "tcp;ofi_rxm"  # libfabric 1.17 has net, and later ones have both others
+        tried = tools.hosts.attempt(NEAR, tools.ping, "-c", 1, "-W", 5, TARGET, VIADUCT_OFI_PROVIDER=other)
+        check(tried.returncode == 1 and f"provider {usual}" in tried.stdout, f"no reason: {tried.stdout}")
+        server.wait_for("turned away: it uses another provider")
+        with tools.client(tools.ping, "-c", 1) as client:
+            client.finish()
+    both = {"VIADUCT_OFI_PROVIDER": other}
+    with tools.serving(tools.ping, **both), tools.client(tools.ping, "-c", 1, **both) as client:
+        client.finish()
+
+
+def test_nobody_listens(tools):
+    for api in APIS:
+        tried = tools.hosts.attempt(NEAR, tools.ping, "--api", api, "-c", 2, "-i", 0, "-W", 5, TARGET)
+        check(tried.returncode == 1 and "listener" in tried.stdout, f"{api}: {tried.stdout}")
+
+
+def test_no_such_host(tools):
+    """The link works, but no host has the address."""
+    start = time.monotonic()
+    tried = tools.hosts.attempt(NEAR, tools.ping, "-c", 1, "-W", 2, "10.0.0.99")
+    check(tried.returncode == 1 and time.monotonic() < start + 5, tried.stdout)
+    tried = tools.hosts.attempt(NEAR, tools.ping, "-c", 1, "-W", 2, "192.0.2.1")
+    check(re.search("(?i)reachable|no route", tried.stdout), tried.stdout)
+
+
+# ---- What the backend must not do ------------------------------------------------------------------------------------
+
+def caught_signals(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    return int(status.partition("SigCgt:")[2].split()[0], 16)
+
+
+def mapped(process, word):
+    return word in pathlib.Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8")
+
+
+def test_libfabric_is_loaded_only_if_needed_and_catches_no_signals(tools):
+    with tools.serving(tools.ping) as server:
+        check(mapped(server.process, "libfabric"), "libfabric is not loaded")
+        caught = caught_signals(server.process)
+    with tools.serving(tools.ping, host=NEAR, VIADUCT_BACKEND="loopback", VIADUCT_DEVICE=None) as server:
+        check(not mapped(server.process, "libfabric"), "loopback loads libfabric")
+        check(caught_signals(server.process) == caught, f"signals {caught:x} are caught")
+
+
+def wake_ups(process):
+    """Counts those of the library's threads; the tool itself wakes up from time to time."""
+    total = 0
+    for thread in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        if (thread / "comm").read_text(encoding="ascii") != "vi-ping\n":
+            total += int((thread / "status").read_text(encoding="ascii").partition("\nvoluntary_")[2].split()[1])
+    return total
+
+
+def test_idle_processes_sleep(tools):
+    with tools.serving(tools.ping) as server, tools.client(tools.ping, "-i", 1000) as client:
+        client.wait_for("bytes from")
+        for process in server.process, client.process:
+            before = wake_ups(process)
+            time.sleep(IDLE_S)
+            count = wake_ups(process) - before
+            check(count <= WAKE_UPS, f"{process.args[-1]}: {count} wake-ups in {IDLE_S} s without work")
+
+
+def test_only_the_named_address_is_open(tools):
+    """The server names the address of host 2, so it does not listen on others."""
+    with tools.serving(tools.ping) as server:
+        table = pathlib.Path(f"/proc/{server.process.pid}/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+        listening = {line.split()[1].partition(":")[0] for line in table if line.split()[3] == "0A"}
+        own = f"{int.from_bytes(socket.inet_aton(ADDRESSES[FAR]), sys.byteorder):08X}"
+        check(listening == {own}, f"the server listens at {listening}, not only at {own}")
+
+
+def main():
+    enter()
+    with Hosts() as hosts:
+        return run_tests(globals(), Tools(hosts, pathlib.Path(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
