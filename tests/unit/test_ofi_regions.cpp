@@ -109,6 +109,8 @@ TEST_CASE("ofi regions: what cannot be bound") {
     };
     CHECK(bind(one.prepare(window, 0, 65)) == CompletionCode::LocalProtection);
     CHECK(bind(one.prepare(window, 0, 8), domain + 1) == CompletionCode::LocalProtection);
+    const std::uint32_t foreign = one.regions.add_window(domain + 1, WindowScope::Domain);
+    CHECK(bind(one.prepare(foreign, 0, 8)) == CompletionCode::LocalProtection);
     CHECK(bind(one.prepare(one.key, 0, 8)) == CompletionCode::LocalProtection);  // no window
     one.regions.set_rights(one.key, domain, {.remote_read = true, .local_write = false});
     CHECK(bind(one.prepare(window, 0, 8, {.remote_write = true})) == CompletionCode::LocalProtection);
