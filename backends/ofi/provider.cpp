@@ -31,6 +31,14 @@ public:
         return find_if([&source](const Place& place) { return place.host == source.value(); }, Code::Unreachable);
     }
 
+    Result<std::vector<backend::DeviceSummary>> devices() const noexcept override {
+        return support::guarded([]() -> Result<std::vector<backend::DeviceSummary>> {
+            std::vector<backend::DeviceSummary> found;
+            for (const Place& place : find_places()) found.push_back({.name = place.name, .host = place.host});
+            return found;
+        });
+    }
+
 private:
     template <class Predicate>
     static Result<std::uint32_t> find_if(Predicate predicate, Code otherwise) noexcept {
