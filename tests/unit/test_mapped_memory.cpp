@@ -58,6 +58,7 @@ TEST_CASE("mapped_memory: counts the bytes before the first page that is missing
     CHECK(mapped({piece(100, 4 * size - 100)}) == 2 * size - 100);
     CHECK(mapped({piece(0, 2 * size)}) == 2 * size);
     CHECK(mapped({piece(2 * size, 1)}) == 0);
+    CHECK(mapped({piece(2 * size + 100, 10)}) == 0);
     CHECK(mapped({piece(2 * size, 0)}) == 0);
     CHECK(mapped({piece(3 * size, 10), piece(size, 2 * size), piece(0, 10)}) == 10 + size);
     pages.protect(1, PROT_NONE);
