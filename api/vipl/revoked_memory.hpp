@@ -18,8 +18,9 @@ class RevokedMemory {
 public:
     ~RevokedMemory() { clear(); }
 
-    /// Reports whether any NIC of the process has such memory. Completions check this first; it costs one load.
-    static bool any() noexcept { return ranges_in_process.load(std::memory_order_relaxed) != 0; }
+    /// Reports whether any NIC of the process has such memory. Completions check this first; it costs one load. If the
+    /// memory was registered again, what its owner did to it before comes before what the caller does to it.
+    static bool any() noexcept { return ranges_in_process.load(std::memory_order_acquire) != 0; }
 
     bool contains(const void* address) const noexcept;
 

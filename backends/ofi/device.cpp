@@ -50,7 +50,7 @@ DeviceAttributes make_attributes(const std::vector<Place>& places, std::uint32_t
         .max_queue_depth = 65535,  // queues grow on demand
         .default_queue_depth = 8192,
         .max_sges = support::max_pieces,
-        .max_completion_queues = 2 * max_endpoints,
+        .max_completion_queues = 2 * max_endpoints + 1024,
         .max_completions = 1 << 20,
         .max_regions = 1 << 20,
         .max_region_bytes = std::uint64_t{1} << 47,

@@ -80,7 +80,7 @@ Result<const Library*> Library::get() noexcept try {
 Result<InfoPointer> Library::find(const HostAddress& host) const {
     const InfoPointer hints(dupinfo_(nullptr), freeinfo_);
     if (hints == nullptr) throw std::bad_alloc();
-    hints->caps = FI_MSG;
+    hints->caps = FI_MSG | FI_RMA;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
@@ -101,7 +101,11 @@ Result<InfoPointer> Library::find(const HostAddress& host) const {
         hints->src_addrlen = bytes;
     }
     fi_info* found = nullptr;
-    const int error = getinfo_(interface_version, nullptr, nullptr, 0, hints.get(), &found);
+    int error = getinfo_(interface_version, nullptr, nullptr, 0, hints.get(), &found);
+    if (error == -FI_ENODATA) {
+        hints->caps = FI_MSG;  // enough, but slower
+        error = getinfo_(interface_version, nullptr, nullptr, 0, hints.get(), &found);
+    }
     if (error == -FI_ENODATA) {
         log(LogLevel::Error, "libfabric's provider %s is missing or does not serve this address", provider_.c_str());
         return Status(Code::Unreachable, "libfabric has no such provider for the address");
