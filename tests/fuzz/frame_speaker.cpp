@@ -60,6 +60,20 @@ void FrameSpeaker::accept() {
     }
 }
 
+void FrameSpeaker::hang_up() noexcept {
+    socket_.close();
+    for (Engine::Block* const block : std::exchange(offered_, {})) engine_->give_back(*block);
+}
+
+std::optional<Offer> FrameSpeaker::offer(std::size_t bytes) {
+    constexpr std::size_t most = 8;  // the engine keeps so many, so that their keys remain valid
+    Engine::Block* const block = offered_.size() < most ? engine_->take_block() : nullptr;
+    if (block == nullptr) return std::nullopt;
+    offered_.push_back(block);
+    std::memset(block->bytes.get(), 'o', bytes);
+    return engine_->offer(*block, bytes);
+}
+
 FrameHeader FrameSpeaker::next_header(bool response) const noexcept {
     const Sent& sent = response ? responses_ : requests_;
     return {.token = remote_.token,
@@ -107,7 +121,8 @@ void FrameSpeaker::hear(std::span<const std::byte> bytes) {
 }
 
 void FrameSpeaker::poll() {
-    while (engine_->poll([this](std::span<const std::byte> bytes) { hear(bytes); }, [](const Engine::Buffer&) {}) != 0)
+    while (engine_->poll([this](std::span<const std::byte> bytes) { hear(bytes); }, [](const Engine::Operation&) {},
+                         [](Engine::Block&, bool) {}))
         if (executed_ + handled_ - told_ >= 16) acknowledge();
     if (!socket_) return;
     // Whatever the peer tells after Accepted is that it ends the connection.

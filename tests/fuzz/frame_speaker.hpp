@@ -24,7 +24,7 @@ public:
 
     /// Accepts the next connection, with the attributes of its request.
     void accept();
-    void hang_up() noexcept { socket_.close(); }
+    void hang_up() noexcept;
 
     /// Keeps the connection open without using it. With such a connection the engines stay connected, so that the next
     /// ones take less time.
@@ -35,6 +35,9 @@ public:
 
     /// Sends any bytes, and remembers which frame of the connection they are. Returns false if the peer takes none.
     bool send(std::span<const std::byte> bytes);
+
+    /// Offers memory to the peer until hang_up(). Returns nothing if there is no more.
+    std::optional<ofi::Offer> offer(std::size_t bytes);
 
     /// Waits until the peer has executed or handled everything in turn, or has ended the connection. Returns false if
     /// it does neither in time.
@@ -78,6 +81,7 @@ private:
     std::uint32_t handled_ = 0;   // its responses
     std::uint32_t told_ = 0;      // the sum that the peer knows
     std::vector<std::byte> data_;
+    std::vector<ofi::Engine::Block*> offered_;
 };
 
 }  // namespace viaduct::fuzz

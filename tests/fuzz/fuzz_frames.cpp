@@ -133,7 +133,8 @@ private:
 /// Makes frames of an operation that is mostly valid.
 class Maker {
 public:
-    Maker(const Target& target, fuzz::Mutator& random) : target_(target), random_(random) {}
+    Maker(const Target& target, fuzz::Mutator& random, fuzz::FrameSpeaker& speaker)
+        : target_(target), random_(random), speaker_(speaker) {}
 
     FrameHeader header(FrameKind kind) {
         FrameHeader header{.kind = kind};
@@ -205,10 +206,21 @@ private:
             FrameHeader one = each;
             if (left != 0)
                 one.flags = static_cast<std::uint8_t>((one.flags & ~frame_flags::aborted) | frame_flags::more);
-            frames.push_back(frame(one, bytes));
+            const auto offer = bytes != 0 && random_.one_in(4) ? speaker_.offer(bytes) : std::nullopt;
+            frames.push_back(offer ? offering(one, *offer) : frame(one, bytes));
             each.address += bytes;
             if (left == 0) return frames;
         }
+    }
+
+    /// Mostly with the right stamp. A wrong key would break libfabric's connection to the other process.
+    Octets offering(FrameHeader header, Offer offer) {
+        header.flags |= frame_flags::offered;
+        if (random_.one_in(50)) ++offer.stamp;
+        if (random_.one_in(50)) offer.bytes = 1 + static_cast<std::uint32_t>(random_.below(max_offer_bytes));
+        Octets bytes = frame(header, sizeof offer);
+        std::memcpy(bytes.data() + sizeof header, &offer, sizeof offer);
+        return bytes;
     }
 
     Octets flush() {
@@ -226,7 +238,13 @@ private:
 
     const Target& target_;
     fuzz::Mutator& random_;
+    fuzz::FrameSpeaker& speaker_;
 };
+
+bool offers(const Octets& bytes) {
+    const auto frame = parse_frame(bytes);
+    return frame && is_offered(frame->header);
+}
 
 /// Puts the addressee, the number and the counters into a frame.
 void address_to_peer(Octets& frame, const fuzz::FrameSpeaker& speaker) {
@@ -260,8 +278,8 @@ TEST_CASE("fuzz: frames access only what they may, and a connection goes on or e
         return;
     }
     fuzz::Mutator random;
-    Maker maker(*target, random);
     fuzz::FrameSpeaker speaker(target->node.device->attributes().host);
+    Maker maker(*target, random, speaker);
     const Address address = target->node.address("speaker");
     speaker.listen(address.service);
 
@@ -287,13 +305,15 @@ TEST_CASE("fuzz: frames access only what they may, and a connection goes on or e
         ++connections;
         for (std::size_t operations = 1 + random.below(40); operations > 0 && !speaker.has_ended(); --operations) {
             for (Octets& frame : maker.operation()) {
-                if (corpus.size() < 500) corpus.push_back(frame);
-                if (random.one_in(200)) {  // changed completely
+                const bool may_change = !offers(frame);  // see Maker::offering()
+                if (may_change && corpus.size() < 500) corpus.push_back(frame);
+                if (may_change && random.one_in(200)) {  // changed completely
                     random.mutate(frame, random.pick(corpus), max_frame_bytes);
                 } else {
-                    if (random.one_in(10)) random.mutate(frame, random.pick(corpus), max_frame_bytes);
+                    if (may_change && random.one_in(10)) random.mutate(frame, random.pick(corpus), max_frame_bytes);
                     address_to_peer(frame, speaker);
                 }
+                if (may_change && offers(frame)) continue;  // its key would be wrong
                 if (!speaker.send(frame)) break;
                 ++sent;
             }

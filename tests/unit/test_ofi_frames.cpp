@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <vector>
@@ -42,6 +43,28 @@ TEST_CASE("ofi frames: a fragment is at most as long as its operation") {
         CHECK_FALSE(parse_frame(frame_of({.kind = kind, .total = 9}, 10)));
         CHECK(parse_frame(frame_of({.kind = kind, .total = 1 << 30}, fragment_bytes)));
         CHECK_FALSE(parse_frame(frame_of({.kind = kind, .total = 1 << 30}, fragment_bytes + 1)));
+    }
+}
+
+TEST_CASE("ofi frames: an offer is for a part of its operation, and not larger than a block") {
+    const auto parses = [](Offer offer, FrameHeader header, std::size_t payload = sizeof(Offer)) {
+        header.flags = frame_flags::offered | frame_flags::more;
+        auto bytes = frame_of(header, payload);
+        std::memcpy(bytes.data() + sizeof header, &offer, std::min(payload, sizeof offer));
+        return parse_frame(bytes).has_value();
+    };
+    const std::uint32_t most = max_offer_bytes;
+    for (const FrameKind kind : {FrameKind::Message, FrameKind::Write, FrameKind::Data}) {
+        const FrameHeader header{.kind = kind, .total = 1 << 30};
+        CHECK(parses({.bytes = 1}, header));
+        CHECK(parses({.bytes = most}, header));
+        CHECK_FALSE(parses({.bytes = 0}, header));
+        CHECK_FALSE(parses({.bytes = most + 1}, header));
+        CHECK_FALSE(parses({.bytes = 1, .reserved = 1}, header));
+        CHECK_FALSE(parses({.bytes = 1}, header, sizeof(Offer) - 1));
+        CHECK_FALSE(parses({.bytes = 1}, header, sizeof(Offer) + 1));
+        CHECK(parses({.bytes = 100}, {.kind = kind, .total = 100}));
+        CHECK_FALSE(parses({.bytes = 101}, {.kind = kind, .total = 100}));
     }
 }
 
