@@ -33,12 +33,17 @@ public:
     bool is_open() const noexcept { return open_; }
     void opened() noexcept { open_ = true; }
 
+    /// Called when a connection to the peer is gone.
+    void left() noexcept;
+    bool is_kept() const noexcept { return !kept_until_.passed(); }
+
 private:
     Node& node_;
     const control::FabricAddress address_;
     const fi_addr_t number_;
     bool sends_first_;
     bool open_ = false;
+    Deadline kept_until_ = Deadline::never();
 };
 
 /// The lock of the node must be held.
@@ -47,9 +52,8 @@ public:
     /// How many requests, and how many responses, may be sent before they are acknowledged.
     static constexpr std::uint32_t window = 64;
 
-    /// How many of them may offer what the peer has to read, and from which size on.
+    /// How many of them may offer what the peer has to read.
     static constexpr std::size_t max_offers = 4;
-    static constexpr std::uint64_t offered_from = 64 * 1024 + 1;
 
     explicit Connection(Node& node);
     ~Connection() override;
@@ -76,8 +80,9 @@ public:
     template <class Fill>
     bool send(FrameHeader header, std::size_t bytes, Fill fill) noexcept;
 
-    /// Sends the next fragment of an operation of which `left` bytes are left: as many as possible. `flags` are those of
-    /// the last fragment. `fill(memory, bytes)` writes the payload. Returns the number of bytes, or nothing as above.
+    /// Sends the next fragment of an operation of which `left` bytes are left: as many as possible. `flags` are those
+    /// of the last fragment. `fill(memory, bytes)` writes the payload. Returns the number of bytes, or nothing as
+    /// above.
     template <class Fill>
     std::optional<std::uint64_t> send_fragment(FrameHeader header, std::uint64_t left, std::uint8_t flags,
                                                Fill fill) noexcept;
@@ -200,7 +205,7 @@ std::optional<std::uint64_t> Connection::send_fragment(FrameHeader header, std::
                                                        Fill fill) noexcept {
     Outgoing& stream = outgoing(header.kind);
     Engine::Block* block = nullptr;
-    if (left >= offered_from) {
+    if (left > fragment_bytes) {
         if (stream.offers.size() == max_offers) return std::nullopt;  // resumed by the acknowledgment
         block = take_block();
     }

@@ -26,8 +26,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const HostAddress& host) {
     return engine;
 }
 
-Engine::Engine(const Library& library) noexcept
-    : library_(library), next_stamp_(random_number<std::uint64_t>()) {}
+Engine::Engine(const Library& library) noexcept : library_(library), next_stamp_(random_number<std::uint64_t>()) {}
 
 Status Engine::start(const HostAddress& host) {
     auto info = library_.find(host);

@@ -112,7 +112,7 @@ private:
     Sent sent(ssize_t error, const char* call) const noexcept;
     static bool is_intact(const Block& block) noexcept;
 
-    static constexpr std::size_t buffers = 256;     // for each direction
+    static constexpr std::size_t buffers = 128;     // for each direction
     static constexpr std::size_t max_blocks = 256;  // they are made when they are needed
     static constexpr std::size_t kept_blocks = 16;  // when they are no longer needed
     struct FreeMemory {

@@ -62,9 +62,9 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 48);
 
-/// The largest frame that libfabric's provider for TCP sends without asking the receiver first.
-inline constexpr std::size_t max_frame_bytes = 16 * 1024;
-inline constexpr std::size_t fragment_bytes = max_frame_bytes - sizeof(FrameHeader);
+/// The payload of a frame. Larger data are offered.
+inline constexpr std::size_t fragment_bytes = 64 * 1024;
+inline constexpr std::size_t max_frame_bytes = sizeof(FrameHeader) + fragment_bytes;
 
 /// Where the receiver reads a fragment that is larger than a frame.
 struct Offer {

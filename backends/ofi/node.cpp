@@ -115,10 +115,9 @@ void Node::on_read(Engine::Block& block, bool intact) noexcept {
 }
 
 bool Node::progress() noexcept {
-    const bool arrived =
-        engine_->poll([this](std::span<const std::byte> bytes) { on_frame(bytes); },
-                      [this](const Engine::Operation& operation) { on_failure(operation); },
-                      [this](Engine::Block& block, bool intact) { on_read(block, intact); });
+    const bool arrived = engine_->poll([this](std::span<const std::byte> bytes) { on_frame(bytes); },
+                                       [this](const Engine::Operation& operation) { on_failure(operation); },
+                                       [this](Engine::Block& block, bool intact) { on_read(block, intact); });
     if (!blocked_.empty()) [[unlikely]]
         for (const auto& waiting : std::exchange(blocked_, {}))
             if (const auto connection = waiting.lock()) {
@@ -184,9 +183,9 @@ std::shared_ptr<Connection> Node::find(std::uint32_t number) noexcept {
 }
 
 Result<std::shared_ptr<Peer>> Node::find_peer(const control::FabricAddress& address) {
-    std::erase_if(peers_, [](const auto& peer) { return peer.expired(); });
-    for (const auto& known : peers_)
-        if (auto peer = known.lock(); peer != nullptr && peer->address() == address) return peer;
+    std::erase_if(peers_, [](const auto& peer) { return peer.use_count() == 1 && !peer->is_kept(); });
+    for (const auto& peer : peers_)
+        if (peer->address() == address) return peer;
     peers_.reserve(peers_.size() + 1);
     const auto number = engine_->add_peer(address);
     if (!number.ok()) return number.status();

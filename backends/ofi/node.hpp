@@ -124,7 +124,7 @@ private:
     std::uint32_t next_domain_ = 1;
     std::vector<Connection*> connections_;  // indexed by number; null: free
     std::vector<std::uint32_t> free_numbers_;
-    std::vector<std::weak_ptr<Peer>> peers_;
+    std::vector<std::shared_ptr<Peer>> peers_;
     std::vector<std::weak_ptr<Connection>> blocked_;
     std::vector<std::weak_ptr<Connection>> waiting_;
     std::vector<std::weak_ptr<Connection>> owing_;
