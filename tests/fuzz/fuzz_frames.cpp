@@ -199,7 +199,7 @@ private:
         std::vector<Octets> frames;
         FrameHeader each = header(kind);
         each.total = total;
-        const std::size_t largest = total > 1000 || random_.one_in(2) ? fragment_bytes : 1 + total / 2;
+        const std::size_t largest = random_.one_in(2) ? fragment_bytes : 1 + total / 2;
         for (std::size_t left = total; true;) {
             const std::size_t bytes = std::min(left, largest);
             left -= bytes;
