@@ -121,7 +121,7 @@ inline std::optional<Frame> parse_frame(std::span<const std::byte> bytes) noexce
         case FrameKind::CompareSwap: expected = 16; break;
         default: break;
     }
-    if (frame.payload.size() != expected) return std::nullopt;
+    if (is_offered(frame.header) || frame.payload.size() != expected) return std::nullopt;
     return frame;
 }
 

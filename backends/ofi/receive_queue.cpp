@@ -213,8 +213,9 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
         }
     }
     if (!skipping_) {
-        support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
-                               frame.payload.size());
+        if (!frame.payload.empty())  // an empty write may have any address
+            support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
+                                   frame.payload.size());
         moved_ += frame.payload.size();
         if (last && has(header, frame_flags::aborted)) {
             if (notice)
@@ -245,7 +246,9 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
         const auto* source = reinterpret_cast<const std::byte*>(header.address + moved_);
         const auto bytes = connection_->send_fragment(
             {.kind = FrameKind::Data, .total = header.total}, header.total - moved_, 0,
-            [source](std::byte* memory, std::uint64_t count) { std::memcpy(memory, source, count); });
+            [source](std::byte* memory, std::uint64_t count) {
+                if (count != 0) std::memcpy(memory, source, count);  // an empty read may have any address
+            });
         if (!bytes) return false;
         moved_ += *bytes;
     } while (moved_ < header.total);

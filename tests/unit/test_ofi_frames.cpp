@@ -68,6 +68,17 @@ TEST_CASE("ofi frames: an offer is for a part of its operation, and not larger t
     }
 }
 
+TEST_CASE("ofi frames: only fragments have offers") {
+    for (unsigned kind = 1; kind <= 12; ++kind)
+        for (const std::size_t payload : {std::size_t{0}, std::size_t{8}, std::size_t{16}, sizeof(Offer)}) {
+            CAPTURE(kind, payload);
+            const FrameHeader header{.kind = static_cast<FrameKind>(kind), .flags = frame_flags::offered, .total = 100};
+            const auto bytes = frame_of(header, payload);
+            const auto frame = parse_frame(bytes);
+            CHECK((!frame || offer_in(*frame)));
+        }
+}
+
 TEST_CASE("ofi frames: what is no frame is refused") {
     const auto good = frame_of({.kind = FrameKind::Open}, 0);
     REQUIRE(parse_frame(good));

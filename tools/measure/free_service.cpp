@@ -24,8 +24,6 @@ FreeService::FreeService() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXE
         throw Error("no free service number");
     }
     number_ = ntohs(address.sin_port);
-    const int on = 1;  // lets a backend that needs the port itself listen there
-    ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 }
 
 FreeService::~FreeService() { ::close(socket_); }
