@@ -2,6 +2,8 @@
 // Work requests and their completions.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -154,6 +156,17 @@ struct Completion {
     QueueKind queue() const noexcept {
         return operation < CompletedOperation::Receive ? QueueKind::Send : QueueKind::Receive;
     }
+};
+
+/// Memory for completions that a poll is to write. It is not initialized, to save time in each poll.
+template <std::size_t count>
+class UninitializedCompletions {
+public:
+    std::span<Completion> all() noexcept { return {&first(), count}; }
+    Completion& first() noexcept { return *reinterpret_cast<Completion*>(bytes_.data()); }
+
+private:
+    alignas(Completion) std::array<std::byte, count * sizeof(Completion)> bytes_;
 };
 
 /// Called for completions when they are queued, before they are polled, possibly by a thread of the library. It is not

@@ -115,8 +115,8 @@ ibv_wc_status Cq::failure(CompletionCode code) const noexcept {
 }
 
 std::size_t Cq::take(std::span<ibv_wc> out) noexcept {
-    Uninitialized<16> memory;
-    const auto batch = memory.span();
+    UninitializedCompletions<16> memory;
+    const auto batch = memory.all();
     std::size_t taken = 0;
     while (taken < out.size()) {
         const std::size_t wanted = std::min(batch.size(), out.size() - taken);

@@ -61,9 +61,9 @@ public:
 
     /// Takes a completion. Returns false if there is none.
     [[gnu::always_inline]] bool take(ibv_wc& wc) noexcept {
-        Uninitialized<1> memory;
-        if (!queue_->poll(memory.span().front())) return false;
-        show(memory.span().front(), wc);
+        UninitializedCompletions<1> memory;
+        if (!queue_->poll(memory.first())) return false;
+        show(memory.first(), wc);
         return true;
     }
 
@@ -71,13 +71,6 @@ public:
     std::size_t take(std::span<ibv_wc> out) noexcept;
 
 private:
-    /// Memory for completions that is not initialized, to save time in each poll.
-    template <std::size_t count>
-    struct Uninitialized {
-        std::span<Completion> span() noexcept { return {reinterpret_cast<Completion*>(bytes.data()), count}; }
-        alignas(Completion) std::array<std::byte, count * sizeof(Completion)> bytes;
-    };
-
     Cq(std::shared_ptr<CompletionChannel> channel, bool shares_channel)
         : channel_(std::move(channel)), shares_channel_(shares_channel), registration_(this) {}
 

@@ -25,7 +25,8 @@ Cq::~Cq() {
 
 /// Takes one completion at a time. The core wakes other waiters while more completions are left.
 bool Cq::take_one() noexcept {
-    Completion completion;
+    UninitializedCompletions<1> memory;
+    Completion& completion = memory.first();
     if (!queue_->poll(completion)) return false;
     deliver(completion);
     return true;

@@ -39,24 +39,33 @@ constexpr VIP_UINT32 to_status_bit(CompletionCode code) noexcept {
     return VIP_STATUS_TRANSPORT_ERROR;
 }
 
-/// By CompletedOperation. VIs do not bind windows.
-inline constexpr std::array<VIP_UINT32, 10> operation_bits = {VIP_STATUS_OP_SEND,      VIP_STATUS_OP_RDMA_WRITE,
-                                                              VIP_STATUS_OP_RDMA_READ, VIP_STATUS_OP_RDMA_WRITE,
-                                                              VIP_STATUS_OP_RDMA_READ, VIP_STATUS_OP_SEND,
-                                                              VIP_STATUS_OP_RDMA_READ, VIP_STATUS_OP_RDMA_READ,
-                                                              VIP_STATUS_OP_RECEIVE,   VIP_STATUS_OP_REMOTE_RDMA_WRITE};
+/// VIs do not bind windows.
+constexpr VIP_UINT32 find_operation_bits(CompletedOperation operation) noexcept {
+    switch (operation) {
+        case CompletedOperation::Send:
+        case CompletedOperation::BindWindow: return VIP_STATUS_OP_SEND;
+        case CompletedOperation::RdmaWrite:
+        case CompletedOperation::AtomicWrite: return VIP_STATUS_OP_RDMA_WRITE;
+        case CompletedOperation::RdmaRead:
+        case CompletedOperation::Flush:
+        case CompletedOperation::FetchAdd:
+        case CompletedOperation::CompareSwap: return VIP_STATUS_OP_RDMA_READ;
+        case CompletedOperation::Receive: return VIP_STATUS_OP_RECEIVE;
+        case CompletedOperation::ReceiveRdmaWrite: return VIP_STATUS_OP_REMOTE_RDMA_WRITE;
+    }
+    return VIP_STATUS_OP_SEND;
+}
+
+/// By CompletedOperation.
+inline constexpr auto operation_bits = [] {
+    std::array<VIP_UINT32, static_cast<std::size_t>(CompletedOperation::ReceiveRdmaWrite) + 1> bits{};
+    for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = find_operation_bits(static_cast<CompletedOperation>(i));
+    return bits;
+}();
 
 constexpr VIP_UINT32 to_operation_bits(CompletedOperation operation) noexcept {
     return operation_bits[static_cast<std::size_t>(operation)];
 }
-static_assert(to_operation_bits(CompletedOperation::Send) == VIP_STATUS_OP_SEND &&
-              to_operation_bits(CompletedOperation::RdmaWrite) == VIP_STATUS_OP_RDMA_WRITE &&
-              to_operation_bits(CompletedOperation::RdmaRead) == VIP_STATUS_OP_RDMA_READ &&
-              to_operation_bits(CompletedOperation::AtomicWrite) == VIP_STATUS_OP_RDMA_WRITE &&
-              to_operation_bits(CompletedOperation::BindWindow) == VIP_STATUS_OP_SEND &&
-              to_operation_bits(CompletedOperation::CompareSwap) == VIP_STATUS_OP_RDMA_READ &&
-              to_operation_bits(CompletedOperation::Receive) == VIP_STATUS_OP_RECEIVE &&
-              to_operation_bits(CompletedOperation::ReceiveRdmaWrite) == VIP_STATUS_OP_REMOTE_RDMA_WRITE);
 
 VIP_ERROR_CODE to_error_code(AsyncEventKind kind) noexcept;
 const char* to_string(VIP_ERROR_CODE code) noexcept;

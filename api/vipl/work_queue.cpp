@@ -13,7 +13,8 @@ bool WorkQueue::empty() const noexcept { return cq_ != nullptr ? cq_->empty(*thi
 
 VIP_RETURN WorkQueue::done(VIP_DESCRIPTOR** descriptor) noexcept {
     if (cq_ != nullptr) return cq_->done(*this, descriptor);
-    Completion completion;
+    UninitializedCompletions<1> memory;
+    Completion& completion = memory.first();
     while (queue_->poll(completion)) {
         *descriptor = vi_.complete(completion);
         if (*descriptor != nullptr) [[likely]]

@@ -27,15 +27,6 @@ constexpr std::uint32_t check_idle_every = 1024;
 
 }  // namespace
 
-Result<std::uint64_t> Channel::take_event() noexcept {
-    if (const auto event = events_.try_take()) return event->context;
-    return Status(Code::WouldBlock, "no event is pending");
-}
-
-void Channel::take_back_event(const CompletionQueue& from) noexcept {
-    events_.discard_if([&from](const Event& event) { return event.from == &from; });
-}
-
 CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init)
     : device_(device),
       context_(init.context),

@@ -9,36 +9,16 @@
 #include <vector>
 
 #include "backends/loopback/packed_completion.hpp"
+#include "backends/support/channel.hpp"
 #include "backends/support/fifo.hpp"
 #include "core/backend.hpp"
 #include "core/base/biased_lock.hpp"
-#include "core/base/event_channel.hpp"
 
 namespace viaduct::loopback {
 
 class Device;
 
-class CompletionQueue;
-
-/// Each completion queue has at most one pending event here.
-class Channel final : public backend::Channel {
-public:
-    int fd() const noexcept override { return events_.fd(); }
-    Result<std::uint64_t> take_event() noexcept override;
-
-    /// Permanently makes room for the event of one more queue. Throws std::bad_alloc.
-    void join() { events_.enlarge(++queues_); }
-    void leave_event(const CompletionQueue& from, std::uint64_t context) noexcept { events_.push({&from, context}); }
-    void take_back_event(const CompletionQueue& from) noexcept;
-
-private:
-    struct Event {
-        const CompletionQueue* from;
-        std::uint64_t context;
-    };
-    mutable EventChannel<Event> events_;
-    std::atomic<std::size_t> queues_{0};
-};
+using support::Channel;
 
 /// The interface of a work queue to its completion queue. Called with the lock of the completion queue held.
 class WorkQueue {
@@ -147,9 +127,9 @@ public:
 private:
     struct Item {
         PackedCompletion completion;
-        Word<bool> observed;
-        Word<bool> solicited;       // or failed
-        WorkQueue* from = nullptr;  // null if the endpoint was destroyed
+        support::Word<bool> observed;
+        support::Word<bool> solicited;  // or failed
+        WorkQueue* from = nullptr;      // null if the endpoint was destroyed
     };
 
     /// Calls the observer with a copy, so that the caller's completion can remain in registers.

@@ -8,6 +8,7 @@
 
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/listener.hpp"
+#include "backends/support/counted.hpp"
 #include "backends/support/guarded.hpp"
 #include "core/base/fence.hpp"
 #include "core/base/host_names.hpp"
@@ -59,7 +60,7 @@ DeviceAttributes make_attributes(std::uint32_t index) {
         .max_endpoints = wire::max_connections,
         .max_queue_depth = 65535,  // queues grow on demand
         .default_queue_depth = 8192,
-        .max_sges = max_pieces,
+        .max_sges = support::max_pieces,
         .max_completion_queues = 2 * wire::max_connections + 1024,
         .max_completions = 1 << 20,
         .max_regions = wire::max_regions,
@@ -70,22 +71,6 @@ DeviceAttributes make_attributes(std::uint32_t index) {
         .max_private_data_bytes = PrivateData::capacity,
         .max_service_bytes = Address::max_service,
     };
-}
-
-/// Creates an object of a limited kind; its destructor decrements the counter. Throws std::bad_alloc.
-template <class Object, class... Arguments>
-Result<std::unique_ptr<Object>> make_counted(std::atomic<std::uint32_t>& used, std::uint32_t limit,
-                                             const char* exhausted, Arguments&&... arguments) {
-    if (used.fetch_add(1) >= limit) {
-        used.fetch_sub(1);
-        return Status(Code::NoResources, exhausted);
-    }
-    try {
-        return std::make_unique<Object>(std::forward<Arguments>(arguments)...);
-    } catch (...) {
-        used.fetch_sub(1);
-        throw;
-    }
 }
 
 }  // namespace
@@ -155,8 +140,9 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
 
 Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
     return support::make_as<backend::ProtectionDomain>([&] {
-        return make_counted<ProtectionDomain>(domains_, attributes_.max_protection_domains,
-                                              "all protection domains are in use", domains_, next_domain_.fetch_add(1));
+        return support::make_counted<ProtectionDomain>(domains_, attributes_.max_protection_domains,
+                                                       "all protection domains are in use", domains_,
+                                                       next_domain_.fetch_add(1));
     });
 }
 
@@ -188,8 +174,8 @@ Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
 Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
     const backend::CompletionQueueInit& init) noexcept {
     return support::make_as<backend::CompletionQueue>([&] {
-        return make_counted<CompletionQueue>(completion_queues_, attributes_.max_completion_queues,
-                                             "all completion queues are in use", *this, init);
+        return support::make_counted<CompletionQueue>(completion_queues_, attributes_.max_completion_queues,
+                                                      "all completion queues are in use", *this, init);
     });
 }
 
@@ -201,7 +187,8 @@ Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_recei
 
 Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
     return support::make_as<backend::Endpoint>([&] {
-        return make_counted<Endpoint>(endpoints_, attributes_.max_endpoints, "all endpoints are in use", *this, init);
+        return support::make_counted<Endpoint>(endpoints_, attributes_.max_endpoints, "all endpoints are in use", *this,
+                                               init);
     });
 }
 

@@ -15,8 +15,8 @@
 #include "backends/loopback/canary.hpp"
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
-#include "backends/loopback/flusher.hpp"
 #include "backends/loopback/region_table.hpp"
+#include "backends/support/flusher.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::loopback {
@@ -85,7 +85,7 @@ public:
     Agent& agent() noexcept { return *agent_; }
     Doorbells& doorbell() noexcept { return *doorbell_; }
     OwnRegionTable& regions() noexcept { return regions_; }
-    Flusher& flusher() noexcept { return flusher_; }
+    support::Flusher& flusher() noexcept { return flusher_; }
     void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
     /// Identifies this device to peers.
@@ -184,7 +184,7 @@ private:
     OwnRegionTable regions_;
     const std::unique_ptr<Entry[], Free> directory_;  // one for each number of a connection; pages take memory on first
                                                       // use
-    Flusher flusher_{*doorbell_};
+    support::Flusher flusher_{[this](std::uint32_t connection) { doorbell_->ring_self(connection); }};
     std::atomic<std::uint32_t> next_domain_{1};
     std::atomic<std::uint32_t> domains_{0};
     std::atomic<std::uint32_t> endpoints_{0};

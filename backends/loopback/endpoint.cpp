@@ -103,8 +103,8 @@ bool Endpoint::peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t a
     return region && region->allows(use, attributes_.access, domain_id_, connection_->number(), address, length);
 }
 
-std::shared_ptr<FlushJob> Endpoint::start_flush(std::uint64_t address, std::uint64_t length,
-                                                std::uint32_t connection) noexcept try {
+std::shared_ptr<support::FlushJob> Endpoint::start_flush(std::uint64_t address, std::uint64_t length,
+                                                         std::uint32_t connection) noexcept try {
     return device_.flusher().start(address, length, connection);
 } catch (const std::exception&) {
     log(LogLevel::Error, "cannot flush: out of memory or threads");

@@ -58,8 +58,8 @@ public:
     bool peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept;
 
     /// Returns null if out of memory or threads.
-    std::shared_ptr<FlushJob> start_flush(std::uint64_t address, std::uint64_t length,
-                                          std::uint32_t connection) noexcept;
+    std::shared_ptr<support::FlushJob> start_flush(std::uint64_t address, std::uint64_t length,
+                                                   std::uint32_t connection) noexcept;
     void raise(AsyncEventKind kind, CompletedOperation operation) noexcept;
 
     /// Called after an error that ends the connection. The queues stop until the agent has flushed them.

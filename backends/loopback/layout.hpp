@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/support/region_view.hpp"
+
 namespace viaduct::loopback::wire {
 
 inline constexpr std::uint64_t magic = 0x3154434455414956;  // "VIAUDCT1", first byte lowest
@@ -159,17 +161,7 @@ struct DoorbellBoard {
 
 inline constexpr std::uint32_t max_regions = 65536;  // including windows
 
-namespace region_flags {
-inline constexpr std::uint32_t remote_write = 1;
-inline constexpr std::uint32_t remote_read = 2;
-inline constexpr std::uint32_t local_write = 4;      ///< the owner may write and the pages are writable
-inline constexpr std::uint32_t mappable = 8;         ///< the pages belong to a memfd, which the owner sends
-                                                     ///< on request if it cannot shrink
-inline constexpr std::uint32_t writable_pages = 16;  ///< the pages are writable
-inline constexpr std::uint32_t window = 32;          ///< a part of a region, for peers
-inline constexpr std::uint32_t remote_atomic = 64;
-inline constexpr std::uint32_t file = 128;  ///< at least some of the pages belong to a file, so flushes must reach it
-}  // namespace region_flags
+namespace region_flags = support::region_flags;
 
 /// A registered region or a bound window. Only the owner can write the table: peers map it read-only, which a seal
 /// enforces. The key is written last and cleared first.

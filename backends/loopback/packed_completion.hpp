@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "backends/loopback/word.hpp"
+#include "backends/support/word.hpp"
 
 namespace viaduct::loopback {
 
@@ -37,10 +37,10 @@ public:
     }
 
 private:
-    Word<std::uint64_t> context_;
-    Word<std::uint64_t> endpoint_context_;
-    Word<std::uint64_t> numbers_;
-    Word<std::uint64_t> rest_;
+    support::Word<std::uint64_t> context_;
+    support::Word<std::uint64_t> endpoint_context_;
+    support::Word<std::uint64_t> numbers_;
+    support::Word<std::uint64_t> rest_;
 };
 
 }  // namespace viaduct::loopback

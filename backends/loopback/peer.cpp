@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "backends/loopback/device.hpp"
-#include "backends/loopback/sge_list.hpp"
+#include "backends/support/sge_list.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -169,7 +169,7 @@ Status Peer::copy_from(std::uint64_t address, std::span<const iovec> pieces, std
 /// comes first (docs/adr/0015-canaries.md).
 Status Peer::copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
                   std::span<const iovec> pieces, std::uint64_t length) noexcept {
-    std::array<iovec, 1 + max_pieces> here;
+    std::array<iovec, 1 + support::max_pieces> here;
     here[0] = {.iov_base = &word, .iov_len = sizeof word};
     std::ranges::copy(pieces, here.begin() + 1);
     const std::uint64_t last = std::min<std::uint64_t>(length, 8);  // becomes visible after all others, because

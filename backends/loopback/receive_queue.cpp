@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/receive_queue.hpp"
 
-#include "backends/loopback/atomic_word.hpp"
 #include "backends/loopback/endpoint.hpp"
-#include "backends/loopback/mapped_memory.hpp"
+#include "backends/support/atomic_word.hpp"
+#include "backends/support/mapped_memory.hpp"
+#include "backends/support/post_each.hpp"
 #include "core/base/fence.hpp"
 #include "core/log.hpp"
 
@@ -104,13 +105,9 @@ bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
 
 Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     const std::lock_guard lock(completions_.lock());
-    posted = 0;
-    for (const ReceiveRequest& request : requests) {
-        if (!post_directly(request))
-            if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
+    return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
+        return post_directly(request) ? Status() : post(request);
+    });
 }
 
 /// Receives a message of one slot for which there is a receive of one SGE that it fits, from the first check to the
@@ -134,7 +131,7 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
         length > endpoint_.max_transfer_bytes() || !endpoint_.may_use(local_, *sge, length, true))
         return false;
     ring_.note(slot);
-    deliver_piece(static_cast<std::byte*>(sge->address), payload, length);
+    support::deliver_piece(static_cast<std::byte*>(sge->address), payload, length);
     const bool with_immediate = (flags & wire::slot_flags::immediate) != 0;
     completions_.push({.context = receive.context,
                        .endpoint_context = endpoint_.context(),
@@ -249,7 +246,7 @@ bool ReceiveQueue::have_receive() noexcept {
 
 /// Starts the flush that the slot requests, or checks whether it is done. consume() handles the result.
 bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
-    if (flush_ != nullptr) return flush_->state.load(std::memory_order_acquire) != FlushJob::State::Running;
+    if (flush_ != nullptr) return flush_->state.load(std::memory_order_acquire) != support::FlushJob::State::Running;
     const wire::AgentTransfer order = agent_order(slot);
     if (!endpoint_.peer_may_access(RemoteUse::Flush, order.key, order.address, order.value)) return true;
     flush_ = endpoint_.start_flush(order.address, order.value, connection_->number());
@@ -315,7 +312,7 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
     if (!skipping_) {
         const Receive& entry = entries_.front();
         if (received_ + arrival.length > entry.room()) return stop();  // exceeds the checked length
-        scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
+        support::scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
         received_ += arrival.length;
         if (last && received_ != arrival.total) return stop();  // shorter than announced
         if (last) finish_front(arrival, static_cast<std::uint32_t>(received_));
@@ -341,7 +338,8 @@ CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival)
         if (!endpoint_.may_use(local_, sge, used, true)) return CompletionCode::LocalProtection;
         left -= used;
     }
-    if (arrival.total >= checked_from_bytes && mapped_bytes(entry.sges.span(), Probe::Mapping) < arrival.total)
+    if (arrival.total >= support::checked_from_bytes &&
+        support::mapped_bytes(entry.sges.span(), support::Probe::Mapping) < arrival.total)
         return CompletionCode::LocalProtection;
     return CompletionCode::Success;
 }
@@ -400,7 +398,7 @@ void ReceiveQueue::refuse_order(RemoteUse use) noexcept {
 /// Handles a flush that is done or that was never started, because access was denied or memory or threads ran out.
 void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
     const auto job = std::exchange(flush_, nullptr);
-    if (job != nullptr && job->state.load(std::memory_order_acquire) == FlushJob::State::Done) return;
+    if (job != nullptr && job->state.load(std::memory_order_acquire) == support::FlushJob::State::Done) return;
     const wire::AgentTransfer order = agent_order(slot);
     if (!endpoint_.peer_may_access(RemoteUse::Flush, order.key, order.address, order.value))
         return refuse_order(RemoteUse::Flush);
@@ -421,11 +419,11 @@ void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& s
     std::byte* area = ring_.ring().area + order.offset;
     const auto give_back = [area](std::uint64_t old) { std::memcpy(area, &old, sizeof old); };
     switch (arrival.kind) {
-        case SlotKind::AgentWrite: deliver_piece(target, area, arrival.length); break;
+        case SlotKind::AgentWrite: support::deliver_piece(target, area, arrival.length); break;
         case SlotKind::AgentRead: std::memcpy(area, target, arrival.length); break;
-        case SlotKind::AgentFetchAdd: give_back(fetch_add(target, order.value)); break;
-        case SlotKind::AgentCompareSwap: give_back(compare_swap(target, order.compare, order.value)); break;
-        default: atomic_word(target).store(order.value, std::memory_order_release);
+        case SlotKind::AgentFetchAdd: give_back(support::fetch_add(target, order.value)); break;
+        case SlotKind::AgentCompareSwap: give_back(support::compare_swap(target, order.compare, order.value)); break;
+        default: support::atomic_word(target).store(order.value, std::memory_order_release);
     }
 }
 

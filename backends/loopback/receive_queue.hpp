@@ -4,10 +4,10 @@
 
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
-#include "backends/loopback/flusher.hpp"
 #include "backends/loopback/region_cache.hpp"
 #include "backends/loopback/ring_consumer.hpp"
 #include "backends/loopback/shared_receive_queue.hpp"
+#include "backends/support/flusher.hpp"
 
 namespace viaduct::loopback {
 
@@ -103,8 +103,8 @@ private:
     SharedReceiveQueue::Member member_;
     support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is being received
     RingConsumer ring_;
-    RegionCache local_;                // for the SGEs of receives
-    std::shared_ptr<FlushJob> flush_;  // requested by the next slot
+    RegionCache local_;                         // for the SGEs of receives
+    std::shared_ptr<support::FlushJob> flush_;  // requested by the next slot
 
     std::uint64_t received_ = 0;             // received bytes of the current message
     std::atomic<bool> needs_wakeup_{false};  // whether the peer was asked to ring

@@ -5,6 +5,7 @@
 
 #include "backends/loopback/backing.hpp"
 #include "backends/loopback/doorbell.hpp"
+#include "backends/support/memory_map.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -49,7 +50,7 @@ Result<OwnRegionTable> OwnRegionTable::create() {
 }
 
 Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, std::uint32_t domain, Access access) {
-    auto memory = inspect_memory(address, length);
+    auto memory = support::inspect_memory(address, length);
     if (!memory.ok()) return memory.status();
     const std::lock_guard lock(*mutex_);
     const std::uint32_t key = take_key();

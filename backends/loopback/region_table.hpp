@@ -11,71 +11,15 @@
 
 #include "backends/loopback/layout.hpp"
 #include "backends/loopback/mapping.hpp"
+#include "backends/support/region_view.hpp"
 #include "core/attributes.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/work.hpp"
 
 namespace viaduct::loopback {
 
-/// How a peer uses a region.
-enum class RemoteUse : std::uint8_t { Write, Read, Flush, Atomic };
-
-/// A consistent copy of a table entry.
-struct RegionView {
-    std::uint64_t base = 0;
-    std::uint64_t length = 0;
-    std::uint32_t domain = 0;
-    std::uint32_t flags = 0;  ///< wire::region_flags
-    std::uint32_t only_through = 0;
-
-    bool covers(std::uint64_t address, std::uint64_t bytes) const noexcept {
-        const std::uint64_t offset = address - base;
-        return offset <= length && bytes <= length - offset;
-    }
-
-    bool has_file() const noexcept { return (flags & wire::region_flags::file) != 0; }
-
-    /// Reports whether peers can map the region: it is mapped from a file that cannot shrink, and all of it is
-    /// accessible.
-    bool is_mappable() const noexcept {
-        constexpr std::uint32_t open =
-            wire::region_flags::remote_write | wire::region_flags::remote_read | wire::region_flags::remote_atomic;
-        return (flags & wire::region_flags::mappable) != 0 && (flags & open) != 0 &&
-               (flags & wire::region_flags::window) == 0;
-    }
-
-    /// Reports whether the owner may use it as local memory.
-    bool is_usable(bool to_write) const noexcept {
-        const std::uint32_t wanted = to_write ? wire::region_flags::local_write : 0;
-        return (flags & (wanted | wire::region_flags::window)) == wanted;
-    }
-
-    /// The protection rule for peers: the region belongs to the domain of the endpoint that the peer is connected to,
-    /// and both the endpoint and the region allow the access through the connection `through`.
-    bool permits(RemoteUse use, Access accepted, std::uint32_t of_domain, std::uint32_t through) const noexcept {
-        return accepts(use, accepted) && domain == of_domain && (only_through == 0 || only_through == through + 1);
-    }
-    bool allows(RemoteUse use, Access accepted, std::uint32_t of_domain, std::uint32_t through, std::uint64_t address,
-                std::uint64_t bytes) const noexcept {
-        return permits(use, accepted, of_domain, through) && covers(address, bytes) &&
-               (use != RemoteUse::Atomic || address % 8 == 0);
-    }
-
-private:
-    bool accepts(RemoteUse use, Access accepted) const noexcept {
-        const auto has = [this](std::uint32_t wanted) { return (flags & wanted) == wanted; };
-        const bool writable = has(wire::region_flags::writable_pages);
-        const bool write = accepted.remote_write && writable && has(wire::region_flags::remote_write);
-        const bool read = accepted.remote_read && has(wire::region_flags::remote_read);
-        switch (use) {
-            case RemoteUse::Write: return write;
-            case RemoteUse::Read: return read;
-            case RemoteUse::Flush: return write || read;
-            case RemoteUse::Atomic: return accepted.remote_atomic && writable && has(wire::region_flags::remote_atomic);
-        }
-        return false;
-    }
-};
+using support::RegionView;
+using support::RemoteUse;
 
 /// Reads an entry of this process's or a peer's table. Returns nothing if the key is not or no longer valid.
 inline std::optional<RegionView> look_up(const wire::RegionTable& table, std::uint32_t key) noexcept {

@@ -4,10 +4,10 @@
 #include <array>
 #include <atomic>
 
-#include "backends/loopback/atomic_word.hpp"
 #include "backends/loopback/endpoint.hpp"
-#include "backends/loopback/mapped_memory.hpp"
 #include "backends/loopback/send_queue.hpp"
+#include "backends/support/atomic_word.hpp"
+#include "backends/support/mapped_memory.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -81,17 +81,17 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
     if (last == wire::slot_flags::acknowledge) ring_.set_waiting(true);
     if (operation.total <= wire::inline_bytes) {
         wire::Slot& slot = ring_.next();
-        gather(request.sges, 0, slot.payload, operation.total);
+        support::gather(request.sges, 0, slot.payload, operation.total);
         ring_.publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total),
                       word_of(request));
     } else {
-        if (operation.total >= checked_from_bytes && !find_source_end(operation, Probe::Mapping))
+        if (operation.total >= support::checked_from_bytes && !find_source_end(operation, support::Probe::Mapping))
             return abort(operation);
         while (operation.moved < operation.end()) {
             const std::uint32_t length = next_fragment(operation.end(), operation.moved);
             std::uint32_t offset = 0;
             if (!have_slot() || !place_in_area(length, offset)) return Outcome::Blocked;
-            gather(request.sges, operation.moved, ring_.area(offset), length);
+            support::gather(request.sges, operation.moved, ring_.area(offset), length);
             operation.moved += length;
             wire::Slot& slot = ring_.next();
             set_payload(slot, wire::External{offset, static_cast<std::uint32_t>(operation.total)});
@@ -147,7 +147,8 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
         }
         operation.stage = Stage::Started;
     }
-    if (operation.total >= checked_from_bytes && !find_source_end(operation, Probe::Mapping)) return abort(operation);
+    if (operation.total >= support::checked_from_bytes && !find_source_end(operation, support::Probe::Mapping))
+        return abort(operation);
     if (operation.moved < operation.end()) {
         const auto region = connection_->peer().region(request.remote.key);
         if (!region || !may_access(*region, operation)) return refuse(operation);
@@ -199,31 +200,31 @@ SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& r
 void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexcept {
     const SendRequest& request = *operation.request;
     if (request.opcode == Opcode::AtomicWrite) {
-        atomic_word(target).store(operation.value, std::memory_order_release);
+        support::atomic_word(target).store(operation.value, std::memory_order_release);
     } else if (is_fetching_atomic(request.opcode)) {
         const std::uint64_t old = request.opcode == Opcode::FetchAdd
-                                      ? fetch_add(target, request.add)
-                                      : compare_swap(target, request.compare, request.swap);
+                                      ? support::fetch_add(target, request.add)
+                                      : support::compare_swap(target, request.compare, request.swap);
         std::memcpy(request.sges[0].address, &old, sizeof old);
     } else {
         target += operation.moved;
-        for_stretch(request.sges, operation.moved, operation.end() - operation.moved,
-                    [&](std::byte* piece, std::uint64_t length) {
-                        if (request.opcode == Opcode::RdmaRead)
-                            copy_piece(piece, target, length);
-                        else
-                            deliver_piece(target, piece, length);
-                        target += length;
-                    });
+        support::for_stretch(request.sges, operation.moved, operation.end() - operation.moved,
+                             [&](std::byte* piece, std::uint64_t length) {
+                                 if (request.opcode == Opcode::RdmaRead)
+                                     support::copy_piece(piece, target, length);
+                                 else
+                                     support::deliver_piece(target, piece, length);
+                                 target += length;
+                             });
     }
     operation.moved = operation.end();
 }
 
 SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
-    std::array<iovec, max_pieces> pieces;
+    std::array<iovec, support::max_pieces> pieces;
     const std::uint64_t length = operation.end() - operation.moved;
-    const std::size_t count = to_iovecs(request.sges, operation.moved, length, pieces);
+    const std::size_t count = support::to_iovecs(request.sges, operation.moved, length, pieces);
     Peer& peer = connection_->peer();
     const std::uint64_t address = request.remote.address + operation.moved;
     const std::span<const iovec> local(pieces.data(), count);
@@ -235,7 +236,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
         case Code::Unreachable: return Outcome::Blocked;  // the agent ends the connection
         default: break;
     }
-    if (!find_source_end(operation, Probe::Access)) return abort(operation);
+    if (!find_source_end(operation, support::Probe::Access)) return abort(operation);
     if (operation.cut_at == 0) return refuse(operation);  // the peer's memory is not mapped
     operation.moved = operation.cut_at;
     return abort(operation);
@@ -272,7 +273,7 @@ bool SendQueue::place_order(Operation& operation, std::uint32_t length) noexcept
         case Opcode::RdmaRead: kind = SlotKind::AgentRead; break;
         case Opcode::RdmaWrite:
             kind = SlotKind::AgentWrite;
-            gather(request.sges, operation.moved, ring_.area(order.offset), length);
+            support::gather(request.sges, operation.moved, ring_.area(order.offset), length);
             break;
         case Opcode::FetchAdd:
             kind = SlotKind::AgentFetchAdd;
@@ -297,7 +298,7 @@ SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
     operation.stage = Stage::ByAgent;
     if (fetches(operation.request->opcode)) {
         const std::uint32_t length = next_fragment(operation.total, operation.moved);
-        scatter(operation.request->sges, operation.moved, ring_.area(operation.area_offset), length);
+        support::scatter(operation.request->sges, operation.moved, ring_.area(operation.area_offset), length);
         operation.moved += length;
     }
     return rdma(operation);
@@ -351,8 +352,8 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
 }
 
 /// Determines how much of the local memory is still mapped. Returns false if none is, or if an RDMA read needs more.
-bool SendQueue::find_source_end(Operation& operation, Probe probe) noexcept {
-    const std::uint64_t mapped = mapped_bytes(operation.request->sges, probe);
+bool SendQueue::find_source_end(Operation& operation, support::Probe probe) noexcept {
+    const std::uint64_t mapped = support::mapped_bytes(operation.request->sges, probe);
     if (mapped >= operation.total) return true;
     if (fetches(operation.request->opcode)) return false;
     operation.cut_at = std::max(mapped, operation.moved);

@@ -3,8 +3,9 @@
 #include "backends/loopback/send_queue.hpp"
 
 #include "backends/loopback/endpoint.hpp"
-#include "backends/loopback/mapped_memory.hpp"
+#include "backends/support/mapped_memory.hpp"
 #include "backends/support/pieces.hpp"
+#include "backends/support/post_each.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -66,11 +67,11 @@ inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t l
     wire::Slot& slot = ring_.next();
     std::uint8_t flags = marks_of(request) | confirm;
     if (length <= wire::inline_bytes) {
-        copy_piece(slot.payload, source, length);
+        support::copy_piece(slot.payload, source, length);
     } else {
         wire::External external{.offset = 0, .total = length};
         if (!ring_.place(length, external.offset)) return false;
-        copy_piece(ring_.area(external.offset), source, length);
+        support::copy_piece(ring_.area(external.offset), source, length);
         std::memcpy(slot.payload, &external, sizeof external);
         flags |= wire::slot_flags::external;
     }
@@ -97,9 +98,9 @@ inline bool SendQueue::access_directly(const SendRequest& request, std::uint32_t
     const bool queued = !executed_.empty();
     if (target == nullptr || (queued && executed_.is_full())) return false;
     if (is_read)
-        copy_piece(own, target, length);
+        support::copy_piece(own, target, length);
     else
-        deliver_piece(target, own, length);
+        support::deliver_piece(target, own, length);
     finish_directly(request, is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite, length, queued,
                     false);
     return true;
@@ -134,20 +135,16 @@ inline bool SendQueue::post_directly(const SendRequest& request) noexcept {
     }
 }
 
-bool SendQueue::try_post(const SendRequest& request) noexcept {
+[[gnu::flatten]] bool SendQueue::try_post(const SendRequest& request) noexcept {
     const std::lock_guard lock(completions_.lock());
     return post_directly(request);
 }
 
 Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     const std::lock_guard lock(completions_.lock());
-    posted = 0;
-    for (const SendRequest& request : requests) {
-        if (!post_directly(request))
-            if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
+    return support::post_each(requests, posted, [this](const SendRequest& request) {
+        return post_directly(request) ? Status() : post(request);
+    });
 }
 
 // ---- The general case --------------------------------------------------------------------------------------------
@@ -322,7 +319,7 @@ void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noe
     local_.forget();
     remote_.forget();
     confirmation_flag_ = confirmation_flag();
-    direct_bytes_ = std::min<std::uint32_t>(endpoint_.max_transfer_bytes(), checked_from_bytes - 1);
+    direct_bytes_ = std::min<std::uint32_t>(endpoint_.max_transfer_bytes(), support::checked_from_bytes - 1);
     direct_.store(true, std::memory_order_relaxed);
     draining_ = false;
 }

@@ -4,10 +4,10 @@
 
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
-#include "backends/loopback/mapped_memory.hpp"
 #include "backends/loopback/region_cache.hpp"
 #include "backends/loopback/ring_producer.hpp"
-#include "backends/loopback/sge_list.hpp"
+#include "backends/support/mapped_memory.hpp"
+#include "backends/support/sge_list.hpp"
 
 namespace viaduct::loopback {
 
@@ -87,7 +87,7 @@ private:
     struct Entry {
         Operation operation;
         SendRequest request;
-        SgeList sges;
+        support::SgeList sges;
 
         /// Entries move when the FIFO grows, so the pointers into them are set before each use.
         Operation& ready() noexcept {
@@ -139,7 +139,7 @@ private:
     [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, std::uint8_t confirmation) noexcept;
     [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
-    [[gnu::noinline]] bool find_source_end(Operation& operation, Probe probe) noexcept;
+    [[gnu::noinline]] bool find_source_end(Operation& operation, support::Probe probe) noexcept;
     [[gnu::noinline]] Outcome abort(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome fail(Operation& operation, CompletionCode code) noexcept;

@@ -4,31 +4,28 @@
 #include <mutex>
 
 #include "backends/loopback/device.hpp"
+#include "backends/support/post_each.hpp"
 
 namespace viaduct::loopback {
 
 Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
-    posted = 0;
     const std::lock_guard lock(lock_);
-    for (; posted < requests.size(); ++posted) {
-        if (receives_.size() >= depth_) return {Code::QueueFull, "the shared receive queue is full"};
-        if (requests[posted].sges.size() > device_.attributes().max_sges)
-            return {Code::InvalidParameter, "too many pieces"};
-        if (!receives_.reserve(receives_.size() + 1)) return {Code::NoResources, "out of memory"};
-        post(requests[posted]);
-    }
-    return {};
+    return support::post_each(requests, posted, [this](const ReceiveRequest& request) { return post(request); });
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
 }
 
-void SharedReceiveQueue::post(const ReceiveRequest& request) {
+Status SharedReceiveQueue::post(const ReceiveRequest& request) {
+    if (receives_.size() >= depth_) return {Code::QueueFull, "the shared receive queue is full"};
+    if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
+    if (!receives_.reserve(receives_.size() + 1)) return {Code::NoResources, "out of memory"};
     receives_.vacant().assign(request);
     receives_.commit();
-    if (waiting_ == 0) return;
+    if (waiting_ == 0) return {};
     for (Member* member : members_)
         if (std::exchange(member->waiting, false)) device_.doorbell().ring_self(member->connection);
     waiting_ = 0;
+    return {};
 }
 
 void SharedReceiveQueue::join(Member& member) {

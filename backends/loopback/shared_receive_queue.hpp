@@ -4,9 +4,8 @@
 
 #include <vector>
 
-#include "backends/loopback/sge_list.hpp"
 #include "backends/support/fifo.hpp"
-#include "backends/support/pieces.hpp"
+#include "backends/support/receive.hpp"
 #include "core/backend.hpp"
 #include "core/base/spin_lock.hpp"
 
@@ -14,21 +13,7 @@ namespace viaduct::loopback {
 
 class Device;
 
-/// A posted receive.
-struct Receive {
-    std::uint64_t context = 0;
-    CompletionCode fault = CompletionCode::Success;
-    SgeList sges;
-
-    std::uint64_t room() const noexcept { return support::total_length(sges.span()); }
-
-    /// Throws std::bad_alloc.
-    [[gnu::always_inline]] void assign(const ReceiveRequest& request) {
-        sges.assign(request.sges);
-        context = request.context;
-        fault = request.fault;
-    }
-};
+using support::Receive;
 
 /// Lock order: the lock of a completion queue, then this lock.
 class SharedReceiveQueue final : public backend::SharedReceiveQueue {
@@ -53,7 +38,7 @@ public:
     bool take(Receive& to, Member& member, std::uint32_t connection) noexcept;
 
 private:
-    void post(const ReceiveRequest& request);
+    Status post(const ReceiveRequest& request);
     void check_limit() noexcept;
 
     Device& device_;

@@ -2,6 +2,7 @@
 // Converts the exceptions of a backend to statuses.
 #pragma once
 
+#include <cerrno>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -22,6 +23,12 @@ std::invoke_result_t<Call> guarded(Call call) noexcept {
     } catch (const std::system_error& error) {
         return Status::from_errno(error.code().value(), "cannot use a system device or start a thread");
     }
+}
+
+/// Throws std::system_error if the last call failed because memory or descriptors ran out. Other failures are ignored.
+inline void check_exhausted(const char* call) {
+    if (Status::from_errno(errno, call).code() == Code::NoResources)
+        throw std::system_error(errno, std::generic_category(), call);
 }
 
 /// Creates an object for the core and handles failures like guarded(). `make` returns a Result that owns an object of a

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "backends/support/post_each.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
@@ -78,11 +79,7 @@ Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t&
     posted = 0;
     if (shared_) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
     const std::lock_guard lock(mutex());
-    for (const ReceiveRequest& request : requests) {
-        if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
+    return support::post_each(requests, posted, [this](const ReceiveRequest& request) { return post(request); });
 }
 
 /// Posts a valid request that has one piece, if nothing needs a closer look.

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "backends/support/pieces.hpp"
+#include "backends/support/post_each.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
@@ -241,14 +242,9 @@ Status SendQueue::post(const SendRequest& request) noexcept {
 }
 
 Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
-    posted = 0;
     const std::lock_guard lock(mutex());
     renew_regions();
-    for (const SendRequest& request : requests) {
-        if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
+    return support::post_each(requests, posted, [this](const SendRequest& request) { return post(request); });
 }
 
 /// Posts a valid request that has one piece and no immediate data, if nothing needs a closer look.

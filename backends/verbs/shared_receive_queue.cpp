@@ -5,6 +5,7 @@
 #include <new>
 
 #include "backends/support/guarded.hpp"
+#include "backends/support/post_each.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
@@ -76,13 +77,8 @@ SharedReceiveQueue::SharedSlot& SharedReceiveQueue::take_slot() {
 }
 
 Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
-    posted = 0;
     const std::lock_guard lock(mutex_);
-    for (const ReceiveRequest& request : requests) {
-        if (const Status status = post(request); !status.ok()) return status;
-        ++posted;
-    }
-    return {};
+    return support::post_each(requests, posted, [this](const ReceiveRequest& request) { return post(request); });
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
 }

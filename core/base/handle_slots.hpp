@@ -3,8 +3,6 @@
 // may read (its face) and records whether the handle is valid. Slots remain mapped until the process ends.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <array>
 #include <atomic>
 #include <bit>
@@ -12,6 +10,8 @@
 #include <cstdint>
 #include <mutex>
 #include <new>
+
+#include "core/base/reserved_memory.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
@@ -124,9 +124,7 @@ private:
         if (used == max_slots) return nullptr;
         if (base_.load(std::memory_order_relaxed) == 0) {
             constexpr std::size_t mapped_bytes = max_slots * sizeof(Slot);
-            void* memory = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            if (memory == MAP_FAILED) throw std::bad_alloc();
+            void* memory = reserve_memory(mapped_bytes);
 #if defined(__SANITIZE_ADDRESS__)
             __lsan_register_root_region(memory, mapped_bytes);  // objects of valid handles have not leaked
 #endif

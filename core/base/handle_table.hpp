@@ -9,8 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <new>
 #include <vector>
+
+#include "core/base/reserved_memory.hpp"
 
 namespace viaduct {
 
@@ -69,21 +70,21 @@ private:
     static constexpr std::uint32_t max_slots = 1 << 20;
     static constexpr std::size_t mapped_bytes = max_slots * sizeof(Slot);
 
+    /// Maps the slots. Slot 0 is not used. Throws std::bad_alloc.
+    void map_slots() {
+        generations_.reserve(64);
+        void* memory = reserve_memory(mapped_bytes);
+        slots_.store(static_cast<Slot*>(memory), std::memory_order_relaxed);  // all zeros, as Slot() makes them
+        mask_.store(max_slots - 1, std::memory_order_release);
+        generations_.push_back(0);
+    }
+
     /// Adds a slot to free_. False: all are in use. Throws std::bad_alloc.
     bool add_slot() {
+        if (generations_.empty()) map_slots();
         const std::size_t used = generations_.size();
         if (used == max_slots) return false;
         if (free_.capacity() <= used) free_.reserve(2 * used + 64);  // so that erase() never allocates
-        if (used == 0) {
-            generations_.reserve(64);
-            void* memory = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            if (memory == MAP_FAILED) throw std::bad_alloc();
-            slots_.store(static_cast<Slot*>(memory), std::memory_order_relaxed);  // all zeros, as Slot() makes them
-            mask_.store(max_slots - 1, std::memory_order_release);
-            generations_.push_back(0);  // slot 0
-            return add_slot();
-        }
         generations_.push_back(0);
         free_.push_back(static_cast<std::uint32_t>(used));
         return true;

@@ -9,20 +9,17 @@ docs/performance.md explains it.
 
 import argparse
 import dataclasses
-import datetime
 import functools
 import json
 import os
 import pathlib
-import platform
-import re
 import shutil
 import socket
 import sys
 from collections.abc import Callable
 
 from harness import (
-    ROOT, Failed, Measure, Samples, collect, is_complete, markdown, median, median_ratio, number, pinned, run,
+    ROOT, Failed, Measure, Samples, collect, heading, is_complete, markdown, median, median_ratio, number, pinned, run,
     server, write_page
 )  # fmt: skip
 
@@ -310,14 +307,6 @@ def limits_table(limits: dict[str, float | None]) -> str:
     return markdown([["raw limit of the machine", "figure"], *([names[key], number(limits[key])] for key in names)])
 
 
-def heading(machine: Machine, rounds: int) -> str:
-    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [platform.machine()]
-    return (
-        f"{datetime.date.today():%d %B %Y}, {models[0]}, {os.cpu_count()} CPUs, Linux {platform.release()}; "
-        f"CPUs {machine.cpu} and {machine.peer_cpu}, medians of {rounds} rounds."
-    )
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
@@ -332,8 +321,8 @@ def main() -> int:
             raise Failed(f"{program} is not installed")
     limits = raw_limits(machine)
     samples = collect(all_measures(machine), arguments.rounds)
-    parts = [heading(machine, arguments.rounds), table(samples), comparison(samples), python_table(samples),
-             limits_table(limits)]
+    parts = [heading((machine.cpu, machine.peer_cpu), arguments.rounds), table(samples), comparison(samples),
+             python_table(samples), limits_table(limits)]
     report = "\n\n".join(parts)
     print(report)
     if arguments.write:

@@ -16,7 +16,6 @@ import json
 import math
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from collections.abc import Iterator
 
 from harness import (
     PROBLEMS, ROOT, Failed, Measure, Samples, background, collect, is_complete, markdown, median, median_ratio, number,
-    pinned, run, run_in_guest, server, write_page
+    pinned, processor, run, run_in_guest, server, write_page
 )  # fmt: skip
 
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"  # the hosts of the guest, see tests/vm/README.md
@@ -253,9 +252,8 @@ def verdict(samples: Samples, library: Library) -> str:
 
 
 def heading(rounds: int) -> str:
-    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [platform.machine()]
     today = f"{datetime.date.today():%d %B %Y}"
-    return f"{today}, a guest on {models[0]}, {os.cpu_count()} CPUs; medians of {rounds} rounds."
+    return f"{today}, a guest on {processor()}, {os.cpu_count()} CPUs; medians of {rounds} rounds."
 
 
 def main() -> int:

@@ -7,19 +7,15 @@ medians; docs/performance.md explains them.
 """
 
 import argparse
-import datetime
 import functools
 import json
-import os
 import pathlib
-import platform
-import re
 import statistics
 import sys
 from typing import Any
 
 from bench import two_cpus
-from harness import PROBLEMS, ROOT, Failed, markdown, number, run, show_progress, write_page
+from harness import PROBLEMS, ROOT, Failed, heading, markdown, number, run, show_progress, write_page
 
 SIZES = [1, 100, 1_000, 10_000]
 Run = dict[str, Any]  # what vi-perf prints
@@ -77,14 +73,6 @@ def active_table(runs: dict[int, list[Run]]) -> str:
                 scaled(figures("round_trips_per_second"), 1e6),
             ])  # fmt: skip
     return markdown(rows)
-
-
-def heading(cpus: tuple[int, int], rounds: int) -> str:
-    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [platform.machine()]
-    return (
-        f"{datetime.date.today():%d %B %Y}, {models[0]}, {os.cpu_count()} CPUs, Linux {platform.release()}; "
-        f"CPUs {cpus[0]} and {cpus[1]}, medians of {rounds} rounds."
-    )
 
 
 def main() -> int:

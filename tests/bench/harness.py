@@ -2,9 +2,11 @@
 """Common code of the comparisons: running programs, medians, tables, and the page that stores them."""
 
 import contextlib
+import datetime
 import json
 import os
 import pathlib
+import platform
 import re
 import statistics
 import subprocess
@@ -135,6 +137,18 @@ def markdown(rows: list[list[str]]) -> str:
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
+
+
+def processor() -> str:
+    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [platform.machine()]
+    return models[0]
+
+
+def heading(cpus: tuple[int, int], rounds: int) -> str:
+    return (
+        f"{datetime.date.today():%d %B %Y}, {processor()}, {os.cpu_count()} CPUs, Linux {platform.release()}; "
+        f"CPUs {cpus[0]} and {cpus[1]}, medians of {rounds} rounds."
+    )
 
 
 def write_page(report: str, name: str) -> None:

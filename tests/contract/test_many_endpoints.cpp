@@ -2,6 +2,7 @@
 // Completion queues with so many endpoints that a poll does not look at each of them.
 #include <array>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -132,66 +133,70 @@ void poll_idly(Crowd& crowd) {
     }
 }
 
-}  // namespace
+using Part = std::function<void(Crowd& crowd, Wire& wire, bool sleeps)>;
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: messages of busy and idle ones arrive") {
+/// Runs the parts in two connected processes, with one completion queue and with two, polling and sleeping.
+void run_each_way(const BackendUnderTest& backend, const Part& server, const Part& client) {
     for (const bool one_queue : {true, false})
         for (const bool sleeps : {false, true}) {
             CAPTURE(one_queue, sleeps);
-            const auto keeper = provider();
-            const Script server = [&](Wire& wire) {
+            const auto keeper = backend.provider();
+            const Script accepts = [&](Wire& wire) {
                 Crowd crowd(*keeper, one_queue);
                 crowd.accept(wire);
-                while (crowd.echo(sleeps)) continue;
-                wire.await();
+                server(crowd, wire, sleeps);
             };
-            const Script client = [&](Wire& wire) {
+            const Script connects = [&](Wire& wire) {
                 Crowd crowd(*keeper, one_queue);
                 crowd.connect(wire);
-                std::uint64_t number = 0;
-                const auto in_turn = [&](std::size_t active, int rounds) {
-                    for (int round = 0; round < rounds; ++round)
-                        for (std::size_t i = 0; i < active; ++i) crowd.call(i, ++number, sleeps);
-                };
-                in_turn(members, 5);
-                in_turn(1, 300);
-                in_turn(3, 100);
-                if (one_queue) crowd.await_sends(number, sleeps);
-                poll_idly(crowd);
-                in_turn(members, 5);
-                in_turn(members / 2, 30);
-                crowd.call(members - 1, goodbye, sleeps);
-                wire.notify();
+                client(crowd, wire, sleeps);
             };
-            CHECK_NOTHROW(run_processes(server, client));
+            CHECK_NOTHROW(run_processes(accepts, connects));
         }
 }
 
+}  // namespace
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: messages of busy and idle ones arrive") {
+    const Part server = [](Crowd& crowd, Wire& wire, bool sleeps) {
+        while (crowd.echo(sleeps)) continue;
+        wire.await();
+    };
+    const Part client = [](Crowd& crowd, Wire& wire, bool sleeps) {
+        std::uint64_t number = 0;
+        const auto in_turn = [&](std::size_t active, int rounds) {
+            for (int round = 0; round < rounds; ++round)
+                for (std::size_t i = 0; i < active; ++i) crowd.call(i, ++number, sleeps);
+        };
+        in_turn(members, 5);
+        in_turn(1, 300);
+        in_turn(3, 100);
+        if (crowd.one_queue()) crowd.await_sends(number, sleeps);
+        poll_idly(crowd);
+        in_turn(members, 5);
+        in_turn(members / 2, 30);
+        crowd.call(members - 1, goodbye, sleeps);
+        wire.notify();
+    };
+    run_each_way(backend, server, client);
+}
+
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "many endpoints: sends are confirmed without an answer") {
-    for (const bool one_queue : {true, false})
-        for (const bool sleeps : {false, true}) {
-            CAPTURE(one_queue, sleeps);
-            const auto keeper = provider();
-            const Script server = [&](Wire& wire) {
-                Crowd crowd(*keeper, one_queue);
-                crowd.accept(wire);
-                for (std::size_t i = 0; i < 2 * members; ++i)
-                    crowd.post_receive(static_cast<std::size_t>(crowd.next(false).context));
-                wire.await();
-            };
-            const Script client = [&](Wire& wire) {
-                Crowd crowd(*keeper, one_queue);
-                crowd.connect(wire);
-                for (std::size_t i = 0; i < members; ++i) {
-                    crowd.send(i, i);
-                    crowd.await_sends(i + 1, sleeps);
-                }
-                for (std::size_t i = 0; i < members; ++i) crowd.send(i, i);
-                crowd.await_sends(2 * members, sleeps);
-                wire.notify();
-            };
-            CHECK_NOTHROW(run_processes(server, client));
+    const Part server = [](Crowd& crowd, Wire& wire, bool) {
+        for (std::size_t i = 0; i < 2 * members; ++i)
+            crowd.post_receive(static_cast<std::size_t>(crowd.next(false).context));
+        wire.await();
+    };
+    const Part client = [](Crowd& crowd, Wire& wire, bool sleeps) {
+        for (std::size_t i = 0; i < members; ++i) {
+            crowd.send(i, i);
+            crowd.await_sends(i + 1, sleeps);
         }
+        for (std::size_t i = 0; i < members; ++i) crowd.send(i, i);
+        crowd.await_sends(2 * members, sleeps);
+        wire.notify();
+    };
+    run_each_way(backend, server, client);
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "backends/loopback/layout.hpp"
-#include "backends/loopback/mapped_memory.hpp"
+#include "backends/support/mapped_memory.hpp"
 #include "tests/conformance/support/message_sizes.h"
 
 namespace viaduct::testing {
@@ -38,7 +38,7 @@ constexpr bool straddled(std::size_t threshold) {
     return std::ranges::search(message_sizes, std::array{SIZES_AROUND(threshold)}).size() == 3;
 }
 static_assert(straddled(loopback::wire::inline_bytes) && straddled(loopback::wire::fragment_bytes) &&
-              straddled(loopback::wire::area_bytes) && straddled(loopback::checked_from_bytes));
+              straddled(loopback::wire::area_bytes) && straddled(support::checked_from_bytes));
 static_assert(straddled(64), "what verbs asks a device to take inline");
 
 SendRequest request_of(Opcode opcode, std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {

@@ -198,8 +198,8 @@ Evd::Taken Evd::write_any(Completion completion, DAT_EVENT& event) noexcept {
 
 [[gnu::always_inline]] inline Evd::Taken Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
     if (completions_ == nullptr) return Taken::Nothing;
-    alignas(Completion) std::array<std::byte, sizeof(Completion)> memory;  // not initialized, to save time in each poll
-    auto& completion = *reinterpret_cast<Completion*>(memory.data());
+    UninitializedCompletions<1> memory;
+    Completion& completion = memory.first();
     if (!completions_->poll(completion)) return Taken::Nothing;
     const Taken taken = write(completion, event);
     origin = {reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context), taken == Taken::Quiet};

@@ -6,26 +6,27 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
-#include "backends/loopback/doorbell.hpp"
-
-namespace viaduct::loopback {
+namespace viaduct::support {
 
 /// A flush requested by a peer.
 struct FlushJob {
     enum class State : std::uint8_t { Running, Done, Failed };
     std::uint64_t address = 0;
     std::uint64_t length = 0;
-    std::uint32_t connection = 0;  ///< to ring when the flush is done
+    std::uint32_t connection = 0;  ///< for which the flush is done
     std::atomic<State> state{State::Running};
 };
 
 class Flusher {
 public:
-    explicit Flusher(Doorbells& board) : board_(board) {}
+    /// `done` is called by the thread of the flusher, with the number of the connection.
+    explicit Flusher(std::function<void(std::uint32_t)> done) : done_(std::move(done)) {}
     ~Flusher();
 
     /// Starts a job. Throws std::bad_alloc, or std::system_error if the thread cannot be started.
@@ -34,7 +35,7 @@ public:
 private:
     void run() noexcept;
 
-    Doorbells& board_;
+    const std::function<void(std::uint32_t)> done_;
     std::mutex mutex_;  // guards the members below
     std::condition_variable news_;
     std::deque<std::shared_ptr<FlushJob>> jobs_;
@@ -42,4 +43,4 @@ private:
     std::thread thread_;
 };
 
-}  // namespace viaduct::loopback
+}  // namespace viaduct::support

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/loopback/flusher.hpp"
+#include "backends/support/flusher.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "core/base/thread.hpp"
 #include "core/log.hpp"
 
-namespace viaduct::loopback {
+namespace viaduct::support {
 namespace {
 
 FlushJob::State sync_to_storage(std::uint64_t address, std::uint64_t length) noexcept {
@@ -51,9 +51,9 @@ void Flusher::run() noexcept {
         jobs_.pop_front();
         lock.unlock();
         job->state.store(sync_to_storage(job->address, job->length), std::memory_order_release);
-        board_.ring_self(job->connection);
+        done_(job->connection);
         lock.lock();
     }
 }
 
-}  // namespace viaduct::loopback
+}  // namespace viaduct::support

@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "backends/loopback/word.hpp"
+#include "backends/support/word.hpp"
 #include "core/work.hpp"
 
-namespace viaduct::loopback {
+namespace viaduct::support {
 
 inline constexpr std::size_t max_pieces = 256;  // per request
 
@@ -105,4 +105,4 @@ inline void scatter(std::span<const Sge> sges, std::uint64_t skip, const std::by
     });
 }
 
-}  // namespace viaduct::loopback
+}  // namespace viaduct::support

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace viaduct::loopback {
+namespace viaduct::support {
 
 /// The caller has checked the alignment.
 inline std::atomic_ref<std::uint64_t> atomic_word(std::byte* place) noexcept {
@@ -23,4 +23,4 @@ inline std::uint64_t compare_swap(std::byte* place, std::uint64_t compare, std::
     return compare;
 }
 
-}  // namespace viaduct::loopback
+}  // namespace viaduct::support

@@ -6,7 +6,7 @@
 
 #include "core/work.hpp"
 
-namespace viaduct::loopback {
+namespace viaduct::support {
 
 /// A field that is stored and loaded separately. If a processor loads data that it has just stored with a different
 /// size or offset, the load waits until all earlier stores are visible. The last of these is the message, whose cache
@@ -35,4 +35,4 @@ inline void copy_fields(const volatile Sge& from, Sge& to) noexcept {
     to.length = from.length;
 }
 
-}  // namespace viaduct::loopback
+}  // namespace viaduct::support

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/loopback/mapped_memory.hpp"
+#include "backends/support/mapped_memory.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-namespace viaduct::loopback {
+namespace viaduct::support {
 namespace {
 
 #ifndef MADV_POPULATE_READ  // since Linux 5.14
@@ -51,4 +51,4 @@ std::uint64_t mapped_bytes(std::span<const Sge> pieces, Probe probe) noexcept {
     return total;
 }
 
-}  // namespace viaduct::loopback
+}  // namespace viaduct::support

@@ -7,7 +7,7 @@
 
 #include "core/work.hpp"
 
-namespace viaduct::loopback {
+namespace viaduct::support {
 
 /// Messages of at least this size are checked. The system call takes as long as copying about 8 KiB. With smaller
 /// buffers an access to unmapped memory faults, like any access of the program itself.
@@ -22,4 +22,4 @@ enum class Probe : std::uint8_t {
 /// mapped.
 std::uint64_t mapped_bytes(std::span<const Sge> pieces, Probe probe) noexcept;
 
-}  // namespace viaduct::loopback
+}  // namespace viaduct::support

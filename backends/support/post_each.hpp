@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Posting several requests.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/status.hpp"
+
+namespace viaduct::support {
+
+/// Calls `post` with each request, until one cannot be posted. `posted`: see backend::Endpoint::post_send().
+template <class Request, class Post>
+[[gnu::always_inline]] inline Status post_each(std::span<const Request> requests, std::size_t& posted, Post post) {
+    posted = 0;
+    for (const Request& request : requests) {
+        if (const Status status = post(request); !status.ok()) return status;
+        ++posted;
+    }
+    return {};
+}
+
+}  // namespace viaduct::support
