@@ -21,10 +21,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from bench import APIS, free_port, two_cpus
-from connections import heading
 from harness import (
-    PROBLEMS, ROOT, Failed, Samples, is_complete, markdown, median, median_ratio, number, pinned, run,
-    server, show_progress, write_page
+    PROBLEMS, ROOT, Failed, Samples, heading, is_complete, markdown, median, median_ratio, number, pinned, run, server,
+    show_progress, write_page
 )  # fmt: skip
 
 KILOBYTE, MEGABYTE = 1 << 10, 1 << 20
@@ -430,9 +429,10 @@ def main() -> int:
         if arguments.backend == "ofi":
             networks.append(stack.enter_context(veth()))
         samples = collect(machine, networks, apis, arguments.rounds)
-        idle = idle_table(machine, networks, apis)
+        idle = idle_table(machine, networks, apis) if apis else ""
     title = heading((machine.cpu, machine.peer_cpu), arguments.rounds)
-    report = "\n\n".join([f"{title} {versions()}.", *(table(samples, network.name) for network in networks), idle])
+    tables = [table(samples, network.name) for network in networks]
+    report = "\n\n".join([f"{title} {versions()}.", *tables, idle]).rstrip()
     print(report)
     if arguments.write:
         write_page(report, "bench hosts")
