@@ -176,13 +176,11 @@ Engine::Block* Engine::take_block() noexcept try {
 }
 
 /// A peer that was given up may still read the block later. It notices by the stamp, which changes before the data do.
+/// The block stays registered, because a key that is no longer valid would break the connection of libfabric.
 void Engine::give_back(Block& block) noexcept {
     std::memset(block.bytes.get() + block.offer.bytes, 0, sizeof block.offer.stamp);
     std::atomic_thread_fence(std::memory_order_release);
-    if (free_blocks_.size() < kept_blocks)
-        free_blocks_.push_back(&block);  // has room for all
-    else
-        std::erase_if(blocks_, [&block](const auto& other) { return other.get() == &block; });
+    free_blocks_.push_back(&block);  // has room for all
 }
 
 const Offer& Engine::offer(Block& block, std::size_t bytes) noexcept {
@@ -203,8 +201,8 @@ Engine::Sent Engine::read(Block& block, const Offer& offer, fi_addr_t peer) noex
     block.offer = offer;
     block.arrived = false;
     fid_ep* const lane = lanes_[next_lane_++ % lanes_.size()].get();
-    return sent(fi_read(lane, block.bytes.get(), offer.bytes + sizeof offer.stamp,
-                        fi_mr_desc(block.registered.get()), peer, offer.address, offer.key, &block.context),
+    return sent(fi_read(lane, block.bytes.get(), offer.bytes + sizeof offer.stamp, fi_mr_desc(block.registered.get()),
+                        peer, offer.address, offer.key, &block.context),
                 "fi_read");
 }
 

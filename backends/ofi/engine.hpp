@@ -118,8 +118,7 @@ private:
     static constexpr std::size_t max_lanes = 16;
 
     static constexpr std::size_t buffers = 128;     // for each direction
-    static constexpr std::size_t max_blocks = 256;  // they are made when they are needed
-    static constexpr std::size_t kept_blocks = 16;  // when they are no longer needed
+    static constexpr std::size_t max_blocks = 256;  // they are made when they are needed, and kept
     struct FreeMemory {
         void operator()(std::byte* memory) const noexcept { ::operator delete(memory, std::align_val_t(4096)); }
     };

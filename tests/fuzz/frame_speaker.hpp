@@ -67,7 +67,7 @@ private:
     const ofi::Policy policy_;
     const std::unique_ptr<ofi::Engine> engine_;
     const HostAddress host_;
-    UniqueFd listening_;
+    Socket listening_;
     ofi::ControlSocket socket_;
     std::vector<ofi::ControlSocket> kept_;
     std::optional<fi_addr_t> peer_;
