@@ -286,6 +286,7 @@ void Connection::on_ready() noexcept {
     log(LogLevel::Info, "ofi: connection lost: %s (errno %d)", status.where(), error);
     while (node_.progress()) {
     }
+    socket_.close();  // nobody is there to take a last message
     lose(error == 0 || error == ECONNRESET);
 }
 
