@@ -287,6 +287,7 @@ void Connection::on_ready() noexcept {
     while (node_.progress()) {
     }
     socket_.close();  // nobody is there to take a last message
+    node_.forget(*peer_);
     lose(error == 0 || error == ECONNRESET);
 }
 
