@@ -20,10 +20,6 @@ using namespace std::chrono_literals;
 /// notice the end.
 constexpr auto closing_time = 2s;
 
-/// How long a peer without connections is kept. When libfabric forgets it, frames that are on their way get lost, and a
-/// new connection may have sent some.
-constexpr auto kept_time = 10s;
-
 /// After so many frames a receiver acknowledges even if the sender does not wait.
 constexpr std::uint32_t acknowledge_after = Connection::window / 4;
 
@@ -38,8 +34,6 @@ Peer::Peer(Node& node, const control::FabricAddress& address, fi_addr_t number) 
       sends_first_(std::ranges::lexicographical_compare(node.engine().address().span(), address.span()) ||
                    node.engine().address() == address) {}
 
-void Peer::left() noexcept { kept_until_ = Deadline::after(kept_time); }
-
 Peer::~Peer() { node_.engine().remove_peer(number_); }
 
 // ---- Life --------------------------------------------------------------------------------------------------------
@@ -50,7 +44,6 @@ Connection::Connection(Node& node) : node_(node), token_(random_number<std::uint
 }
 
 Connection::~Connection() {
-    if (peer_ != nullptr) peer_->left();
     for (Incoming* stream : {&requested_, &responded_}) drop_all(*stream);
     for (Outgoing* stream : {&requests_, &responses_}) {
         stream->confirmed = stream->next - 1;
@@ -392,6 +385,8 @@ void Connection::on_ready() noexcept {
     log(LogLevel::Info, "ofi: connection lost: %s (errno %d)", status.where(), error);
     while (node_.progress()) {
     }
+    socket_.close();  // nobody is there to take a last message
+    node_.forget(*peer_);
     lose(error == 0 || error == ECONNRESET);
 }
 

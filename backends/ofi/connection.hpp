@@ -33,17 +33,12 @@ public:
     bool is_open() const noexcept { return open_; }
     void opened() noexcept { open_ = true; }
 
-    /// Called when a connection to the peer is gone.
-    void left() noexcept;
-    bool is_kept() const noexcept { return !kept_until_.passed(); }
-
 private:
     Node& node_;
     const control::FabricAddress address_;
     const fi_addr_t number_;
     bool sends_first_;
     bool open_ = false;
-    Deadline kept_until_ = Deadline::never();
 };
 
 /// The lock of the node must be held.

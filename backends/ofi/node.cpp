@@ -20,6 +20,10 @@ constexpr std::uint32_t max_connections = 65536;
 /// The maximum number of sockets that belong to no connection. It limits what strangers can make a process keep.
 constexpr std::size_t max_kept = 2048;
 
+/// How many engines without a connection stay connected. If libfabric disconnected them each time, it would lose frames
+/// of a new connection that comes at that moment.
+constexpr std::ptrdiff_t max_idle_peers = 64;
+
 /// How long a process waits at most for its peers to take the last messages.
 constexpr auto linger = 1s;
 
@@ -183,15 +187,22 @@ std::shared_ptr<Connection> Node::find(std::uint32_t number) noexcept {
 }
 
 Result<std::shared_ptr<Peer>> Node::find_peer(const control::FabricAddress& address) {
-    std::erase_if(peers_, [](const auto& peer) { return peer.use_count() == 1 && !peer->is_kept(); });
-    for (const auto& peer : peers_)
-        if (peer->address() == address) return peer;
+    const auto known = std::ranges::find_if(peers_, [&](const auto& peer) { return peer->address() == address; });
+    if (known != peers_.end()) {
+        std::rotate(known, known + 1, peers_.end());
+        return peers_.back();
+    }
+    const auto is_idle = [](const auto& peer) { return peer.use_count() == 1; };
+    if (std::ranges::count_if(peers_, is_idle) >= max_idle_peers) peers_.erase(std::ranges::find_if(peers_, is_idle));
     peers_.reserve(peers_.size() + 1);
     const auto number = engine_->add_peer(address);
     if (!number.ok()) return number.status();
-    auto peer = std::make_shared<Peer>(*this, address, number.value());
-    peers_.push_back(peer);
-    return peer;
+    peers_.push_back(std::make_shared<Peer>(*this, address, number.value()));
+    return peers_.back();
+}
+
+void Node::forget(const Peer& peer) noexcept {
+    std::erase_if(peers_, [&peer](const auto& known) { return known.get() == &peer; });
 }
 
 void Node::end_connections() noexcept {

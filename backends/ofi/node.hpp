@@ -73,6 +73,9 @@ public:
     /// Returns the engine of another process, which all connections to it share.
     Result<std::shared_ptr<Peer>> find_peer(const control::FabricAddress& address);
 
+    /// The process has ended: another one with the same address is another peer.
+    void forget(const Peer& peer) noexcept;
+
     /// Calls Connection::resume() when progress is made.
     void wait_for_engine(const std::shared_ptr<Connection>& connection) noexcept;
     bool waits_for_engine() const noexcept { return !blocked_.empty(); }
@@ -124,7 +127,7 @@ private:
     std::uint32_t next_domain_ = 1;
     std::vector<Connection*> connections_;  // indexed by number; null: free
     std::vector<std::uint32_t> free_numbers_;
-    std::vector<std::shared_ptr<Peer>> peers_;
+    std::vector<std::shared_ptr<Peer>> peers_;  // those used last are at the end
     std::vector<std::weak_ptr<Connection>> blocked_;
     std::vector<std::weak_ptr<Connection>> waiting_;
     std::vector<std::weak_ptr<Connection>> owing_;

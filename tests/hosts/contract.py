@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""contract.py PROGRAM [PATTERN]: runs the tests with the tag [hosts] of the contract suite between the two hosts, each
-in a process of its own. PATTERN selects some of them, for example "rule 6*"."""
+"""contract.py PROGRAM [PATTERN]: runs the tests with the tag [hosts] of the contract suite between the two hosts, in
+some processes at the same time. PATTERN selects some of them, for example "rule 6*"."""
 import concurrent.futures
 import os
 import subprocess
 import sys
 
-from hosts import NEAR, Failed, Hosts, check, enter
+from hosts import NEAR, PRELOAD, Failed, Hosts, check, enter
 
 PATIENCE_S = 240
+SHARES = 4
 NOTHING = "no test cases match"  # in the output, if the name of a test does not fit
 
 
@@ -20,10 +21,12 @@ def names(program, pattern):
     return [line.strip() for line in listed.stdout.splitlines() if line.strip()]
 
 
-def run(hosts, program, name):
-    escaped = name.replace(",", "\\,")
-    process = hosts.start(NEAR, [program, escaped], {"VIADUCT_TEST_HOST_2": hosts.network}, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def run(hosts, program, tests):
+    escaped = ",".join(name.replace(",", "\\,") for name in tests)
+    preload = ["env", f"LD_PRELOAD={os.environ[PRELOAD]}"] if PRELOAD in os.environ else []
+    process = hosts.start(NEAR, [*preload, program, "--durations", "yes", escaped],
+                          {"VIADUCT_TEST_HOST_2": hosts.network}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
     try:
         output = process.communicate(timeout=PATIENCE_S)[0]
     except subprocess.TimeoutExpired:
@@ -38,12 +41,11 @@ def main():
     with Hosts() as hosts, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         tests = names(program, *pattern or [None])
         check(tests, "there are no tests")
+        shares = [share for start in range(SHARES) if (share := tests[start::SHARES])]
         failures = 0
-        for name, (passed, output) in zip(tests, pool.map(lambda test: run(hosts, program, test), tests)):
-            print(("ok " if passed else "FAILED ") + name, flush=True)
-            if not passed:
-                failures += 1
-                print(output, flush=True)
+        for passed, output in pool.map(lambda share: run(hosts, program, share), shares):
+            failures += not passed
+            print(output, flush=True)
     return min(failures, 1)
 
 
