@@ -290,10 +290,11 @@ Result<std::unique_ptr<viaduct::Listener>> Listener::create(std::shared_ptr<Node
 
 Listener::~Listener() {
     const Node::Guard guard(*node_);
-    if (port_ == nullptr) return;
+    const std::shared_ptr<Port> port = std::exchange(port_, nullptr);  // destroyed before the lock is released
+    if (port == nullptr) return;
     for (const auto& request : requests_) (void)request->answer(control::NoListener{});
     requests_.clear();
-    port_->remove(*this);
+    port->remove(*this);
 }
 
 int Listener::fd() const noexcept {
