@@ -177,6 +177,7 @@ def test_a_port_scan(target):
             with socket.socket() as scanner:
                 found += scanner.connect_ex((ADDRESSES[FAR], port)) == 0
         check(found >= 1, "the scan finds nothing")
+        server.wait_for(TURNED_AWAY)
         target.answers()
         await_descriptors(server.process, had)
         check(resident_kib(server.process) < before + GROWTH_KIB, "the server has grown")
