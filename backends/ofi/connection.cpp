@@ -38,9 +38,17 @@ Peer::~Peer() { node_.engine().remove_peer(number_); }
 
 // ---- Life --------------------------------------------------------------------------------------------------------
 
-Connection::Connection(Node& node) noexcept : node_(node), token_(random_number<std::uint64_t>()) {}
+Connection::Connection(Node& node) : node_(node), token_(random_number<std::uint64_t>()) {
+    requests_.offers.reserve(max_offers);
+    responses_.offers.reserve(max_offers);
+}
 
 Connection::~Connection() {
+    for (Incoming* stream : {&requested_, &responded_}) drop_all(*stream);
+    for (Outgoing* stream : {&requests_, &responses_}) {
+        stream->confirmed = stream->next - 1;
+        withdraw_offers(*stream);
+    }
     if (socket_) node_.agent().unwatch(socket_.fd());
     if (has_number_) node_.remove(number_);
 }
@@ -75,7 +83,7 @@ Status Connection::open(Endpoint& owner, const control::End& peer, ControlSocket
     remote_attributes_ = peer.attributes;
     owner_ = &owner;
     if (greeted_) peer_->opened();
-    greets_ = peer_->sends_first() && !peer_->is_open();
+    greets_ = peer_->sends_first();  // the other process may have forgotten this one since the last connection
     if (greets_) greet();
     return {};
 }
@@ -84,8 +92,8 @@ void Connection::end(bool on_purpose, CompletionCode code) noexcept {
     if (owner_ == nullptr) return;
     owner_ = nullptr;
     ended_ = true;
-    requested_.held.clear();
-    responded_.held.clear();
+    drop_all(requested_);
+    drop_all(responded_);
     const Status told = closing_ ? Status()
                                  : socket_.send(control::Closing{.on_purpose = on_purpose,
                                                                  .code = code,
@@ -134,7 +142,7 @@ Engine::Buffer* Connection::prepare(FrameHeader& header) noexcept {
         return nullptr;
     }
     if (has_sequence(header.kind)) {
-        const Outgoing& stream = is_response(header.kind) ? responses_ : requests_;
+        const Outgoing& stream = outgoing(header.kind);
         if (stream.is_full()) return nullptr;  // resumed by the acknowledgment
         header.sequence = stream.next;
     }
@@ -165,7 +173,7 @@ bool Connection::submit(Engine::Buffer& buffer, const FrameHeader& frame, std::s
     }
     requested_.told = header.executed;
     responded_.told = header.handled;
-    if (has_sequence(header.kind)) ++(is_response(header.kind) ? responses_ : requests_).next;
+    if (has_sequence(header.kind)) ++outgoing(header.kind).next;
     return true;
 }
 
@@ -179,9 +187,32 @@ void Connection::resume() noexcept {
     if (greets_) greet();
     if (owner_ == nullptr) return acknowledge();
     owner_->progress();
-    handle_held(responded_);
-    handle_held(requested_);
+    for (Incoming* stream : {&responded_, &requested_}) {
+        read_offers(*stream);
+        handle_held(*stream);
+    }
     acknowledge();
+}
+
+Engine::Block* Connection::take_block() noexcept { return node_.engine().take_block(); }
+
+void Connection::write_offer(Engine::Block& block, std::size_t bytes, std::byte* payload) noexcept {
+    std::memcpy(payload, &node_.engine().offer(block, bytes), sizeof(Offer));
+}
+
+void Connection::keep_offer(Outgoing& stream, Engine::Block& block, bool sent) noexcept {
+    if (!sent) return node_.engine().give_back(block);
+    block.number = stream.next - 1;
+    stream.offers.push_back(&block);
+}
+
+/// Uses the memory of confirmed offers again.
+void Connection::withdraw_offers(Outgoing& stream) noexcept {
+    std::erase_if(stream.offers, [&](Engine::Block* block) {
+        const bool confirmed = reaches(stream.confirmed, static_cast<std::uint32_t>(block->number));
+        if (confirmed) node_.engine().give_back(*block);
+        return confirmed;
+    });
 }
 
 // ---- Receiving ---------------------------------------------------------------------------------------------------
@@ -190,6 +221,7 @@ void Connection::resume() noexcept {
 bool Connection::confirm(Outgoing& stream, std::uint32_t count) noexcept {
     if (!reaches(stream.next - 1, count)) return false;
     if (reaches(count, stream.confirmed)) stream.confirmed = count;  // frames may overtake each other
+    if (!stream.offers.empty()) withdraw_offers(stream);
     return true;
 }
 
@@ -213,14 +245,16 @@ void Connection::on_frame(const Frame& frame) noexcept {
         log(LogLevel::Warning, "ofi: a peer sends frames out of turn");
         return lose();
     }
-    if (distance != 0 || !stream.held.empty() || handling_ || owner_ == nullptr || !handle(frame)) {
+    if (distance != 0 || !stream.held.empty() || handling_ || owner_ == nullptr || is_offered(header) ||
+        !handle(frame)) {
         try {
-            hold(stream, header, frame.payload);
+            hold(stream, frame);
         } catch (const std::bad_alloc&) {
             log(LogLevel::Error, "ofi: out of memory: a connection is lost");
             return lose();
         }
-        if (owner_ != nullptr) handle_held(stream);
+        read_offers(stream);
+        handle_held(stream);
     } else {
         finished(frame, stream);
     }
@@ -238,25 +272,90 @@ bool Connection::handle(const Frame& frame) noexcept {
 void Connection::finished(const Frame& frame, Incoming& stream) noexcept {
     ++stream.done;
     const bool awaited = (frame.header.flags & frame_flags::confirm) != 0;
-    if (stream.count() - stream.told >= acknowledge_after && owner_ != nullptr) acknowledge();
+    const bool many = stream.count() - stream.told >= acknowledge_after || is_offered(frame.header);
+    if (many && owner_ != nullptr) acknowledge();
     if (awaited || stream.count() != stream.told) node_.owes(self());
 }
 
-void Connection::hold(Incoming& stream, const FrameHeader& header, std::span<const std::byte> payload) {
-    const std::uint64_t number = stream.done + (header.sequence - stream.count());
-    std::vector<std::byte> bytes(sizeof header + payload.size());
-    std::memcpy(bytes.data(), &header, sizeof header);
-    std::ranges::copy(payload, bytes.begin() + sizeof header);
-    stream.held.try_emplace(number, std::move(bytes));
+void Connection::hold(Incoming& stream, const Frame& frame) {
+    const std::uint64_t number = stream.done + (frame.header.sequence - stream.count());
+    Held held{.bytes = std::vector<std::byte>(sizeof frame.header + frame.payload.size()),
+              .offered = is_offered(frame.header)};
+    std::memcpy(held.bytes.data(), &frame.header, sizeof frame.header);
+    std::ranges::copy(frame.payload, held.bytes.begin() + sizeof frame.header);
+    stream.held.try_emplace(number, std::move(held));
+}
+
+Frame Connection::Held::frame() const noexcept {
+    Frame frame;
+    std::memcpy(&frame.header, bytes.data(), sizeof frame.header);
+    frame.payload = block != nullptr ? block->data() : std::span(bytes).subspan(sizeof frame.header);
+    return frame;
 }
 
 void Connection::handle_held(Incoming& stream) noexcept {
-    while (owner_ != nullptr && !handling_ && !stream.held.empty() && stream.held.begin()->first == stream.done + 1) {
-        const auto frame = parse_frame(stream.held.begin()->second);
-        if (!frame || !handle(*frame)) return;
-        finished(*frame, stream);
-        if (!stream.held.empty()) stream.held.erase(stream.held.begin());
+    while (owner_ != nullptr && !handling_ && !stream.held.empty()) {
+        const auto first = stream.held.begin();
+        if (first->first != stream.done + 1 || !first->second.is_complete()) return;
+        const Frame frame = first->second.frame();
+        if (!handle(frame)) return;
+        finished(frame, stream);
+        drop(stream, first);
+        read_offers(stream);
     }
+}
+
+void Connection::drop(Incoming& stream, std::map<std::uint64_t, Held>::iterator held) noexcept {
+    Engine::Block* const block = held->second.block;
+    if (block != nullptr && block->arrived) node_.engine().give_back(*block);  // otherwise on_read() does
+    stream.held.erase(held);
+}
+
+void Connection::drop_all(Incoming& stream) noexcept {
+    while (!stream.held.empty()) drop(stream, stream.held.begin());
+}
+
+/// Reads what the peer has offered, a few blocks at a time.
+void Connection::read_offers(Incoming& stream) noexcept {
+    if (owner_ == nullptr) return;
+    std::size_t blocks = 0;
+    for (auto& [number, held] : stream.held) {
+        if (!held.offered) continue;
+        if (++blocks > max_offers) return;
+        if (held.block != nullptr) continue;
+        Engine::Block* const block = node_.engine().take_block();
+        if (block == nullptr) return wait_for_engine();
+        block->connection = number_;
+        block->token = token_;
+        block->number = number;
+        block->of_response = &stream == &responded_;
+        const Engine::Sent sent = node_.engine().read(*block, *offer_in(held.frame()), peer_->number());
+        if (sent == Engine::Sent::Yes) {
+            held.block = block;
+            continue;
+        }
+        node_.engine().give_back(*block);
+        if (sent == Engine::Sent::NotNow) return wait_for_engine();
+        return owner_->request_break();
+    }
+}
+
+void Connection::on_read(Engine::Block& block, bool intact) noexcept {
+    Incoming& stream = block.of_response ? responded_ : requested_;
+    const auto found = stream.held.find(block.number);
+    if (found == stream.held.end() || found->second.block != &block) return node_.engine().give_back(block);
+    block.arrived = true;
+    if (!intact) {
+        log(LogLevel::Info, "ofi: connection lost: what the peer has offered cannot be read");
+        return lose();
+    }
+    handle_held(stream);
+    if (closing_) end_if_complete();
+}
+
+bool Connection::Incoming::has_all(std::uint32_t last) const noexcept {
+    return held.size() == last - count() &&
+           std::ranges::all_of(held, [](const auto& frame) { return frame.second.is_complete(); });
 }
 
 void Connection::on_failure() noexcept {

@@ -47,7 +47,10 @@ public:
     /// How many requests, and how many responses, may be sent before they are acknowledged.
     static constexpr std::uint32_t window = 64;
 
-    explicit Connection(Node& node) noexcept;
+    /// How many of them may offer what the peer has to read.
+    static constexpr std::size_t max_offers = 4;
+
+    explicit Connection(Node& node);
     ~Connection() override;
 
     /// Gives the connection a number and a token. Throws std::bad_alloc. NoResources: all numbers are in use.
@@ -72,6 +75,13 @@ public:
     template <class Fill>
     bool send(FrameHeader header, std::size_t bytes, Fill fill) noexcept;
 
+    /// Sends the next fragment of an operation of which `left` bytes are left: as many as possible. `flags` are those
+    /// of the last fragment. `fill(memory, bytes)` writes the payload. Returns the number of bytes, or nothing as
+    /// above.
+    template <class Fill>
+    std::optional<std::uint64_t> send_fragment(FrameHeader header, std::uint64_t left, std::uint8_t flags,
+                                               Fill fill) noexcept;
+
     /// Returns the number of the last request that was sent.
     std::uint32_t last_request() const noexcept { return requests_.next - 1; }
 
@@ -87,6 +97,9 @@ public:
 
     /// libfabric could not send a frame.
     void on_failure() noexcept;
+
+    /// Called for each block that the connection has read.
+    void on_read(Engine::Block& block, bool intact) noexcept;
 
     /// Continues what waited.
     void resume() noexcept;
@@ -106,14 +119,23 @@ private:
     struct Outgoing {
         std::uint32_t next = 1;
         std::uint32_t confirmed = 0;
+        std::vector<Engine::Block*> offers;  // of the frames that are not confirmed; has room for all
         bool is_full() const noexcept { return next - 1 - confirmed >= window; }
     };
+    /// A frame that has arrived, but has to wait.
+    struct Held {
+        std::vector<std::byte> bytes;
+        bool offered = false;
+        Engine::Block* block = nullptr;  // which reads what it offers
+        bool is_complete() const noexcept { return !offered || (block != nullptr && block->arrived); }
+        Frame frame() const noexcept;
+    };
     struct Incoming {
-        std::uint64_t done = 0;                                // executed or handled
-        std::uint32_t told = 0;                                // the value that the peer knows
-        std::map<std::uint64_t, std::vector<std::byte>> held;  // arrived, but not done
+        std::uint64_t done = 0;              // executed or handled
+        std::uint32_t told = 0;              // the value that the peer knows
+        std::map<std::uint64_t, Held> held;  // arrived, but not done
         std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(done); }
-        bool has_all(std::uint32_t last) const noexcept { return held.size() == last - count(); }
+        bool has_all(std::uint32_t last) const noexcept;
     };
 
     void on_ready() noexcept override;
@@ -121,7 +143,15 @@ private:
     bool confirm(Outgoing& stream, std::uint32_t count) noexcept;
     bool handle(const Frame& frame) noexcept;
     void handle_held(Incoming& stream) noexcept;
-    void hold(Incoming& stream, const FrameHeader& header, std::span<const std::byte> payload);
+    void hold(Incoming& stream, const Frame& frame);
+    void read_offers(Incoming& stream) noexcept;
+    void drop(Incoming& stream, std::map<std::uint64_t, Held>::iterator held) noexcept;
+    void drop_all(Incoming& stream) noexcept;
+    Engine::Block* take_block() noexcept;
+    void write_offer(Engine::Block& block, std::size_t bytes, std::byte* payload) noexcept;
+    void keep_offer(Outgoing& stream, Engine::Block& block, bool sent) noexcept;
+    void withdraw_offers(Outgoing& stream) noexcept;
+    Outgoing& outgoing(FrameKind kind) noexcept { return is_response(kind) ? responses_ : requests_; }
     void finished(const Frame& frame, Incoming& stream) noexcept;
     bool may_send(bool has_number) noexcept;
     void wait_for_engine() noexcept;
@@ -163,6 +193,31 @@ bool Connection::send(FrameHeader header, std::size_t bytes, Fill fill) noexcept
     if (buffer == nullptr) return false;
     fill(buffer->bytes + sizeof header);
     return submit(*buffer, header, bytes);
+}
+
+template <class Fill>
+std::optional<std::uint64_t> Connection::send_fragment(FrameHeader header, std::uint64_t left, std::uint8_t flags,
+                                                       Fill fill) noexcept {
+    Outgoing& stream = outgoing(header.kind);
+    Engine::Block* block = nullptr;
+    if (left > fragment_bytes) {
+        if (stream.offers.size() == max_offers) return std::nullopt;  // resumed by the acknowledgment
+        block = take_block();
+    }
+    const std::uint64_t bytes = std::min<std::uint64_t>(left, block != nullptr ? max_offer_bytes : fragment_bytes);
+    header.flags |= bytes < left ? frame_flags::more : flags;
+    bool sent = false;
+    if (block == nullptr) {
+        sent = send(header, bytes, [&](std::byte* payload) { fill(payload, bytes); });
+    } else {
+        header.flags |= frame_flags::offered;
+        sent = send(header, sizeof(Offer), [&](std::byte* payload) {
+            fill(block->bytes.get(), bytes);
+            write_offer(*block, bytes, payload);
+        });
+        keep_offer(stream, *block, sent);
+    }
+    return sent ? std::optional(bytes) : std::nullopt;
 }
 
 }  // namespace viaduct::ofi

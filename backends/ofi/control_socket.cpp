@@ -39,8 +39,8 @@ socklen_t size_of(const SocketAddress& address) noexcept {
     return address.storage.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
 }
 
-Result<UniqueFd> create(const SocketAddress& address) noexcept {
-    UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+Result<Socket> create(const SocketAddress& address) noexcept {
+    Socket fd(UniqueFd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
     if (!fd) return Status::from_errno(errno, "socket");
     return fd;
 }
@@ -70,7 +70,7 @@ Result<ControlSocket> ControlSocket::connect(const Policy& policy, const HostAdd
     return ControlSocket(std::move(*fd), policy, Role::Requester);
 }
 
-Result<UniqueFd> ControlSocket::listen(const HostAddress& at, std::uint16_t port) noexcept {
+Result<Socket> ControlSocket::listen(const HostAddress& at, std::uint16_t port) noexcept {
     SocketAddress address(at, port);
     auto fd = create(address);
     if (!fd.ok()) return fd;
@@ -82,7 +82,7 @@ Result<UniqueFd> ControlSocket::listen(const HostAddress& at, std::uint16_t port
 }
 
 Result<ControlSocket> ControlSocket::accept(const Policy& policy, int listening) {
-    UniqueFd fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Socket fd(UniqueFd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
     if (!fd) {
         const bool none = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
         return none ? Status(Code::WouldBlock, "no connection is pending") : Status::from_errno(errno, "accept4");

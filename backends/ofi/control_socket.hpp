@@ -2,6 +2,8 @@
 // A TCP socket for control messages. It never blocks.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <memory>
 #include <optional>
 
@@ -13,6 +15,31 @@
 
 namespace viaduct::ofi {
 
+/// Owns the descriptor of a socket. Closing it ends the connection, or stops listening, even if a forked child has the
+/// descriptor open.
+class Socket {
+public:
+    Socket() noexcept = default;
+    explicit Socket(UniqueFd fd) noexcept : fd_(std::move(fd)) {}
+    Socket(Socket&&) noexcept = default;
+    Socket& operator=(Socket&& other) noexcept {
+        close();
+        fd_ = std::move(other.fd_);
+        return *this;
+    }
+    ~Socket() { close(); }
+
+    int get() const noexcept { return fd_.get(); }
+    explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+    void close() noexcept {
+        if (fd_) shutdown(fd_.get(), SHUT_RDWR);
+        fd_.reset();
+    }
+
+private:
+    UniqueFd fd_;
+};
+
 class ControlSocket {
 public:
     ControlSocket() noexcept = default;
@@ -23,14 +50,14 @@ public:
                                          std::uint16_t port);
 
     /// Listens at an address of this host. Busy: the port is in use.
-    static Result<UniqueFd> listen(const HostAddress& at, std::uint16_t port) noexcept;
+    static Result<Socket> listen(const HostAddress& at, std::uint16_t port) noexcept;
 
     /// Accepts a connection. WouldBlock: there is none. Throws std::bad_alloc.
     static Result<ControlSocket> accept(const Policy& policy, int listening);
 
     int fd() const noexcept { return fd_.get(); }
     explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
-    void close() noexcept { fd_.reset(); }
+    void close() noexcept { fd_.close(); }
 
     /// Returns the error number of the attempt to connect; 0: it is connected.
     int error() const noexcept;
@@ -48,10 +75,10 @@ public:
     Status send(const control::Message& message) noexcept;
 
 private:
-    ControlSocket(UniqueFd fd, const Policy& policy, Role own)
+    ControlSocket(Socket fd, const Policy& policy, Role own)
         : fd_(std::move(fd)), reader_(std::make_unique<control::FrameReader>()), session_(policy, own) {}
 
-    UniqueFd fd_;
+    Socket fd_;
     std::unique_ptr<control::FrameReader> reader_;
     Session session_;
 };

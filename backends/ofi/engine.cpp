@@ -3,6 +3,11 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
+#include <atomic>
+
+#include "backends/ofi/random.hpp"
+#include "core/base/settings.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::ofi {
@@ -22,6 +27,8 @@ Result<std::unique_ptr<Engine>> Engine::open(const HostAddress& host) {
     if (const Status status = engine->start(host); !status.ok()) return status;
     return engine;
 }
+
+Engine::Engine(const Library& library) noexcept : library_(library), next_stamp_(random_number<std::uint64_t>()) {}
 
 Status Engine::start(const HostAddress& host) {
     auto info = library_.find(host);
@@ -57,15 +64,10 @@ Status Engine::start(const HostAddress& host) {
         return library_.failure(error, "fi_av_open");
     addresses_ = owned(addresses);
 
-    fid_ep* endpoint = nullptr;
-    if (const int error = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr); error != 0)
-        return library_.failure(error, "fi_endpoint");
-    endpoint_ = owned(endpoint);
-    if (const int error = fi_ep_bind(endpoint_.get(), &completions_->fid, FI_TRANSMIT | FI_RECV); error != 0)
-        return library_.failure(error, "fi_ep_bind");
-    if (const int error = fi_ep_bind(endpoint_.get(), &addresses_->fid, 0); error != 0)
-        return library_.failure(error, "fi_ep_bind");
-    if (const int error = fi_enable(endpoint_.get()); error != 0) return library_.failure(error, "fi_enable");
+    const auto lanes = number_setting("VIADUCT_OFI_LANES", 1);
+    while (lanes_.size() < std::clamp<std::size_t>(lanes, 1, max_lanes))
+        if (const Status status = add_lane(); !status.ok()) return status;
+    endpoint_ = lanes_.front().get();
 
     std::array<std::uint8_t, control::FabricAddress::capacity> bytes{};
     std::size_t size = bytes.size();
@@ -73,6 +75,19 @@ Status Engine::start(const HostAddress& host) {
         return library_.failure(error, "fi_getname");
     address_ = control::FabricAddress(std::span(bytes).first(size));
     return allocate();
+}
+
+Status Engine::add_lane() {
+    fid_ep* endpoint = nullptr;
+    if (const int error = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr); error != 0)
+        return library_.failure(error, "fi_endpoint");
+    lanes_.push_back(owned(endpoint));
+    if (const int error = fi_ep_bind(endpoint, &completions_->fid, FI_TRANSMIT | FI_RECV); error != 0)
+        return library_.failure(error, "fi_ep_bind");
+    if (const int error = fi_ep_bind(endpoint, &addresses_->fid, 0); error != 0)
+        return library_.failure(error, "fi_ep_bind");
+    if (const int error = fi_enable(endpoint); error != 0) return library_.failure(error, "fi_enable");
+    return {};
 }
 
 Status Engine::allocate() {
@@ -93,8 +108,8 @@ Status Engine::allocate() {
     for (std::size_t i = 0; i < all_.size(); ++i) {
         Buffer& buffer = all_[i];
         buffer.bytes = memory_.get() + i * max_frame_bytes;
-        buffer.receives = i < buffers;
-        if (!buffer.receives)
+        buffer.use = i < buffers ? Use::Receive : Use::Send;
+        if (buffer.use == Use::Send)
             free_.push_back(&buffer);
         else if (!post(buffer))
             return {Code::SystemError, "fi_recv"};
@@ -103,7 +118,7 @@ Status Engine::allocate() {
 }
 
 bool Engine::post(Buffer& buffer) noexcept {
-    return fi_recv(endpoint_.get(), buffer.bytes, max_frame_bytes, descriptor_, FI_ADDR_UNSPEC, &buffer.context) == 0;
+    return fi_recv(endpoint_, buffer.bytes, max_frame_bytes, descriptor_, FI_ADDR_UNSPEC, &buffer.context) == 0;
 }
 
 void Engine::post_missing() noexcept {
@@ -119,23 +134,89 @@ Result<fi_addr_t> Engine::add_peer(const control::FabricAddress& address) noexce
 }
 
 Engine::Sent Engine::send(Buffer& buffer, std::size_t bytes, fi_addr_t peer) noexcept {
-    const ssize_t error = fi_send(endpoint_.get(), buffer.bytes, bytes, descriptor_, peer, &buffer.context);
+    return sent(fi_send(endpoint_, buffer.bytes, bytes, descriptor_, peer, &buffer.context), "fi_send");
+}
+
+Engine::Sent Engine::sent(ssize_t error, const char* call) const noexcept {
     if (error == 0) return Sent::Yes;
     if (error == -FI_EAGAIN) return Sent::NotNow;
-    log(LogLevel::Info, "fi_send: %s", library_.describe(static_cast<int>(error)));
+    log(LogLevel::Info, "%s: %s", call, library_.describe(static_cast<int>(error)));
     return Sent::Failed;
 }
 
-/// Takes an operation that failed. Returns its buffer if it is one to send from.
-Engine::Buffer* Engine::failed() noexcept {
+// ---- Offers ------------------------------------------------------------------------------------------------------
+
+Engine::Block* Engine::take_block() noexcept try {
+    if (!free_blocks_.empty()) {
+        Block* block = free_blocks_.back();
+        free_blocks_.pop_back();
+        return block;
+    }
+    constexpr std::size_t bytes = max_offer_bytes + sizeof(Offer::stamp);
+    if ((info_->caps & FI_RMA) == 0 || blocks_.size() == max_blocks) return nullptr;
+    blocks_.reserve(blocks_.size() + 1);
+    free_blocks_.reserve(blocks_.size() + 1);
+    auto block = std::make_unique<Block>();
+    block->bytes.reset(new std::byte[bytes]);
+    auto key = random_number<std::uint64_t>();
+    if (const std::size_t size = info_->domain_attr->mr_key_size; size < sizeof key)
+        key &= (std::uint64_t{1} << (8 * size)) - 1;
+    fid_mr* registered = nullptr;
+    if (const int error = fi_mr_reg(domain_.get(), block->bytes.get(), bytes, FI_READ | FI_REMOTE_READ, 0, key, 0,
+                                    &registered, nullptr);
+        error != 0) {
+        log(LogLevel::Info, "fi_mr_reg: %s", library_.describe(error));
+        return nullptr;
+    }
+    block->registered = owned(registered);
+    blocks_.push_back(std::move(block));
+    return blocks_.back().get();
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
+/// A peer that was given up may still read the block later. It notices by the stamp, which changes before the data do.
+/// The block stays registered, because a key that is no longer valid would break the connection of libfabric.
+void Engine::give_back(Block& block) noexcept {
+    std::memset(block.bytes.get() + block.offer.bytes, 0, sizeof block.offer.stamp);
+    std::atomic_thread_fence(std::memory_order_release);
+    free_blocks_.push_back(&block);  // has room for all
+}
+
+const Offer& Engine::offer(Block& block, std::size_t bytes) noexcept {
+    const bool by_address = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+    block.offer = {.address = by_address ? reinterpret_cast<std::uint64_t>(block.bytes.get()) : 0,
+                   .key = fi_mr_key(block.registered.get()),
+                   .stamp = ++next_stamp_,
+                   .bytes = static_cast<std::uint32_t>(bytes)};
+    std::memcpy(block.bytes.get() + bytes, &block.offer.stamp, sizeof block.offer.stamp);
+    return block.offer;
+}
+
+bool Engine::is_intact(const Block& block) noexcept {
+    return std::memcmp(block.bytes.get() + block.offer.bytes, &block.offer.stamp, sizeof block.offer.stamp) == 0;
+}
+
+Engine::Sent Engine::read(Block& block, const Offer& offer, fi_addr_t peer) noexcept {
+    block.offer = offer;
+    block.arrived = false;
+    fid_ep* const lane = lanes_[next_lane_++ % lanes_.size()].get();
+    return sent(fi_read(lane, block.bytes.get(), offer.bytes + sizeof offer.stamp, fi_mr_desc(block.registered.get()),
+                        peer, offer.address, offer.key, &block.context),
+                "fi_read");
+}
+
+/// Takes an operation that failed, unless it is a receive.
+Engine::Operation* Engine::failed() noexcept {
     fi_cq_err_entry error{};
     if (fi_cq_readerr(completions_.get(), &error, 0) <= 0 || error.op_context == nullptr) return nullptr;
-    auto* buffer = static_cast<Buffer*>(error.op_context);
+    constexpr std::array names{"receive", "send", "read"};
+    auto* operation = static_cast<Operation*>(error.op_context);
     if (error.err != FI_ECANCELED)
-        log(LogLevel::Info, "libfabric: a %s failed: %s", buffer->receives ? "receive" : "send",
+        log(LogLevel::Info, "libfabric: a %s failed: %s", names[static_cast<std::size_t>(operation->use)],
             library_.describe(error.err));
-    if (!buffer->receives) return buffer;
-    missing_.push_back(buffer);
+    if (operation->use != Use::Receive) return operation;
+    missing_.push_back(static_cast<Buffer*>(operation));
     return nullptr;
 }
 

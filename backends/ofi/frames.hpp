@@ -43,6 +43,7 @@ inline constexpr std::uint8_t solicited = 4;   ///< wakes consumers that wait fo
 inline constexpr std::uint8_t invalidate = 8;  ///< `immediate` is the key of a window to invalidate
 inline constexpr std::uint8_t confirm = 16;    ///< the sender waits until this frame is acknowledged
 inline constexpr std::uint8_t aborted = 32;    ///< the operation ends early: the rest of its source was unmapped
+inline constexpr std::uint8_t offered = 64;    ///< the receiver has to read the payload; the frame carries an Offer
 }  // namespace frame_flags
 
 struct FrameHeader {
@@ -61,14 +62,37 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 48);
 
-/// The largest frame that libfabric's provider for TCP sends without asking the receiver first.
-inline constexpr std::size_t max_frame_bytes = 16 * 1024;
-inline constexpr std::size_t fragment_bytes = max_frame_bytes - sizeof(FrameHeader);
+/// The payload of a frame. Larger data are offered.
+inline constexpr std::size_t fragment_bytes = 64 * 1024;
+inline constexpr std::size_t max_frame_bytes = sizeof(FrameHeader) + fragment_bytes;
+
+/// Where the receiver reads a fragment that is larger than a frame.
+struct Offer {
+    std::uint64_t address = 0;
+    std::uint64_t key = 0;
+    std::uint64_t stamp = 0;  ///< follows the data there until the sender uses the memory for something else
+    std::uint32_t bytes = 0;
+    std::uint32_t reserved = 0;
+};
+static_assert(sizeof(Offer) == 32);
+
+inline constexpr std::size_t max_offer_bytes = 256 * 1024;
 
 struct Frame {
     FrameHeader header;
     std::span<const std::byte> payload;
 };
+
+inline bool is_offered(const FrameHeader& header) noexcept { return (header.flags & frame_flags::offered) != 0; }
+
+/// Returns the offer that a frame carries, or nothing if it is invalid.
+inline std::optional<Offer> offer_in(const Frame& frame) noexcept {
+    Offer offer;
+    if (frame.payload.size() != sizeof offer) return std::nullopt;
+    std::memcpy(&offer, frame.payload.data(), sizeof offer);
+    if (offer.bytes == 0 || offer.bytes > max_offer_bytes || offer.reserved != 0) return std::nullopt;
+    return offer;
+}
 
 /// Returns nothing if the bytes are not a frame. Fields other than kind and lengths are not checked.
 inline std::optional<Frame> parse_frame(std::span<const std::byte> bytes) noexcept {
@@ -83,7 +107,12 @@ inline std::optional<Frame> parse_frame(std::span<const std::byte> bytes) noexce
         case FrameKind::Message:
         case FrameKind::Write:
         case FrameKind::Data:
-            if (frame.payload.size() > frame.header.total) return std::nullopt;
+            if (is_offered(frame.header)) {
+                const auto offer = offer_in(frame);
+                if (!offer || offer->bytes > frame.header.total) return std::nullopt;
+            } else if (frame.payload.size() > frame.header.total) {
+                return std::nullopt;
+            }
             return frame;
         case FrameKind::AtomicWrite:
         case FrameKind::FetchAdd:
@@ -92,7 +121,7 @@ inline std::optional<Frame> parse_frame(std::span<const std::byte> bytes) noexce
         case FrameKind::CompareSwap: expected = 16; break;
         default: break;
     }
-    if (frame.payload.size() != expected) return std::nullopt;
+    if (is_offered(frame.header) || frame.payload.size() != expected) return std::nullopt;
     return frame;
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 
+#include "backends/ofi/frames.hpp"
 #include "core/base/socket_address.hpp"
 #include "core/log.hpp"
 
@@ -27,15 +28,19 @@ constexpr std::uint32_t native_tcp_version = FI_VERSION(1, 18);
 constexpr const char* layered_tcp = "tcp;ofi_rxm";
 constexpr const char* native_tcp = "tcp";
 
+constexpr std::size_t rxm_buffer_bytes = (max_frame_bytes + 63) / 64 * 64;
+
 /// Settings of libraries that libfabric loads, unless the program has set them.
-void prepare_environment() noexcept {
+void prepare_environment() {
     // Without these, libinfinipath and PSM2 install signal handlers.
     setenv("IPATH_NO_BACKTRACE", "1", 0);
     setenv("HFI_NO_BACKTRACE", "1", 0);
     // How often a new connection is attended to, in microseconds. The default makes the first message 10 ms late.
     setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100", 0);
-    // The number of receive buffers. The default takes 70 MB for each endpoint.
-    setenv("FI_OFI_RXM_MSG_RX_SIZE", "512", 0);
+    // The size of buffers, so that frames are sent without asking the receiver first, and their number for receives.
+    // The default number would take 270 MB for each endpoint.
+    setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(rxm_buffer_bytes).c_str(), 0);
+    setenv("FI_OFI_RXM_MSG_RX_SIZE", "128", 0);
 }
 
 }  // namespace
@@ -80,7 +85,7 @@ Result<const Library*> Library::get() noexcept try {
 Result<InfoPointer> Library::find(const HostAddress& host) const {
     const InfoPointer hints(dupinfo_(nullptr), freeinfo_);
     if (hints == nullptr) throw std::bad_alloc();
-    hints->caps = FI_MSG;
+    hints->caps = FI_MSG | FI_RMA;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
@@ -101,7 +106,11 @@ Result<InfoPointer> Library::find(const HostAddress& host) const {
         hints->src_addrlen = bytes;
     }
     fi_info* found = nullptr;
-    const int error = getinfo_(interface_version, nullptr, nullptr, 0, hints.get(), &found);
+    int error = getinfo_(interface_version, nullptr, nullptr, 0, hints.get(), &found);
+    if (error == -FI_ENODATA) {
+        hints->caps = FI_MSG;  // enough, but slower
+        error = getinfo_(interface_version, nullptr, nullptr, 0, hints.get(), &found);
+    }
     if (error == -FI_ENODATA) {
         log(LogLevel::Error, "libfabric's provider %s is missing or does not serve this address", provider_.c_str());
         return Status(Code::Unreachable, "libfabric has no such provider for the address");

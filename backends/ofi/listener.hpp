@@ -49,7 +49,7 @@ class Port final : public AgentClient {
 public:
     /// Returns the port if this process already listens on it; otherwise opens it. Busy: another process uses it.
     static Result<std::shared_ptr<Port>> get(Node& node, std::uint16_t number);
-    Port(Node& node, std::uint16_t number, UniqueFd socket) noexcept
+    Port(Node& node, std::uint16_t number, Socket socket) noexcept
         : node_(node), number_(number), socket_(std::move(socket)) {}
     ~Port() override;
 
@@ -78,7 +78,7 @@ private:
 
     Node& node_;
     const std::uint16_t number_;
-    UniqueFd socket_;
+    Socket socket_;
     Deadline next_warning_ = Deadline::now();
     std::vector<Listener*> listeners_;
     std::vector<Connector*> connectors_;
@@ -101,7 +101,7 @@ public:
     void add(std::unique_ptr<ConnectionRequest> request);
 
 private:
-    Listener(std::shared_ptr<Node> node, const Service& service) noexcept : node_(std::move(node)), service_(service) {}
+    Listener(std::shared_ptr<Node> node, const Service& service) : node_(std::move(node)), service_(service) {}
 
     const std::shared_ptr<Node> node_;
     const Service service_;

@@ -102,22 +102,34 @@ void Node::on_frame(std::span<const std::byte> bytes) noexcept {
     if (const auto connection = find(frame->header.connection)) connection->on_frame(*frame);
 }
 
-void Node::on_failure(const Engine::Buffer& buffer) noexcept {
-    const auto connection = find(buffer.connection);
-    if (connection != nullptr && connection->token_ == buffer.token) connection->on_failure();
+std::shared_ptr<Connection> Node::find(const Engine::Operation& operation) noexcept {
+    const auto connection = find(operation.connection);
+    return connection != nullptr && connection->token_ == operation.token ? connection : nullptr;
+}
+
+void Node::on_failure(const Engine::Operation& operation) noexcept {
+    if (const auto connection = find(operation)) connection->on_failure();
+}
+
+void Node::on_read(Engine::Block& block, bool intact) noexcept {
+    if (const auto connection = find(block))
+        connection->on_read(block, intact);
+    else
+        engine_->give_back(block);
 }
 
 bool Node::progress() noexcept {
-    const std::size_t frames = engine_->poll([this](std::span<const std::byte> bytes) { on_frame(bytes); },
-                                             [this](const Engine::Buffer& buffer) { on_failure(buffer); });
+    const bool arrived = engine_->poll([this](std::span<const std::byte> bytes) { on_frame(bytes); },
+                                       [this](const Engine::Operation& operation) { on_failure(operation); },
+                                       [this](Engine::Block& block, bool intact) { on_read(block, intact); });
     if (!blocked_.empty()) [[unlikely]]
         for (const auto& waiting : std::exchange(blocked_, {}))
             if (const auto connection = waiting.lock()) {
                 connection->is_blocked = false;
                 connection->resume();
             }
-    if (frames == 0 && !owing_.empty()) acknowledge();
-    return frames != 0;
+    if (!arrived && !owing_.empty()) acknowledge();
+    return arrived;
 }
 
 void Node::acknowledge() noexcept {

@@ -68,6 +68,7 @@ public:
     Result<std::uint32_t> add(const std::shared_ptr<Connection>& connection);
     void remove(std::uint32_t number) noexcept;
     std::shared_ptr<Connection> find(std::uint32_t number) noexcept;
+    std::shared_ptr<Connection> find(const Engine::Operation& operation) noexcept;
 
     /// Returns the engine of another process, which all connections to it share.
     Result<std::shared_ptr<Peer>> find_peer(const control::FabricAddress& address);
@@ -112,7 +113,8 @@ public:
 private:
     Node(const HostAddress& host, const Policy& policy);
     void on_frame(std::span<const std::byte> bytes) noexcept;
-    void on_failure(const Engine::Buffer& buffer) noexcept;
+    void on_failure(const Engine::Operation& operation) noexcept;
+    void on_read(Engine::Block& block, bool intact) noexcept;
     void end_connections() noexcept;
 
     const HostAddress host_;

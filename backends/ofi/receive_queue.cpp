@@ -213,8 +213,9 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
         }
     }
     if (!skipping_) {
-        support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
-                               frame.payload.size());
+        if (!frame.payload.empty())  // an empty write may have any address
+            support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
+                                   frame.payload.size());
         moved_ += frame.payload.size();
         if (last && has(header, frame_flags::aborted)) {
             if (notice)
@@ -241,17 +242,16 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
         return true;
     }
     if (in_progress_ == FrameKind::Open) begin(header);
-    bool more = true;
-    while (more) {
-        const auto bytes = std::min<std::uint64_t>(header.total - moved_, fragment_bytes);
-        more = moved_ + bytes < header.total;
+    do {
         const auto* source = reinterpret_cast<const std::byte*>(header.address + moved_);
-        const std::uint8_t flags = more ? frame_flags::more : 0;
-        if (!connection_->send({.kind = FrameKind::Data, .flags = flags, .total = header.total}, bytes,
-                               [&](std::byte* payload) { std::memcpy(payload, source, bytes); }))
-            return false;
-        moved_ += bytes;
-    }
+        const auto bytes = connection_->send_fragment(
+            {.kind = FrameKind::Data, .total = header.total}, header.total - moved_, 0,
+            [source](std::byte* memory, std::uint64_t count) {
+                if (count != 0) std::memcpy(memory, source, count);  // an empty read may have any address
+            });
+        if (!bytes) return false;
+        moved_ += *bytes;
+    } while (moved_ < header.total);
     in_progress_ = FrameKind::Open;
     return true;
 }

@@ -262,23 +262,21 @@ SendQueue::Outcome SendQueue::stream(Operation& operation) noexcept {
     if (operation.cut_at != 0 && !may_fail()) return Outcome::Blocked;
     const bool confirmed = is_confirmed(request);
     FrameHeader header{.kind = kind_of(request),
+                       .flags = marks_of(request),
                        .immediate = request.opcode == Opcode::SendInvalidate ? request.remote.key : request.immediate,
                        .total = static_cast<std::uint32_t>(operation.total),
                        .key = request.remote.key};
-    bool more = true;
-    while (more) {
-        const auto bytes = std::min<std::uint64_t>(operation.end() - operation.moved, fragment_bytes);
-        more = operation.moved + bytes < operation.end();
-        header.flags = static_cast<std::uint8_t>(marks_of(request) | (more ? frame_flags::more : 0) |
-                                                 (!more && confirmed ? frame_flags::confirm : 0) |
-                                                 (!more && operation.cut_at != 0 ? frame_flags::aborted : 0));
+    const auto at_end = static_cast<std::uint8_t>((confirmed ? frame_flags::confirm : 0) |
+                                                  (operation.cut_at != 0 ? frame_flags::aborted : 0));
+    do {
         header.address = request.remote.address + operation.moved;
-        if (!connection_->send(header, bytes, [&](std::byte* payload) {
-                support::gather(request.sges, operation.moved, payload, bytes);
-            }))
-            return Outcome::Blocked;
-        operation.moved += bytes;
-    }
+        const auto bytes = connection_->send_fragment(header, operation.end() - operation.moved, at_end,
+                                                      [&](std::byte* memory, std::uint64_t count) {
+                                                          support::gather(request.sges, operation.moved, memory, count);
+                                                      });
+        if (!bytes) return Outcome::Blocked;
+        operation.moved += *bytes;
+    } while (operation.moved < operation.end());
     if (operation.cut_at != 0) return fail(operation, CompletionCode::LocalProtection);
     return confirmed ? Outcome::InFlight : Outcome::Finished;
 }

@@ -14,7 +14,7 @@ using support::Receive;
 
 class SharedReceiveQueue final : public backend::SharedReceiveQueue {
 public:
-    SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context) noexcept
+    SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
         : device_(device), context_(context), depth_(depth) {}
 
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;

@@ -48,10 +48,11 @@ def run_in_guest(script: str, *options: object) -> Any:
     return json.loads(done.stdout)
 
 
-def is_listening(port: int) -> bool:
-    """Reads the kernel's table, because a test connection would use up the server's only one."""
+def is_listening(port: int, process: int) -> bool:
+    """Reads the table of the process's network, because a test connection would use up the server's only one."""
     pattern = re.compile(rf":{port:04X} \S+ 0A ")
-    return any(pattern.search(pathlib.Path(f"/proc/net/{table}").read_text()) for table in ("tcp", "tcp6"))
+    tables = [pathlib.Path(f"/proc/{process}/net/{table}") for table in ("tcp", "tcp6")]
+    return any(pattern.search(table.read_text()) for table in tables if table.exists())
 
 
 @contextlib.contextmanager
@@ -73,7 +74,7 @@ def background(command: list[str], env: dict[str, str] | None = None) -> Iterato
 def server(command: list[str], port: int, env: dict[str, str] | None = None) -> Iterator[None]:
     with background(command, env) as process:
         deadline = time.monotonic() + 10
-        while not is_listening(port):
+        while not is_listening(port, process.pid):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise Failed(f"{' '.join(command)}: does not listen")
             time.sleep(0.01)

@@ -4,7 +4,8 @@
 #include "backends/support/attribute_codec.hpp"
 
 using namespace viaduct;
-using namespace viaduct::support;
+using support::decode;
+using support::encode;
 
 TEST_CASE("attribute codec: decoding restores what was encoded") {
     for (const auto reliability :

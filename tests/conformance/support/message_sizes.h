@@ -10,7 +10,7 @@
 /* For array initializers. */
 #define MESSAGE_SIZES                                                                               \
     0, 1, 7, 8, 9, SIZES_AROUND(44), SIZES_AROUND(64), SIZES_AROUND(4096), SIZES_AROUND(32 * 1024), \
-        SIZES_AROUND(256 * 1024), SIZES_AROUND(512 * 1024), SIZES_AROUND(1024 * 1024)
+        SIZES_AROUND(64 * 1024), SIZES_AROUND(256 * 1024), SIZES_AROUND(512 * 1024), SIZES_AROUND(1024 * 1024)
 
 /* The maximum message size in tests. */
 #define LARGEST_MESSAGE (8 * 1024 * 1024)
