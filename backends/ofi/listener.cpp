@@ -83,6 +83,8 @@ private:
         } else if (message.status().code() != Code::Unreachable) {
             if (message.status().code() == Code::PermissionDenied) (void)socket_.send(control::AuthenticationFailed{});
             turn_away(message.ok() ? "it sent an unexpected message" : message.status().where());
+        } else {
+            log(LogLevel::Info, "ofi: a client was turned away: it closed the socket before its request");
         }
         finish();
     }
