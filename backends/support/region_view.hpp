@@ -21,7 +21,8 @@ inline constexpr std::uint32_t file = 128;  ///< at least some of the pages belo
 }  // namespace region_flags
 
 constexpr std::uint32_t remote_flags(Access access) noexcept {
-    return (access.remote_write ? region_flags::remote_write : 0) | (access.remote_read ? region_flags::remote_read : 0) |
+    return (access.remote_write ? region_flags::remote_write : 0) |
+           (access.remote_read ? region_flags::remote_read : 0) |
            (access.remote_atomic ? region_flags::remote_atomic : 0);
 }
 
