@@ -48,7 +48,7 @@ public:
     static constexpr std::uint32_t window = 64;
 
     /// How many of them may offer what the peer has to read.
-    static constexpr std::size_t max_offers = 4;
+    static constexpr std::size_t max_offers = 16;
 
     explicit Connection(Node& node);
     ~Connection() override;
