@@ -5,7 +5,12 @@
 
 #include "side.h"
 
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #ifndef DATA_START
 #define DATA_START 0
@@ -20,11 +25,26 @@ static int side_count;
 
 pthread_mutex_t sides_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Cases that run at the same time have similar process ids. */
+/* Takes ports that no other test on this host uses as long as this process or its children run. */
+static unsigned block_of_ports(void) {
+    static int held = -1;
+    static unsigned block;
+    if (held >= 0) return block;
+    held = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    CHECK(held >= 0);
+    for (block = (unsigned)getpid() % PORT_BLOCKS;; block = (block + 1) % PORT_BLOCKS) {
+        struct sockaddr_un name = {.sun_family = AF_UNIX};
+        const int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "viaduct-test-ports-%u", block);
+        const size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length;
+        if (bind(held, (struct sockaddr *)&name, (socklen_t)size) == 0) return block;
+        CHECK_EQ(errno, EADDRINUSE);
+    }
+}
+
 Side *blank_side(Peer *process, uint16_t *port) {
     CHECK(side_count < MAX_SIDES);
     Side *side = &sides[side_count];
-    *port = (uint16_t)(FIRST_PORT + getpid() % PORT_BLOCKS * MAX_SIDES + side_count++);
+    *port = (uint16_t)(FIRST_PORT + block_of_ports() * MAX_SIDES + (unsigned)side_count++);
     memset(side, 0, sizeof *side);
     side->process = process;
     return side;
