@@ -106,6 +106,7 @@ void Agent::watch_engine(bool wanted) noexcept {
 
 /// Does what is due, and returns how long the thread may sleep.
 int Agent::work() noexcept {
+    sleeps_long_ = false;
     while (const auto due = deadlines_.take_due())
         if (const auto client = due->lock()) client->on_deadline();
     const std::uint32_t polls = node_.polls();
@@ -120,7 +121,9 @@ int Agent::work() noexcept {
         if (round == rounds) return 0;
     node_.acknowledge();
     if (!node_.engine().may_sleep()) return 0;
-    return node_.waits_for_engine() ? at_most(retry_ms) : deadlines_.timeout_ms();
+    const bool retries = node_.waits_for_engine() || node_.engine().lacks_receives();
+    sleeps_long_ = !retries;
+    return retries ? at_most(retry_ms) : deadlines_.timeout_ms();
 }
 
 void Agent::run() noexcept {

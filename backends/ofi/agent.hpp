@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "backends/support/deadline_map.hpp"
 #include "core/base/unique_fd.hpp"
@@ -51,6 +52,11 @@ public:
     void sleep_begins() noexcept;
     void sleep_ends() noexcept { --sleepers_; }
 
+    /// Makes the thread look for what a connection waits for, if it would sleep for longer than a moment.
+    void shorten_sleep() noexcept {
+        if (std::exchange(sleeps_long_, false)) wake();
+    }
+
     /// Makes the thread look for work. Needed if something that it waits for has changed.
     void wake() noexcept;
 
@@ -72,6 +78,7 @@ private:
     bool stop_ = false;
     bool watches_engine_ = false;
     bool stands_back_ = false;  // consumers poll
+    bool sleeps_long_ = false;
     std::uint32_t polls_seen_ = 0;
     std::uint32_t sleepers_ = 0;
     std::uint64_t next_id_ = 1;

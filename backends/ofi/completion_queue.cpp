@@ -39,9 +39,9 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     const Node::Guard guard(node_);
-    node_.count_poll();
     std::size_t taken = take(out);
     if (taken == 0) {
+        node_.count_poll();
         node_.progress();
         taken = take(out);
     }
@@ -51,8 +51,10 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 
 bool CompletionQueue::ready() noexcept {
     const Node::Guard guard(node_);
-    node_.count_poll();
-    if (items_.empty()) node_.progress();
+    if (items_.empty()) {
+        node_.count_poll();
+        node_.progress();
+    }
     signal_items();
     return !items_.empty();
 }

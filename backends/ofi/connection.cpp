@@ -20,6 +20,10 @@ using namespace std::chrono_literals;
 /// notice the end.
 constexpr auto closing_time = 2s;
 
+/// How often a connection that breaks looks for frames that its peer has sent before. Other peers may send more all the
+/// time.
+constexpr int last_rounds = 64;
+
 /// After so many frames a receiver acknowledges even if the sender does not wait.
 constexpr std::uint32_t acknowledge_after = Connection::window / 4;
 
@@ -132,7 +136,8 @@ void Connection::wait_for_engine() noexcept { node_.wait_for_engine(self()); }
 /// Makes libfabric connect the engines.
 void Connection::greet() noexcept {
     greets_ = !send({.kind = FrameKind::Open}, 0, [](std::byte*) {});
-    if (!greets_) peer_->opened();
+    if (greets_) return wait_for_engine();
+    peer_->opened();
 }
 
 /// Returns a buffer for a frame, or null if it has to wait.
@@ -194,7 +199,7 @@ void Connection::resume() noexcept {
     acknowledge();
 }
 
-Engine::Block* Connection::take_block() noexcept { return node_.engine().take_block(); }
+Engine::Block* Connection::take_block() noexcept { return node_.engine().take_block(Engine::BlockUse::Offer); }
 
 void Connection::write_offer(Engine::Block& block, std::size_t bytes, std::byte* payload) noexcept {
     std::memcpy(payload, &node_.engine().offer(block, bytes), sizeof(Offer));
@@ -323,8 +328,10 @@ void Connection::read_offers(Incoming& stream) noexcept {
         if (!held.offered) continue;
         if (++blocks > max_offers) return;
         if (held.block != nullptr) continue;
-        Engine::Block* const block = node_.engine().take_block();
-        if (block == nullptr) return wait_for_engine();
+        Engine::Block* block = node_.engine().take_block(Engine::BlockUse::Read);
+        if (block == nullptr && is_waiting && &stream == &requested_) return;  // a consumer resumes it
+        if (block == nullptr && number == stream.done + 1) block = node_.take_block_of_waiting();
+        if (block == nullptr) return node_.engine().has_blocks() ? wait_for_engine() : owner_->request_break();
         block->connection = number_;
         block->token = token_;
         block->number = number;
@@ -338,6 +345,16 @@ void Connection::read_offers(Incoming& stream) noexcept {
         if (sent == Engine::Sent::NotNow) return wait_for_engine();
         return owner_->request_break();
     }
+}
+
+bool Connection::give_up_block() noexcept {
+    if (!is_waiting || handling_) return false;
+    for (auto& [number, held] : requested_.held)
+        if (held.block != nullptr && held.block->arrived) {
+            node_.engine().give_back(*std::exchange(held.block, nullptr));
+            return true;
+        }
+    return false;
 }
 
 void Connection::on_read(Engine::Block& block, bool intact) noexcept {
@@ -383,8 +400,7 @@ void Connection::on_ready() noexcept {
     if (closing_) return;  // what the peer sent before will arrive
     const int error = status.sys_errno();
     log(LogLevel::Info, "ofi: connection lost: %s (errno %d)", status.where(), error);
-    while (node_.progress()) {
-    }
+    for (int round = 0; round < last_rounds && node_.progress(); ++round) continue;
     socket_.close();  // nobody is there to take a last message
     node_.forget(*peer_);
     lose(error == 0 || error == ECONNRESET);

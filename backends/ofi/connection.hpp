@@ -98,6 +98,10 @@ public:
     /// libfabric could not send a frame.
     void on_failure() noexcept;
 
+    /// Gives back a block of a frame that waits for a consumer. It will be read again, because the peer keeps its own
+    /// until then. Returns false if there is none.
+    bool give_up_block() noexcept;
+
     /// Called for each block that the connection has read.
     void on_read(Engine::Block& block, bool intact) noexcept;
 

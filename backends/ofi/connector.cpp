@@ -188,7 +188,8 @@ void Connector::established(const control::Accepted& accepted) {
         return fail(status);
     endpoint_->establish(connection);
     finish(event);
-    connection->resume();  // frames may have arrived before the answer
+    connection->resume();                               // frames may have arrived before the answer
+    static_cast<AgentClient&>(*connection).on_ready();  // and the end of the connection with it
 }
 
 /// The request of the peer of a peer-to-peer connection has arrived.

@@ -175,7 +175,8 @@ bool Endpoint::handle(const Frame& frame) noexcept {
         return true;
     }
     if (header.kind == FrameKind::Refused) {
-        send_.take_refusal(header.key, CompletionCode::RemoteProtection);
+        const bool failed = header.immediate == static_cast<std::uint32_t>(CompletionCode::RemoteOperation);
+        send_.take_refusal(header.key, failed ? CompletionCode::RemoteOperation : CompletionCode::RemoteProtection);
         return true;
     }
     const bool done = receive_.execute(frame);

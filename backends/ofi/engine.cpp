@@ -146,12 +146,18 @@ Engine::Sent Engine::sent(ssize_t error, const char* call) const noexcept {
 
 // ---- Offers ------------------------------------------------------------------------------------------------------
 
-Engine::Block* Engine::take_block() noexcept try {
-    if (!free_blocks_.empty()) {
-        Block* block = free_blocks_.back();
-        free_blocks_.pop_back();
-        return block;
-    }
+Engine::Block* Engine::take_block(BlockUse use) noexcept {
+    if (use == BlockUse::Offer && offered_blocks_ == max_offered_blocks) return nullptr;
+    Block* const block = free_blocks_.empty() ? make_block() : free_blocks_.back();
+    if (block == nullptr) return nullptr;
+    free_blocks_.pop_back();
+    block->block_use = use;
+    if (use == BlockUse::Offer) ++offered_blocks_;
+    return block;
+}
+
+/// Returns null if there are enough or resources are short.
+Engine::Block* Engine::make_block() noexcept try {
     constexpr std::size_t bytes = max_offer_bytes + sizeof(Offer::stamp);
     if ((info_->caps & FI_RMA) == 0 || blocks_.size() == max_blocks) return nullptr;
     blocks_.reserve(blocks_.size() + 1);
@@ -170,7 +176,8 @@ Engine::Block* Engine::take_block() noexcept try {
     }
     block->registered = owned(registered);
     blocks_.push_back(std::move(block));
-    return blocks_.back().get();
+    free_blocks_.push_back(blocks_.back().get());
+    return free_blocks_.back();
 } catch (const std::bad_alloc&) {
     return nullptr;
 }
@@ -180,6 +187,7 @@ Engine::Block* Engine::take_block() noexcept try {
 void Engine::give_back(Block& block) noexcept {
     std::memset(block.bytes.get() + block.offer.bytes, 0, sizeof block.offer.stamp);
     std::atomic_thread_fence(std::memory_order_release);
+    if (block.block_use == BlockUse::Offer) --offered_blocks_;
     free_blocks_.push_back(&block);  // has room for all
 }
 

@@ -48,12 +48,14 @@ public:
     };
 
     /// Memory for what a frame offers, at either end.
+    enum class BlockUse : std::uint8_t { Offer, Read };
     struct Block : Operation {
         Block() noexcept { use = Use::Read; }
         std::unique_ptr<std::byte[]> bytes;
         FabricPointer<fid_mr> registered;
         Offer offer;               ///< what it holds, or is to hold
         std::uint64_t number = 0;  ///< of the frame
+        BlockUse block_use = BlockUse::Read;
         bool of_response = false;
         bool arrived = false;
 
@@ -78,8 +80,8 @@ public:
     }
     void give_back(Buffer& buffer) noexcept { free_.push_back(&buffer); }  // has room for all
 
-    /// Returns memory to offer to a peer or to read an offer into, or null if there is none.
-    Block* take_block() noexcept;
+    /// Returns memory to offer to a peer, or to read an offer into, or null if there is none. Offers never take all.
+    Block* take_block(BlockUse use) noexcept;
     void give_back(Block& block) noexcept;
 
     /// Offers the first bytes of a block, which must not change until it is given back.
@@ -98,6 +100,11 @@ public:
     template <class OnFrame, class OnFailure, class OnRead>
     bool poll(OnFrame on_frame, OnFailure on_failure, OnRead on_read) noexcept;
 
+    /// Reports whether buffers could not be posted for receives. poll() tries again.
+    bool lacks_receives() const noexcept { return !missing_.empty(); }
+    /// Reports whether a block can be taken when others are given back.
+    bool has_blocks() const noexcept { return !blocks_.empty(); }
+
     /// For poll(2): readable if poll() should be called. Valid only if may_sleep() returned true before.
     int fd() const noexcept { return fd_; }
     bool may_sleep() noexcept;
@@ -109,6 +116,7 @@ private:
     Status allocate();
     bool post(Buffer& buffer) noexcept;
     void post_missing() noexcept;
+    Block* make_block() noexcept;
     Operation* failed() noexcept;
     Sent sent(ssize_t error, const char* call) const noexcept;
     static bool is_intact(const Block& block) noexcept;
@@ -119,6 +127,7 @@ private:
 
     static constexpr std::size_t buffers = 128;     // for each direction
     static constexpr std::size_t max_blocks = 256;  // they are made when they are needed, and kept
+    static constexpr std::size_t max_offered_blocks = max_blocks / 2;
     struct FreeMemory {
         void operator()(std::byte* memory) const noexcept { ::operator delete(memory, std::align_val_t(4096)); }
     };
@@ -132,6 +141,7 @@ private:
     FabricPointer<fid_mr> registered_;  // null if the provider does not need it
     std::vector<std::unique_ptr<Block>> blocks_;
     std::vector<Block*> free_blocks_;
+    std::size_t offered_blocks_ = 0;
     std::uint64_t next_stamp_;
     FabricPointer<fid_av> addresses_;
     FabricPointer<fid_cq> completions_;

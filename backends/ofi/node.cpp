@@ -24,6 +24,9 @@ constexpr std::size_t max_kept = 2048;
 /// of a new connection that comes at that moment.
 constexpr std::ptrdiff_t max_idle_peers = 64;
 
+/// Only one warning of invalid frames is logged in this time.
+constexpr auto warning_pause = 1s;
+
 /// How long a process waits at most for its peers to take the last messages.
 constexpr auto linger = 1s;
 
@@ -36,7 +39,8 @@ void enlist(std::vector<std::weak_ptr<Connection>>& list, bool& is_listed,
         list.push_back(connection);
     } catch (const std::bad_alloc&) {
         is_listed = false;
-        log(LogLevel::Error, "ofi: out of memory");
+        log(LogLevel::Error, "ofi: out of memory: a connection is lost");
+        connection->on_failure();
     }
 }
 
@@ -98,7 +102,11 @@ Node::~Node() {
 
 void Node::on_frame(std::span<const std::byte> bytes) noexcept {
     const auto frame = parse_frame(bytes);
-    if (!frame) return log(LogLevel::Warning, "ofi: a peer sends an invalid frame");
+    if (!frame) {  // from anybody who can reach the port of libfabric
+        const LogLevel level = next_warning_.passed() ? LogLevel::Warning : LogLevel::Debug;
+        if (level == LogLevel::Warning) next_warning_ = Deadline::after(warning_pause);
+        return log(level, "ofi: a peer sends an invalid frame");
+    }
     if (const auto connection = find(frame->header.connection)) connection->on_frame(*frame);
 }
 
@@ -142,6 +150,7 @@ void Node::acknowledge() noexcept {
 
 void Node::wait_for_engine(const std::shared_ptr<Connection>& connection) noexcept {
     enlist(blocked_, connection->is_blocked, connection);
+    if (agent_ != nullptr) agent_->shorten_sleep();
 }
 
 void Node::wait_for_consumer(const std::shared_ptr<Connection>& connection) noexcept {
@@ -150,6 +159,7 @@ void Node::wait_for_consumer(const std::shared_ptr<Connection>& connection) noex
 
 void Node::owes(const std::shared_ptr<Connection>& connection) noexcept {
     enlist(owing_, connection->is_owing, connection);
+    if (agent_ != nullptr) agent_->shorten_sleep();
 }
 
 void Node::resume_waiting() noexcept {
@@ -184,6 +194,12 @@ void Node::remove(std::uint32_t number) noexcept {
 std::shared_ptr<Connection> Node::find(std::uint32_t number) noexcept {
     Connection* found = number < connections_.size() ? connections_[number] : nullptr;
     return found == nullptr ? nullptr : found->self();
+}
+
+Engine::Block* Node::take_block_of_waiting() noexcept {
+    for (Connection* connection : connections_)
+        if (connection != nullptr && connection->give_up_block()) return engine_->take_block(Engine::BlockUse::Read);
+    return nullptr;
 }
 
 Result<std::shared_ptr<Peer>> Node::find_peer(const control::FabricAddress& address) {

@@ -47,7 +47,7 @@ public:
     const HostAddress& host() const noexcept { return host_; }
     const Policy& policy() const noexcept { return policy_; }
 
-    /// Tells the agent that a consumer polls.
+    /// Tells the agent that a consumer makes progress.
     void count_poll() noexcept { polls_.store(polls() + 1, std::memory_order_relaxed); }
     std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
 
@@ -75,6 +75,9 @@ public:
 
     /// The process has ended: another one with the same address is another peer.
     void forget(const Peer& peer) noexcept;
+
+    /// Returns a block to read an offer into, which a connection that waits for a consumer gives up, or null.
+    Engine::Block* take_block_of_waiting() noexcept;
 
     /// Calls Connection::resume() when progress is made.
     void wait_for_engine(const std::shared_ptr<Connection>& connection) noexcept;
@@ -125,6 +128,7 @@ private:
     std::unique_ptr<Engine> engine_;
     Regions regions_;
     std::uint32_t next_domain_ = 1;
+    Deadline next_warning_ = Deadline::now();
     std::vector<Connection*> connections_;  // indexed by number; null: free
     std::vector<std::uint32_t> free_numbers_;
     std::vector<std::shared_ptr<Peer>> peers_;  // those used last are at the end

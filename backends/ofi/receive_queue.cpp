@@ -217,6 +217,10 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
             support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
                                    frame.payload.size());
         moved_ += frame.payload.size();
+        if (last && moved_ != header.total && !has(header, frame_flags::aborted)) {
+            violate("an RDMA write that is shorter than announced");
+            return false;
+        }
         if (last && has(header, frame_flags::aborted)) {
             if (notice)
                 fail_front(header, operation, CompletionCode::PartialMessage);

@@ -121,15 +121,17 @@ bool SendQueue::is_answered(const Executed& executed) noexcept {
            connection_->is_executed(executed.last_frame);
 }
 
+void SendQueue::take_outcome(Executed& executed) noexcept {
+    executed.code = fetches_.front().code;
+    if (executed.code != CompletionCode::Success) executed.bytes = 0;
+    fetches_.pop();
+}
+
 /// Completes the requests that are executed and, if required, answered.
 void SendQueue::retire() noexcept {
     while (!executed_.empty() && is_answered(executed_.front())) {
         Executed& oldest = executed_.front();
-        if (oldest.fetches) {
-            oldest.code = fetches_.front().code;
-            if (oldest.code != CompletionCode::Success) oldest.bytes = 0;
-            fetches_.pop();
-        }
+        if (oldest.fetches) take_outcome(oldest);
         complete(oldest);
         executed_.pop();
         if (draining_ && --left_ == 0) endpoint_.end_soon();
@@ -194,12 +196,13 @@ void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcep
         return refused == CompletionCode::Success ? code : std::exchange(refused, CompletionCode::Success);
     };
     for (; !executed_.empty(); executed_.pop()) {
-        const Executed& oldest = executed_.front();
-        if (connection_ != nullptr && is_answered(oldest))
+        Executed& oldest = executed_.front();
+        const bool answered = connection_ != nullptr && is_answered(oldest);
+        if (oldest.fetches) take_outcome(oldest);
+        if (answered)
             complete(oldest);
         else
             give_up(oldest, unanswered());
-        if (oldest.fetches) fetches_.pop();
     }
     for (; !entries_.empty(); entries_.pop()) {
         Operation& operation = entries_.front();

@@ -96,6 +96,7 @@ private:
     void execute_entries() noexcept;
     void retire() noexcept;
     bool is_answered(const Executed& executed) noexcept;
+    void take_outcome(Executed& executed) noexcept;
     void complete(const Executed& executed) noexcept;
     void give_up(Executed executed, CompletionCode code) noexcept;
 

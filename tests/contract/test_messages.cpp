@@ -2,6 +2,7 @@
 // Properties of messages: size, SGEs, immediate data.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -293,6 +294,28 @@ TEST_CASE_METHOD(EveryBackend, "messages: both directions simultaneously") {
         CHECK(take(*port->send_queue, count).back().context == count - 1);
         CHECK(take(*port->receive_queue, count).back().context == count - 1);
     }
+}
+
+TEST_CASE_METHOD(EveryBackend, "messages: large ones on many connections do not keep each other waiting") {
+    constexpr std::size_t pairs = 20;  // together they offer more than a device keeps in memory of its own
+    const std::size_t size = near.bytes_up_to(4u << 20);
+    const Buffer mine(near, size);
+    const Buffer theirs(far, size);
+    const Sge from = mine.sge();
+    const Sge into = theirs.sge();
+    fill(mine.bytes(), 5);
+    std::vector<std::unique_ptr<Connection>> connections;
+    for (std::size_t i = 0; i < pairs; ++i) connections.push_back(std::make_unique<Connection>(near, far));
+    for (const auto& connection : connections) connection->client.post(send_of(1, from));
+
+    const auto expect = [&](Connection& connection) {
+        std::ranges::fill(theirs.bytes(), std::byte{0});
+        connection.server.post(receive_of(2, into));
+        REQUIRE(connection.server.received().bytes == size);
+        REQUIRE(matches(theirs.bytes(), 5));
+        REQUIRE(connection.client.sent().code == CompletionCode::Success);
+    };
+    for (std::size_t i = pairs; i > 0; --i) expect(*connections[i - 1]);  // the others have no receives yet
 }
 
 TEST_CASE_METHOD(EveryBackend, "messages: a long one-way stream arrives complete although the receiver rarely polls") {

@@ -67,7 +67,7 @@ void FrameSpeaker::hang_up() noexcept {
 
 std::optional<Offer> FrameSpeaker::offer(std::size_t bytes) {
     constexpr std::size_t most = 8;  // the engine keeps so many, so that their keys remain valid
-    Engine::Block* const block = offered_.size() < most ? engine_->take_block() : nullptr;
+    Engine::Block* const block = offered_.size() < most ? engine_->take_block(Engine::BlockUse::Offer) : nullptr;
     if (block == nullptr) return std::nullopt;
     offered_.push_back(block);
     std::memset(block->bytes.get(), 'o', bytes);
