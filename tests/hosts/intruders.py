@@ -34,8 +34,10 @@ class Target:
 
     @contextlib.contextmanager
     def serving(self, **settings):
-        with Program(self.hosts, FAR, "prlimit", f"--nofile={DESCRIPTORS}", self.ping, "--listen", SERVICE,
-                     VIADUCT_LOG="info", **settings) as server:
+        limit = "prlimit", f"--nofile={DESCRIPTORS}"
+        always = "--api", "core"  # with VIPL, a server listens only while it waits
+        with Program(self.hosts, FAR, *limit, self.ping, "--listen", SERVICE, *always, VIADUCT_LOG="info",
+                     **settings) as server:
             server.wait_for(r"listening on .*\n")
             await_port(server.process, SERVICE)
             yield server
