@@ -111,7 +111,7 @@ Result<std::optional<control::Message>> ControlSocket::receive() noexcept {
         if (frame.value()) {
             auto message = session_.open(*frame.value());
             if (!message.ok()) return message.status();
-            return std::optional(std::move(message.value()));
+            return std::optional(message.value());
         }
         const auto space = reader_->space();
         const ssize_t count = recv(fd(), space.data(), space.size(), 0);

@@ -28,9 +28,9 @@
 
 enum { max_size = 1 << 20, chunk = 1 << 16, warmup_divisor = 10 };
 
-enum test { echo, sink };
+enum Test { echo, sink };
 
-struct request {
+struct Request {
     uint32_t test;
     uint32_t size;
     uint64_t count;
@@ -89,7 +89,7 @@ static void discard(int fd, uint64_t bytes) {
 }
 
 static void serve(int fd) {
-    struct request request;
+    struct Request request;
     if (!receive_all(fd, &request, sizeof request, 0) || request.size > max_size) return;
     send_all(fd, &request, sizeof request);
     if (request.test == sink) {
@@ -122,8 +122,8 @@ static void run_server(uint16_t port) {
 
 /* ---- The client ------------------------------------------------------------------------------------------------- */
 
-static int open_connection(const struct sockaddr_in* address, enum test test, size_t size, uint64_t count) {
-    struct request request = {test, (uint32_t)size, count};
+static int open_connection(const struct sockaddr_in* address, enum Test test, size_t size, uint64_t count) {
+    struct Request request = {test, (uint32_t)size, count};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0 || connect(fd, (const struct sockaddr*)address, sizeof *address) != 0) fail("connect");
     set_no_delay(fd);
@@ -148,7 +148,7 @@ static double latency_ns(const struct sockaddr_in* address, size_t size, uint64_
 static double messages_per_second(const struct sockaddr_in* address, size_t size, uint64_t count) {
     const uint64_t warmup = count / warmup_divisor;
     const int fd = open_connection(address, sink, size, warmup + count);
-    struct request answer;
+    struct Request answer;
     double start = 0;
     for (uint64_t i = 0; i < warmup + count; ++i) {
         if (i == warmup) start = seconds_now();

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <condition_variable>
 #include <mutex>
@@ -40,24 +37,19 @@ private:
 TEST_CASE("flusher: runs jobs in order and tells how they ended") {
     const viaduct::testing::MappedFile file(8192);
     const auto begin = reinterpret_cast<std::uint64_t>(file.bytes().data());
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    void* const pages = mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(pages != MAP_FAILED);
-    const std::uint64_t gone = reinterpret_cast<std::uint64_t>(pages) + page;
-    REQUIRE(munmap(reinterpret_cast<void*>(gone), page) == 0);
+    constexpr std::uint64_t nowhere = 4096;  // the system maps nothing at the lowest addresses
 
     Done done;
     Flusher flusher([&done](std::uint32_t connection) { done.add(connection); });
     const auto good = flusher.start(begin + 100, 5000, 3);  // not aligned
-    const auto bad = flusher.start(gone - 100, 101, 2);
+    const auto bad = flusher.start(nowhere, 101, 2);
     CHECK(done.await(2) == std::vector<std::uint32_t>{3, 2});
     CHECK(good->state == FlushJob::State::Done);
     CHECK(bad->state == FlushJob::State::Failed);
-    CHECK(munmap(pages, page) == 0);
 }
 
 TEST_CASE("flusher: ends without a job and while jobs wait") {
-    Flusher([](std::uint32_t) {});
+    const Flusher idle([](std::uint32_t) {});
     const viaduct::testing::MappedFile file(4096);
     const auto begin = reinterpret_cast<std::uint64_t>(file.bytes().data());
     Flusher busy([](std::uint32_t) {});
