@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/address.hpp"
+#include "core/export.hpp"
 #include "core/status.hpp"
 
 namespace viaduct {
@@ -18,6 +19,9 @@ enum class Reliability : std::uint8_t {
     ReliableDelivery,   ///< exactly once and in order; a send completes when its buffer can be reused
     ReliableReception,  ///< as above; a send completes when the data is in the peer's memory
 };
+
+/// The name of a level; never null.
+VIADUCT_EXPORT const char* to_string(Reliability reliability) noexcept;
 
 /// What a reliable sender does if the peer has no receive posted. (Unreliable senders drop the message.)
 enum class ReceiverNotReady : std::uint8_t {
@@ -104,15 +108,13 @@ struct EndpointAttributes {
     friend bool operator==(const EndpointAttributes&, const EndpointAttributes&) = default;
 };
 
+/// The size of the largest request of an endpoint.
+inline std::uint32_t transfer_limit(const EndpointAttributes& attributes, const DeviceAttributes& device) noexcept {
+    return attributes.max_transfer_bytes != 0 ? attributes.max_transfer_bytes : device.max_transfer_bytes;
+}
+
 /// Whether two endpoints can be connected: reliability, transfer size and quality of service must be equal (guide,
 /// sections 3.3.2 and 4.6). A transfer size of 0 matches any. Access rights are not compared.
-inline Status compatible(const EndpointAttributes& local, const EndpointAttributes& remote) noexcept {
-    if (local.reliability != remote.reliability) return {Code::InvalidReliability, "reliability levels differ"};
-    if (local.max_transfer_bytes != remote.max_transfer_bytes && local.max_transfer_bytes != 0 &&
-        remote.max_transfer_bytes != 0)
-        return {Code::InvalidTransferSize, "maximum transfer sizes differ"};
-    if (local.qos != remote.qos) return {Code::InvalidQos, "qualities of service differ"};
-    return {};
-}
+VIADUCT_EXPORT Status compatible(const EndpointAttributes& local, const EndpointAttributes& remote) noexcept;
 
 }  // namespace viaduct

@@ -17,6 +17,8 @@
 //   - docs/adr/0001-data-path.md states the guarantees of the data path; tests/contract tests them.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,6 +28,7 @@
 
 #include "core/attributes.hpp"
 #include "core/connection.hpp"
+#include "core/counters.hpp"
 #include "core/events.hpp"
 #include "core/status.hpp"
 #include "core/work.hpp"
@@ -198,6 +201,15 @@ public:
         (void)request;
         return false;
     }
+
+    /// As outstanding(), but takes no lock: requests that completed recently may be counted.
+    virtual std::uint32_t last_outstanding(QueueKind queue) const noexcept { return outstanding(queue); }
+
+    /// May be called while other threads use the endpoint, and takes no lock.
+    virtual EndpointCounters counters() const noexcept { return {}; }
+
+    /// The process at the other end of the connection, or 0 if there is none or it is not known. As counters().
+    virtual pid_t peer_process() const noexcept { return 0; }
 };
 
 struct CompletionQueueInit {
@@ -251,12 +263,33 @@ public:
     /// Busy: `sharing` is Exclusive and the service has a listener of either kind, or it is Shared and another process
     /// has a listener with which this device cannot share the service (Capabilities::shares_services).
     virtual Result<std::unique_ptr<Listener>> listen(const Address& local, Sharing sharing) noexcept = 0;
+
+    /// Calls `on_readable` on a thread of the device while the descriptor is readable, until unwatch(). Locks of the
+    /// backend may be held. At most one descriptor is watched. Unsupported: the device has no thread.
+    virtual Status watch(int fd, void (*on_readable)() noexcept) noexcept {
+        (void)fd;
+        (void)on_readable;
+        return {Code::Unsupported, "the device has no thread"};
+    }
+    virtual void unwatch(int fd) noexcept { (void)fd; }
+
+    /// How often that thread was woken.
+    virtual std::uint64_t agent_wakeups() const noexcept { return 0; }
 };
 
 /// A device that need not be open; the values are those of DeviceAttributes.
 struct DeviceSummary {
     std::string name;
     HostAddress host;
+};
+
+/// A listener on this host, as the system shows it.
+struct ListenerSummary {
+    Address address;            ///< the service is empty if the system shows only a hash of it
+    std::uint32_t user = 0;     ///< the user ID that the listener claims to have
+    std::uint32_t version = 0;  ///< of the protocol for connecting; 0: not known
+    bool compatible = true;     ///< with this build
+    std::uint64_t socket = 0;   ///< the inode number of its socket
 };
 
 /// Opens the devices of one kind.
@@ -281,6 +314,22 @@ public:
 
     /// The devices by number. Opens none of them. Several may have the same name; find() returns the first of these.
     virtual Result<std::vector<DeviceSummary>> devices() const noexcept = 0;
+
+    /// The listeners in the tables of sockets in a directory: /proc/net, or /proc/PID/net for the network namespace of
+    /// another process. They may belong to other users, and some may be sockets of other programs; probe() tells. With
+    /// `service`, only those that may be listeners of this service. Unsupported: the system does not show them.
+    virtual Result<std::vector<ListenerSummary>> listeners(const char* tables, const Service* service) const noexcept {
+        (void)tables, (void)service;
+        return Status(Code::Unsupported, "the system does not show listeners of this backend");
+    }
+
+    /// Asks a listener through a device whether it would take a request of this process, without sending one. For
+    /// diagnostics: Ok does not mean that a request would be accepted. Errors tell why not; Unsupported: the backend
+    /// cannot ask.
+    virtual Status probe(std::uint32_t index, const Address& listener, const Deadline& deadline) noexcept {
+        (void)index, (void)listener, (void)deadline;
+        return {Code::Unsupported, "listeners of this backend cannot be asked without a request"};
+    }
 };
 
 }  // namespace viaduct::backend

@@ -36,9 +36,16 @@ struct ConnectParameters {
     PrivateData private_data;
     Deadline deadline = Deadline::never();
     Framing framing = Framing::Full;
-    /// How long to repeat the request if the service has no listener yet. The deadline applies as well.
+    /// If the server drops the request without an answer and the device notices it: whether the attempt ends at once,
+    /// as Unreachable, instead of at the deadline.
+    bool ends_if_dropped = false;
+    /// How long to repeat the request if the service has no listener yet, unless VIADUCT_CONNECT_RETRY_MS is set. The
+    /// deadline applies as well.
     std::chrono::milliseconds grace{0};
 };
+
+/// The grace of DAT and librpma, whose servers may announce themselves a moment before they listen.
+inline constexpr std::chrono::milliseconds short_grace{50};
 
 /// Whether a service may have several listeners.
 enum class Sharing : std::uint8_t {
@@ -47,8 +54,8 @@ enum class Sharing : std::uint8_t {
 };
 
 /// A connection request from a peer. It is answered at most once: by Endpoint::accept(), reject() or refuse().
-/// If it is destroyed without an answer, the peer waits until its deadline; if the process ends, the peer may also be
-/// refused. A request may outlive its listener, but not its device. Thread-safe.
+/// If it is destroyed without an answer, the peer waits until its deadline (but see ends_if_dropped); if the process
+/// ends, the peer may also be refused. A request may outlive its listener, but not its device. Thread-safe.
 class ConnectionRequest {
 public:
     virtual ~ConnectionRequest() = default;

@@ -2,13 +2,37 @@
 #include "core/device.hpp"
 
 #include "core/base/internals.hpp"
+#include "core/endpoint.hpp"
 #include "core/limits.hpp"
+#include "core/log.hpp"
 #include "core/provider.hpp"
+#include "core/registry.hpp"
 
 namespace viaduct {
-Device::Device(std::unique_ptr<backend::Device> device) noexcept : device_(std::move(device)) {}
+Device::Device(std::unique_ptr<backend::Device> device, std::string_view backend) noexcept
+    : device_(std::move(device)), backend_(backend) {}
 
-Device::~Device() = default;
+Device::~Device() { Registry::instance().remove(*this); }
+
+DeviceCounters Device::counters() const {
+    const std::lock_guard guard(Registry::instance().lock);
+    EndpointCounters open;
+    for (const Endpoint* endpoint : Registry::instance().endpoints)
+        if (&endpoint->device() == this) open += endpoint->counters();
+    return counters_with(open);
+}
+
+/// `open`: the sum of the endpoints that exist. The lock of the registry must be held.
+DeviceCounters Device::counters_with(const EndpointCounters& open) const noexcept {
+    DeviceCounters counters{.endpoints = closed_,
+                            .endpoints_created = events_.endpoints.load(std::memory_order_relaxed),
+                            .connections = events_.connections.load(std::memory_order_relaxed),
+                            .refused_connections = events_.refused.load(std::memory_order_relaxed),
+                            .lost_connections = events_.lost.load(std::memory_order_relaxed),
+                            .agent_wakeups = device_->agent_wakeups()};
+    counters.endpoints += open;
+    return counters;
+}
 
 Result<std::shared_ptr<Device>> Device::open(std::uint32_t number, DeviceObserver& observer) {
     const auto provider = selected_provider();
@@ -62,12 +86,18 @@ Result<std::shared_ptr<Device>> open_device(backend::Provider& provider, std::ui
                                             DeviceObserver& observer) {
     auto device = provider.open(index, observer);
     if (!device.ok()) return device.status();
-    return std::shared_ptr<Device>(new Device(std::move(*device)));
+    log(LogLevel::Info, "opened %s of %.*s", (*device)->attributes().name.c_str(),
+        static_cast<int>(provider.name().size()), provider.name().data());
+    std::shared_ptr<Device> opened(new Device(std::move(*device), provider.name()));
+    Registry::instance().add(*opened);
+    return opened;
 }
 
 Result<std::unique_ptr<Listener>> Device::listen(const Address& local, Sharing sharing) {
     if (const Status status = check_local_host(local.host, attributes()); !status.ok()) return status;
-    return device_->listen(local, sharing);
+    auto listener = device_->listen(local, sharing);
+    if (!listener.ok()) return listener.status();
+    return std::unique_ptr<Listener>(new RegisteredListener(std::move(*listener), *this, local));
 }
 
 ProtectionDomain::ProtectionDomain(std::shared_ptr<Device> device,

@@ -12,6 +12,7 @@
 
 #include "core/backend.hpp"
 #include "core/connection.hpp"
+#include "core/counters.hpp"
 #include "core/export.hpp"
 
 namespace viaduct {
@@ -157,6 +158,16 @@ public:
 
     const DeviceAttributes& attributes() const noexcept { return device_->attributes(); }
 
+    /// The backend, as backend_name() returns it.
+    std::string_view backend_of() const noexcept { return backend_; }
+
+    /// The API that uses the device, for diagnostics: static text, "core" unless a front-end has set it.
+    const char* api() const noexcept { return api_.load(std::memory_order_relaxed); }
+    void set_api(const char* api) noexcept { api_.store(api, std::memory_order_relaxed); }
+
+    /// Values since the device was opened. Costs nothing while they are not read.
+    DeviceCounters counters() const;
+
     /// Starts to receive connection requests for a service. InvalidParameter: the host is not that of the device.
     /// Busy: `sharing` is Exclusive and the service has a listener, or it is Shared and another process has a listener
     /// with which this device cannot share the service (see Capabilities::shares_services).
@@ -164,13 +175,28 @@ public:
 
 private:
     friend struct Internals;
+    friend class Endpoint;
+    friend class Registry;
     friend VIADUCT_EXPORT Result<std::shared_ptr<Device>> open_device(backend::Provider&, std::uint32_t,
                                                                       DeviceObserver&);
 
-    explicit Device(std::unique_ptr<backend::Device> device) noexcept;
+    Device(std::unique_ptr<backend::Device> device, std::string_view backend) noexcept;
     backend::Device& backend() noexcept { return *device_; }
+    DeviceCounters counters_with(const EndpointCounters& open) const noexcept;
+
+    /// Written without a lock, and rarely.
+    struct Events {
+        std::atomic<std::uint64_t> endpoints{0};
+        std::atomic<std::uint64_t> connections{0};
+        std::atomic<std::uint64_t> refused{0};
+        std::atomic<std::uint64_t> lost{0};
+    };
 
     std::unique_ptr<backend::Device> device_;
+    const std::string_view backend_;
+    std::atomic<const char*> api_{"core"};
+    Events events_;
+    EndpointCounters closed_;  // the sum of the endpoints that are destroyed; guarded by the lock of the registry
 };
 
 }  // namespace viaduct

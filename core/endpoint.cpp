@@ -2,14 +2,31 @@
 #include "core/endpoint.hpp"
 
 #include "core/base/internals.hpp"
+#include "core/base/outcome.hpp"
 #include "core/base/settings.hpp"
 #include "core/limits.hpp"
+#include "core/registry.hpp"
 
 namespace viaduct {
-std::chrono::milliseconds listener_grace() noexcept {
-    static const std::chrono::milliseconds grace(number_setting("VIADUCT_GRACE_MS", 50));
-    return grace;
+namespace {
+
+/// Why an endpoint in this state cannot connect.
+const char* why_busy(EndpointState state) noexcept {
+    switch (state) {
+        case EndpointState::ActivePending: return "the endpoint is already connecting";
+        case EndpointState::Connected: return "the endpoint is connected, and can connect again after disconnect()";
+        case EndpointState::Disconnected: return "the endpoint was connected, and can connect again after disconnect()";
+        default: return "the endpoint is not idle";
+    }
 }
+
+/// VIADUCT_CONNECT_RETRY_MS replaces what the API asks for.
+std::chrono::milliseconds grace_of(const ConnectParameters& parameters) noexcept {
+    static const auto chosen = number_setting("VIADUCT_CONNECT_RETRY_MS");
+    return chosen ? std::chrono::milliseconds(*chosen) : parameters.grace;
+}
+
+}  // namespace
 
 Endpoint::Endpoint(const EndpointConfig& config) noexcept
     : device_(config.domain->device()->attributes()),
@@ -19,7 +36,8 @@ Endpoint::Endpoint(const EndpointConfig& config) noexcept
       send_queue_(config.send_queue),
       receive_queue_(config.receive_queue),
       shared_receives_(config.shared_receives),
-      observer_(config.observer) {
+      observer_(config.observer),
+      owner_(*config.domain->device()) {
     domain_->users.add();
     send_queue_->users.add();
     receive_queue_->users.add();
@@ -27,6 +45,7 @@ Endpoint::Endpoint(const EndpointConfig& config) noexcept
 }
 
 Endpoint::~Endpoint() {
+    Registry::instance().remove(*this);
     endpoint_.reset();
     if (shared_receives_ != nullptr) shared_receives_->users.remove();
     receive_queue_->users.remove();
@@ -55,7 +74,11 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config)
     if (const Status status = check_endpoint(init, device); !status.ok()) return status;
     auto created = Internals::backend(*config.domain->device()).create_endpoint(init);
     if (!created.ok()) return created.status();
+    endpoint->send_depth_ = init.send_depth;
+    endpoint->receive_depth_ = init.shared_receives == nullptr ? init.receive_depth : 0;
     endpoint->endpoint_ = std::move(*created);
+    Registry::instance().add(*endpoint);
+    endpoint->owner_.events_.endpoints.fetch_add(1, std::memory_order_relaxed);
     return endpoint;
 }
 
@@ -80,7 +103,26 @@ EndpointTrigger Endpoint::trigger_of(const ConnectionEvent& event) const noexcep
 
 void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
     // If the endpoint was reset in the meantime, the event belongs to an old connection.
-    if (apply(trigger_of(event)) && observer_ != nullptr) observer_->on_connection_event(event);
+    if (!apply(trigger_of(event))) return;
+    count(event);
+    if (observer_ != nullptr) observer_->on_connection_event(event);
+}
+
+void Endpoint::count(const ConnectionEvent& event) noexcept {
+    switch (event.kind) {
+        case ConnectionEventKind::Established:
+            owner_.events_.connections.fetch_add(1, std::memory_order_relaxed);
+            break;
+        case ConnectionEventKind::Disconnected: break;
+        case ConnectionEventKind::Lost: owner_.events_.lost.fetch_add(1, std::memory_order_relaxed); break;
+        default: owner_.events_.refused.fetch_add(1, std::memory_order_relaxed); break;
+    }
+}
+
+void Endpoint::set_addresses(const Address& local, const Address& remote) noexcept {
+    const std::lock_guard guard(Registry::instance().lock);
+    addresses_ = {.local = local, .remote = remote};
+    if (local.host.empty()) addresses_.local.host = device_.host;
 }
 
 Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept {
@@ -117,21 +159,25 @@ Status Endpoint::bind(MemoryWindow& window, const BindRequest& request) noexcept
 }
 
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
-    if (!apply(EndpointTrigger::Connect)) return {Code::InvalidState, "the endpoint is not idle"};
+    if (!apply(EndpointTrigger::Connect)) return {Code::InvalidState, why_busy(state())};
     Status status = check_local_host(parameters.local.host, device_);
-    if (status.ok()) status = endpoint_->connect(parameters);
+    if (status.ok()) {
+        ConnectParameters chosen = parameters;
+        chosen.grace = grace_of(parameters);
+        set_addresses(parameters.local, parameters.remote);
+        status = endpoint_->connect(chosen);
+    }
     switch (status.code()) {
         case Code::Ok: return {};
         case Code::NoListener:
-            on_connection_event({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
-            return {};
-        case Code::Unreachable: on_connection_event({.kind = ConnectionEventKind::Unreachable}); return {};
+        case Code::Unreachable: on_connection_event(failed_attempt(status)); return {};
         default: apply(EndpointTrigger::Refused); return status;
     }
 }
 
 Status Endpoint::accept(ConnectionRequest& request, const PrivateData& private_data) noexcept {
-    if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, "the endpoint is not idle"};
+    if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, why_busy(state())};
+    set_addresses({}, request.remote_address());  // not later: another thread may destroy a connected endpoint
     const Status status = Internals::accept(request, *endpoint_, private_data);
     switch (status.code()) {
         case Code::Ok: break;

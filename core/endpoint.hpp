@@ -16,10 +16,6 @@ namespace viaduct {
 /// A queue depth: the default of the device.
 inline constexpr std::uint32_t default_depth = ~std::uint32_t{0};
 
-/// How long the front-ends of APIs without such a parameter repeat a connection request while the service has no
-/// listener: VIADUCT_GRACE_MS, by default 50 ms.
-VIADUCT_EXPORT std::chrono::milliseconds listener_grace() noexcept;
-
 struct EndpointConfig {
     EndpointAttributes attributes;
     std::shared_ptr<ProtectionDomain> domain;
@@ -64,6 +60,13 @@ public:
     EndpointState state() const noexcept { return state_.state(); }
     const EndpointAttributes& attributes() const noexcept { return attributes_; }
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+    const Device& device() const noexcept { return owner_; }
+
+    /// Values since the endpoint was created. Takes no lock.
+    EndpointCounters counters() const noexcept { return endpoint_->counters(); }
+
+    /// The process at the other end of the connection; 0 if there is none or it is not known.
+    pid_t peer_process() const noexcept { return endpoint_->peer_process(); }
 
     /// Changes attributes and domain. InvalidState: not Unconnected. Attributes: as create().
     Status modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept;
@@ -113,6 +116,11 @@ public:
     /// The number of posted requests whose completions have not been polled.
     std::uint32_t outstanding(QueueKind queue) const noexcept { return endpoint_->outstanding(queue); }
 
+    /// The maximum of that number.
+    std::uint32_t depth(QueueKind queue) const noexcept {
+        return queue == QueueKind::Send ? send_depth_ : receive_depth_;
+    }
+
     // ---- Connections ----
 
     /// Starts to connect. If it returns Ok, exactly one event reports the outcome, possibly before the call returns:
@@ -144,12 +152,22 @@ public:
     Status drain_and_disconnect() noexcept;
 
 private:
+    friend struct Internals;
+    friend class Registry;
+    struct Addresses {
+        Address local;
+        Address remote;
+    };
+
     explicit Endpoint(const EndpointConfig& config) noexcept;
     void on_connection_event(const ConnectionEvent& event) noexcept override;
 
     Status post(const SendRequest& request) noexcept;
     Status post(const ReceiveRequest& request) noexcept;
     bool apply(EndpointTrigger trigger) noexcept { return state_.apply(trigger); }
+    std::uint32_t last_outstanding(QueueKind queue) const noexcept { return endpoint_->last_outstanding(queue); }
+    void set_addresses(const Address& local, const Address& remote) noexcept;
+    void count(const ConnectionEvent& event) noexcept;
     EndpointTrigger trigger_of(const ConnectionEvent& event) const noexcept;
 
     StateMachine state_;
@@ -162,6 +180,10 @@ private:
     std::shared_ptr<SharedReceiveQueue> shared_receives_;
     EndpointObserver* observer_;
     std::unique_ptr<backend::Endpoint> endpoint_;
+    Device& owner_;
+    std::uint32_t send_depth_ = 0;
+    std::uint32_t receive_depth_ = 0;
+    Addresses addresses_;  // of the connection or the last attempt; guarded by the lock of the registry
 };
 
 }  // namespace viaduct

@@ -6,6 +6,7 @@
 
 #include "core/address.hpp"
 #include "core/attributes.hpp"
+#include "core/reason.hpp"
 #include "core/work.hpp"
 
 namespace viaduct {
@@ -32,6 +33,7 @@ struct ConnectionEvent {
     EndpointAttributes remote{};  ///< Established at the side that connected; Conflict
     Address remote_address{};     ///< Established, as above
     PrivateData private_data{};   ///< Established, as above, and Rejected; with the framing Bare, zeros may follow
+    Reason why{};                 ///< in words; empty if Established
 };
 
 enum class AsyncEventKind : std::uint8_t {

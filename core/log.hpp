@@ -12,4 +12,7 @@ enum class LogLevel { Error, Warning, Info, Debug };
 /// the lowest level that is written.
 VIADUCT_EXPORT void log(LogLevel level, const char* format, ...) noexcept __attribute__((format(printf, 2, 3)));
 
+/// Whether log() writes lines of this level.
+VIADUCT_EXPORT bool is_logged(LogLevel level) noexcept;
+
 }  // namespace viaduct

@@ -2,18 +2,19 @@
 #include "core/provider.hpp"
 
 #include <algorithm>
-#include <cstdlib>
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "core/base/address_text.hpp"
+#include "core/base/settings.hpp"
+#include "core/log.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct {
 namespace {
 
 std::span<backend::Provider* const> replacement;
-
-/// The value of an environment variable; empty if it is not set.
-std::string_view setting(const char* name) noexcept {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
 
 /// Returns the first provider for which `predicate`, which returns a Result<bool>, is true. An error ends the search.
 template <class Predicate>
@@ -33,18 +34,63 @@ Result<backend::Provider*> only_provider() noexcept {
 }
 
 /// Returns the first success of `search` with the providers that may be used. Lack of resources ends the search, so
-/// that it does not change which device is found.
+/// that it does not change which device is found. Otherwise the failure names what was looked for, and has the reasons
+/// of all providers.
 template <class Found, class Search>
-Result<Found> search_providers(Search search, Status failure) noexcept {
+Result<Found> search_providers(Search search, Code otherwise, const char* what, const Reason& wanted) noexcept {
     const auto only = only_provider();
     if (!only.ok()) return only.status();
+    Status failure(otherwise, "");
+    std::array<char, 256> reasons{};  // not text of explain(), which the providers overwrite
+    std::size_t used = 0;
     for (backend::Provider* provider : providers()) {
         if (only.value() != nullptr && only.value() != provider) continue;
         const Result<Found> found = search(*provider);
         if (found.ok() || found.status().code() == Code::NoResources) return found;
         failure = found.status();
+        const std::string_view name = provider->name();
+        const int added =
+            std::snprintf(reasons.data() + used, reasons.size() - used, "%s%.*s: %s", used == 0 ? "" : "; ",
+                          static_cast<int>(name.size()), name.data(), failure.where());
+        used = std::min(used + static_cast<std::size_t>(std::max(added, 0)), reasons.size() - 1);
     }
-    return failure;
+    return Status(failure.code(),
+                  explain("%s %s: %s%s", what, wanted.c_str(), used == 0 ? "no backend" : reasons.data(),
+                          only.value() != nullptr ? " (VIADUCT_BACKEND or VIADUCT_DEVICE excludes others)" : ""),
+                  failure.sys_errno());
+}
+
+Reason text_of(std::span<const HostAddress> hosts) noexcept {
+    return hosts.empty() ? "a host without an address" : text_of(hosts.front()).c_str();
+}
+
+/// Reports that a variable names none of these backends or devices.
+void warn_of_names(const char* variable, const std::vector<std::string>& names) {
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    warn_of_setting(variable, list);
+}
+
+void warn_of_backend() noexcept try {
+    std::vector<std::string> names;
+    for (const backend::Provider* provider : providers()) names.emplace_back(provider->name());
+    warn_of_names("VIADUCT_BACKEND", names);
+} catch (const std::bad_alloc&) {
+    warn_of_setting("VIADUCT_BACKEND", "the name of a backend");
+}
+
+/// Lists the devices of the backend that VIADUCT_BACKEND names, otherwise those of all backends.
+void warn_of_device() noexcept try {
+    const std::string_view only = setting("VIADUCT_BACKEND");
+    std::vector<std::string> names;
+    for (const backend::Provider* provider : providers()) {
+        const auto devices = provider->devices();
+        if (!devices.ok() || (!only.empty() && provider->name() != only)) continue;
+        for (const backend::DeviceSummary& device : devices.value()) names.push_back(device.name);
+    }
+    warn_of_names("VIADUCT_DEVICE", names);
+} catch (const std::bad_alloc&) {
+    warn_of_setting("VIADUCT_DEVICE", "the name of a device");
 }
 
 }  // namespace
@@ -78,13 +124,25 @@ Result<backend::Provider*> selected_provider() noexcept {
     const bool by_device = backend.empty() && !device.empty();
     const auto provider = by_device ? find_provider_of(device) : find_provider(backend);
     if (provider.status().code() != Code::InvalidParameter) return provider;
-    return Status(Code::InvalidParameter, by_device ? "VIADUCT_DEVICE: no such device on this machine"
-                                                    : "VIADUCT_BACKEND: no such backend in this build");
+    if (by_device)
+        warn_of_device();
+    else if (!backend.empty())
+        warn_of_backend();
+    const std::string_view wanted = by_device ? device : backend;
+    return Status(Code::InvalidParameter, explain(by_device ? "VIADUCT_DEVICE=%.*s: no such device on this machine"
+                                                            : "VIADUCT_BACKEND=%.*s: no such backend in this build",
+                                                  static_cast<int>(wanted.size()), wanted.data()));
 }
 
 Result<DeviceId> default_device() noexcept {
     const std::string_view device = setting("VIADUCT_DEVICE");
-    if (!device.empty()) return find_device(device);
+    if (!device.empty()) {
+        const auto found = find_device(device);
+        if (found.status().code() != Code::InvalidParameter) return found;
+        const Reason why = found.status().where();
+        warn_of_device();  // may format other texts
+        return Status(Code::InvalidParameter, explain("%s", why.c_str()));
+    }
     const auto provider = selected_provider();
     if (!provider.ok()) return provider.status();
     return DeviceId{provider.value(), 0};
@@ -96,7 +154,8 @@ Result<DeviceId> find_device(std::string_view name) noexcept {
         if (!number.ok()) return number.status();
         return DeviceId{&provider, number.value()};
     };
-    return search_providers<DeviceId>(search, {Code::InvalidParameter, "no device with that name"});
+    const Reason wanted(explain("%.*s", static_cast<int>(name.size()), name.data()));
+    return search_providers<DeviceId>(search, Code::InvalidParameter, "no device", wanted);
 }
 
 Result<DeviceId> find_own_device(std::span<const HostAddress> hosts) noexcept {
@@ -109,12 +168,12 @@ Result<DeviceId> find_own_device(std::span<const HostAddress> hosts) noexcept {
         if (!route.ok()) return route.status();
         return route.value().device;
     };
-    return search_providers<DeviceId>(search, {Code::Unreachable, "no backend"});
+    return search_providers<DeviceId>(search, Code::Unreachable, "no device for", text_of(hosts));
 }
 
 Result<Route> find_route(std::span<const HostAddress> hosts) noexcept {
     const auto search = [hosts](backend::Provider& provider) { return find_route(hosts, provider); };
-    return search_providers<Route>(search, {Code::Unreachable, "no backend"});
+    return search_providers<Route>(search, Code::Unreachable, "no backend reaches", text_of(hosts));
 }
 
 Result<Route> find_route(std::span<const HostAddress> hosts, backend::Provider& provider) noexcept {

@@ -37,7 +37,8 @@ enum class Code : std::uint8_t {
 /// The name of a code; never null.
 VIADUCT_EXPORT const char* to_string(Code code) noexcept;
 
-/// The outcome of a call. Trivially copyable. `where` is a string literal that describes the error.
+/// The outcome of a call. Trivially copyable. `where` describes the error: a string literal, or text of explain(),
+/// which the thread that got the status reads before its next calls.
 class [[nodiscard]] Status {
 public:
     constexpr Status() noexcept = default;

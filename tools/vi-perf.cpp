@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -33,7 +34,7 @@ constexpr std::string_view usage =
     "       vi-perf --connections N [options]\n"
     "       vi-perf --listen [SERVICE] [options]\n\n"
     "Measures latency, bandwidth, message rate or connection rate against a vi-perf server.\n"
-    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, any text.\n";
+    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, text.\n";
 
 void add_test_options(options::options_description& description) {
     auto add = description.add_options();
@@ -192,6 +193,7 @@ public:
 private:
     int run(const options::variables_map& given, pid_t parent, int ready) const noexcept {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
+        (void)std::signal(SIGINT, SIG_IGN);  // from the terminal, to both processes: the client ends the measurement
         if (getppid() != parent) return 1;
         try {
             pin_to_cpu(given, "server-cpu");
@@ -215,6 +217,21 @@ std::string label_of(std::uint32_t size, Test test) {
     return test == Test::Connect ? "connections" : fmt::format("{} B", size);
 }
 
+std::unique_ptr<measure::PerfClient> connect(measure::Api& api, const std::string& server,
+                                             const viaduct::Address& address,
+                                             const measure::PerfParameters& parameters) {
+    const auto begun = std::chrono::steady_clock::now();
+    try {
+        return std::make_unique<measure::PerfClient>(api, address, parameters);
+    } catch (const measure::Error& error) {
+        const std::chrono::duration<double> tried = std::chrono::steady_clock::now() - begun;
+        throw measure::Error(fmt::format("{}: {}, tried for {:.1f} s", server, error.what(), tried.count()));
+    }
+}
+
+/// The exit status after a signal, as shells know it.
+constexpr int interrupted = 128 + SIGINT;
+
 int measure_all(const options::variables_map& given) {
     auto parameters = parameters_of(given);
     const auto sizes = sizes_of(given, parameters.test);
@@ -226,7 +243,9 @@ int measure_all(const options::variables_map& given) {
                               : measure::parse_target(given["target"].as<std::string>());
     pin_to_cpu(given, "cpu");
     const auto api = open_api(given);
-    measure::PerfClient client(*api, measure::resolve(target, api->device()), parameters);
+    const std::string server = fmt::format("{} ({}, {})", target.text(), api->name(), measure::backend_name());
+    const auto client = connect(*api, server, measure::resolve(target, api->device()), parameters);
+    const auto& stop = stop_on_signal();
     measure::Report report(format, {.version = VIADUCT_VERSION,
                                     .api = std::string(api->name()),
                                     .backend = measure::backend_name(),
@@ -235,12 +254,20 @@ int measure_all(const options::variables_map& given) {
                                     .histogram = given.count("histogram") != 0});
     measure::ProgressBar bar(given.count("quiet") == 0);
     for (const std::uint32_t size : sizes) {
-        const auto measurement = client.measure(size, bar.track(label_of(size, parameters.test)));
+        if (stop.load()) break;
+        const auto measurement = [&] {
+            try {
+                return client->measure(size, bar.track(label_of(size, parameters.test)), &stop);
+            } catch (const measure::Error& error) {
+                bar.clear();
+                throw measure::Error(fmt::format("{}: {}", server, error.what()));
+            }
+        }();
         bar.clear();
-        report.add(measurement);
+        if (measurement.iterations != 0) report.add(measurement);
     }
     report.finish();
-    return 0;
+    return stop.load() ? interrupted : 0;
 }
 
 /// Opens many connections at once. Everything but the options below is given by this measurement.

@@ -19,7 +19,7 @@ constexpr std::string_view usage =
     "Usage: vi-ping [options] HOST[:SERVICE]\n"
     "       vi-ping --listen [SERVICE] [options]\n\n"
     "Sends requests to a vi-ping server and reports how long the answers take.\n"
-    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, any text.\n";
+    "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, text.\n";
 
 options::options_description describe() {
     options::options_description description("Options");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/base/host_names.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::rpma {
 namespace {
@@ -39,9 +40,9 @@ std::optional<std::uint16_t> port_of(const char* text) {
 }
 
 /// Returns the addresses of this host that the text stands for. Unreachable: there are none.
-Result<std::vector<HostAddress>> own_addresses(std::vector<HostAddress> addresses) {
+Result<std::vector<HostAddress>> own_addresses(const char* text, std::vector<HostAddress> addresses) {
     std::erase_if(addresses, [](const HostAddress& address) { return !is_this_host({address}); });
-    if (addresses.empty()) return Status(Code::Unreachable, "the address does not belong to this host");
+    if (addresses.empty()) return Status(Code::Unreachable, explain("%s is not an address of this host", text));
     return addresses;
 }
 
@@ -50,7 +51,7 @@ Result<std::vector<HostAddress>> own_addresses(std::vector<HostAddress> addresse
 Result<DeviceId> find_local_device(const char* text) {
     auto addresses = resolve_host(text);
     if (std::ranges::any_of(addresses, is_any)) return default_device();
-    const auto own = own_addresses(std::move(addresses));
+    const auto own = own_addresses(text, std::move(addresses));
     if (!own.ok()) return own.status();
     return find_own_device(own.value());
 }
@@ -60,7 +61,7 @@ Result<HostAddress> find_local_host(const char* text, const DeviceId& id, const 
     for (const HostAddress& host : attributes.local_hosts)
         if (std::ranges::find(addresses, host) != addresses.end()) return host;
     if (std::ranges::any_of(addresses, is_any)) return attributes.host;
-    const auto own = own_addresses(std::move(addresses));
+    const auto own = own_addresses(text, std::move(addresses));
     if (!own.ok()) return own.status();
     const auto route = find_route(own.value(), *id.provider);
     if (!route.ok()) return route.status();
@@ -81,7 +82,9 @@ Result<HostAddress> find_host(const char* text, backend::Provider& provider) {
 
 Result<Bytes<Address::max_service>> find_service(const char* port) {
     const auto number = port_of(port);
-    if (!number) return Status(Code::InvalidParameter, "the port is neither a number nor a service name");
+    if (!number)
+        return Status(Code::InvalidParameter,
+                      explain("the port \"%s\" is neither a number from 0 to 65535 nor the name of a service", port));
     return service_of(*number);
 }
 

@@ -12,17 +12,15 @@ namespace viaduct::rpma {
 /// Creates a configuration with default values.
 template <class Cfg, class Opaque>
 int make_cfg(Opaque** handle) {
-    if (handle == nullptr) return RPMA_E_INVAL;
-    return guarded([&] {
-        hand_over(std::make_unique<Cfg>(), handle);
-        return 0;
-    });
+    if (handle == nullptr) return invalid("the place for the handle is NULL");
+    hand_over(std::make_unique<Cfg>(), handle);
+    return 0;
 }
 
 template <class Cfg, class Value>
 int set_field(void* handle, std::atomic<Value> Cfg::Fields::*field, Value value) noexcept {
     Cfg* cfg = resolve<Cfg>(handle);
-    if (cfg == nullptr) return RPMA_E_INVAL;
+    if (cfg == nullptr) return invalid("the handle is not a configuration of this kind");
     cfg->fields().*field = value;
     return 0;
 }
@@ -30,7 +28,8 @@ int set_field(void* handle, std::atomic<Value> Cfg::Fields::*field, Value value)
 template <class Cfg, class Value>
 int get_field(const void* handle, std::atomic<Value> Cfg::Fields::*field, Value* value) noexcept {
     const Cfg* cfg = resolve<Cfg>(handle);
-    if (cfg == nullptr || value == nullptr) return RPMA_E_INVAL;
+    if (cfg == nullptr) return invalid("the handle is not a configuration of this kind");
+    if (value == nullptr) return invalid("the place for the value is NULL");
     *value = cfg->fields().*field;
     return 0;
 }

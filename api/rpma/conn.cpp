@@ -4,6 +4,7 @@
 #include "api/rpma/log.hpp"
 #include "api/rpma/peer_cfg.hpp"
 #include "api/rpma/translate.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::rpma {
 namespace {
@@ -14,11 +15,22 @@ constexpr std::chrono::seconds patience(67);
 /// The length of private data is a uint8_t.
 constexpr std::size_t max_private_data = 255;
 
-/// Checks that the device supports these settings.
-bool within_limits(const ConnSettings& settings, const DeviceAttributes& device) noexcept {
-    return settings.cq_size != 0 && settings.cq_size <= device.max_completions &&
-           settings.rcq_size <= device.max_completions && settings.sq_size <= device.max_queue_depth &&
-           settings.rq_size <= device.max_queue_depth;
+/// Checks that the device supports these sizes.
+Status check_sizes(const ConnSettings& settings, const DeviceAttributes& device) noexcept {
+    struct Size {
+        const char* name;
+        std::uint32_t wanted;
+        std::uint32_t limit;
+    };
+    if (settings.cq_size == 0) return {Code::InvalidParameter, "cq_size is 0"};
+    for (const Size& size : {Size{"cq_size", settings.cq_size, device.max_completions},
+                             Size{"rcq_size", settings.rcq_size, device.max_completions},
+                             Size{"sq_size", settings.sq_size, device.max_queue_depth},
+                             Size{"rq_size", settings.rq_size, device.max_queue_depth}})
+        if (size.wanted > size.limit)
+            return {Code::InvalidParameter, explain("%s is %u, the limit of %s is %u", size.name, size.wanted,
+                                                    device.name.c_str(), size.limit)};
+    return {};
 }
 
 }  // namespace
@@ -32,16 +44,13 @@ Conn::Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& setting
 int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings, Reliability reliability,
                  std::unique_ptr<Conn>& conn) {
     const Srq* srq = resolve<Srq>(settings.srq);
-    if (settings.srq != nullptr && srq == nullptr) return RPMA_E_INVAL;
-    if (srq != nullptr && srq->rcq() != nullptr && settings.shared_channel) {
-        log(RPMA_LOG_LEVEL_ERROR,
-            "a shared channel cannot be used with a shared receive queue that has a completion queue\n");
-        return RPMA_E_INVAL;
-    }
+    if (settings.srq != nullptr && srq == nullptr) return invalid("the configuration has a queue that was deleted");
+    if (srq != nullptr && srq->rcq() != nullptr && settings.shared_channel)
+        return invalid("a shared channel cannot be used with a shared receive queue that has a completion queue");
     if (srq != nullptr && srq->domain() != domain)
         return failed({Code::InvalidParameter, "the shared receive queue belongs to another peer"});
-    if (!within_limits(settings, domain->device()->attributes()))
-        return failed({Code::InvalidParameter, "the size of a queue exceeds the limit of the device"});
+    if (const Status status = check_sizes(settings, domain->device()->attributes()); !status.ok())
+        return failed(status);
     std::unique_ptr<Conn> created(new Conn(domain, settings));
     if (const Status status = created->create_queues(settings, srq); !status.ok()) return failed(status);
     if (const Status status = created->create_endpoint(settings, srq, reliability); !status.ok()) return failed(status);
@@ -103,31 +112,30 @@ int Conn::connect(const Address& remote, const PrivateData& private_data) noexce
         .deadline =
             timeout_ms_ < 0 ? Deadline::after(patience) : Deadline::after(std::chrono::milliseconds(timeout_ms_)),
         .framing = Framing::Bare,
-        .grace = listener_grace(),
+        .ends_if_dropped = true,
+        .grace = short_grace,
     });
     return status.ok() ? 0 : failed(status);
 }
 
 int Conn::accept(ConnectionRequest& request, const PrivateData& private_data) noexcept {
     const Status status = endpoint_->accept(request, private_data);
-    if (status.ok()) return 0;
-    if (status.code() != Code::TimedOut) return failed(status);
-    // Not a timeout of this call: the requester has given up.
-    log(RPMA_LOG_LEVEL_ERROR, "cannot connect: %s\n", status.where());
-    return to_result(status);
+    return status.ok() ? 0 : failed(status);
 }
 
 int Conn::disconnect() noexcept {
-    log(RPMA_LOG_LEVEL_NOTICE, "disconnecting\n");
+    log(RPMA_LOG_LEVEL_NOTICE, {}, "disconnecting\n");
     end_reported_ = true;
     endpoint_->terminate();
     if (ended_.exchange(true)) return 0;
-    events_.discard_if([](rpma_conn_event event) { return event == RPMA_CONN_LOST; });
-    events_.push(RPMA_CONN_CLOSED);
+    events_.discard_if([](const Event& event) { return event.kind == RPMA_CONN_LOST; });
+    events_.push({.kind = RPMA_CONN_CLOSED, .why = "this side disconnected"});
     return 0;
 }
 
-int Conn::not_connected() noexcept { return failed({Code::InvalidState, "not connected"}); }
+int Conn::not_connected(const Call& call) const noexcept {
+    return not_posted(Code::InvalidState, "the connection is not established", 0, handle(), call);
+}
 
 void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
     const rpma_conn_event told = to_event(event);
@@ -138,7 +146,7 @@ void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
         established_ = endpoint_.get();
     }
     if (!established && !lost && ended_.exchange(true)) return;
-    events_.push(told);
+    events_.push({.kind = told, .why = event.why});
     if (!established) end_reported_ = true;
 }
 
@@ -146,7 +154,7 @@ int Conn::next_event(rpma_conn_event& event) noexcept {
     while (true) {
         if (const auto taken = events_.try_take()) {
             process_event(*taken);
-            event = *taken;
+            event = taken->kind;
             return 0;
         }
         const int fd = events_.fd();
@@ -155,11 +163,15 @@ int Conn::next_event(rpma_conn_event& event) noexcept {
     }
 }
 
-void Conn::process_event(rpma_conn_event event) noexcept {
-    log(RPMA_LOG_LEVEL_NOTICE, "%s\n", rpma_utils_conn_event_2str(event));
-    if (event == RPMA_CONN_ESTABLISHED) private_data_known_.store(true, std::memory_order_release);
+void Conn::process_event(const Event& event) noexcept {
+    const bool established = event.kind == RPMA_CONN_ESTABLISHED;
+    const char* const separator = event.why.empty() ? "" : ": ";
+    log(RPMA_LOG_LEVEL_NOTICE, {}, "%s%s%s\n", rpma_utils_conn_event_2str(event.kind), separator, event.why.c_str());
+    viaduct::log(established ? LogLevel::Debug : LogLevel::Info, "connection %p: %s%s%s", static_cast<void*>(handle()),
+                 rpma_utils_conn_event_2str(event.kind), separator, event.why.c_str());
+    if (established) private_data_known_.store(true, std::memory_order_release);
     // Flushes the receives of a connection that was not established.
-    if (event == RPMA_CONN_REJECTED || event == RPMA_CONN_UNREACHABLE) endpoint_->fail();
+    if (event.kind == RPMA_CONN_REJECTED || event.kind == RPMA_CONN_UNREACHABLE) endpoint_->fail();
 }
 
 void Conn::set_private_data(const PrivateData& data) noexcept {
@@ -181,79 +193,106 @@ using namespace viaduct;
 using namespace viaduct::rpma;
 
 int rpma_conn_next_event(struct rpma_conn* conn, enum rpma_conn_event* event) {
-    Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || event == nullptr) return RPMA_E_INVAL;
-    return connection->next_event(*event);
+    return guarded(conn, [&] {
+        Conn* connection = resolve<Conn>(conn);
+        if (!failure::require({{connection != nullptr, no_conn}, {event != nullptr, "event is NULL"}}))
+            return RPMA_E_INVAL;
+        return connection->next_event(*event);
+    });
 }
 
 int rpma_conn_get_event_fd(const struct rpma_conn* conn, int* fd) {
-    Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || fd == nullptr) return RPMA_E_INVAL;
-    const int descriptor = connection->event_fd();
-    if (descriptor < 0) return failed({Code::SystemError, "cannot create a descriptor"});
-    *fd = descriptor;
-    return 0;
+    return guarded(conn, [&] {
+        Conn* connection = resolve<Conn>(conn);
+        if (!failure::require({{connection != nullptr, no_conn}, {fd != nullptr, "fd is NULL"}})) return RPMA_E_INVAL;
+        const int descriptor = connection->event_fd();
+        if (descriptor < 0) return failed({Code::SystemError, "cannot create a descriptor"});
+        *fd = descriptor;
+        return 0;
+    });
 }
 
 int rpma_conn_get_private_data(const struct rpma_conn* conn, struct rpma_conn_private_data* pdata) {
-    const Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || pdata == nullptr) return RPMA_E_INVAL;
-    *pdata = connection->private_data();
-    return 0;
+    return guarded(conn, [&] {
+        const Conn* connection = resolve<Conn>(conn);
+        if (!failure::require({{connection != nullptr, no_conn}, {pdata != nullptr, "pdata is NULL"}}))
+            return RPMA_E_INVAL;
+        *pdata = connection->private_data();
+        return 0;
+    });
 }
 
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn* conn, const struct rpma_peer_cfg* pcfg) {
-    Conn* connection = resolve<Conn>(conn);
-    const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
-    if (connection == nullptr || cfg == nullptr) return RPMA_E_INVAL;
-    connection->direct_write_to_pmem = cfg->fields().direct_write_to_pmem.load();
-    return 0;
+    return guarded(conn, [&] {
+        Conn* connection = resolve<Conn>(conn);
+        const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
+        if (!failure::require({{connection != nullptr, no_conn}, {cfg != nullptr, "cfg is NULL"}})) return RPMA_E_INVAL;
+        connection->direct_write_to_pmem = cfg->fields().direct_write_to_pmem.load();
+        return 0;
+    });
 }
 
 int rpma_conn_get_qp_num(const struct rpma_conn* conn, uint32_t* qp_num) {
-    const Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || qp_num == nullptr) return RPMA_E_INVAL;
-    *qp_num = connection->qp_number();
-    return 0;
+    return guarded(conn, [&] {
+        const Conn* connection = resolve<Conn>(conn);
+        if (!failure::require({{connection != nullptr, no_conn}, {qp_num != nullptr, "qp_num is NULL"}}))
+            return RPMA_E_INVAL;
+        *qp_num = connection->qp_number();
+        return 0;
+    });
 }
 
 int rpma_conn_get_cq(const struct rpma_conn* conn, struct rpma_cq** cq_ptr) {
-    const Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || cq_ptr == nullptr) return RPMA_E_INVAL;
-    *cq_ptr = connection->cq().handle();
-    return 0;
+    return guarded(conn, [&] {
+        const Conn* connection = resolve<Conn>(conn);
+        if (!failure::require({{connection != nullptr, no_conn}, {cq_ptr != nullptr, "cq_ptr is NULL"}}))
+            return RPMA_E_INVAL;
+        *cq_ptr = connection->cq().handle();
+        return 0;
+    });
 }
 
 int rpma_conn_get_rcq(const struct rpma_conn* conn, struct rpma_cq** rcq_ptr) {
-    const Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || rcq_ptr == nullptr) return RPMA_E_INVAL;
-    *rcq_ptr = connection->rcq() == nullptr ? nullptr : connection->rcq()->handle();
-    return 0;
+    return guarded(conn, [&] {
+        const Conn* connection = resolve<Conn>(conn);
+        if (!failure::require({{connection != nullptr, no_conn}, {rcq_ptr != nullptr, "rcq_ptr is NULL"}}))
+            return RPMA_E_INVAL;
+        *rcq_ptr = connection->rcq() == nullptr ? nullptr : connection->rcq()->handle();
+        return 0;
+    });
 }
 
 int rpma_conn_wait(struct rpma_conn* conn, int flags, struct rpma_cq** cq, bool* is_rcq) {
-    (void)flags;  // has no meaning in librpma either
-    const Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || cq == nullptr) return RPMA_E_INVAL;
-    CompletionChannel* channel = connection->shared_channel();
-    if (channel == nullptr) return RPMA_E_NOT_SHARED_CHNL;
-    Cq* found = nullptr;
-    if (const int result = channel->wait(found); result != 0) return result;
-    *cq = found->handle();
-    if (is_rcq != nullptr) *is_rcq = found == connection->rcq();
-    return 0;
+    return guarded(conn, [&] {
+        (void)flags;  // has no meaning in librpma either
+        const Conn* connection = resolve<Conn>(conn);
+        if (!failure::require({{connection != nullptr, no_conn}, {cq != nullptr, "cq is NULL"}})) return RPMA_E_INVAL;
+        CompletionChannel* channel = connection->shared_channel();
+        if (channel == nullptr) return RPMA_E_NOT_SHARED_CHNL;
+        Cq* found = nullptr;
+        if (const int result = channel->wait(found); result != 0) return result;
+        *cq = found->handle();
+        if (is_rcq != nullptr) *is_rcq = found == connection->rcq();
+        return 0;
+    });
 }
 
 int rpma_conn_get_compl_fd(const struct rpma_conn* conn, int* fd) {
-    const Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || fd == nullptr) return RPMA_E_INVAL;
-    if (connection->shared_channel() == nullptr) return RPMA_E_NOT_SHARED_CHNL;
-    return rpma_cq_get_fd(connection->cq().handle(), fd);
+    return guarded(conn, [&] {
+        const Conn* connection = resolve<Conn>(conn);
+        if (!failure::require({{connection != nullptr, no_conn}, {fd != nullptr, "fd is NULL"}})) return RPMA_E_INVAL;
+        if (connection->shared_channel() == nullptr) return RPMA_E_NOT_SHARED_CHNL;
+        return connection->cq().get_fd(*fd);
+    });
 }
 
 int rpma_conn_disconnect(struct rpma_conn* conn) {
-    Conn* connection = resolve<Conn>(conn);
-    return connection == nullptr ? RPMA_E_INVAL : connection->disconnect();
+    return guarded(conn, [&] {
+        Conn* connection = resolve<Conn>(conn);
+        return connection == nullptr ? invalid(no_conn) : connection->disconnect();
+    });
 }
 
-int rpma_conn_delete(struct rpma_conn** conn_ptr) { return destroy<Conn>(conn_ptr); }
+int rpma_conn_delete(struct rpma_conn** conn_ptr) {
+    return guarded(nullptr, [&] { return destroy<Conn>(conn_ptr); });
+}

@@ -39,12 +39,12 @@ public:
     int next_event(rpma_conn_event& event) noexcept;
     int event_fd() noexcept { return events_.fd(); }
 
-    [[gnu::always_inline]] int post(const SendRequest& request) noexcept {
+    [[gnu::always_inline]] int post(const SendRequest& request, const Call& call) noexcept {
         Endpoint* endpoint = established_.load(std::memory_order_acquire);
-        return endpoint == nullptr ? not_connected() : result_of_post(endpoint->post_send(request));
+        return endpoint == nullptr ? not_connected(call) : result_of_post(endpoint->post_send(request), handle(), call);
     }
-    [[gnu::always_inline]] int post(const ReceiveRequest& request) noexcept {
-        return result_of_post(endpoint_->post_receive(request));
+    [[gnu::always_inline]] int post(const ReceiveRequest& request, const Call& call) noexcept {
+        return result_of_post(endpoint_->post_receive(request), handle(), call);
     }
 
     /// The data of the peer's request, or of its answer once the program has taken RPMA_CONN_ESTABLISHED.
@@ -59,8 +59,13 @@ private:
     Status create_queues(const ConnSettings& settings, const Srq* srq);
     Status create_endpoint(const ConnSettings& settings, const Srq* srq, Reliability reliability);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
-    void process_event(rpma_conn_event event) noexcept;
-    [[gnu::cold, gnu::noinline]] static int not_connected() noexcept;
+    /// What rpma_conn_next_event(3) returns, and why.
+    struct Event {
+        rpma_conn_event kind;
+        Reason why;
+    };
+    void process_event(const Event& event) noexcept;
+    [[gnu::cold, gnu::noinline]] int not_connected(const Call& call) const noexcept;
 
     const std::shared_ptr<ProtectionDomain> domain_;
     const int timeout_ms_;
@@ -70,7 +75,7 @@ private:
                                              // so it is declared before them
     PrivateData private_data_;               // the peer's; written before private_data_known_
     std::atomic<bool> private_data_known_{false};
-    EventChannel<rpma_conn_event> events_{3};  // at most established, lost and closed
+    EventChannel<Event> events_{3};  // at most established, lost and closed
     Registration<Conn> registration_;
     const std::uint32_t qp_number_;  // 24 bits, never 0, unique among existing connections, and not reused soon
     std::unique_ptr<Cq> cq_;

@@ -4,6 +4,8 @@
 #include "api/rpma/address.hpp"
 #include "api/rpma/log.hpp"
 #include "api/rpma/peer.hpp"
+#include "core/base/address_text.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::rpma {
 
@@ -25,6 +27,8 @@ int ConnReq::connect(const PrivateData& private_data, std::unique_ptr<Conn>& con
 Status ConnReq::refuse() noexcept {
     if (incoming_ == nullptr) return {};
     const auto request = std::move(incoming_);
+    viaduct::log(LogLevel::Info, "rpma_conn_req_delete: the program rejected the request of %s",
+                 text_of(request->remote_address().host).c_str());
     return request->reject({});
 }
 
@@ -46,7 +50,7 @@ int make_request(const Peer& peer, const char* host, const char* port, const Con
         return result;
     const Address remote{.host = reached.value(), .service = service.value()};
     hand_over(std::make_unique<ConnReq>(std::move(conn), remote), req);
-    log(RPMA_LOG_LEVEL_NOTICE, "requesting a connection to %s:%s\n", host, port);
+    log(RPMA_LOG_LEVEL_NOTICE, {}, "requesting a connection to %s:%s\n", host, port);
     return 0;
 }
 
@@ -68,33 +72,44 @@ int refuse_unanswered(ConnReq& req) noexcept {
 
 int rpma_conn_req_new(struct rpma_peer* peer, const char* addr, const char* port, const struct rpma_conn_cfg* cfg,
                       struct rpma_conn_req** req_ptr) {
-    return guarded([&] {
+    return guarded(peer, [&] {
         const Peer* owner = resolve<Peer>(peer);
         ConnSettings settings;
-        if (owner == nullptr || addr == nullptr || port == nullptr || req_ptr == nullptr) return RPMA_E_INVAL;
-        if (!read_settings(cfg, settings)) return RPMA_E_INVAL;
+        if (!failure::require({{owner != nullptr, "peer is not a peer"},
+                               {addr != nullptr, "addr is NULL"},
+                               {port != nullptr, "port is NULL"},
+                               {req_ptr != nullptr, "req_ptr is NULL"}}))
+            return RPMA_E_INVAL;
+        if (!read_settings(cfg, settings)) return invalid(no_cfg);
         return make_request(*owner, addr, port, settings, req_ptr);
     });
 }
 
-int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) { return destroy<ConnReq>(req_ptr, refuse_unanswered); }
+int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) {
+    return guarded(nullptr, [&] { return destroy<ConnReq>(req_ptr, refuse_unanswered); });
+}
 
 int rpma_conn_req_connect(struct rpma_conn_req** req_ptr, const struct rpma_conn_private_data* pdata,
                           struct rpma_conn** conn_ptr) {
-    if (req_ptr == nullptr) return RPMA_E_INVAL;
-    const auto req = claim<ConnReq>(*req_ptr);
-    if (req == nullptr) return RPMA_E_INVAL;
-    *req_ptr = nullptr;  // consumed whatever the outcome
-    if (conn_ptr == nullptr || !is_sound(pdata)) return RPMA_E_INVAL;
-    std::unique_ptr<Conn> conn;
-    const int result = req->connect(to_private_data(pdata), conn);
-    if (result == 0) hand_over(std::move(conn), conn_ptr);
-    return result;
+    return guarded(nullptr, [&] {
+        if (!failure::require({{req_ptr != nullptr, "req_ptr is NULL"}})) return RPMA_E_INVAL;
+        const auto req = claim<ConnReq>(*req_ptr);
+        if (!failure::require({{req != nullptr, no_req}})) return RPMA_E_INVAL;
+        *req_ptr = nullptr;  // consumed whatever the outcome
+        if (!failure::require({{conn_ptr != nullptr, "conn_ptr is NULL"}, {is_sound(pdata), "pdata is empty"}}))
+            return RPMA_E_INVAL;
+        std::unique_ptr<Conn> conn;
+        const int result = req->connect(to_private_data(pdata), conn);
+        if (result == 0) hand_over(std::move(conn), conn_ptr);
+        return result;
+    });
 }
 
 int rpma_conn_req_get_private_data(const struct rpma_conn_req* req, struct rpma_conn_private_data* pdata) {
-    const ConnReq* request = resolve<ConnReq>(req);
-    if (request == nullptr || pdata == nullptr) return RPMA_E_INVAL;
-    *pdata = request->conn().private_data();
-    return 0;
+    return guarded(req, [&] {
+        const ConnReq* request = resolve<ConnReq>(req);
+        if (!failure::require({{request != nullptr, no_req}, {pdata != nullptr, "pdata is NULL"}})) return RPMA_E_INVAL;
+        *pdata = request->conn().private_data();
+        return 0;
+    });
 }

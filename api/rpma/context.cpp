@@ -77,7 +77,9 @@ Result<std::shared_ptr<Device>> open_device(const DeviceId& id) {
     auto& open = table().entries[place].device;
     if (auto device = open.lock()) return device;
     auto device = viaduct::open_device(id, no_observer);
-    if (device.ok()) open = *device;
+    if (!device.ok()) return device;
+    (*device)->set_api("librpma");
+    open = *device;
     return device;
 }
 
@@ -100,17 +102,22 @@ int get_context(const Result<DeviceId>& device, ibv_context** context) {
 
 int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context** ibv_ctx_ptr) {
-    const int wanted = type;
-    if (addr == nullptr || ibv_ctx_ptr == nullptr) return RPMA_E_INVAL;
-    if (wanted != RPMA_UTIL_IBV_CONTEXT_LOCAL && wanted != RPMA_UTIL_IBV_CONTEXT_REMOTE) return RPMA_E_INVAL;
-    const auto find = wanted == RPMA_UTIL_IBV_CONTEXT_LOCAL ? find_local_device : find_device_towards;
-    return guarded([&] { return get_context(find(addr), ibv_ctx_ptr); });
+    return guarded(nullptr, [&] {
+        const int wanted = type;
+        const bool local = wanted == RPMA_UTIL_IBV_CONTEXT_LOCAL;
+        if (!failure::require({{addr != nullptr, "addr is NULL"},
+                               {ibv_ctx_ptr != nullptr, "ibv_ctx_ptr is NULL"},
+                               {local || wanted == RPMA_UTIL_IBV_CONTEXT_REMOTE, "type is unknown"}}))
+            return RPMA_E_INVAL;
+        return get_context(local ? find_local_device(addr) : find_device_towards(addr), ibv_ctx_ptr);
+    });
 }
 
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context* ibv_ctx, int* is_odp_capable) {
-    const auto id = device_of(ibv_ctx);
-    if (!id || is_odp_capable == nullptr) return RPMA_E_INVAL;
-    return guarded([&] {
+    return guarded(ibv_ctx, [&] {
+        const auto id = device_of(ibv_ctx);
+        if (!failure::require({{id.has_value(), no_context}, {is_odp_capable != nullptr, "is_odp_capable is NULL"}}))
+            return RPMA_E_INVAL;
         const auto device = rpma::open_device(*id);
         if (!device.ok()) return failed(device.status());
         *is_odp_capable = device.value()->attributes().capabilities.pages_on_demand;

@@ -39,7 +39,8 @@ int CompletionChannel::watch() noexcept {
     if (fd < 0 || watched_.exchange(true)) return fd;
     for (Cq* queue : queues()) {
         // Completions that are already queued must raise an event, too.
-        if (const Status status = queue->queue()->arm(); !status.ok()) (void)failed(status);
+        if (const Status status = queue->queue()->arm(); !status.ok())
+            viaduct::log(LogLevel::Info, "a completion queue raises no events: %s", status.where());
         (void)queue->queue()->ready();
     }
     return fd;
@@ -74,7 +75,10 @@ int CompletionChannel::take_event(Cq*& queue) noexcept {
         const auto event = channel_->take_event();
         if (event.ok()) {
             Cq* found = resolve<Cq>(reinterpret_cast<const void*>(event.value()));
-            if (found == nullptr) return RPMA_E_UNKNOWN;
+            if (found == nullptr) {
+                failure::because("the event belongs to a deleted completion queue");
+                return RPMA_E_UNKNOWN;
+            }
             if (const Status status = found->queue()->arm(); !status.ok()) return failed(status);
             queue = found;
             return 0;
@@ -102,6 +106,13 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
 
 /// A program that sees flushed work and asks for the reason must find the event. Stock librpma flushes later; here a
 /// device may flush shortly before the connection is known to have ended.
+int Cq::get_fd(int& fd) const noexcept {
+    const int descriptor = channel_->watch();
+    if (descriptor < 0) return failed({Code::SystemError, "cannot create a descriptor"});
+    fd = descriptor;
+    return 0;
+}
+
 void Cq::await_end() const noexcept {
     constexpr std::chrono::seconds patience(1);
     if (end_reported_ == nullptr || end_reported_->load(std::memory_order_acquire)) return;
@@ -136,7 +147,8 @@ using namespace viaduct::rpma;
 namespace {
 
 [[gnu::noinline]] int take_several(Cq& queue, int wanted, ibv_wc* wc, int* got) noexcept {
-    if (wanted < 1 || got == nullptr) return RPMA_E_INVAL;
+    if (wanted < 1 || got == nullptr)
+        return refused(queue.handle(), "num_entries is less than 1, or num_entries_got is NULL", "rpma_cq_get_wc");
     const std::size_t taken = queue.take({wc, static_cast<std::size_t>(wanted)});
     if (taken == 0) return RPMA_E_NO_COMPLETION;
     *got = static_cast<int>(taken);
@@ -147,7 +159,7 @@ namespace {
 
 int rpma_cq_get_wc(struct rpma_cq* cq, int num_entries, struct ibv_wc* wc, int* num_entries_got) {
     Cq* queue = resolve<Cq>(cq);
-    if (queue == nullptr || wc == nullptr) return RPMA_E_INVAL;
+    if (queue == nullptr || wc == nullptr) return refused(cq, "cq is not a completion queue, or wc is NULL");
     if (num_entries != 1) return take_several(*queue, num_entries, wc, num_entries_got);
     if (!queue->take(*wc)) return RPMA_E_NO_COMPLETION;
     if (num_entries_got != nullptr) *num_entries_got = 1;
@@ -155,17 +167,18 @@ int rpma_cq_get_wc(struct rpma_cq* cq, int num_entries, struct ibv_wc* wc, int* 
 }
 
 int rpma_cq_wait(struct rpma_cq* cq) {
-    Cq* queue = resolve<Cq>(cq);
-    if (queue == nullptr) return RPMA_E_INVAL;
-    if (queue->shares_channel()) return RPMA_E_SHARED_CHANNEL;
-    return queue->channel().wait(queue);
+    return guarded(cq, [&] {
+        Cq* queue = resolve<Cq>(cq);
+        if (!failure::require({{queue != nullptr, no_cq}})) return RPMA_E_INVAL;
+        if (queue->shares_channel()) return RPMA_E_SHARED_CHANNEL;
+        return queue->channel().wait(queue);
+    });
 }
 
 int rpma_cq_get_fd(const struct rpma_cq* cq, int* fd) {
-    const Cq* queue = resolve<Cq>(cq);
-    if (queue == nullptr || fd == nullptr) return RPMA_E_INVAL;
-    const int descriptor = queue->channel().watch();
-    if (descriptor < 0) return failed({Code::SystemError, "cannot create a descriptor"});
-    *fd = descriptor;
-    return 0;
+    return guarded(cq, [&] {
+        const Cq* queue = resolve<Cq>(cq);
+        if (!failure::require({{queue != nullptr, no_cq}, {fd != nullptr, "fd is NULL"}})) return RPMA_E_INVAL;
+        return queue->get_fd(*fd);
+    });
 }

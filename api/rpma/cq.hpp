@@ -54,6 +54,10 @@ public:
     const std::shared_ptr<CompletionQueue>& queue() const noexcept { return queue_; }
     CompletionChannel& channel() const noexcept { return *channel_; }
     bool shares_channel() const noexcept { return shares_channel_; }
+
+    /// Stores the descriptor of the channel. Returns 0 or an error of librpma.
+    int get_fd(int& fd) const noexcept;
+
     rpma_cq* handle() const noexcept { return static_cast<rpma_cq*>(registration_.handle()); }
 
     /// For a queue of one connection: delays flushed completions until this flag says that the end was reported.

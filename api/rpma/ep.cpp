@@ -5,7 +5,9 @@
 #include "api/rpma/conn_req.hpp"
 #include "api/rpma/log.hpp"
 #include "api/rpma/peer.hpp"
+#include "core/base/address_text.hpp"
 #include "core/base/event_channel.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::rpma {
 namespace {
@@ -38,13 +40,14 @@ int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
     const auto local = find_local_host(host, peer.device(), device.attributes());
     if (!local.ok()) return failed(local.status());
     if (!(local.value() == device.attributes().host))
-        return failed({Code::InvalidParameter, "the address does not belong to the peer's device"});
+        return failed({Code::InvalidParameter, explain("%s is not the address of the peer's device, which is %s", host,
+                                                       text_of(device.attributes().host).c_str())});
     const auto service = find_service(port);
     if (!service.ok()) return failed(service.status());
     auto listener = device.listen({.host = local.value(), .service = service.value()}, Sharing::Exclusive);
     if (!listener.ok()) return failed(listener.status());
     hand_over(std::make_unique<Ep>(peer.domain(), std::move(*listener)), ep);
-    log(RPMA_LOG_LEVEL_NOTICE, "listening on %s:%s\n", host, port);
+    log(RPMA_LOG_LEVEL_NOTICE, {}, "listening on %s:%s\n", host, port);
     return 0;
 }
 
@@ -54,11 +57,12 @@ int to_conn_req(std::unique_ptr<ConnectionRequest> request, const Ep& ep, const 
     std::unique_ptr<Conn> conn;
     const Reliability reliability = request->remote_attributes().reliability;
     if (const int result = Conn::create(ep.domain(), settings, reliability, conn); result != 0) {
-        if (const Status status = request->reject({}); !status.ok()) (void)failed(status);
+        if (const Status status = request->reject({}); !status.ok())
+            viaduct::log(LogLevel::Info, "a connection request was not answered: %s", status.where());
         return result;
     }
     hand_over(std::make_unique<ConnReq>(std::move(conn), std::move(request)), req);
-    log(RPMA_LOG_LEVEL_NOTICE, "incoming connection request\n");
+    log(RPMA_LOG_LEVEL_NOTICE, {}, "incoming connection request\n");
     return 0;
 } catch (const std::bad_alloc&) {
     if (request != nullptr) (void)request->reject({});
@@ -74,27 +78,38 @@ int take_request(Ep& ep, const ConnSettings& settings, rpma_conn_req** req) {
 }  // namespace
 
 int rpma_ep_listen(struct rpma_peer* peer, const char* addr, const char* port, struct rpma_ep** ep_ptr) {
-    return guarded([&] {
+    return guarded(peer, [&] {
         const Peer* owner = resolve<Peer>(peer);
-        if (owner == nullptr || addr == nullptr || port == nullptr || ep_ptr == nullptr) return RPMA_E_INVAL;
+        if (!failure::require({{owner != nullptr, "peer is not a peer"},
+                               {addr != nullptr, "addr is NULL"},
+                               {port != nullptr, "port is NULL"},
+                               {ep_ptr != nullptr, "ep_ptr is NULL"}}))
+            return RPMA_E_INVAL;
         return listen(*owner, addr, port, ep_ptr);
     });
 }
 
-int rpma_ep_shutdown(struct rpma_ep** ep_ptr) { return destroy<Ep>(ep_ptr); }
+int rpma_ep_shutdown(struct rpma_ep** ep_ptr) {
+    return guarded(nullptr, [&] { return destroy<Ep>(ep_ptr); });
+}
 
 int rpma_ep_get_fd(const struct rpma_ep* ep, int* fd) {
-    const Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr || fd == nullptr) return RPMA_E_INVAL;
-    *fd = endpoint->fd();
-    return 0;
+    return guarded(ep, [&] {
+        const Ep* endpoint = resolve<Ep>(ep);
+        if (!failure::require({{endpoint != nullptr, no_ep}, {fd != nullptr, "fd is NULL"}})) return RPMA_E_INVAL;
+        *fd = endpoint->fd();
+        return 0;
+    });
 }
 
 int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg, struct rpma_conn_req** req_ptr) {
-    return guarded([&] {
+    return guarded(ep, [&] {
         Ep* endpoint = resolve<Ep>(ep);
         ConnSettings settings;
-        if (endpoint == nullptr || req_ptr == nullptr || !read_settings(cfg, settings)) return RPMA_E_INVAL;
+        if (!failure::require({{endpoint != nullptr, no_ep},
+                               {req_ptr != nullptr, "req_ptr is NULL"},
+                               {read_settings(cfg, settings), no_cfg}}))
+            return RPMA_E_INVAL;
         return take_request(*endpoint, settings, req_ptr);
     });
 }

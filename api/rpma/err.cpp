@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Names of errors and events: those of librpma, because programs print them.
-#include "api/rpma/api.hpp"
+// Names of errors and events. Their texts are those of librpma, because programs print them.
+#include <array>
+#include <cstdio>
 
-const char* rpma_err_2str(int ret) {
+#include "api/rpma/api.hpp"
+#include "api/rpma/translate.hpp"
+
+using namespace viaduct;
+
+namespace {
+
+const char* text_of(int ret) noexcept {
     switch (ret) {
         case 0: return "Success";
         case RPMA_E_NOSUPP: return "Not supported";
@@ -16,6 +24,32 @@ const char* rpma_err_2str(int ret) {
         case RPMA_E_NOT_SHARED_CHNL: return "Completion channel is not shared";
         default: return "Unknown error";
     }
+}
+
+}  // namespace
+
+const char* rpma::name_of(int result) noexcept {
+    switch (result) {
+        case RPMA_E_UNKNOWN: return "RPMA_E_UNKNOWN";
+        case RPMA_E_NOSUPP: return "RPMA_E_NOSUPP";
+        case RPMA_E_PROVIDER: return "RPMA_E_PROVIDER";
+        case RPMA_E_NOMEM: return "RPMA_E_NOMEM";
+        case RPMA_E_INVAL: return "RPMA_E_INVAL";
+        case RPMA_E_NO_COMPLETION: return "RPMA_E_NO_COMPLETION";
+        case RPMA_E_NO_EVENT: return "RPMA_E_NO_EVENT";
+        case RPMA_E_AGAIN: return "RPMA_E_AGAIN";
+        case RPMA_E_SHARED_CHANNEL: return "RPMA_E_SHARED_CHANNEL";
+        case RPMA_E_NOT_SHARED_CHNL: return "RPMA_E_NOT_SHARED_CHNL";
+        default: return "an unknown code";
+    }
+}
+
+const char* rpma_err_2str(int ret) {
+    const char* const why = failure::last(ret);
+    if (ret == 0 || *why == '\0') return text_of(ret);
+    thread_local std::array<char, 64 + Reason::capacity> text;
+    std::snprintf(text.data(), text.size(), "%s: %s", text_of(ret), why);
+    return text.data();
 }
 
 const char* rpma_utils_conn_event_2str(enum rpma_conn_event conn_event) {

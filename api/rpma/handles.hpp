@@ -112,10 +112,10 @@ std::unique_ptr<Object> claim(void* handle) noexcept {
 /// and returns the result.
 template <class Object, class Opaque, class Finish>
 int destroy(Opaque** handle, Finish finish) noexcept {
-    if (handle == nullptr) return RPMA_E_INVAL;
+    if (handle == nullptr) return invalid("the place of the handle is NULL");
     if (*handle == nullptr) return 0;
     const auto object = claim<Object>(*handle);
-    if (object == nullptr) return RPMA_E_INVAL;
+    if (object == nullptr) return invalid("the handle is not valid, or was deleted");
     *handle = nullptr;
     return finish(*object);
 }

@@ -79,14 +79,37 @@ const char* file_name_of(const char* path) noexcept {
     return slash == nullptr ? path : slash + 1;
 }
 
-int failed(const Status& status, const Message& message) noexcept {
-    const bool has_errno = status.sys_errno() != 0;
-    log(RPMA_LOG_LEVEL_ERROR, message, status.where(), to_string(status.code()), has_errno ? ": " : "",
-        has_errno ? strerrordesc_np(status.sys_errno()) : "");
+int invalid(const char* why) noexcept {
+    failure::because(why);
+    return RPMA_E_INVAL;
+}
+
+int failed(const Status& status) noexcept {
+    failure::because(status);
     return to_result(status);
 }
 
-int not_posted(Code code, const char* where, int sys_errno) noexcept { return failed({code, where, sys_errno}); }
+int refused(const void* handle, const char* why, const Call& call) noexcept {
+    failure::because(why);
+    report(call, handle, RPMA_E_INVAL);
+    return RPMA_E_INVAL;
+}
+
+int not_posted(Code code, const char* where, int sys_errno, const void* handle, const Call& call) noexcept {
+    const int result = failed({code, where, sys_errno});
+    report(call, handle, result);
+    return result;
+}
+
+void report(const Call& call, const void* handle, int result) noexcept {
+    if (result == RPMA_E_NO_COMPLETION || result == RPMA_E_NO_EVENT) return;
+    const bool of_device = result == RPMA_E_PROVIDER || result == RPMA_E_NOMEM || result == RPMA_E_UNKNOWN;
+    failure::report(of_device ? LogLevel::Info : LogLevel::Debug,
+                    {.call = call.function, .object = handle, .code = result, .name = name_of(result)});
+    const char* const why = failure::last(result);
+    log(of_device ? RPMA_LOG_LEVEL_ERROR : RPMA_LOG_LEVEL_DEBUG, call, "%s%s%s\n", name_of(result),
+        *why == '\0' ? "" : ": ", why);
+}
 
 }  // namespace viaduct::rpma
 
@@ -94,13 +117,14 @@ using namespace viaduct::rpma;
 
 int rpma_log_set_threshold(enum rpma_log_threshold threshold, enum rpma_log_level level) {
     const int wanted = level;
-    if (!is_threshold(threshold) || wanted < RPMA_LOG_DISABLED || wanted > RPMA_LOG_LEVEL_DEBUG) return RPMA_E_INVAL;
+    if (!is_threshold(threshold) || wanted < RPMA_LOG_DISABLED || wanted > RPMA_LOG_LEVEL_DEBUG)
+        return refused(nullptr, "threshold or level is unknown");
     thresholds[threshold] = level;
     return 0;
 }
 
 int rpma_log_get_threshold(enum rpma_log_threshold threshold, enum rpma_log_level* level) {
-    if (!is_threshold(threshold) || level == nullptr) return RPMA_E_INVAL;
+    if (!is_threshold(threshold) || level == nullptr) return refused(nullptr, "threshold is unknown, or level is NULL");
     *level = thresholds[threshold];
     return 0;
 }

@@ -7,37 +7,27 @@
 
 namespace viaduct::rpma {
 
-/// A printf-style format, which ends with a newline like those of librpma, and the source location that uses it.
-struct Message {
-    Message(const char* text, const char* from_file = __builtin_FILE(), int from_line = __builtin_LINE(),  // NOLINT
-            const char* from_function = __builtin_FUNCTION()) noexcept
-        : format(text), file(from_file), function(from_function), line(from_line) {}
-
-    const char* format;
-    const char* file;
-    const char* function;
-    int line;
-};
-
 rpma_log_level log_threshold() noexcept;
 rpma_log_function* log_function() noexcept;
 const char* file_name_of(const char* path) noexcept;
 
+/// Calls the log function with a printf-style format, which ends with a newline like those of librpma.
 template <class... Arguments>
-void log(rpma_log_level level, const Message& message, Arguments... arguments) noexcept {
+void log(rpma_log_level level, const Call& where, const char* format, Arguments... arguments) noexcept {
     if (level > log_threshold()) return;
-    log_function()(level, file_name_of(message.file), message.line, message.function, message.format, arguments...);
+    log_function()(level, file_name_of(where.file), where.line, where.function, format, arguments...);
 }
 
-/// Logs why a call to the core failed and returns the librpma error.
-int failed(const Status& status, const Message& message = "%s: %s%s%s\n") noexcept;
+/// Returns the librpma error for a failure of the core, and leaves the reason for the entry point.
+[[gnu::cold]] int failed(const Status& status) noexcept;
 
-/// As failed(), for a request that could not be posted.
-[[gnu::cold, gnu::noinline]] int not_posted(Code code, const char* where, int sys_errno) noexcept;
+/// Reports a request that could not be posted.
+[[gnu::cold, gnu::noinline]] int not_posted(Code code, const char* where, int sys_errno, const void* handle,
+                                            const Call& call) noexcept;
 
 /// The result of posting a request. Passes the parts of the status separately, so that they stay in registers.
-[[gnu::always_inline]] inline int result_of_post(const Status& status) noexcept {
-    return status.ok() ? 0 : not_posted(status.code(), status.where(), status.sys_errno());
+[[gnu::always_inline]] inline int result_of_post(const Status& status, const void* handle, const Call& call) noexcept {
+    return status.ok() ? 0 : not_posted(status.code(), status.where(), status.sys_errno(), handle, call);
 }
 
 }  // namespace viaduct::rpma

@@ -45,7 +45,7 @@ int read_descriptor(const std::uint8_t* bytes, rpma_mr_remote** mr) {
     std::uint32_t key = 0;
     std::uint8_t usage = 0;
     load(load(load(load(bytes, address), size), key), usage);
-    if (usage == 0) return RPMA_E_INVAL;
+    if (usage == 0) return invalid("the descriptor has no usage");
     hand_over(std::make_unique<MrRemote>(address, size, key, usage), mr);
     return 0;
 }
@@ -68,7 +68,8 @@ int advise(std::uintptr_t begin, std::size_t length, int advice) noexcept {
     if (error == EINVAL && advice != MADV_WILLNEED)
         error = madvise(pages, length + in_page, MADV_WILLNEED) == 0 ? 0 : errno;
     // The memory is not mapped or not writable.
-    if (error == EFAULT || error == ENOMEM || error == EINVAL) return RPMA_E_INVAL;
+    if (error == EFAULT || error == ENOMEM || error == EINVAL)
+        return invalid("the memory is not mapped, or not writable");
     // Anonymous memory needs no read-ahead.
     return error == 0 || error == EBADF ? 0 : failed(Status::from_errno(error, "madvise"));
 }
@@ -76,75 +77,115 @@ int advise(std::uintptr_t begin, std::size_t length, int advice) noexcept {
 }  // namespace
 
 int rpma_mr_reg(struct rpma_peer* peer, void* ptr, size_t size, int usage, struct rpma_mr_local** mr_ptr) {
-    return guarded([&] {
+    return guarded(peer, [&] {
         const Peer* owner = resolve<Peer>(peer);
-        if (owner == nullptr || ptr == nullptr || size == 0 || mr_ptr == nullptr) return RPMA_E_INVAL;
-        if (usage == 0 || (usage & ~all_usages) != 0) return RPMA_E_INVAL;
+        if (!failure::require({{owner != nullptr, "peer is not a peer"},
+                               {ptr != nullptr, "ptr is NULL"},
+                               {size != 0, "size is 0"},
+                               {mr_ptr != nullptr, "mr_ptr is NULL"},
+                               {usage != 0, "usage is 0"},
+                               {(usage & ~all_usages) == 0, "usage has unknown bits"}}))
+            return RPMA_E_INVAL;
         return register_memory(*owner, ptr, size, usage, mr_ptr);
     });
 }
 
-int rpma_mr_dereg(struct rpma_mr_local** mr_ptr) { return destroy<MrLocal>(mr_ptr); }
+int rpma_mr_dereg(struct rpma_mr_local** mr_ptr) {
+    return guarded(nullptr, [&] { return destroy<MrLocal>(mr_ptr); });
+}
 
 int rpma_mr_get_descriptor(const struct rpma_mr_local* mr, void* desc) {
-    const MrLocal* local = resolve<MrLocal>(mr);
-    if (local == nullptr || desc == nullptr) return RPMA_E_INVAL;
-    auto* to = static_cast<std::uint8_t*>(desc);
-    to = store(to, reinterpret_cast<std::uint64_t>(local->region().address()));
-    to = store(to, local->region().length());
-    to = store(to, local->key());
-    store(to, static_cast<std::uint8_t>(local->usage()));
-    return 0;
+    return guarded(mr, [&] {
+        const MrLocal* local = resolve<MrLocal>(mr);
+        if (!failure::require({{local != nullptr, "mr is not a local region"}, {desc != nullptr, "desc is NULL"}}))
+            return RPMA_E_INVAL;
+        auto* to = static_cast<std::uint8_t*>(desc);
+        to = store(to, reinterpret_cast<std::uint64_t>(local->region().address()));
+        to = store(to, local->region().length());
+        to = store(to, local->key());
+        store(to, static_cast<std::uint8_t>(local->usage()));
+        return 0;
+    });
 }
 
 int rpma_mr_get_descriptor_size(const struct rpma_mr_local* mr, size_t* desc_size) {
-    if (resolve<MrLocal>(mr) == nullptr || desc_size == nullptr) return RPMA_E_INVAL;
-    *desc_size = descriptor_size;
-    return 0;
+    return guarded(mr, [&] {
+        if (!failure::require(
+                {{resolve<MrLocal>(mr) != nullptr, "mr is not valid"}, {desc_size != nullptr, "desc_size is NULL"}}))
+            return RPMA_E_INVAL;
+        *desc_size = descriptor_size;
+        return 0;
+    });
 }
 
 int rpma_mr_remote_from_descriptor(const void* desc, size_t desc_size, struct rpma_mr_remote** mr_ptr) {
-    if (desc == nullptr || mr_ptr == nullptr || desc_size < descriptor_size) return RPMA_E_INVAL;
-    return guarded([&] { return read_descriptor(static_cast<const std::uint8_t*>(desc), mr_ptr); });
+    return guarded(nullptr, [&] {
+        if (!failure::require({{desc != nullptr, "desc is NULL"},
+                               {mr_ptr != nullptr, "mr_ptr is NULL"},
+                               {desc_size >= descriptor_size, "desc_size is less than that of a descriptor"}}))
+            return RPMA_E_INVAL;
+        return read_descriptor(static_cast<const std::uint8_t*>(desc), mr_ptr);
+    });
 }
 
-int rpma_mr_remote_delete(struct rpma_mr_remote** mr_ptr) { return destroy<MrRemote>(mr_ptr); }
+int rpma_mr_remote_delete(struct rpma_mr_remote** mr_ptr) {
+    return guarded(nullptr, [&] { return destroy<MrRemote>(mr_ptr); });
+}
 
 int rpma_mr_get_ptr(const struct rpma_mr_local* mr, void** ptr) {
-    const MrLocal* local = resolve<MrLocal>(mr);
-    if (local == nullptr || ptr == nullptr) return RPMA_E_INVAL;
-    *ptr = local->region().address();
-    return 0;
+    return guarded(mr, [&] {
+        const MrLocal* local = resolve<MrLocal>(mr);
+        if (!failure::require({{local != nullptr, "mr is not a local region"}, {ptr != nullptr, "ptr is NULL"}}))
+            return RPMA_E_INVAL;
+        *ptr = local->region().address();
+        return 0;
+    });
 }
 
 int rpma_mr_get_size(const struct rpma_mr_local* mr, size_t* size) {
-    const MrLocal* local = resolve<MrLocal>(mr);
-    if (local == nullptr || size == nullptr) return RPMA_E_INVAL;
-    *size = local->region().length();
-    return 0;
+    return guarded(mr, [&] {
+        const MrLocal* local = resolve<MrLocal>(mr);
+        if (!failure::require({{local != nullptr, "mr is not a local region"}, {size != nullptr, "size is NULL"}}))
+            return RPMA_E_INVAL;
+        *size = local->region().length();
+        return 0;
+    });
 }
 
 int rpma_mr_remote_get_size(const struct rpma_mr_remote* mr, size_t* size) {
-    const MrRemote* remote = resolve<MrRemote>(mr);
-    if (remote == nullptr || size == nullptr) return RPMA_E_INVAL;
-    *size = remote->size();
-    return 0;
+    return guarded(mr, [&] {
+        const MrRemote* remote = resolve<MrRemote>(mr);
+        if (!failure::require({{remote != nullptr, "mr is not a remote region"}, {size != nullptr, "size is NULL"}}))
+            return RPMA_E_INVAL;
+        *size = remote->size();
+        return 0;
+    });
 }
 
 int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote* mr, int* flush_type) {
-    const MrRemote* remote = resolve<MrRemote>(mr);
-    if (remote == nullptr || flush_type == nullptr) return RPMA_E_INVAL;
-    *flush_type = remote->flush_types();
-    return 0;
+    return guarded(mr, [&] {
+        const MrRemote* remote = resolve<MrRemote>(mr);
+        if (!failure::require(
+                {{remote != nullptr, "mr is not a remote region"}, {flush_type != nullptr, "flush_type is NULL"}}))
+            return RPMA_E_INVAL;
+        *flush_type = remote->flush_types();
+        return 0;
+    });
 }
 
 int rpma_mr_advise(struct rpma_mr_local* mr, size_t offset, size_t len, int advice, uint32_t flags) {
-    const MrLocal* local = resolve<MrLocal>(mr);
-    if (local == nullptr || (flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0) return RPMA_E_INVAL;
-    const auto begin = reinterpret_cast<std::uintptr_t>(local->region().address());
-    if (offset > local->region().length() || len > local->region().length() - offset) return RPMA_E_INVAL;
-    const int wanted = to_madvise(advice);
-    if (wanted < 0) return RPMA_E_NOSUPP;
-    if (wanted == MADV_POPULATE_WRITE && !local->region().access().local_write) return RPMA_E_INVAL;
-    return advise(begin + offset, len, wanted);
+    return guarded(mr, [&] {
+        const MrLocal* local = resolve<MrLocal>(mr);
+        if (!failure::require({{local != nullptr, "mr is not a local region"},
+                               {(flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) == 0, "flags has unknown bits"}}))
+            return RPMA_E_INVAL;
+        const auto begin = reinterpret_cast<std::uintptr_t>(local->region().address());
+        if (offset > local->region().length() || len > local->region().length() - offset)
+            return invalid("the range extends beyond the region");
+        const int wanted = to_madvise(advice);
+        if (wanted < 0) return failed({Code::Unsupported, "the advice is unknown"});
+        if (wanted == MADV_POPULATE_WRITE && !local->region().access().local_write)
+            return invalid("the region may not be written");
+        return advise(begin + offset, len, wanted);
+    });
 }

@@ -27,9 +27,14 @@ int check_unused_peer(const Peer& peer) noexcept {
 }  // namespace
 
 int rpma_peer_new(struct ibv_context* ibv_ctx, struct rpma_peer** peer_ptr) {
-    const auto id = device_of(ibv_ctx);
-    if (!id || peer_ptr == nullptr) return RPMA_E_INVAL;
-    return guarded([&] { return make_peer(*id, peer_ptr); });
+    return guarded(ibv_ctx, [&] {
+        const auto id = device_of(ibv_ctx);
+        if (!failure::require({{id.has_value(), no_context}, {peer_ptr != nullptr, "peer_ptr is NULL"}}))
+            return RPMA_E_INVAL;
+        return make_peer(*id, peer_ptr);
+    });
 }
 
-int rpma_peer_delete(struct rpma_peer** peer_ptr) { return destroy<Peer>(peer_ptr, check_unused_peer); }
+int rpma_peer_delete(struct rpma_peer** peer_ptr) {
+    return guarded(nullptr, [&] { return destroy<Peer>(peer_ptr, check_unused_peer); });
+}

@@ -6,34 +6,48 @@
 using namespace viaduct;
 using namespace viaduct::rpma;
 
-int rpma_peer_cfg_new(struct rpma_peer_cfg** pcfg_ptr) { return make_cfg<PeerCfg>(pcfg_ptr); }
+int rpma_peer_cfg_new(struct rpma_peer_cfg** pcfg_ptr) {
+    return guarded(nullptr, [&] { return make_cfg<PeerCfg>(pcfg_ptr); });
+}
 
-int rpma_peer_cfg_delete(struct rpma_peer_cfg** pcfg_ptr) { return destroy<PeerCfg>(pcfg_ptr); }
+int rpma_peer_cfg_delete(struct rpma_peer_cfg** pcfg_ptr) {
+    return guarded(nullptr, [&] { return destroy<PeerCfg>(pcfg_ptr); });
+}
 
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg* pcfg, bool supported) {
-    return set_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported);
+    return guarded(pcfg, [&] { return set_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported); });
 }
 
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg* pcfg, bool* supported) {
-    return get_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported);
+    return guarded(pcfg, [&] { return get_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported); });
 }
 
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg* pcfg, void* desc) {
-    const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
-    if (cfg == nullptr || desc == nullptr) return RPMA_E_INVAL;
-    *static_cast<std::uint8_t*>(desc) = cfg->fields().direct_write_to_pmem ? 1 : 0;
-    return 0;
+    return guarded(pcfg, [&] {
+        const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
+        if (!failure::require(
+                {{cfg != nullptr, "pcfg is not a configuration of a peer"}, {desc != nullptr, "desc is NULL"}}))
+            return RPMA_E_INVAL;
+        *static_cast<std::uint8_t*>(desc) = cfg->fields().direct_write_to_pmem ? 1 : 0;
+        return 0;
+    });
 }
 
 int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg* pcfg, size_t* desc_size) {
-    if (resolve<PeerCfg>(pcfg) == nullptr || desc_size == nullptr) return RPMA_E_INVAL;
-    *desc_size = sizeof(std::uint8_t);
-    return 0;
+    return guarded(pcfg, [&] {
+        if (!failure::require({{resolve<PeerCfg>(pcfg) != nullptr, "pcfg is not valid"},
+                               {desc_size != nullptr, "desc_size is NULL"}}))
+            return RPMA_E_INVAL;
+        *desc_size = sizeof(std::uint8_t);
+        return 0;
+    });
 }
 
 int rpma_peer_cfg_from_descriptor(const void* desc, size_t desc_size, struct rpma_peer_cfg** pcfg_ptr) {
-    if (desc == nullptr || desc_size < sizeof(std::uint8_t)) return RPMA_E_INVAL;
-    const bool supported = *static_cast<const std::uint8_t*>(desc) != 0;
-    if (const int result = make_cfg<PeerCfg>(pcfg_ptr); result != 0) return result;
-    return rpma_peer_cfg_set_direct_write_to_pmem(*pcfg_ptr, supported);
+    return guarded(nullptr, [&] {
+        if (desc == nullptr || desc_size < sizeof(std::uint8_t)) return invalid("desc is NULL, or desc_size is 0");
+        const bool supported = *static_cast<const std::uint8_t*>(desc) != 0;
+        if (const int result = make_cfg<PeerCfg>(pcfg_ptr); result != 0) return result;
+        return rpma_peer_cfg_set_direct_write_to_pmem(*pcfg_ptr, supported);
+    });
 }

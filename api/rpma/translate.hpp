@@ -10,6 +10,9 @@
 
 namespace viaduct::rpma {
 
+/// The name of an error, as programs write it; never null.
+const char* name_of(int result) noexcept;
+
 /// For errors of the core although the arguments of the call were valid.
 int to_result(const Status& status) noexcept;
 

@@ -9,13 +9,21 @@
 #include <new>
 #include <system_error>
 
+#include "api/udat/failure.hpp"
+#include "core/base/failure.hpp"
+
 namespace viaduct::dat {
 
 constexpr DAT_RETURN error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype = DAT_NO_SUBTYPE) noexcept {
     return DAT_CLASS_ERROR | static_cast<DAT_RETURN>(type) | static_cast<DAT_RETURN>(subtype);
 }
-constexpr DAT_RETURN invalid_parameter(DAT_RETURN_SUBTYPE argument) noexcept {
-    return error(DAT_INVALID_PARAMETER, argument);
+
+// These leave the reason of the failure.
+inline DAT_RETURN invalid_handle(DAT_RETURN_SUBTYPE subtype, const char* reason = "the handle is not valid") noexcept {
+    return refuse(error(DAT_INVALID_HANDLE, subtype), reason);
+}
+inline DAT_RETURN invalid_parameter(DAT_RETURN_SUBTYPE argument, const char* reason) noexcept {
+    return refuse(error(DAT_INVALID_PARAMETER, argument), reason);
 }
 
 /// Runs the body of an entry point that allocates.
@@ -24,10 +32,13 @@ DAT_RETURN guarded(Body&& body) noexcept {
     try {
         return body();
     } catch (const std::bad_alloc&) {
+        failure::because("out of memory");
         return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-    } catch (const std::system_error&) {
-        return error(DAT_INSUFFICIENT_RESOURCES);  // of threads or descriptors
-    } catch (const std::exception&) {
+    } catch (const std::system_error& problem) {
+        failure::because(Status(Code::NoResources, "no thread or descriptor", problem.code().value()));
+        return error(DAT_INSUFFICIENT_RESOURCES);
+    } catch (const std::exception& problem) {
+        failure::because(problem.what());
         return error(DAT_INTERNAL_ERROR);
     }
 }

@@ -8,18 +8,43 @@
 
 #include <exception>
 
+#include "core/base/failure.hpp"
+
 namespace viaduct::vipl {
 
-/// Runs the body of an entry point. Failure to allocate memory or start a thread becomes VIP_ERROR_RESOURCE. Not
-/// noexcept: a program may end a blocked VipConnectWait by cancelling its thread (guide, section 7.8), which unwinds
-/// through this function.
+// The reasons for a handle that is not valid.
+inline constexpr const char* no_nic = "NicHandle is not an open NIC";
+inline constexpr const char* no_vi = "ViHandle is not a VI";
+inline constexpr const char* no_cq = "CQHandle is not a completion queue";
+inline constexpr const char* no_request = "ConnHandle is not a pending connection request";
+
+/// The name of a return code, as programs write it; never null.
+const char* name_of(VIP_RETURN result) noexcept;
+
+/// Returns the code, and leaves the reason for the entry point.
+[[gnu::cold]] VIP_RETURN failed(VIP_RETURN result, const char* why) noexcept;
+
+/// Reports the failure of a call on a handle. Waits that time out and empty queues are not failures.
+[[gnu::cold]] void report(const char* call, const void* handle, VIP_RETURN result) noexcept;
+
+/// Reports a call that fails before it does anything. For entry points that are too short for guarded().
+[[gnu::cold, gnu::noinline]] VIP_RETURN refused(const void* handle, const char* why,
+                                                const char* call = __builtin_FUNCTION()) noexcept;
+
+/// Runs the body of an entry point that was called with a handle, and reports its failure. Failure to allocate memory
+/// or start a thread becomes VIP_ERROR_RESOURCE. Not noexcept: a program may end a blocked VipConnectWait by cancelling
+/// its thread (guide, section 7.8), which unwinds through this function.
 template <class Body>
-VIP_RETURN guarded(Body&& body) {
+VIP_RETURN guarded(const void* handle, Body&& body, const char* call = __builtin_FUNCTION()) {
+    failure::clear();
+    VIP_RETURN result = VIP_ERROR_RESOURCE;
     try {
-        return body();
-    } catch (const std::exception&) {
-        return VIP_ERROR_RESOURCE;
+        result = body();
+    } catch (const std::exception& error) {
+        failure::because(error.what());
     }
+    if (result != VIP_SUCCESS) report(call, handle, result);
+    return result;
 }
 
 }  // namespace viaduct::vipl

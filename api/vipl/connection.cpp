@@ -4,8 +4,10 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "api/vipl/vi.hpp"
+#include "core/base/address_text.hpp"
 #include "core/base/event_channel.hpp"
 #include "core/base/interruption.hpp"
+#include "core/reason.hpp"
 
 using namespace viaduct;
 using namespace viaduct::vipl;
@@ -14,9 +16,24 @@ namespace {
 
 using Model = ConnectParameters::Model;
 
+/// Reads an address. Leaves a reason if it cannot be used.
+bool read_address(const Nic& nic, const char* name, const VIP_NET_ADDRESS& from, Address& to) noexcept {
+    if (to_address(from, nic.attributes(), to)) return true;
+    failure::because(
+        explain("%s: HostAddressLen is %u and DiscriminatorLen %u; this NIC has addresses of %zu bytes and "
+                "discriminators of at most %u",
+                name, from.HostAddressLen, from.DiscriminatorLen, nic.attributes().host.size(),
+                nic.attributes().max_service_bytes));
+    return false;
+}
+
 /// Reads an address that must be the address of this NIC (guide, section 3.3.1 and others).
 bool read_local_address(const Nic& nic, const VIP_NET_ADDRESS& from, Address& to) noexcept {
-    return to_address(from, nic.attributes(), to) && to.host == nic.attributes().host;
+    if (!read_address(nic, "LocalAddr", from, to)) return false;
+    if (to.host == nic.attributes().host) return true;
+    failure::because(explain("LocalAddr is %s, the address of this NIC is %s", text_of(to.host).c_str(),
+                             text_of(nic.attributes().host).c_str()));
+    return false;
 }
 
 /// Waits for a connection request for the service. The service is announced only during the wait, so that clients fail
@@ -27,7 +44,7 @@ Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Addr
     while (true) {
         auto request = (*listener)->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
-        if (deadline.passed()) return Status(Code::TimedOut, "no connection request within the timeout");
+        if (deadline.passed()) return Status(Code::TimedOut, "");  // expected, so no reason
         if (interrupted()) return request;
         (void)await_readable((*listener)->fd(), next_look(deadline));
     }
@@ -48,8 +65,12 @@ VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, cons
                          VIP_ULONG timeout) noexcept {
     const Nic& nic = vi.nic();
     ConnectParameters parameters;
-    if (local == nullptr || remote == nullptr || timeout == 0) return VIP_INVALID_PARAMETER;
-    if (!read_local_address(nic, *local, parameters.local) || !to_address(*remote, nic.attributes(), parameters.remote))
+    if (!failure::require({{local != nullptr, "LocalAddr is NULL"},
+                           {remote != nullptr, "RemoteAddr is NULL"},
+                           {timeout != 0, "Timeout is 0"}}))
+        return VIP_INVALID_PARAMETER;
+    if (!read_local_address(nic, *local, parameters.local) ||
+        !read_address(nic, "RemoteAddr", *remote, parameters.remote))
         return VIP_INVALID_PARAMETER;
     parameters.model = model;
     parameters.deadline = to_deadline(timeout);
@@ -69,10 +90,13 @@ VIP_RETURN finish_request(const Nic& nic, const Result<ConnectionEvent>& outcome
 VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
                           VIP_NET_ADDRESS* RemoteAddr, VIP_VI_ATTRIBUTES* RemoteViAttribs,
                           VIP_CONN_HANDLE* ConnHandle) {
-    return guarded([&] {
+    return guarded(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
-        if (nic == nullptr || LocalAddr == nullptr || RemoteAddr == nullptr || RemoteViAttribs == nullptr ||
-            ConnHandle == nullptr)
+        if (!failure::require({{nic != nullptr, no_nic},
+                               {LocalAddr != nullptr, "LocalAddr is NULL"},
+                               {RemoteAddr != nullptr, "RemoteAddr is NULL"},
+                               {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"},
+                               {ConnHandle != nullptr, "ConnHandle is NULL"}}))
             return VIP_INVALID_PARAMETER;
         Address local;
         if (!read_local_address(*nic, *LocalAddr, local)) return VIP_INVALID_PARAMETER;
@@ -87,27 +111,38 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, 
 }
 
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) {
-    Connection* connection = resolve<Connection>(ConnHandle);
-    Vi* vi = resolve<Vi>(ViHandle);
-    if (connection == nullptr || vi == nullptr || &connection->nic() != &vi->nic()) return VIP_INVALID_PARAMETER;
-    const VIP_RETURN result = vi->accept(connection->request());
-    if (result == VIP_SUCCESS || result == VIP_TIMEOUT) connection->nic().connections.remove(*connection);
-    return result;
+    return guarded(ConnHandle, [&] {
+        Connection* connection = resolve<Connection>(ConnHandle);
+        Vi* vi = resolve<Vi>(ViHandle);
+        if (!failure::require({{connection != nullptr, no_request}, {vi != nullptr, no_vi}}))
+            return VIP_INVALID_PARAMETER;
+        if (&connection->nic() != &vi->nic())
+            return failed(VIP_INVALID_PARAMETER, "the request arrived at another NIC than that of the VI");
+        const VIP_RETURN result = vi->accept(connection->request());
+        if (result == VIP_SUCCESS || result == VIP_TIMEOUT) connection->nic().connections.remove(*connection);
+        return result;
+    });
 }
 
 VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
-    Connection* connection = resolve<Connection>(ConnHandle);
-    if (connection == nullptr) return VIP_INVALID_PARAMETER;
-    const Status status = connection->request().reject({});
-    if (status.ok()) connection->nic().connections.remove(*connection);
-    return to_return(status);
+    return guarded(ConnHandle, [&] {
+        Connection* connection = resolve<Connection>(ConnHandle);
+        if (!failure::require({{connection != nullptr, no_request}})) return VIP_INVALID_PARAMETER;
+        const AddressText peer = text_of(connection->request().remote_address().host);
+        const Status status = connection->request().reject({});
+        if (!status.ok()) return to_return(status);
+        log(LogLevel::Info, "VipConnectReject(%p): the program rejected the request of %s", ConnHandle, peer.c_str());
+        connection->nic().connections.remove(*connection);
+        return VIP_SUCCESS;
+    });
 }
 
 VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
                              VIP_ULONG Timeout, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-    return guarded([&] {
+    return guarded(ViHandle, [&] {
         Vi* vi = resolve<Vi>(ViHandle);
-        if (vi == nullptr || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        if (!failure::require({{vi != nullptr, no_vi}, {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
+            return VIP_INVALID_PARAMETER;
         const VIP_RETURN begun = begin_request(*vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
         if (begun != VIP_SUCCESS) return begun;
         return finish_request(vi->nic(), vi->attempt.wait(Model::ClientServer), *RemoteViAttribs);
@@ -115,31 +150,37 @@ VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
 }
 
 VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
-    Vi* vi = resolve<Vi>(ViHandle);
-    if (vi == nullptr) return VIP_INVALID_PARAMETER;
-    vi->disconnect();
-    return VIP_SUCCESS;
+    return guarded(ViHandle, [&] {
+        Vi* vi = resolve<Vi>(ViHandle);
+        if (!failure::require({{vi != nullptr, no_vi}})) return VIP_INVALID_PARAMETER;
+        vi->disconnect();
+        return VIP_SUCCESS;
+    });
 }
 
 VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
                                  VIP_ULONG Timeout) {
-    Vi* vi = resolve<Vi>(ViHandle);
-    if (vi == nullptr) return VIP_INVALID_PARAMETER;
-    return begin_request(*vi, Model::PeerToPeer, LocalAddr, RemoteAddr, Timeout);
+    return guarded(ViHandle, [&] {
+        Vi* vi = resolve<Vi>(ViHandle);
+        if (!failure::require({{vi != nullptr, no_vi}})) return VIP_INVALID_PARAMETER;
+        return begin_request(*vi, Model::PeerToPeer, LocalAddr, RemoteAddr, Timeout);
+    });
 }
 
 VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-    return guarded([&] {
+    return guarded(ViHandle, [&] {
         Vi* vi = resolve<Vi>(ViHandle);
-        if (vi == nullptr || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        if (!failure::require({{vi != nullptr, no_vi}, {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
+            return VIP_INVALID_PARAMETER;
         return finish_request(vi->nic(), vi->attempt.try_take(Model::PeerToPeer), *RemoteViAttribs);
     });
 }
 
 VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-    return guarded([&] {
+    return guarded(ViHandle, [&] {
         Vi* vi = resolve<Vi>(ViHandle);
-        if (vi == nullptr || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        if (!failure::require({{vi != nullptr, no_vi}, {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
+            return VIP_INVALID_PARAMETER;
         return finish_request(vi->nic(), vi->attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
     });
 }

@@ -4,6 +4,7 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "api/vipl/vi.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::vipl {
 
@@ -71,7 +72,9 @@ VIP_RETURN Cq::resize(std::uint32_t capacity) {
     const std::lock_guard lock(mutex_);
     while (take_one()) {
     }
-    if (entries_.size() > capacity) return VIP_ERROR_RESOURCE;
+    if (entries_.size() > capacity)
+        return failed(VIP_ERROR_RESOURCE, explain("%u entries asked for, but %zu completions wait in the queue",
+                                                  capacity, entries_.size()));
     if (const Status status = queue_->resize(capacity); !status.ok()) return to_return(status);
     while (!entries_.empty()) resized.push(entries_.pop());
     entries_ = std::move(resized);
@@ -112,18 +115,23 @@ namespace {
 
 /// The sizes that VipCreateCQ and VipResizeCQ accept.
 VIP_RETURN check_entry_count(const Nic& nic, VIP_ULONG count) noexcept {
-    if (count == 0) return VIP_INVALID_PARAMETER;
-    return count > nic.attributes().max_completions ? VIP_ERROR_RESOURCE : VIP_SUCCESS;
+    if (count == 0) return failed(VIP_INVALID_PARAMETER, "EntryCount is 0");
+    if (count <= nic.attributes().max_completions) return VIP_SUCCESS;
+    return failed(VIP_ERROR_RESOURCE,
+                  explain("%lu entries asked for, MaxCQEntries is %u", count, nic.attributes().max_completions));
 }
 
 }  // namespace
 
 VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE NicHandle, VIP_ULONG EntryCount, VIP_CQ_HANDLE* CQHandle) {
-    return guarded([&] {
+    return guarded(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
-        if (nic == nullptr || CQHandle == nullptr) return VIP_INVALID_PARAMETER;
+        if (!failure::require({{nic != nullptr, no_nic}, {CQHandle != nullptr, "CQHandle is NULL"}}))
+            return VIP_INVALID_PARAMETER;
         if (const VIP_RETURN result = check_entry_count(*nic, EntryCount); result != VIP_SUCCESS) return result;
-        if (nic->cqs.size() >= nic->max_cqs()) return VIP_ERROR_RESOURCE;
+        if (nic->cqs.size() >= nic->max_cqs())
+            return failed(VIP_ERROR_RESOURCE,
+                          explain("the NIC has %zu completion queues, MaxCQ is %lu", nic->cqs.size(), nic->max_cqs()));
         auto cq = Cq::create(*nic, static_cast<std::uint32_t>(EntryCount));
         if (!cq.ok()) return to_return(cq.status());
         *CQHandle = nic->cqs.add(std::move(*cq)).handle();
@@ -132,16 +140,18 @@ VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE NicHandle, VIP_ULONG EntryCount, VIP_CQ_HA
 }
 
 VIP_RETURN VipDestroyCQ(VIP_CQ_HANDLE CQHandle) {
-    Cq* cq = resolve<Cq>(CQHandle);
-    if (cq == nullptr) return VIP_INVALID_PARAMETER;
-    if (cq->queue()->in_use()) return VIP_ERROR_RESOURCE;
-    return cq->nic().cqs.remove(*cq) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    return guarded(CQHandle, [&] {
+        Cq* cq = resolve<Cq>(CQHandle);
+        if (!failure::require({{cq != nullptr, no_cq}})) return VIP_INVALID_PARAMETER;
+        if (cq->queue()->in_use()) return failed(VIP_ERROR_RESOURCE, "a VI uses the completion queue");
+        return cq->nic().cqs.remove(*cq) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    });
 }
 
 VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE CQHandle, VIP_ULONG EntryCount) {
-    return guarded([&] {
+    return guarded(CQHandle, [&] {
         Cq* cq = resolve<Cq>(CQHandle);
-        if (cq == nullptr) return VIP_INVALID_PARAMETER;
+        if (!failure::require({{cq != nullptr, no_cq}})) return VIP_INVALID_PARAMETER;
         if (const VIP_RETURN result = check_entry_count(cq->nic(), EntryCount); result != VIP_SUCCESS) return result;
         return cq->resize(static_cast<std::uint32_t>(EntryCount));
     });

@@ -75,8 +75,10 @@ using namespace viaduct::vipl;
 
 VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
                             void (*Handler)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR* ErrorDesc)) {
-    Nic* nic = resolve<Nic>(NicHandle);
-    if (nic == nullptr) return VIP_INVALID_PARAMETER;
-    nic->errors.set_handler(Handler, Context);
-    return VIP_SUCCESS;
+    return guarded(NicHandle, [&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        if (!failure::require({{nic != nullptr, no_nic}})) return VIP_INVALID_PARAMETER;
+        nic->errors.set_handler(Handler, Context);
+        return VIP_SUCCESS;
+    });
 }

@@ -3,11 +3,14 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/ptag.hpp"
 #include "api/vipl/translate.hpp"
+#include "core/reason.hpp"
 
 using namespace viaduct;
 using namespace viaduct::vipl;
 
 namespace {
+
+constexpr const char* no_region = "no region with that handle begins at the address";
 
 Ptag* find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle) noexcept {
     Ptag* ptag = resolve<Ptag>(handle);
@@ -33,9 +36,10 @@ bool is_range(const void* address, VIP_ULONG length) noexcept {
 }  // namespace
 
 VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* PtagHandle) {
-    return guarded([&] {
+    return guarded(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
-        if (nic == nullptr || PtagHandle == nullptr) return VIP_INVALID_PARAMETER;
+        if (!failure::require({{nic != nullptr, no_nic}, {PtagHandle != nullptr, "PtagHandle is NULL"}}))
+            return VIP_INVALID_PARAMETER;
         const auto ptag = nic->create_ptag();
         if (!ptag.ok()) return to_return(ptag.status());
         *PtagHandle = ptag.value();
@@ -44,23 +48,33 @@ VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* PtagHa
 }
 
 VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE PtagHandle) {
-    Nic* nic = resolve<Nic>(NicHandle);
-    Ptag* ptag = nic == nullptr ? nullptr : find_ptag(*nic, PtagHandle);
-    if (ptag == nullptr) return VIP_INVALID_PARAMETER;
-    if (ptag->domain()->in_use()) return VIP_ERROR_RESOURCE;
-    return nic->ptags.remove(*ptag) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    return guarded(NicHandle, [&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        Ptag* ptag = nic == nullptr ? nullptr : find_ptag(*nic, PtagHandle);
+        if (!failure::require({{ptag != nullptr, "PtagHandle is not a protection tag of this NIC"}}))
+            return VIP_INVALID_PARAMETER;
+        if (ptag->domain()->in_use()) return failed(VIP_ERROR_RESOURCE, "a VI or a region uses the protection tag");
+        return nic->ptags.remove(*ptag) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    });
 }
 
 VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_ULONG Length,
                           VIP_MEM_ATTRIBUTES* MemAttribs, VIP_MEM_HANDLE* MemoryHandle) {
     if (MemoryHandle != nullptr) *MemoryHandle = 0;
-    return guarded([&] {
+    return guarded(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
-        if (nic == nullptr || MemAttribs == nullptr || MemoryHandle == nullptr || !is_range(VirtualAddress, Length))
+        if (!failure::require(
+                {{nic != nullptr, no_nic},
+                 {MemAttribs != nullptr, "MemAttribs is NULL"},
+                 {MemoryHandle != nullptr, "MemoryHandle is NULL"},
+                 {is_range(VirtualAddress, Length), "the range is empty, begins at NULL or wraps around"}}))
             return VIP_INVALID_PARAMETER;
         const Ptag* ptag = find_ptag(*nic, MemAttribs->Ptag);
-        if (ptag == nullptr) return VIP_INVALID_PTAG;
-        if (Length > nic->attributes().max_region_bytes) return VIP_ERROR_RESOURCE;
+        if (ptag == nullptr) return failed(VIP_INVALID_PTAG, "Ptag is not a protection tag of this NIC");
+        if (Length > nic->attributes().max_region_bytes)
+            return failed(VIP_ERROR_RESOURCE,
+                          explain("%lu bytes asked for, MaxRegisterBytes is %llu", Length,
+                                  static_cast<unsigned long long>(nic->attributes().max_region_bytes)));
         auto region = MemoryRegion::create(ptag->domain(), VirtualAddress, Length, access_of(*MemAttribs));
         if (!region.ok()) return to_return(region.status());
         const VIP_MEM_HANDLE key = (*region)->key();
@@ -71,20 +85,25 @@ VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VI
 }
 
 VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemoryHandle) {
-    Nic* nic = resolve<Nic>(NicHandle);
-    if (find_region(nic, VirtualAddress, MemoryHandle) == nullptr) return VIP_INVALID_PARAMETER;
-    return nic->deregister_region(MemoryHandle) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    return guarded(NicHandle, [&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        if (!failure::require({{find_region(nic, VirtualAddress, MemoryHandle) != nullptr, no_region}}))
+            return VIP_INVALID_PARAMETER;
+        return nic->deregister_region(MemoryHandle) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    });
 }
 
 VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,
                                VIP_MEM_ATTRIBUTES* MemAttribs) {
-    return guarded([&] {
+    return guarded(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
         MemoryRegion* region = find_region(nic, Address, MemHandle);
-        if (region == nullptr || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        if (!failure::require({{region != nullptr, no_region}, {MemAttribs != nullptr, "MemAttribs is NULL"}}))
+            return VIP_INVALID_PARAMETER;
         const Ptag* ptag = find_ptag(*nic, MemAttribs->Ptag);
-        if (ptag == nullptr) return VIP_INVALID_PTAG;
-        if (!nic->attributes().capabilities.keeps_keys) return VIP_ERROR_NOT_SUPPORTED;  // the handle would change
+        if (ptag == nullptr) return failed(VIP_INVALID_PTAG, "Ptag is not a protection tag of this NIC");
+        if (!nic->attributes().capabilities.keeps_keys)
+            return failed(VIP_ERROR_NOT_SUPPORTED, "this device would change the handle of the region");
         const std::lock_guard lock(nic->region_attributes);
         return to_return(nic->regions.modify(*region, ptag->domain(), access_of(*MemAttribs)));
     });
@@ -92,12 +111,15 @@ VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_
 
 VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,
                        VIP_MEM_ATTRIBUTES* MemAttribs) {
-    Nic* nic = resolve<Nic>(NicHandle);
-    const MemoryRegion* region = find_region(nic, Address, MemHandle);
-    if (region == nullptr || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
-    const std::lock_guard lock(nic->region_attributes);
-    *MemAttribs = {.Ptag = nic->ptag_of(*region->domain()),
-                   .EnableRdmaWrite = to_boolean(region->access().remote_write),
-                   .EnableRdmaRead = to_boolean(region->access().remote_read)};
-    return VIP_SUCCESS;
+    return guarded(NicHandle, [&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        const MemoryRegion* region = find_region(nic, Address, MemHandle);
+        if (!failure::require({{region != nullptr, no_region}, {MemAttribs != nullptr, "MemAttribs is NULL"}}))
+            return VIP_INVALID_PARAMETER;
+        const std::lock_guard lock(nic->region_attributes);
+        *MemAttribs = {.Ptag = nic->ptag_of(*region->domain()),
+                       .EnableRdmaWrite = to_boolean(region->access().remote_write),
+                       .EnableRdmaRead = to_boolean(region->access().remote_read)};
+        return VIP_SUCCESS;
+    });
 }

@@ -34,6 +34,7 @@ Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
     auto device = open_device(id, *nic);
     if (!device.ok()) return device.status();
     nic->device_ = std::move(*device);
+    nic->device_->set_api("VIPL");
     nic->name_ = name_of(id, nic->attributes());
     return nic;
 }
@@ -231,27 +232,37 @@ using namespace viaduct;
 using namespace viaduct::vipl;
 
 VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
-    return guarded([&] {
-        if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
+    return guarded(nullptr, [&] {
+        if (!failure::require(
+                {{DeviceName != nullptr, "DeviceName is NULL"}, {NicHandle != nullptr, "NicHandle is NULL"}}))
+            return VIP_INVALID_PARAMETER;
         const auto device = device_with_name(DeviceName);
         auto nic = device.ok() ? Nic::open(device.value()) : device.status();
-        if (nic.status().code() == Code::InvalidParameter) log_devices(DeviceName);
-        if (!nic.ok()) return to_return(nic.status());
+        if (!nic.ok()) {
+            const VIP_RETURN result = to_return(nic.status());  // before the texts of other devices
+            if (nic.status().code() == Code::InvalidParameter) log_devices(DeviceName);
+            return result;
+        }
         *NicHandle = (*nic).release()->handle();  // owned by the program until VipCloseNic
         return VIP_SUCCESS;
     });
 }
 
 VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle) {
-    Nic* nic = resolve<Nic>(NicHandle);
-    if (nic == nullptr) return VIP_INVALID_PARAMETER;
-    delete nic;
-    return VIP_SUCCESS;
+    return guarded(NicHandle, [&] {
+        Nic* nic = resolve<Nic>(NicHandle);
+        if (!failure::require({{nic != nullptr, no_nic}})) return VIP_INVALID_PARAMETER;
+        delete nic;
+        return VIP_SUCCESS;
+    });
 }
 
 VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* NicAttribs) {
-    const Nic* nic = resolve<Nic>(NicHandle);
-    if (nic == nullptr || NicAttribs == nullptr) return VIP_INVALID_PARAMETER;
-    *NicAttribs = nic->vipl_attributes();
-    return VIP_SUCCESS;
+    return guarded(NicHandle, [&] {
+        const Nic* nic = resolve<Nic>(NicHandle);
+        if (!failure::require({{nic != nullptr, no_nic}, {NicAttribs != nullptr, "NicAttribs is NULL"}}))
+            return VIP_INVALID_PARAMETER;
+        *NicAttribs = nic->vipl_attributes();
+        return VIP_SUCCESS;
+    });
 }

@@ -5,6 +5,7 @@
 
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
+#include "core/reason.hpp"
 
 using namespace viaduct;
 using namespace viaduct::vipl;
@@ -23,11 +24,12 @@ std::vector<HostAddress> discover(const Nic& nic, VIP_ULONG hops) {
 
 /// Writes either all addresses or none.
 VIP_RETURN write_addresses(const std::vector<HostAddress>& addresses, VIP_NET_ADDRESS* const* entries) noexcept {
-    if (entries == nullptr) return VIP_INVALID_PARAMETER;
+    if (entries == nullptr) return failed(VIP_INVALID_PARAMETER, "ADAddrArray is NULL");
     const auto has_room = [](const HostAddress& address, const VIP_NET_ADDRESS* entry) {
         return entry != nullptr && entry->HostAddressLen >= address.size();
     };
-    if (!std::equal(addresses.begin(), addresses.end(), entries, has_room)) return VIP_INVALID_PARAMETER;
+    if (!std::equal(addresses.begin(), addresses.end(), entries, has_room))
+        return failed(VIP_INVALID_PARAMETER, "an entry of ADAddrArray is NULL or too short");
     for (const HostAddress& address : addresses) {
         VIP_NET_ADDRESS& entry = **entries++;
         entry.HostAddressLen = static_cast<VIP_UINT16>(address.size());
@@ -39,10 +41,12 @@ VIP_RETURN write_addresses(const std::vector<HostAddress>& addresses, VIP_NET_AD
 }  // namespace
 
 VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG InfoType, VIP_PVOID SysManInfo) {
-    return guarded([&] {
+    return guarded(NicHandle, [&] {
         const Nic* nic = resolve<Nic>(NicHandle);
-        if (nic == nullptr || SysManInfo == nullptr) return VIP_INVALID_PARAMETER;
-        if (InfoType != VIP_SMI_AUTODISCOVERY) return VIP_ERROR_NOT_SUPPORTED;
+        if (!failure::require({{nic != nullptr, no_nic}, {SysManInfo != nullptr, "SysManInfo is NULL"}}))
+            return VIP_INVALID_PARAMETER;
+        if (InfoType != VIP_SMI_AUTODISCOVERY)
+            return failed(VIP_ERROR_NOT_SUPPORTED, "InfoType is not VIP_SMI_AUTODISCOVERY");
         auto& list = *static_cast<VIP_AUTODISCOVERY_LIST*>(SysManInfo);
         const auto found = discover(*nic, list.NumberOfHops);
         const VIP_ULONG room = list.NumAdAddrs;
@@ -51,6 +55,7 @@ VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG Info
             if (result != VIP_SUCCESS) return result;
         }
         list.NumAdAddrs = found.size();
-        return room >= found.size() ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+        if (room >= found.size()) return VIP_SUCCESS;
+        return failed(VIP_ERROR_RESOURCE, explain("NumAdAddrs is %lu, there are %zu addresses", room, found.size()));
     });
 }

@@ -6,6 +6,89 @@
 
 namespace viaduct::vipl {
 
+namespace {
+
+/// Whether the device or the peer failed, not the program's arguments.
+bool is_of_device(VIP_RETURN result) noexcept {
+    switch (result) {
+        case VIP_ERROR_RESOURCE:
+        case VIP_TIMEOUT:
+        case VIP_REJECT:
+        case VIP_INVALID_RELIABILITY_LEVEL:
+        case VIP_INVALID_MTU:
+        case VIP_INVALID_QOS:
+        case VIP_INVALID_RDMAREAD:
+        case VIP_ERROR_NAMESERVICE:
+        case VIP_NO_MATCH:
+        case VIP_NOT_REACHABLE: return true;
+        default: return false;
+    }
+}
+
+VIP_RETURN result_of(const ConnectionEvent& event) noexcept {
+    switch (event.kind) {
+        case ConnectionEventKind::Established: return VIP_SUCCESS;
+        case ConnectionEventKind::Rejected: return event.reason == Code::NoListener ? VIP_NO_MATCH : VIP_REJECT;
+        case ConnectionEventKind::TimedOut: return VIP_TIMEOUT;
+        case ConnectionEventKind::Conflict: return to_return(event.reason);
+        case ConnectionEventKind::Unreachable:
+            return event.reason == Code::NoResources ? VIP_ERROR_RESOURCE : VIP_NOT_REACHABLE;
+        case ConnectionEventKind::Disconnected:
+        case ConnectionEventKind::Lost: return VIP_NOT_REACHABLE;
+    }
+    return VIP_ERROR_RESOURCE;
+}
+
+}  // namespace
+
+const char* name_of(VIP_RETURN result) noexcept {
+    switch (result) {
+        case VIP_SUCCESS: return "VIP_SUCCESS";
+        case VIP_NOT_DONE: return "VIP_NOT_DONE";
+        case VIP_INVALID_PARAMETER: return "VIP_INVALID_PARAMETER";
+        case VIP_ERROR_RESOURCE: return "VIP_ERROR_RESOURCE";
+        case VIP_TIMEOUT: return "VIP_TIMEOUT";
+        case VIP_REJECT: return "VIP_REJECT";
+        case VIP_INVALID_RELIABILITY_LEVEL: return "VIP_INVALID_RELIABILITY_LEVEL";
+        case VIP_INVALID_MTU: return "VIP_INVALID_MTU";
+        case VIP_INVALID_QOS: return "VIP_INVALID_QOS";
+        case VIP_INVALID_PTAG: return "VIP_INVALID_PTAG";
+        case VIP_INVALID_RDMAREAD: return "VIP_INVALID_RDMAREAD";
+        case VIP_DESCRIPTOR_ERROR: return "VIP_DESCRIPTOR_ERROR";
+        case VIP_INVALID_STATE: return "VIP_INVALID_STATE";
+        case VIP_ERROR_NAMESERVICE: return "VIP_ERROR_NAMESERVICE";
+        case VIP_NO_MATCH: return "VIP_NO_MATCH";
+        case VIP_NOT_REACHABLE: return "VIP_NOT_REACHABLE";
+        case VIP_ERROR_NOT_SUPPORTED: return "VIP_ERROR_NOT_SUPPORTED";
+        case VIP_INVALID_ADDRESS: return "VIP_INVALID_ADDRESS";
+    }
+    return "an unknown code";
+}
+
+VIP_RETURN failed(VIP_RETURN result, const char* why) noexcept {
+    failure::because(why);
+    return result;
+}
+
+VIP_RETURN failed(const Status& status) noexcept {
+    failure::because(status);
+    return to_return(status.code());
+}
+
+void report(const char* call, const void* handle, VIP_RETURN result) noexcept {
+    const bool failed_call =
+        result != VIP_NOT_DONE && result != VIP_DESCRIPTOR_ERROR && (result != VIP_TIMEOUT || failure::has_reason());
+    if (!failed_call) return;
+    failure::report(is_of_device(result) ? LogLevel::Info : LogLevel::Debug,
+                    {.call = call, .object = handle, .code = result, .name = name_of(result)});
+}
+
+VIP_RETURN refused(const void* handle, const char* why, const char* call) noexcept {
+    failure::because(why);
+    report(call, handle, VIP_INVALID_PARAMETER);
+    return VIP_INVALID_PARAMETER;
+}
+
 VIP_RETURN to_return(Code code) noexcept {
     switch (code) {
         case Code::Ok: return VIP_SUCCESS;
@@ -31,17 +114,8 @@ VIP_RETURN to_return(Code code) noexcept {
 }
 
 VIP_RETURN to_return(const ConnectionEvent& event) noexcept {
-    switch (event.kind) {
-        case ConnectionEventKind::Established: return VIP_SUCCESS;
-        case ConnectionEventKind::Rejected: return event.reason == Code::NoListener ? VIP_NO_MATCH : VIP_REJECT;
-        case ConnectionEventKind::TimedOut: return VIP_TIMEOUT;
-        case ConnectionEventKind::Conflict: return to_return(event.reason);
-        case ConnectionEventKind::Unreachable:
-            return event.reason == Code::NoResources ? VIP_ERROR_RESOURCE : VIP_NOT_REACHABLE;
-        case ConnectionEventKind::Disconnected:
-        case ConnectionEventKind::Lost: return VIP_NOT_REACHABLE;
-    }
-    return VIP_ERROR_RESOURCE;
+    failure::because(event.why);
+    return result_of(event);
 }
 
 VIP_VI_STATE to_vi_state(EndpointState state) noexcept {
@@ -107,13 +181,12 @@ bool to_reliability(VIP_RELIABILITY_LEVEL level, Reliability& reliability) noexc
 }
 
 VIP_VI_ATTRIBUTES to_vi_attributes(const EndpointAttributes& attributes, const DeviceAttributes& nic) noexcept {
-    return {
-        .ReliabilityLevel = to_level(attributes.reliability),
-        .MaxTransferSize = attributes.max_transfer_bytes == 0 ? nic.max_transfer_bytes : attributes.max_transfer_bytes,
-        .QoS = reinterpret_cast<VIP_QOS>(attributes.qos),
-        .Ptag = nullptr,
-        .EnableRdmaWrite = to_boolean(attributes.access.remote_write),
-        .EnableRdmaRead = to_boolean(attributes.access.remote_read)};
+    return {.ReliabilityLevel = to_level(attributes.reliability),
+            .MaxTransferSize = transfer_limit(attributes, nic),
+            .QoS = reinterpret_cast<VIP_QOS>(attributes.qos),
+            .Ptag = nullptr,
+            .EnableRdmaWrite = to_boolean(attributes.access.remote_write),
+            .EnableRdmaRead = to_boolean(attributes.access.remote_read)};
 }
 
 Deadline to_deadline(VIP_ULONG timeout_ms) noexcept {

@@ -15,9 +15,11 @@
 namespace viaduct::vipl {
 
 VIP_RETURN to_return(Code code) noexcept;
-inline VIP_RETURN to_return(const Status& status) noexcept { return to_return(status.code()); }
+/// As above, and leaves the reason.
+[[gnu::cold]] VIP_RETURN failed(const Status& status) noexcept;
+inline VIP_RETURN to_return(const Status& status) noexcept { return status.ok() ? VIP_SUCCESS : failed(status); }
 
-/// Returns the result of the connecting call for the event that ended the attempt.
+/// Returns the result of the connecting call for the event that ended the attempt, and leaves the reason.
 VIP_RETURN to_return(const ConnectionEvent& event) noexcept;
 
 VIP_VI_STATE to_vi_state(EndpointState state) noexcept;

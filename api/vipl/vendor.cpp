@@ -8,17 +8,26 @@ using namespace viaduct;
 using namespace viaduct::vipl;
 
 VIP_RETURN VipPostDeferredSends(VIP_VI_HANDLE ViHandle, VIP_BOOLEAN /*EnableInterrupt*/, VIP_BOOLEAN* SendsDeferred) {
-    if (resolve<Vi>(ViHandle) == nullptr || SendsDeferred == nullptr) return VIP_INVALID_PARAMETER;
-    *SendsDeferred = VIP_FALSE;  // every send starts when it is posted
-    return VIP_SUCCESS;
+    return guarded(ViHandle, [&] {
+        if (!failure::require(
+                {{resolve<Vi>(ViHandle) != nullptr, no_vi}, {SendsDeferred != nullptr, "SendsDeferred is NULL"}}))
+            return VIP_INVALID_PARAMETER;
+        *SendsDeferred = VIP_FALSE;  // every send starts when it is posted
+        return VIP_SUCCESS;
+    });
 }
 
 VIP_RETURN VipAddTagCQ(VIP_CQ_HANDLE CQHandle, VIP_EVENT_HANDLE* Event, VIP_ULONG /*Tag*/, VIP_ULONG /*Priority*/) {
-    if (resolve<Cq>(CQHandle) == nullptr || Event == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    return guarded(CQHandle, [&] {
+        if (!failure::require({{resolve<Cq>(CQHandle) != nullptr, no_cq}, {Event != nullptr, "Event is NULL"}}))
+            return VIP_INVALID_PARAMETER;
+        return failed(VIP_ERROR_NOT_SUPPORTED, "completion queues have no tags");
+    });
 }
 
 VIP_RETURN VipRemoveTagCQ(VIP_CQ_HANDLE CQHandle, VIP_EVENT_HANDLE /*Event*/, VIP_ULONG /*Tag*/) {
-    if (resolve<Cq>(CQHandle) == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    return guarded(CQHandle, [&] {
+        if (!failure::require({{resolve<Cq>(CQHandle) != nullptr, no_cq}})) return VIP_INVALID_PARAMETER;
+        return failed(VIP_ERROR_NOT_SUPPORTED, "completion queues have no tags");
+    });
 }

@@ -5,6 +5,8 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/ptag.hpp"
 #include "api/vipl/translate.hpp"
+#include "core/log.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -17,12 +19,18 @@ struct CoreAttributes {
 
 /// Converts the attributes, or returns the error code for the first invalid one.
 VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAttributes& to) noexcept {
-    if (!to_reliability(from.ReliabilityLevel, to.endpoint.reliability)) return VIP_INVALID_RELIABILITY_LEVEL;
-    if (from.MaxTransferSize == 0 || from.MaxTransferSize > nic.attributes().max_transfer_bytes) return VIP_INVALID_MTU;
-    if (from.QoS != nullptr) return VIP_INVALID_QOS;
+    if (!to_reliability(from.ReliabilityLevel, to.endpoint.reliability))
+        return failed(VIP_INVALID_RELIABILITY_LEVEL,
+                      explain("ReliabilityLevel is %#x, which is not one of the three levels", from.ReliabilityLevel));
+    if (from.MaxTransferSize == 0 || from.MaxTransferSize > nic.attributes().max_transfer_bytes)
+        return failed(VIP_INVALID_MTU, explain("MaxTransferSize is %lu, MaxTransferSize of the NIC is %u",
+                                               from.MaxTransferSize, nic.attributes().max_transfer_bytes));
+    if (from.QoS != nullptr) return failed(VIP_INVALID_QOS, "QoS is not NULL");
     const Ptag* ptag = resolve<Ptag>(from.Ptag);
-    if (ptag == nullptr || &ptag->nic() != &nic) return VIP_INVALID_PTAG;
-    if (from.EnableRdmaRead && to.endpoint.reliability == Reliability::Unreliable) return VIP_INVALID_RDMAREAD;
+    if (ptag == nullptr || &ptag->nic() != &nic)
+        return failed(VIP_INVALID_PTAG, "Ptag is not a protection tag of this NIC");
+    if (from.EnableRdmaRead && to.endpoint.reliability == Reliability::Unreliable)
+        return failed(VIP_INVALID_RDMAREAD, "EnableRdmaRead is set, and an unreliable VI cannot serve RDMA reads");
     to.endpoint.receiver_not_ready = ReceiverNotReady::Break;
     to.endpoint.refused_write = RefusedWrite::Silent;
     to.endpoint.max_transfer_bytes = static_cast<std::uint32_t>(from.MaxTransferSize);
@@ -37,6 +45,8 @@ Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const C
     if (cq != nullptr) return cq->queue();
     return CompletionQueue::create(nic.device(), nic.attributes().default_queue_depth, 0, nullptr, Vi::on_completion);
 }
+
+const char* post_call(QueueKind queue) noexcept { return queue == QueueKind::Send ? "VipPostSend" : "VipPostRecv"; }
 
 VIP_ULONG operation_of(QueueKind queue) noexcept {
     return queue == QueueKind::Send ? VIP_STATUS_OP_SEND : VIP_STATUS_OP_RECEIVE;
@@ -170,7 +180,7 @@ VIP_RETURN Vi::post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept {
 }
 
 VIP_RETURN Vi::refuse_post(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
-    if (descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    if (descriptor == nullptr) return refused(handle(), "DescriptorPtr is NULL", post_call(queue));
     return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, queue);
 }
 
@@ -186,11 +196,19 @@ VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCR
 
 VIP_RETURN Vi::not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
     if (status.code() == Code::QueueFull) return refuse(VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI, descriptor, queue);
-    return to_return(status);
+    failure::clear();
+    const VIP_RETURN result = to_return(status);
+    vipl::report(post_call(queue), handle(), result);
+    return result;
+}
+
+VIP_RETURN Vi::not_idle() const noexcept {
+    return failed(VIP_INVALID_STATE, explain("the VI is %s, not idle", to_string(endpoint_->state())));
 }
 
 VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
-    if (endpoint_->state() != EndpointState::Unconnected || !attempt.begin(parameters.model)) return VIP_INVALID_STATE;
+    if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
+    if (!attempt.begin(parameters.model)) return failed(VIP_INVALID_STATE, "a connection request is in progress");
     const Status status = endpoint_->connect(parameters);
     if (!status.ok()) attempt.abandon();
     // If the peer of a reliable VI is unreachable, its receives are flushed (guide, section 3.3.4).
@@ -204,7 +222,7 @@ VIP_RETURN Vi::accept(ConnectionRequest& request) noexcept {
         const Status status = compatible(endpoint_->attributes(), request.remote_attributes());
         if (!status.ok()) return to_return(status);
     }
-    if (endpoint_->state() != EndpointState::Unconnected) return VIP_INVALID_STATE;
+    if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
     return to_return(endpoint_->accept(request, {}));
 }
 
@@ -231,7 +249,10 @@ void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
             lost_descriptor_ = false;
             break;
         case ConnectionEventKind::Disconnected:
-        case ConnectionEventKind::Lost: report_loss(); break;
+        case ConnectionEventKind::Lost:
+            log(LogLevel::Info, "VI %p: the connection ended: %s", handle(), event.why.c_str());
+            report_loss();
+            break;
         case ConnectionEventKind::Rejected:
         case ConnectionEventKind::TimedOut:
         case ConnectionEventKind::Conflict:
@@ -295,12 +316,17 @@ bool find_cq(const Nic& nic, VIP_CQ_HANDLE handle, Cq*& cq) noexcept {
 
 VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs, VIP_CQ_HANDLE SendCQHandle,
                        VIP_CQ_HANDLE RecvCQHandle, VIP_VI_HANDLE* ViHandle) {
-    return guarded([&] {
+    return guarded(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
-        if (nic == nullptr || ViAttribs == nullptr || ViHandle == nullptr) return VIP_INVALID_PARAMETER;
+        if (!failure::require({{nic != nullptr, no_nic},
+                               {ViAttribs != nullptr, "ViAttribs is NULL"},
+                               {ViHandle != nullptr, "ViHandle is NULL"}}))
+            return VIP_INVALID_PARAMETER;
         Cq* send_cq = nullptr;
         Cq* receive_cq = nullptr;
-        if (!find_cq(*nic, SendCQHandle, send_cq) || !find_cq(*nic, RecvCQHandle, receive_cq))
+        if (!failure::require(
+                {{find_cq(*nic, SendCQHandle, send_cq), "SendCQHandle is not a completion queue of this NIC"},
+                 {find_cq(*nic, RecvCQHandle, receive_cq), "RecvCQHandle is not a completion queue of this NIC"}}))
             return VIP_INVALID_PARAMETER;
         VIP_VI_ATTRIBUTES attributes = *ViAttribs;
         if (attributes.Ptag == nullptr) {  // an extension to the guide; old programs omit the tag
@@ -316,30 +342,40 @@ VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs, V
 }
 
 VIP_RETURN VipDestroyVi(VIP_VI_HANDLE ViHandle) {
-    Vi* vi = resolve<Vi>(ViHandle);
-    if (vi == nullptr) return VIP_INVALID_PARAMETER;
-    if (!vi->destroyable()) return VIP_INVALID_STATE;
-    return vi->nic().vis.remove(*vi) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    return guarded(ViHandle, [&] {
+        Vi* vi = resolve<Vi>(ViHandle);
+        if (!failure::require({{vi != nullptr, no_vi}})) return VIP_INVALID_PARAMETER;
+        if (!vi->destroyable())
+            return failed(VIP_INVALID_STATE, "the VI is connected or has descriptors that were not taken");
+        return vi->nic().vis.remove(*vi) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    });
 }
 
 VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttribs) {
-    return guarded([&] {
+    return guarded(ViHandle, [&] {
         Vi* vi = resolve<Vi>(ViHandle);
-        if (vi == nullptr || ViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+        if (!failure::require({{vi != nullptr, no_vi}, {ViAttribs != nullptr, "ViAttribs is NULL"}}))
+            return VIP_INVALID_PARAMETER;
         return vi->set_attributes(*ViAttribs);
     });
 }
 
 VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State, VIP_VI_ATTRIBUTES* ViAttribs,
                       VIP_BOOLEAN* ViSendQEmpty, VIP_BOOLEAN* ViRecvQEmpty) {
-    Vi* vi = resolve<Vi>(ViHandle);
-    if (vi == nullptr || State == nullptr || ViAttribs == nullptr || ViSendQEmpty == nullptr || ViRecvQEmpty == nullptr)
-        return VIP_INVALID_PARAMETER;
-    *State = to_vi_state(vi->endpoint().state());
-    *ViAttribs = vi->attributes();
-    *ViSendQEmpty = to_boolean(vi->queue(QueueKind::Send).empty());
-    *ViRecvQEmpty = to_boolean(vi->queue(QueueKind::Receive).empty());
-    return VIP_SUCCESS;
+    return guarded(ViHandle, [&] {
+        Vi* vi = resolve<Vi>(ViHandle);
+        if (!failure::require({{vi != nullptr, no_vi},
+                               {State != nullptr, "State is NULL"},
+                               {ViAttribs != nullptr, "ViAttribs is NULL"},
+                               {ViSendQEmpty != nullptr, "ViSendQEmpty is NULL"},
+                               {ViRecvQEmpty != nullptr, "ViRecvQEmpty is NULL"}}))
+            return VIP_INVALID_PARAMETER;
+        *State = to_vi_state(vi->endpoint().state());
+        *ViAttribs = vi->attributes();
+        *ViSendQEmpty = to_boolean(vi->queue(QueueKind::Send).empty());
+        *ViRecvQEmpty = to_boolean(vi->queue(QueueKind::Receive).empty());
+        return VIP_SUCCESS;
+    });
 }
 
 void VipSetUserData(VIP_VI_HANDLE ViHandle, VIP_PVOID UserData) {

@@ -70,6 +70,7 @@ private:
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_post(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource,
                                                    VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
+    [[gnu::cold]] VIP_RETURN not_idle() const noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor,
                                                        QueueKind queue) noexcept;
     void break_off() noexcept;

@@ -32,15 +32,23 @@ VIP_RETURN WorkQueue::done(VIP_DESCRIPTOR** descriptor) noexcept {
     return VIP_DESCRIPTOR_ERROR;
 }
 
+namespace {
+
+VIP_RETURN uses_cq() noexcept {
+    return failed(VIP_ERROR_RESOURCE, "the work queue has a completion queue, which reports its descriptors");
+}
+
+}  // namespace
+
 VIP_RETURN WorkQueue::wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor) noexcept {
-    if (cq_ != nullptr) return VIP_ERROR_RESOURCE;
+    if (cq_ != nullptr) return uses_cq();
     VIP_RETURN result = VIP_NOT_DONE;
     if (wait_until(*queue_, deadline, [&] { return (result = done(descriptor)) != VIP_NOT_DONE; })) return result;
     return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
 }
 
 VIP_RETURN WorkQueue::notify(VIP_PVOID context, NotifyHandler handler) {
-    if (cq_ != nullptr) return VIP_ERROR_RESOURCE;
+    if (cq_ != nullptr) return uses_cq();
     if (empty()) return VIP_DESCRIPTOR_ERROR;
     notifier_.request([this, context, handler] {
         VIP_DESCRIPTOR* descriptor = nullptr;

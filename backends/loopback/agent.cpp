@@ -113,6 +113,7 @@ void Agent::run() noexcept {
             if (board_.any() || stop_.load()) timeout = 0;
         }
         const int count = epoll_wait(board_.epoll_fd(), events.data(), static_cast<int>(events.size()), timeout);
+        if (timeout != 0) wakeups_.add();
         board_.set_asleep(false);
         busy_polling_.store(false);
         for (int i = 0; i < count; ++i)

@@ -13,6 +13,7 @@
 
 #include "backends/loopback/doorbell.hpp"
 #include "backends/support/deadline_map.hpp"
+#include "core/base/counter.hpp"
 #include "core/deadline.hpp"
 
 namespace viaduct::loopback {
@@ -38,6 +39,9 @@ public:
     /// Ends the thread. Objects of which the agent has the last reference are destroyed on the thread and may still
     /// call the agent.
     void stop() noexcept;
+
+    /// How often the thread was woken.
+    std::uint64_t wakeups() const noexcept { return wakeups_.value(); }
 
     bool is_this_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
 
@@ -72,6 +76,7 @@ private:
     std::function<bool()> serve_;
     std::function<bool(bool)> update_wakeups_;
     std::atomic<bool> stop_{false};
+    Counter wakeups_;
     std::atomic<bool> busy_polling_{false};
     std::atomic<std::uint32_t> sleepers_{0};
     std::mutex mutex_;  // guards the members below

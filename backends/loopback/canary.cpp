@@ -2,10 +2,12 @@
 #include "backends/loopback/canary.hpp"
 
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include <array>
 #include <cerrno>
+#include <span>
+
+#include "backends/support/random.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -30,7 +32,7 @@ void* map_near(std::uint64_t place) noexcept {
 void* map_within(const Range& range) noexcept {
     for (int tries = 0; tries < max_tries; ++tries) {
         std::uint64_t number = 0;
-        if (getrandom(&number, sizeof number, 0) != sizeof number) break;
+        if (!support::fill_random(std::as_writable_bytes(std::span(&number, 1))).ok()) break;
         const std::uint64_t place = range.begin + number % ((range.end - range.begin) / page_bytes) * page_bytes;
         void* const page = map_near(place);
         if (page == reinterpret_cast<void*>(place)) return page;

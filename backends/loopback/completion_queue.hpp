@@ -13,6 +13,7 @@
 #include "backends/support/fifo.hpp"
 #include "core/backend.hpp"
 #include "core/base/biased_lock.hpp"
+#include "core/base/counter.hpp"
 
 namespace viaduct::loopback {
 
@@ -41,8 +42,7 @@ protected:
     bool is_full() const noexcept { return outstanding() >= depth_; }
     friend class CompletionQueue;
     [[gnu::always_inline]] void count(std::int32_t change) noexcept {
-        outstanding_.store(outstanding_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(change),
-                           std::memory_order_relaxed);
+        add_alone(outstanding_, static_cast<std::uint32_t>(change));
     }
 
 private:

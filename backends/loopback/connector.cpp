@@ -8,9 +8,13 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
+#include "backends/loopback/local_listeners.hpp"
 #include "backends/support/guarded.hpp"
+#include "core/base/address_text.hpp"
+#include "core/base/outcome.hpp"
 #include "core/base/settings.hpp"
 #include "core/log.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -22,14 +26,16 @@ constexpr std::chrono::milliseconds peer_pause{1};
 /// How long after the deadline an answer may arrive if the listener has already accepted or refused.
 constexpr std::chrono::milliseconds answer_grace{100};
 
-/// The first pause before connecting again when there is no listener. The pause is doubled each time.
+/// The first pause before connecting again when there is no listener. The pause is doubled each time, up to the last.
 constexpr std::chrono::milliseconds first_pause{1};
+constexpr std::chrono::milliseconds last_pause{50};
 
 /// How long the thread that connects spins for the answer: twice as long as other waits, because the listener has to
 /// wake up first.
 std::chrono::microseconds spin_time() {
-    static const unsigned setting = number_setting("VIADUCT_SPIN_US", std::thread::hardware_concurrency() > 1 ? 50 : 0);
-    return std::chrono::microseconds(2 * setting);
+    static const unsigned usual =
+        number_setting("VIADUCT_SPIN_US").value_or(std::thread::hardware_concurrency() > 1 ? 50 : 0);
+    return std::chrono::microseconds(2 * usual);
 }
 
 }  // namespace
@@ -59,9 +65,9 @@ Status Connector::attempt() {
     if (peer_to_peer()) return connect_peer();
     const Status status = ask_listener();
     asks_again_ = status.code() == Code::NoListener && !grace_.passed();
-    if (!asks_again_) return status;
+    if (!asks_again_) return status.code() == Code::NoListener ? missing_listener(parameters_.remote) : status;
     device_.agent().call_at(std::min(Deadline::after(pause_), grace_), shared_from_this());
-    pause_ *= 2;
+    pause_ = std::min(2 * pause_, last_pause);
     return {};
 }
 
@@ -123,7 +129,7 @@ Status Connector::send_request(UniqueFd socket) {
     // If the listener closed meanwhile, the socket is hung up; read_answer() detects that and tries again.
     socket_ = std::move(socket);
     if (is_answered_soon()) {
-        take_answer([this] { read_answer(); });
+        run_step([this] { read_answer(); });
         if (stopped_) return {};
     }
     return device_.agent().watch(socket_.get(), shared_from_this());
@@ -147,7 +153,7 @@ void Connector::on_readable(int fd) noexcept {
                                            // attempt ends
     const std::lock_guard lock(owner_->mutex);
     if (endpoint() == nullptr) return;
-    take_answer([&] {
+    run_step([&] {
         if (pending_ && fd == pending_->fd())
             take_peer_requests();
         else if (socket_ && fd == socket_.get())
@@ -155,10 +161,10 @@ void Connector::on_readable(int fd) noexcept {
     });
 }
 
-template <class Take>
-void Connector::take_answer(Take take) noexcept {
+template <class Step>
+void Connector::run_step(Step step) noexcept {
     const Status status = support::guarded([&] {
-        take();
+        step();
         return Status();
     });
     if (status.ok()) return;
@@ -174,13 +180,14 @@ void Connector::read_answer() {
     switch (answer->type) {
         case MessageType::Accepted: return established_with(*answer);
         case MessageType::Rejected:
-            return finish({.kind = ConnectionEventKind::Rejected, .private_data = answer->private_data});
+            return finish({.kind = ConnectionEventKind::Rejected,
+                           .private_data = answer->private_data,
+                           .why = explain("process %d rejected the request", peer_process(socket_.get()))});
         case MessageType::NoListener:
-            return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+            return fail({Code::NoListener, explain("process %d closed the listener or refused the request",
+                                                   peer_process(socket_.get()))});
         case MessageType::Conflict:
-            return finish({.kind = ConnectionEventKind::Conflict,
-                           .reason = compatible(owner_->endpoint->attributes(), answer->attributes).code(),
-                           .remote = answer->attributes});
+            return finish(conflict(compatible(owner_->endpoint->attributes(), answer->attributes), answer->attributes));
         case MessageType::Connect:
         case MessageType::MapRequest:
         case MessageType::MapReply: return answer_hung_up();  // not valid here
@@ -199,15 +206,16 @@ void Connector::answer_hung_up() {
     }
     switch (offered_->handshake()) {
         case wire::Handshake::Abandoned:  // dropped without an answer, so wait for the deadline (guide, section 3.3.4)
+            if (parameters_.ends_if_dropped) return fail({Code::Unreachable, "the server dropped the request"});
             if (!parameters_.deadline.infinite()) return;
             [[fallthrough]];
         case wire::Handshake::Offered:
         case wire::Handshake::Taken:  // the process that took it is gone
-            return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+            return fail({Code::NoListener, "the process that took the request ended without an answer"});
         case wire::Handshake::Accepted:
         case wire::Handshake::Refused: break;  // answered, but the message was lost with the listener
     }
-    finish({.kind = ConnectionEventKind::Unreachable});
+    fail({Code::Unreachable, "the peer answered, but ended before its answer arrived"});
 }
 
 void Connector::established_with(Handshake& handshake) {
@@ -244,19 +252,22 @@ void Connector::take_peer_requests() {
         Endpoint& own = *owner_->endpoint;
         if (const Status status = compatible(own.attributes(), event.remote); !status.ok()) {
             peer.conflict(own.attributes());
-            event.kind = ConnectionEventKind::Conflict;
-            event.reason = status.code();
-            return finish(event);
+            return finish(conflict(status, event.remote));
         }
         if (peer.accept_locked(own, parameters_.private_data, event).ok()) return stop();
     }
 }
 
-void Connector::on_deadline() noexcept try {
+void Connector::on_deadline() noexcept {
     const auto self = shared_from_this();
     const std::lock_guard lock(owner_->mutex);
-    if (endpoint() == nullptr) return;
+    if (endpoint() != nullptr) run_step([this] { check_time(); });
+}
+
+/// Asks again, or ends the attempt if the deadline has passed.
+void Connector::check_time() {
     if (asks_again_) {
+        owner_->endpoint->count_retry();
         if (const Status status = attempt(); !status.ok()) fail(status);
         return;
     }
@@ -264,14 +275,13 @@ void Connector::on_deadline() noexcept try {
         if (!pending_ && !socket_ && peer_to_peer()) (void)attempt();
         return;
     }
-    const bool answer_coming = socket_ && offered_ != nullptr &&
-                               !offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
-                               !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
+    const bool asked = socket_ && offered_ != nullptr;
+    const bool untaken = asked && offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned);
+    const bool answer_coming =
+        asked && !untaken && !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
     if (answer_coming && may_still_answer()) return;
     if (answer_coming) offered_->close(true);  // if the peer accepted, it sees a disconnect
-    finish({.kind = ConnectionEventKind::TimedOut});
-} catch (const std::exception&) {
-    log(LogLevel::Error, "out of memory while connecting");
+    finish({.kind = ConnectionEventKind::TimedOut, .why = describe_time_out(untaken)});
 }
 
 /// Called after the deadline if the handshake word says that the listener has answered.
@@ -285,12 +295,16 @@ bool Connector::may_still_answer() noexcept try {
     return false;
 }
 
-void Connector::fail(const Status& status) noexcept {
-    if (status.code() == Code::NoListener)
-        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
-    const bool lacking = status.code() == Code::NoResources;
-    finish({.kind = ConnectionEventKind::Unreachable, .reason = lacking ? Code::NoResources : Code::Ok});
+const char* Connector::describe_time_out(bool untaken) const noexcept {
+    const Address& remote = parameters_.remote;
+    if (peer_to_peer())
+        return explain("%s did not connect to %s within the time", text_of(remote.host).c_str(),
+                       text_of(remote.service).c_str());
+    return explain("the listener on %s %s within the time", text_of(remote).c_str(),
+                   untaken ? "did not take the request" : "took the request and did not answer");
 }
+
+void Connector::fail(const Status& status) noexcept { finish(failed_attempt(status)); }
 
 void Connector::finish(const ConnectionEvent& event) noexcept {
     Endpoint* const own = owner_->endpoint;

@@ -39,14 +39,16 @@ private:
     Status make_offer();
     Status send_request(UniqueFd socket);
     bool is_answered_soon() noexcept;
-    template <class Take>
-    void take_answer(Take take) noexcept;
+    template <class Step>
+    void run_step(Step step) noexcept;  ///< a failure to allocate memory ends the attempt
+    void check_time();
     void read_answer();
     void answer_hung_up();
     bool may_still_answer() noexcept;
     void take_peer_requests();
     void established_with(Handshake& handshake);
     void fail(const Status& status) noexcept;
+    const char* describe_time_out(bool untaken) const noexcept;
     void finish(const ConnectionEvent& event) noexcept;
     void stop() noexcept;
     bool peer_to_peer() const noexcept { return parameters_.model == ConnectParameters::Model::PeerToPeer; }

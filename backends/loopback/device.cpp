@@ -2,7 +2,6 @@
 #include "backends/loopback/device.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 
@@ -10,8 +9,11 @@
 #include "backends/loopback/listener.hpp"
 #include "backends/support/counted.hpp"
 #include "backends/support/guarded.hpp"
+#include "backends/support/random.hpp"
+#include "core/base/address_text.hpp"
 #include "core/base/fence.hpp"
 #include "core/base/host_names.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -88,6 +90,11 @@ std::optional<std::uint32_t> index_of(const HostAddress& host) {
     return is_this_host({host}) ? std::optional<std::uint32_t>(0) : std::nullopt;
 }
 
+Status not_on_this_host(const HostAddress& host) noexcept {
+    return {Code::Unreachable, explain("%s is not an address of this host, and the loopback backend reaches no other",
+                                       text_of(host).c_str())};
+}
+
 Status MemoryWindow::add(std::uint32_t domain, WindowScope scope) {
     const auto number = device_.regions().add_window(domain, scope);
     if (number.ok()) number_ = key_ = number.value();
@@ -112,6 +119,18 @@ Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t inst
     if (directory_ == nullptr) throw std::bad_alloc();
 }
 
+Status Device::watch(int fd, void (*on_readable)() noexcept) noexcept {
+    struct Watcher final : AgentClient {
+        explicit Watcher(void (*function)() noexcept) noexcept : function(function) {}
+        void on_readable(int) noexcept override { function(); }
+        void (*const function)() noexcept;
+    };
+    return support::guarded([&] {
+        watcher_ = std::make_shared<Watcher>(on_readable);
+        return agent_->watch(fd, watcher_);
+    });
+}
+
 Device::~Device() {
     if (agent_ != nullptr) agent_->stop();
 }
@@ -120,8 +139,8 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
     if (index >= device_count) return Status(Code::InvalidParameter, "no such loopback device");
     Fence::available();
     std::uint64_t instance_id = 0;
-    if (getrandom(&instance_id, sizeof instance_id, 0) != sizeof instance_id)
-        return Status::from_errno(errno, "getrandom");
+    if (const Status status = support::fill_random(std::as_writable_bytes(std::span(&instance_id, 1))); !status.ok())
+        return status;
     auto canary = Canary::create(instance_id);
     if (!canary.ok()) return canary.status();
     auto doorbell = Doorbells::create();

@@ -31,6 +31,9 @@ HostAddress host_of(std::uint32_t index) noexcept;
 /// nothing for other hosts.
 std::optional<std::uint32_t> index_of(const HostAddress& host);
 
+/// Unreachable, for an address that index_of() does not find.
+Status not_on_this_host(const HostAddress& host) noexcept;
+
 class Device;
 
 class ProtectionDomain final : public backend::ProtectionDomain {
@@ -81,6 +84,10 @@ public:
         const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept override;
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
+
+    Status watch(int fd, void (*on_readable)() noexcept) noexcept override;
+    void unwatch(int fd) noexcept override { agent_->unwatch(fd); }
+    std::uint64_t agent_wakeups() const noexcept override { return agent_->wakeups(); }
 
     Agent& agent() noexcept { return *agent_; }
     Doorbells& doorbell() noexcept { return *doorbell_; }
@@ -197,6 +204,7 @@ private:
     std::vector<std::uint32_t> free_numbers_;
     std::vector<Watch> watch_;  // at least as long as connections_
     std::map<PeerIdentity, std::weak_ptr<Peer>> peers_;
+    std::shared_ptr<AgentClient> watcher_;
     std::unique_ptr<Agent> agent_;  // last, because its thread uses all other members
 };
 

@@ -5,18 +5,12 @@
 
 #include "backends/loopback/connector.hpp"
 #include "backends/loopback/device.hpp"
+#include "backends/support/endings.hpp"
 #include "backends/support/guarded.hpp"
 #include "core/base/fence.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
-namespace {
-
-std::uint32_t transfer_limit(const EndpointAttributes& attributes, const DeviceAttributes& device) noexcept {
-    return attributes.max_transfer_bytes != 0 ? attributes.max_transfer_bytes : device.max_transfer_bytes;
-}
-
-}  // namespace
 
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
@@ -82,6 +76,13 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
     return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
 }
 
+EndpointCounters Endpoint::counters() const noexcept {
+    EndpointCounters counters{.retries = retries_.value()};
+    send_.add_to(counters);
+    receive_.add_to(counters);
+    return counters;
+}
+
 unsigned Endpoint::local_uses(const RegionView& region) const noexcept {
     if (region.domain != domain_id_) return 0;
     return (region.is_usable(false) ? local_read : 0u) | (region.is_usable(true) ? local_write : 0u);
@@ -144,7 +145,7 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
         const std::lock_guard lock(ref_->mutex);
         if (!is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
         const auto target = index_of(parameters.remote.host);
-        if (!target) return {Code::Unreachable, "the address does not belong to this host"};
+        if (!target) return not_on_this_host(parameters.remote.host);
         auto to_device = parameters;
         to_device.remote.host = host_of(*target);
         auto connector = Connector::start(*this, to_device);
@@ -170,6 +171,7 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
         breaking_.store(false);
         ending_.store(false);
         connection_ = std::move(connection);
+        peer_process_.store(connection_->peer().process(), std::memory_order_relaxed);
         watched_ = false;
         polls_seen_ = send_.completions().polls() + receive_.completions().polls() - 1;  // assume at first that the
                                                                                          // consumers poll
@@ -195,6 +197,7 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
         receive_.detach(reject_receives);
         if (connection_ != nullptr) device_.leave(connection_->number());
         connection_ = nullptr;
+        peer_process_.store(0, std::memory_order_relaxed);
         breaking_.store(false);
     });
     if (connection == nullptr) return;
@@ -229,7 +232,9 @@ void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, boo
     observer_.on_connection_event(event);
 }
 
-void Endpoint::lost() noexcept { broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport); }
+void Endpoint::lost() noexcept {
+    broke({.kind = ConnectionEventKind::Lost, .why = support::endings::failed_here}, CompletionCode::Transport);
+}
 
 void Endpoint::request_break() noexcept {
     send_.suspend();
@@ -282,7 +287,8 @@ bool Endpoint::serve(Connection& connection) noexcept {
         return false;
     }
     if (drained) {
-        broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed, true);
+        broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::drained}, CompletionCode::Flushed,
+              true);
         return false;
     }
     if (!receive_.needs_wakeup() && !std::exchange(watched_, true)) {
@@ -310,11 +316,13 @@ void Endpoint::peer_hung_up(Connection& connection) noexcept {
         receive_.progress();
     }
     if (is_breaking())
-        broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport);
+        lost();
     else if (connection.closed_on_purpose_by_peer())
-        broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed);
+        broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::disconnected},
+              CompletionCode::Flushed);
     else
-        broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable}, CompletionCode::Transport);
+        broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable, .why = support::endings::peer_ended},
+              CompletionCode::Transport);
 }
 
 }  // namespace viaduct::loopback

@@ -27,6 +27,8 @@ public:
     }
     bool try_post_receive(const ReceiveRequest& request) noexcept override { return receive_.try_post(request); }
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
+    EndpointCounters counters() const noexcept override;
+    pid_t peer_process() const noexcept override { return peer_process_.load(std::memory_order_relaxed); }
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;
     void disconnect() noexcept override;
@@ -88,6 +90,9 @@ public:
     /// Starts to use an open connection.
     void establish(std::shared_ptr<Connection> connection) noexcept;
 
+    /// Called when the connector repeats its request.
+    void count_retry() noexcept { retries_.add(); }
+
     /// Ends a connection attempt and reports the event to the observer. A connector that calls this must keep itself
     /// alive.
     void connecting_finished(const ConnectionEvent& event) noexcept;
@@ -120,6 +125,8 @@ private:
     std::shared_ptr<Connection> connection_;
     std::shared_ptr<Connector> connector_;
     bool broken_ = false;
+    Counter retries_;
+    std::atomic<pid_t> peer_process_{0};
 };
 
 }  // namespace viaduct::loopback

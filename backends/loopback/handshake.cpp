@@ -3,50 +3,49 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "backends/loopback/layout.hpp"
 #include "backends/support/attribute_codec.hpp"
 #include "backends/support/services.hpp"
+#include "core/base/abstract_socket.hpp"
+#include "core/base/hex.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::loopback {
 namespace {
 
 constexpr int backlog = 1024;
 
-std::string hex(std::span<const std::uint8_t> bytes) {
-    std::string text;
-    for (const std::uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
-    return text;
+template <std::size_t Capacity>
+std::optional<Bytes<Capacity>> from_hex(std::string_view text) {
+    std::array<std::uint8_t, Capacity> bytes{};
+    if (text.size() % 2 != 0 || text.size() > 2 * Capacity) return std::nullopt;
+    for (std::size_t i = 0; i < text.size(); i += 2) {
+        const char* const end = text.data() + i + 2;
+        const auto [rest, error] = std::from_chars(text.data() + i, end, bytes.at(i / 2), 16);
+        if (error != std::errc() || rest != end) return std::nullopt;
+    }
+    return Bytes<Capacity>(std::span(bytes).first(text.size() / 2));
 }
 
-/// Names are at most 107 bytes long, which is not enough for a service of 64 bytes in hexadecimal.
-std::string service_text(const Service& service) {
-    if (service.size() <= 16) return hex(service.span());
-    const std::uint64_t low = support::fingerprint(service);
-    return fmt::format("x{:016x}{:016x}", support::fingerprint(service.span(), low), low);
+/// Removes the part before the next '/' and reads it as a number.
+std::optional<std::uint32_t> take_number(std::string_view& name) {
+    const std::size_t slash = name.find('/');
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + std::min(slash, name.size()), number);
+    if (slash == std::string_view::npos || error != std::errc() || end != name.data() + slash) return std::nullopt;
+    name.remove_prefix(slash + 1);
+    return number;
 }
 
-/// Without the leading NUL of abstract names, which address_of() adds.
-std::string socket_prefix() { return fmt::format("viaduct/{}/{}/", wire::version, geteuid()); }
+constexpr std::string_view all_sockets = "viaduct/";
 
-socklen_t address_of(const std::string& name, sockaddr_un& address) noexcept {
-    address = {};
-    address.sun_family = AF_UNIX;
-    const std::size_t size = std::min(name.size(), sizeof address.sun_path - 1);
-    std::memcpy(address.sun_path + 1, name.data(), size);
-    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
-}
-
-ucred credentials_of(int socket) noexcept {
-    ucred credentials{.pid = 0, .uid = static_cast<uid_t>(-1), .gid = static_cast<gid_t>(-1)};
-    socklen_t size = sizeof credentials;
-    getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size);
-    return credentials;
-}
+/// Without the leading NUL of abstract names, which AbstractAddress adds.
+std::string socket_prefix() { return fmt::format("{}{}/{}/", all_sockets, wire::version, geteuid()); }
 
 bool is_same_user(int socket) noexcept { return credentials_of(socket).uid == geteuid(); }
 
@@ -177,12 +176,38 @@ std::string peer_name(const Bytes<Address::max_host>& one, const Bytes<Address::
     return fmt::format("{}p2p/{}/{}/{}", socket_prefix(), ends.first, ends.second, service_text(service));
 }
 
+std::optional<ServiceName> parse_service_name(std::string_view name) {
+    if (!name.starts_with(all_sockets)) return std::nullopt;
+    name.remove_prefix(all_sockets.size());
+    const auto version = take_number(name);
+    const auto user = take_number(name);
+    if (!version || !user) return std::nullopt;
+    const std::size_t after_host = name.find('/');
+    const std::size_t after_service =
+        after_host == std::string_view::npos ? after_host : name.find('/', after_host + 1);
+    if (after_service == std::string_view::npos) return std::nullopt;
+    const auto host = from_hex<Address::max_host>(name.substr(0, after_host));
+    if (!host) return std::nullopt;  // the name of a peer
+    const std::string_view service = name.substr(after_host + 1, after_service - after_host - 1);
+    return ServiceName{
+        .version = *version,
+        .user = *user,
+        .address = {.host = *host, .service = from_hex<Address::max_service>(service).value_or(Service())},
+        .service_text = std::string(service)};
+}
+
+/// Names are at most 107 bytes long, which is not enough for a service of 64 bytes in hexadecimal.
+std::string service_text(const Service& service) {
+    if (service.size() <= 16) return hex(service.span());
+    const std::uint64_t low = support::fingerprint(service);
+    return fmt::format("x{:016x}{:016x}", support::fingerprint(service.span(), low), low);
+}
+
 Result<UniqueFd> listen_on(const std::string& name) noexcept {
     auto socket = make_socket();
     if (!socket.ok()) return socket.status();
-    sockaddr_un address;
-    const socklen_t size = address_of(name, address);
-    if (bind(socket->get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+    const AbstractAddress address(name);
+    if (bind(socket->get(), address.get(), address.size()) != 0)
         return errno == EADDRINUSE ? Status(Code::Busy, "the name is already in use")
                                    : Status::from_errno(errno, "bind");
     if (listen(socket->get(), backlog) != 0) return Status::from_errno(errno, "listen");
@@ -192,11 +217,10 @@ Result<UniqueFd> listen_on(const std::string& name) noexcept {
 Result<UniqueFd> connect_to(const std::string& name) noexcept {
     auto socket = make_socket();
     if (!socket.ok()) return socket.status();
-    sockaddr_un address;
-    const socklen_t size = address_of(name, address);
-    if (connect(socket->get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-        if (errno == ECONNREFUSED || errno == ENOENT || errno == EAGAIN)
-            return Status(Code::NoListener, "there is no listener", errno);
+    const AbstractAddress address(name);
+    if (connect(socket->get(), address.get(), address.size()) != 0) {
+        if (errno == EAGAIN) return Status(Code::NoListener, "the listener's queue of requests is full");
+        if (errno == ECONNREFUSED || errno == ENOENT) return Status(Code::NoListener, "there is no listener");
         return Status::from_errno(errno, "connect");
     }
     if (!is_same_user(socket->get())) return Status(Code::NoListener, "the listener belongs to another user");
@@ -207,7 +231,12 @@ Result<UniqueFd> accept_from(int listener) noexcept {
     while (true) {
         UniqueFd socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (socket && is_same_user(socket.get())) return socket;
-        if (socket) continue;
+        if (socket) {
+            const ucred peer = credentials_of(socket.get());
+            log(LogLevel::Info, "loopback: process %d of user %u was refused: only user %u can connect", peer.pid,
+                peer.uid, geteuid());
+            continue;
+        }
         if (errno == EAGAIN) return Status(Code::WouldBlock, "no connection is pending");
         if (errno != EINTR && errno != ECONNABORTED) return Status::from_errno(errno, "accept4");
     }

@@ -6,7 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/address.hpp"
@@ -120,6 +122,18 @@ inline constexpr std::uint32_t max_listeners = 32;
 std::string service_name(const Address& address, std::uint32_t place);
 std::string peer_name(const Bytes<Address::max_host>& one, const Bytes<Address::max_host>& other,
                       const Bytes<Address::max_service>& service);
+
+/// What service_name() has put into a name. Other versions may put the host and the service elsewhere.
+struct ServiceName {
+    std::uint32_t version = 0;
+    uid_t user = 0;
+    Address address;           ///< the service is empty if the name contains a hash of it
+    std::string service_text;  ///< the part of the name that stands for the service
+};
+std::optional<ServiceName> parse_service_name(std::string_view name);
+
+/// The part of a name that stands for a service. Long services are hashed.
+std::string service_text(const Service& service);
 
 /// Binds and listens. Busy: the name is taken.
 Result<UniqueFd> listen_on(const std::string& name) noexcept;

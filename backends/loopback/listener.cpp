@@ -9,6 +9,9 @@
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "backends/support/guarded.hpp"
+#include "core/base/address_text.hpp"
+#include "core/log.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -181,11 +184,18 @@ Result<PendingConnections::Request> PendingConnections::next() {
 
 namespace {
 
+/// Several listeners are allowed, but they may be servers that do not know of each other.
+void report_shared(const Address& local) noexcept {
+    log(LogLevel::Info, "%s already has a listener; clients are served by either", text_of(local).c_str());
+}
+
 /// Throws std::bad_alloc.
 Result<UniqueFd> first_free_place(const Address& local) {
     for (std::uint32_t place = 0; place < max_listeners; ++place) {
         auto socket = listen_on(service_name(local, place));
-        if (socket.ok() || socket.status().code() != Code::Busy) return socket;
+        if (!socket.ok() && socket.status().code() == Code::Busy) continue;
+        if (socket.ok() && place != 0) report_shared(local);
+        return socket;
     }
     return Status(Code::NoResources, "too many listeners on one service");
 }
@@ -202,6 +212,8 @@ Result<UniqueFd> only_place(const Address& local) {
 
 Result<std::unique_ptr<viaduct::Listener>> Listener::create(Device& device, const Address& local, Sharing sharing) {
     auto socket = sharing == Sharing::Exclusive ? only_place(local) : first_free_place(local);
+    if (socket.status().code() == Code::Busy)
+        return Status(Code::Busy, explain("%s already has a listener", text_of(local).c_str()));
     if (!socket.ok()) return socket.status();
     auto pending = PendingConnections::create(std::move(*socket));
     if (!pending.ok()) return pending.status();

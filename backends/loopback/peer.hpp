@@ -64,12 +64,15 @@ public:
     /// Returns how much of its memory is mapped here.
     std::uint64_t mapped_bytes() const noexcept { return mapped_bytes_.load(std::memory_order_relaxed); }
 
+    pid_t process() const noexcept { return process_; }  ///< 0 if it is in another PID namespace
+
     /// Reports whether the peer is this process, so that its addresses are valid here.
     bool is_this_process() const noexcept { return same_process_; }
 
     /// Returns the local address of a range of a mapped region, or null if it is not mapped (yet). Valid as long as the
     /// caller holds the lock of the work queue that it holds during this call.
-    std::byte* mapped(std::uint32_t key, std::uint64_t address, std::uint64_t length, bool to_write) const noexcept {
+    [[gnu::always_inline]] std::byte* mapped(std::uint32_t key, std::uint64_t address, std::uint64_t length,
+                                             bool to_write) const noexcept {
         const RemoteMapping* mapping = cache_[key % cache_.size()].load(std::memory_order_acquire);
         if (mapping == nullptr) return nullptr;
         if (mapping->writable_key != key && (to_write || mapping->key != key)) return nullptr;

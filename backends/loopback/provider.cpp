@@ -2,10 +2,11 @@
 #include "backends/loopback/provider.hpp"
 
 #include "backends/loopback/device.hpp"
+#include "backends/loopback/handshake.hpp"
+#include "backends/loopback/local_listeners.hpp"
 #include "backends/support/guarded.hpp"
 
 namespace viaduct::loopback {
-
 Result<std::uint32_t> Provider::device_count() const noexcept { return std::uint32_t{loopback::device_count}; }
 
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
@@ -24,7 +25,7 @@ Result<std::uint32_t> Provider::find(std::string_view device) noexcept {
 Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept {
     return support::guarded([&]() -> Result<std::uint32_t> {
         if (const auto index = index_of(host)) return *index;
-        return Status(Code::Unreachable, "the address does not belong to this host");
+        return not_on_this_host(host);
     });
 }
 
@@ -34,6 +35,26 @@ Result<std::vector<backend::DeviceSummary>> Provider::devices() const noexcept {
         for (std::uint32_t index = 0; index < loopback::device_count; ++index)
             devices.push_back({name_of(index), host_of(index)});
         return devices;
+    });
+}
+
+Result<std::vector<backend::ListenerSummary>> Provider::listeners(const char* tables,
+                                                                  const Service* service) const noexcept {
+    return support::guarded(
+        [&]() -> Result<std::vector<backend::ListenerSummary>> { return find_listeners(tables, service); });
+}
+
+/// Connects without sending a request, which the listener takes for a client that has died.
+Status Provider::probe(std::uint32_t, const Address& listener, const Deadline&) noexcept {
+    return support::guarded([&]() -> Status {
+        Status failure;
+        for (std::uint32_t place = 0; place < max_listeners; ++place) {
+            const auto socket = connect_to(service_name(listener, place));
+            if (socket.ok()) return {};
+            failure = socket.status();
+            if (failure.code() != Code::NoListener) break;
+        }
+        return failure;
     });
 }
 

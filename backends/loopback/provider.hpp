@@ -14,6 +14,9 @@ public:
     Result<std::uint32_t> find(std::string_view device) noexcept override;
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;
     Result<std::vector<backend::DeviceSummary>> devices() const noexcept override;
+    Result<std::vector<backend::ListenerSummary>> listeners(const char* tables,
+                                                            const Service* service) const noexcept override;
+    Status probe(std::uint32_t index, const Address& listener, const Deadline& deadline) noexcept override;
 };
 
 }  // namespace viaduct::loopback

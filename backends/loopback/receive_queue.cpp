@@ -4,6 +4,7 @@
 #include "backends/loopback/endpoint.hpp"
 #include "backends/support/atomic_word.hpp"
 #include "backends/support/mapped_memory.hpp"
+#include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
 #include "core/base/fence.hpp"
 #include "core/log.hpp"
@@ -33,6 +34,14 @@ RemoteUse use_of(SlotKind kind) noexcept {
         case SlotKind::AgentFetchAdd:
         case SlotKind::AgentCompareSwap: return RemoteUse::Atomic;
         default: return RemoteUse::Write;
+    }
+}
+
+CountedOperation served(RemoteUse use) noexcept {
+    switch (use) {
+        case RemoteUse::Read: return CountedOperation::ServeRead;
+        case RemoteUse::Atomic: return CountedOperation::ServeAtomic;
+        default: return CountedOperation::ServeWrite;
     }
 }
 
@@ -94,6 +103,8 @@ inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept 
     entries_.vacant().assign(request);
     entries_.commit();
     count(1);
+    posted_.add();
+    posted_bytes_.add(request.sges[0].length);
     ring_.add_receive();
     return true;
 }
@@ -142,6 +153,10 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
                        .with_immediate = with_immediate,
                        .invalidated = false},
                       *this, (flags & wire::slot_flags::solicited) != 0);
+    if ((flags & wire::slot_flags::external) == 0) [[likely]]
+        traffic_.add(CountedOperation::Receive, Way::Slot, length);
+    else
+        traffic_.add(CountedOperation::Receive, Way::Area, length);
     entries_.pop();
     ring_.pop();
     if (ring_.owes_confirmation() || length == wire::fragment_bytes) ring_.confirm();
@@ -173,6 +188,8 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
     entries_.vacant().assign(request);
     entries_.commit();
     count(1);
+    posted_.add();
+    posted_bytes_.add(support::total_length(request.sges));
     if (ring_.advertises())
         ring_.add_receive();
     else if (rejecting_)
@@ -349,6 +366,9 @@ void ReceiveQueue::finish_front(const Arrival& arrival, std::uint32_t bytes) noe
     const bool invalidates = (arrival.flags & wire::slot_flags::invalidate) != 0;
     if (invalidates && !endpoint_.invalidate_window(arrival.immediate))
         return fail_front(arrival, CompletionCode::LocalProtection);
+    const bool external = (arrival.flags & wire::slot_flags::external) != 0;
+    traffic_.add(is_write(arrival.kind) ? CountedOperation::ReceiveImmediate : CountedOperation::Receive,
+                 external ? Way::Area : Way::Slot, bytes);
     complete_front(arrival, CompletionCode::Success, bytes);
 }
 
@@ -368,6 +388,12 @@ void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, s
                        .invalidated = invalidated},
                       *this, (arrival.flags & wire::slot_flags::solicited) != 0);
     entries_.pop();
+}
+
+void ReceiveQueue::add_to(EndpointCounters& counters) const noexcept {
+    traffic_.add_to(counters);
+    counters.posted_receives += {posted_.value(), posted_bytes_.value()};
+    counters.wakeups += ring_.rings();
 }
 
 void ReceiveQueue::fail_front(const Arrival& arrival, CompletionCode code) noexcept {
@@ -417,6 +443,7 @@ void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& s
     if (!endpoint_.peer_may_access(use, order.key, order.address, arrival.length)) return refuse_order(use);
     auto* target = reinterpret_cast<std::byte*>(order.address);
     std::byte* area = ring_.ring().area + order.offset;
+    traffic_.add(served(use), Way::Agent, arrival.length);
     const auto give_back = [area](std::uint64_t old) { std::memcpy(area, &old, sizeof old); };
     switch (arrival.kind) {
         case SlotKind::AgentWrite: support::deliver_piece(target, area, arrival.length); break;

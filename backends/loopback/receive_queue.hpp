@@ -8,6 +8,7 @@
 #include "backends/loopback/ring_consumer.hpp"
 #include "backends/loopback/shared_receive_queue.hpp"
 #include "backends/support/flusher.hpp"
+#include "backends/support/traffic.hpp"
 
 namespace viaduct::loopback {
 
@@ -58,6 +59,9 @@ public:
     void withdraw_credits() noexcept { ring_.withdraw(); }
     void reset() noexcept { rejecting_ = false; }
 
+    /// Adds the counters. Needs no lock.
+    void add_to(EndpointCounters& counters) const noexcept;
+
 private:
     /// A copy of the fields of a slot, taken once because the peer may change them at any time.
     struct Arrival {
@@ -101,6 +105,9 @@ private:
     Connection* connection_ = nullptr;  // while slots are consumed from it
     SharedReceiveQueue* const shared_;
     SharedReceiveQueue::Member member_;
+    Counter posted_;
+    Counter posted_bytes_;
+    support::IncomingTraffic<Way::Slot, Way::Agent> traffic_;
     support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is being received
     RingConsumer ring_;
     RegionCache local_;                         // for the SGEs of receives

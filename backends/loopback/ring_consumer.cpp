@@ -38,7 +38,12 @@ void RingConsumer::confirm() noexcept {
     if (confirmed_ == next_.load(std::memory_order_relaxed)) return;
     confirm_quietly();
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (is_producer_waiting()) ring_.ring();
+    if (is_producer_waiting()) ring_producer();
+}
+
+void RingConsumer::ring_producer() noexcept {
+    rings_.add();
+    ring_.ring();
 }
 
 void RingConsumer::confirm_if_awaited(bool anyway) noexcept {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/loopback/ring_consumer.hpp"
+#include "core/base/counter.hpp"
 
 namespace viaduct::loopback {
 
@@ -71,7 +72,7 @@ public:
     // ---- Receives of the peer ----
 
     /// Reports whether the peer has posted a receive for the next message.
-    bool has_credit() noexcept {
+    [[gnu::always_inline]] bool has_credit() noexcept {
         if (is_credit_left()) return true;
         const std::uint32_t told = opposite_->told_credit();
         if (told - sent_ <= max_receives) credit_ = told;
@@ -83,12 +84,18 @@ public:
     // ---- Waking the peer ----
 
     /// Rings only if the peer's consumer does not poll. Called for every message.
-    [[gnu::always_inline]] void ring_unless_polled() const noexcept {
+    [[gnu::always_inline]] void ring_unless_polled() noexcept {
         Fence::light(ring_.asymmetric_fences);
         if (ring_.direction->wakeup.need_wakeup.load(std::memory_order_relaxed) != 0) [[unlikely]]
-            ring_.ring();
+            ring();
     }
-    void ring() const noexcept { ring_.ring(); }
+    [[gnu::noinline]] void ring() noexcept {
+        rings_.add();
+        ring_.ring();
+    }
+
+    /// How often it rang, also before attach(). Needs no lock.
+    std::uint64_t rings() const noexcept { return rings_.value(); }
 
     /// Asks the peer to ring when it consumes slots or posts receives, or no longer to do so.
     void set_waiting(bool waiting) noexcept;
@@ -126,6 +133,7 @@ private:
     std::uint32_t area_used_ = 0;  // number of ranges in use
     bool waiting_ = false;
     bool corrupt_ = false;
+    Counter rings_;
     std::uint64_t rung_at_ = 0;                               // next_ when the peer was last rung for lack of room
     std::array<std::uint32_t, wire::slot_count> area_end_{};  // the end of each slot's range; 0: the slot has no range
 };

@@ -74,9 +74,11 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
     if (operation.total <= wire::inline_bytes) {
         wire::Slot& slot = ring_.next();
         support::gather(request.sges, 0, slot.payload, operation.total);
+        operation.way = Way::Slot;
         ring_.publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total),
                       word_of(request));
     } else {
+        operation.way = Way::Area;
         if (operation.total >= support::checked_from_bytes && !find_source_end(operation, support::Probe::Mapping))
             return abort(operation);
         while (operation.moved < operation.end()) {
@@ -210,6 +212,7 @@ void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexc
                              });
     }
     operation.moved = operation.end();
+    operation.way = Way::Mapped;
 }
 
 SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept {
@@ -223,7 +226,10 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
     const Status status = request.opcode == Opcode::RdmaRead ? peer.copy_from(address, local, length)
                                                              : peer.copy_to(address, local, length);
     switch (status.code()) {
-        case Code::Ok: operation.moved = operation.end(); return Outcome::Finished;
+        case Code::Ok:
+            operation.moved = operation.end();
+            operation.way = Way::Kernel;
+            return Outcome::Finished;
         case Code::PermissionDenied: return transfer_by_agent(operation);
         case Code::Unreachable: return Outcome::Blocked;  // the agent ends the connection
         default: break;
@@ -237,6 +243,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
 /// The last resort, and the only method for atomic operations on memory that is not mapped here.
 SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
     const bool fetched = fetches(operation.request->opcode);
+    operation.way = Way::Agent;
     ring_.set_waiting(true);
     do {
         const std::uint32_t length = next_fragment(operation.end(), operation.moved);
@@ -381,6 +388,8 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
         kind = SlotKind::RefusedNotice;
     ring_.publish(ring_.next(), kind, 0, 0, request.immediate);
     ring_.ring();
+    operation.refused = true;
+    refusals_.add();
     const bool told = request.opcode != Opcode::RdmaWrite || reports_refusals();
     return fail(operation, told ? CompletionCode::RemoteProtection : CompletionCode::Success);
 }
@@ -390,6 +399,8 @@ SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexc
     if (!may_fail()) return Outcome::Blocked;
     ring_.publish(ring_.next(), SlotKind::NoReceive, 0, 0, 0);
     ring_.ring();
+    operation.refused = true;
+    refusals_.add();
     return fail(operation, reports_refusals() ? CompletionCode::RemoteOperation : CompletionCode::Success);
 }
 

@@ -68,12 +68,14 @@ inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t l
     std::uint8_t flags = marks_of(request) | confirm;
     if (length <= wire::inline_bytes) {
         support::copy_piece(slot.payload, source, length);
+        traffic_.add(CountedOperation::Send, Way::Slot, length);
     } else {
         wire::External external{.offset = 0, .total = length};
         if (!ring_.place(length, external.offset)) return false;
         support::copy_piece(ring_.area(external.offset), source, length);
         std::memcpy(slot.payload, &external, sizeof external);
         flags |= wire::slot_flags::external;
+        traffic_.add(CountedOperation::Send, Way::Area, length);
     }
     ring_.take_credit();
     ring_.publish(slot, wire::SlotKind::Message, flags, length, request.immediate);
@@ -97,6 +99,7 @@ inline bool SendQueue::access_directly(const SendRequest& request, std::uint32_t
                                                 : peer.mapped(remote.key, remote.address, length, !is_read);
     const bool queued = !executed_.empty();
     if (target == nullptr || (queued && executed_.is_full())) return false;
+    traffic_.add(is_read ? CountedOperation::RdmaRead : CountedOperation::RdmaWrite, Way::Mapped, length);
     if (is_read)
         support::copy_piece(own, target, length);
     else
@@ -180,10 +183,12 @@ Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& p
     }
     count(1);
     const Outcome outcome = execute(operation);
-    if (outcome == Outcome::Blocked)
+    if (outcome == Outcome::Blocked) {
         enqueue(operation);
-    else
+    } else {
+        count_traffic(operation);
         finish(executed(operation, outcome));
+    }
     return {};
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
@@ -252,6 +257,7 @@ void SendQueue::execute_entries() noexcept {
         const Operation& operation = entries_.front().ready();
         const Outcome outcome = execute(entries_.front().operation);
         if (outcome == Outcome::Blocked) break;
+        count_traffic(operation);
         executed_.push(executed(operation, outcome));
         entries_.pop();
     }
@@ -288,6 +294,13 @@ void SendQueue::drain() noexcept {
     expect_ring();
 }
 
+/// Counts an executed request.
+void SendQueue::count_traffic(const Operation& operation) noexcept {
+    const SendRequest& request = *operation.request;
+    if (operation.code == CompletionCode::Success && !operation.refused && support::is_counted(request))
+        traffic_.add(support::counted_as(request), operation.way, operation.total);
+}
+
 SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outcome) noexcept {
     const SendRequest& request = *operation.request;
     // If the source ended early, part of it may have been sent.
@@ -301,6 +314,13 @@ SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outc
         .confirmed = outcome == Outcome::InFlight,
         .signaled = request.signaled,
         .with_immediate = notifies(request)};
+}
+
+void SendQueue::add_to(EndpointCounters& counters) const noexcept {
+    traffic_.add_to(counters);
+    counters.credit_waits += credit_waits_.value();
+    counters.refusals += refusals_.value();
+    counters.wakeups += ring_.rings();
 }
 
 /// Completes an executed request, or queues it until its turn or the peer's confirmation. There must be room.
@@ -407,6 +427,7 @@ SendQueue::Credit SendQueue::take_credit(Operation& operation) noexcept {
             endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Break)
             return Credit::Missing;
         if (std::exchange(operation.stage, Stage::AwaitingCredit) == Stage::AwaitingCredit) return Credit::Awaited;
+        credit_waits_.add();
         ring_.set_waiting(true);
         Fence::heavy();  // the peer posts receives with a light fence
         if (!ring_.has_credit()) return Credit::Awaited;

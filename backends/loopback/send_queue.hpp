@@ -8,6 +8,7 @@
 #include "backends/loopback/ring_producer.hpp"
 #include "backends/support/mapped_memory.hpp"
 #include "backends/support/sge_list.hpp"
+#include "backends/support/traffic.hpp"
 
 namespace viaduct::loopback {
 
@@ -43,6 +44,9 @@ public:
     void drain() noexcept;
     bool has_drained() const noexcept { return draining_ && left_ == 0; }
 
+    /// Adds the counters. Needs no lock.
+    void add_to(EndpointCounters& counters) const noexcept;
+
     /// Completes the remaining requests: with `in_flight` if the peer may have received them, otherwise with Flushed.
     void detach(CompletionCode in_flight) noexcept;
 
@@ -68,6 +72,8 @@ private:
         std::uint32_t area_offset = 0;                  // range of the AgentRead fragment in progress
         CompletionCode code = CompletionCode::Success;  // the result or, before execution, an error found early
         Stage stage = Stage::Unchecked;
+        Way way = Way::Mapped;  // an empty RDMA operation counts as Mapped
+        bool refused = false;   // even if the code is Success
 
         std::uint64_t end() const noexcept { return cut_at != 0 ? cut_at : total; }
     };
@@ -152,6 +158,7 @@ private:
     void read_consumed() noexcept;
     void break_if_corrupt() noexcept;
     static Executed executed(const Operation& operation, Outcome outcome) noexcept;
+    void count_traffic(const Operation& operation) noexcept;
     void finish(const Executed& executed) noexcept;
     [[gnu::always_inline]] void complete(const Executed& executed) noexcept;
     [[gnu::noinline]] void give_up(Executed executed, CompletionCode code) noexcept;
@@ -182,9 +189,10 @@ private:
     Endpoint& endpoint_;
     CompletionQueue& completions_;
     Connection* connection_ = nullptr;
-    std::atomic<bool> direct_{false};       // connected, and neither draining nor breaking
-    std::uint32_t direct_bytes_ = 0;        // the maximum length of a request that is executed directly
-    std::uint8_t confirmation_flag_ = 0;    // the slot flag for the confirmation of messages on this connection, or 0
+    std::atomic<bool> direct_{false};     // connected, and neither draining nor breaking
+    std::uint32_t direct_bytes_ = 0;      // the maximum length of a request that is executed directly
+    std::uint8_t confirmation_flag_ = 0;  // the slot flag for the confirmation of messages on this connection, or 0
+    support::OutgoingTraffic<Way::Slot, Way::Agent> traffic_;
     support::Fifo<Executed> executed_{16};  // always has room for all entries
     support::Fifo<Entry> entries_{16};      // not executed yet; ordered after executed_
     bool draining_ = false;
@@ -193,6 +201,9 @@ private:
     RingProducer ring_;
     RegionCache local_;   // of this process, for the SGEs of requests
     RegionCache remote_;  // of the peer, for RDMA
+
+    Counter credit_waits_;
+    Counter refusals_;
 };
 
 }  // namespace viaduct::loopback

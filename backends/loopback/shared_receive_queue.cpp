@@ -8,6 +8,9 @@
 
 namespace viaduct::loopback {
 
+SharedReceiveQueue::SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
+    : device_(device), context_(context), receives_(depth, device.attributes().max_sges) {}
+
 Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
     const std::lock_guard lock(lock_);
     return support::post_each(requests, posted, [this](const ReceiveRequest& request) { return post(request); });
@@ -16,11 +19,7 @@ Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests
 }
 
 Status SharedReceiveQueue::post(const ReceiveRequest& request) {
-    if (receives_.size() >= depth_) return {Code::QueueFull, "the shared receive queue is full"};
-    if (request.sges.size() > device_.attributes().max_sges) return {Code::InvalidParameter, "too many pieces"};
-    if (!receives_.reserve(receives_.size() + 1)) return {Code::NoResources, "out of memory"};
-    receives_.vacant().assign(request);
-    receives_.commit();
+    if (const Status status = receives_.post(request); !status.ok()) return status;
     if (waiting_ == 0) return {};
     for (Member* member : members_)
         if (std::exchange(member->waiting, false)) device_.doorbell().ring_self(member->connection);
@@ -46,36 +45,31 @@ bool SharedReceiveQueue::take(Receive& to, Member& member, std::uint32_t connect
         if (!std::exchange(member.waiting, true)) ++waiting_;
         return false;
     }
-    std::swap(to, receives_.front());
-    receives_.pop();
+    receives_.take(to);
     check_limit();
     return true;
 }
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(lock_);
-    limit_ = limit;
+    receives_.arm(limit);
     check_limit();
     return {};
 }
 
 void SharedReceiveQueue::check_limit() noexcept {
-    if (receives_.size() >= limit_) return;
-    limit_ = 0;
-    device_.raise({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});
+    if (receives_.reached_limit())
+        device_.raise({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});
 }
 
 Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     const std::lock_guard lock(lock_);
-    if (depth < limit_) return {Code::InvalidParameter, "the new depth is less than the armed limit"};
-    if (receives_.size() > depth) return {Code::Busy, "the new depth is less than the number of posted receives"};
-    depth_ = depth;
-    return {};
+    return receives_.resize(depth);
 }
 
 std::uint32_t SharedReceiveQueue::outstanding() const noexcept {
     const std::lock_guard lock(lock_);
-    return static_cast<std::uint32_t>(receives_.size());
+    return receives_.size();
 }
 
 }  // namespace viaduct::loopback

@@ -4,8 +4,7 @@
 
 #include <vector>
 
-#include "backends/support/fifo.hpp"
-#include "backends/support/receive.hpp"
+#include "backends/support/shared_receives.hpp"
 #include "core/backend.hpp"
 #include "core/base/spin_lock.hpp"
 
@@ -18,8 +17,7 @@ using support::Receive;
 /// Lock order: the lock of a completion queue, then this lock.
 class SharedReceiveQueue final : public backend::SharedReceiveQueue {
 public:
-    SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
-        : device_(device), context_(context), depth_(depth) {}
+    SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context);
 
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     Status arm_limit(std::uint32_t limit) noexcept override;
@@ -44,9 +42,7 @@ private:
     Device& device_;
     const std::uint64_t context_;
     mutable SpinLock lock_;  // guards the members below
-    std::uint32_t depth_;
-    std::uint32_t limit_ = 0;  // report when fewer receives are posted; 0: disarmed
-    support::Fifo<Receive> receives_{16};
+    support::SharedReceives receives_;
     std::vector<Member*> members_;
     std::size_t waiting_ = 0;  // number of waiting members
 };

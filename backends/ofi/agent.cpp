@@ -17,6 +17,7 @@ namespace {
 // Events that do not belong to a client.
 constexpr std::uint64_t event_id = 0;
 constexpr std::uint64_t engine_id = ~std::uint64_t{0};
+constexpr std::uint64_t call_id = engine_id - 1;
 
 /// How long the agent sleeps while consumers poll. Frames for a consumer that has stopped polling wait that long.
 constexpr int stand_back_ms = 2;
@@ -88,6 +89,19 @@ void Agent::unwatch(int fd) noexcept {
     ids_.erase(found);
 }
 
+Status Agent::call_for(int fd, void (*on_readable)() noexcept) noexcept {
+    if (on_readable_ != nullptr) return {Code::Busy, "the thread watches another descriptor"};
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = call_id}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Status::from_errno(errno, "epoll_ctl");
+    on_readable_ = on_readable;
+    return {};
+}
+
+void Agent::stop_calling_for(int fd) noexcept {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    on_readable_ = nullptr;
+}
+
 void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
     if (deadlines_.add(deadline, client) && !is_this_thread()) wake();
 }
@@ -131,6 +145,7 @@ void Agent::run() noexcept {
     int count = 0;
     while (true) {
         int timeout = 0;
+        void (*call)() noexcept = nullptr;
         {
             const Node::Guard guard(node_);
             if (stop_) return;
@@ -139,6 +154,8 @@ void Agent::run() noexcept {
                 if (id == event_id) {
                     std::uint64_t rings = 0;
                     (void)!read(event_.get(), &rings, sizeof rings);
+                } else if (id == call_id) {
+                    call = on_readable_;
                 } else if (id != engine_id) {
                     const auto found = watches_.find(id);
                     if (found == watches_.end()) continue;  // unwatched after epoll_wait reported it
@@ -147,7 +164,12 @@ void Agent::run() noexcept {
             }
             timeout = work();
         }
+        if (call != nullptr) {
+            call();
+            timeout = 0;  // there may be work now
+        }
         count = std::max(0, epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout));
+        if (timeout != 0) wakeups_.add();
     }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "backends/support/deadline_map.hpp"
+#include "core/base/counter.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/deadline.hpp"
 #include "core/status.hpp"
@@ -52,6 +53,13 @@ public:
     void sleep_begins() noexcept;
     void sleep_ends() noexcept { --sleepers_; }
 
+    /// Calls the function on the thread, without locks, while the descriptor is readable. Busy: another one is watched.
+    Status call_for(int fd, void (*on_readable)() noexcept) noexcept;
+    void stop_calling_for(int fd) noexcept;
+
+    /// How often the thread was woken. Needs no lock.
+    std::uint64_t wakeups() const noexcept { return wakeups_.value(); }
+
     /// Makes the thread look for what a connection waits for, if it would sleep for longer than a moment.
     void shorten_sleep() noexcept {
         if (std::exchange(sleeps_long_, false)) wake();
@@ -79,6 +87,8 @@ private:
     bool watches_engine_ = false;
     bool stands_back_ = false;  // consumers poll
     bool sleeps_long_ = false;
+    void (*on_readable_)() noexcept = nullptr;  // of call_for(); null: none
+    Counter wakeups_;
     std::uint32_t polls_seen_ = 0;
     std::uint32_t sleepers_ = 0;
     std::uint64_t next_id_ = 1;

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "backends/ofi/hmac.hpp"
+#include "backends/support/random.hpp"
 #include "core/base/settings.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/log.hpp"
@@ -61,7 +62,7 @@ const char* create_host_key(const char* path) noexcept {
     const UniqueFd file(open(text.data(), O_TMPFILE | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR));
     if (!file) return std::strerror(errno);
     std::array<std::byte, host_key_bytes> key;
-    if (!fill_random(key).ok()) return "the system has no random bytes";
+    if (!support::fill_random(key).ok()) return "the system has no random bytes";
     const bool written = fchmod(file.get(), S_IRUSR | S_IWUSR) == 0 &&
                          write(file.get(), key.data(), key.size()) == static_cast<ssize_t>(key.size());
     explicit_bzero(key.data(), key.size());
@@ -161,7 +162,7 @@ Status Authenticator::verify(const control::Frame& frame, Role sender) const noe
 
 Result<Policy> Policy::from_environment() noexcept {
     const char* const path = std::getenv(key_variable);
-    const bool insecure = number_setting(insecure_variable, 0) != 0;
+    const bool insecure = number_setting(insecure_variable, 0, 1) == 1;
     if (path != nullptr) {
         if (insecure) log(LogLevel::Warning, "ofi: %s is set, so %s has no effect", key_variable, insecure_variable);
         auto key = SharedKey::load(path);
@@ -181,7 +182,7 @@ Result<Policy> Policy::from_environment() noexcept {
 
 Result<control::Challenge> Policy::challenge() const noexcept {
     control::Challenge challenge{.authentication = authentication_};
-    if (const Status status = fill_random(challenge.nonce); !status.ok()) return status;
+    if (const Status status = support::fill_random(challenge.nonce); !status.ok()) return status;
     return challenge;
 }
 

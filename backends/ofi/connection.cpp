@@ -7,8 +7,8 @@
 
 #include "backends/ofi/endpoint.hpp"
 #include "backends/ofi/node.hpp"
-#include "backends/ofi/random.hpp"
 #include "backends/support/guarded.hpp"
+#include "backends/support/random.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::ofi {
@@ -42,7 +42,7 @@ Peer::~Peer() { node_.engine().remove_peer(number_); }
 
 // ---- Life --------------------------------------------------------------------------------------------------------
 
-Connection::Connection(Node& node) : node_(node), token_(random_number<std::uint64_t>()) {
+Connection::Connection(Node& node) : node_(node), token_(support::random_number<std::uint64_t>()) {
     requests_.offers.reserve(max_offers);
     responses_.offers.reserve(max_offers);
 }

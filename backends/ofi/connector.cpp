@@ -4,11 +4,13 @@
 #include <cerrno>
 
 #include "backends/ofi/endpoint.hpp"
-#include "backends/ofi/random.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/interfaces.hpp"
 #include "backends/support/services.hpp"
+#include "core/base/address_text.hpp"
+#include "core/base/outcome.hpp"
 #include "core/log.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::ofi {
 namespace {
@@ -85,8 +87,7 @@ bool Connector::expects(const HostAddress& host, const Service& service) const n
 /// Starts another attempt after a pause. Without a listener, this ends with the grace period.
 void Connector::retry(bool no_listener) {
     close_socket();
-    if (no_listener && !peer_to_peer() && grace_.passed())
-        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+    if (no_listener && !peer_to_peer() && grace_.passed()) return no_listener_found();
     pausing_ = true;
     const Deadline next = Deadline::after(pause_);
     node_.agent().call_at(peer_to_peer() ? next : std::min(next, grace_), shared_from_this());
@@ -97,10 +98,10 @@ void Connector::on_deadline() noexcept {
     const auto keep = shared_from_this();
     if (endpoint_ == nullptr) return;
     const bool no_listener = pausing_ && !peer_to_peer();
-    if (parameters_.deadline.passed() && no_listener)
-        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
-    if (parameters_.deadline.passed()) return finish({.kind = ConnectionEventKind::TimedOut});
+    if (parameters_.deadline.passed() && no_listener) return no_listener_found();
+    if (parameters_.deadline.passed()) return timed_out();
     if (!std::exchange(pausing_, false)) return;
+    endpoint_->count_retry();
     const Status status = support::guarded([this] { return attempt(); });
     if (!status.ok()) fail(status);
 }
@@ -156,18 +157,21 @@ void Connector::on_message(const control::Message& message) {
     } else if (const auto* accepted = std::get_if<control::Accepted>(&message)) {
         established(*accepted);
     } else if (const auto* rejected = std::get_if<control::Rejected>(&message)) {
-        finish({.kind = ConnectionEventKind::Rejected, .private_data = rejected->private_data});
+        finish({.kind = ConnectionEventKind::Rejected,
+                .private_data = rejected->private_data,
+                .why = explain("the program that listens on %s rejected the request",
+                               text_of(parameters_.remote.host).c_str())});
     } else if (std::holds_alternative<control::NoListener>(message)) {
         retry(true);
+    } else if (std::holds_alternative<control::Closing>(message)) {
+        dropped();
     } else if (const auto* conflict = std::get_if<control::Conflict>(&message)) {
-        finish({.kind = ConnectionEventKind::Conflict,
-                .reason = compatible(endpoint_->attributes(), conflict->attributes).code(),
-                .remote = conflict->attributes});
+        finish(viaduct::conflict(compatible(endpoint_->attributes(), conflict->attributes), conflict->attributes));
     } else if (const auto* mismatch = std::get_if<control::ProviderMismatch>(&message)) {
-        log(LogLevel::Warning, "ofi: the peer uses libfabric's provider %.*s; see VIADUCT_OFI_PROVIDER",
-            static_cast<int>(mismatch->provider.size()),
-            reinterpret_cast<const char*>(mismatch->provider.span().data()));
-        finish({.kind = ConnectionEventKind::Unreachable});
+        fail({Code::PermissionDenied,
+              explain("the peer uses libfabric's provider %.*s, this side another one; see VIADUCT_OFI_PROVIDER",
+                      static_cast<int>(mismatch->provider.size()),
+                      reinterpret_cast<const char*>(mismatch->provider.span().data()))});
     } else if (std::holds_alternative<control::AuthenticationFailed>(message)) {
         fail({Code::PermissionDenied, node_.policy().advice()});
     } else {
@@ -202,9 +206,7 @@ void Connector::on_peer(ControlSocket socket, const control::Request& request) n
                               .private_data = request.private_data};
         if (const Status matches = compatible(endpoint_->attributes(), request.end.attributes); !matches.ok()) {
             (void)socket.send(control::Conflict{.attributes = endpoint_->attributes()});
-            event.kind = ConnectionEventKind::Conflict;
-            event.reason = matches.code();
-            finish(event);
+            finish(conflict(matches, event.remote));
             return {};
         }
         auto connection = Connection::create(node_);
@@ -222,18 +224,45 @@ void Connector::on_peer(ControlSocket socket, const control::Request& request) n
     if (!status.ok() && endpoint_ != nullptr) fail(status);
 }
 
+/// The listener has closed its device without an answer, so wait for the deadline (VIPL guide, section 3.3.4).
+void Connector::dropped() {
+    constexpr const char* why = "the server dropped the request";
+    if (parameters_.ends_if_dropped) return finish({.kind = ConnectionEventKind::Unreachable, .why = why});
+    if (parameters_.deadline.infinite())
+        return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener, .why = why});
+    close_socket();
+}
+
 /// The listener has closed the socket without an answer: its process has ended, or the port belongs to another program.
 void Connector::hung_up() {
     if (peer_to_peer()) return retry(false);
-    log(LogLevel::Info, "ofi: the peer has closed the connection without an answer");
-    finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+    finish({.kind = ConnectionEventKind::Rejected,
+            .reason = Code::NoListener,
+            .why = explain("%s closed the connection without an answer: its process ended, or it is another "
+                           "program",
+                           text_of(parameters_.remote).c_str())});
 }
 
+void Connector::no_listener_found() noexcept {
+    finish({.kind = ConnectionEventKind::Rejected,
+            .reason = Code::NoListener,
+            .why = explain("%s has no listener (TCP port %u)", text_of(parameters_.remote).c_str(),
+                           support::port_for(parameters_.remote.service))});
+}
+
+void Connector::timed_out() noexcept {
+    const char* const state = connecting_ ? "the host did not answer" : "the program took no decision";
+    finish({.kind = ConnectionEventKind::TimedOut,
+            .why = explain("%s did not accept within the time: %s", text_of(parameters_.remote).c_str(),
+                           peer_to_peer() ? "the peer did not connect" : state)});
+}
+
+/// Keys and providers are the business of the administrator: these failures are also warnings.
 void Connector::fail(const Status& status) noexcept {
-    const LogLevel level = status.code() == Code::PermissionDenied ? LogLevel::Warning : LogLevel::Info;
-    log(level, "ofi: cannot connect: %s (errno %d)", status.where(), status.sys_errno());
+    if (status.code() == Code::PermissionDenied) log(LogLevel::Warning, "ofi: cannot connect: %s", status.where());
     const bool exhausted = status.code() == Code::NoResources;
-    finish({.kind = ConnectionEventKind::Unreachable, .reason = exhausted ? Code::NoResources : Code::Ok});
+    finish(
+        {.kind = ConnectionEventKind::Unreachable, .reason = exhausted ? Code::NoResources : Code::Ok, .why = status});
 }
 
 void Connector::finish(const ConnectionEvent& event) noexcept {

@@ -38,7 +38,10 @@ private:
     void on_connected();
     void on_message(const control::Message& message);
     void established(const control::Accepted& accepted);
+    void dropped();
     void hung_up();
+    void no_listener_found() noexcept;
+    void timed_out() noexcept;
     void fail(const Status& status) noexcept;
     void finish(const ConnectionEvent& event) noexcept;
     void stop() noexcept;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string_view>
 
 #include "backends/ofi/endpoint.hpp"
@@ -13,6 +12,7 @@
 #include "backends/support/counted.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/interfaces.hpp"
+#include "core/base/settings.hpp"
 
 namespace viaduct::ofi {
 namespace {
@@ -66,23 +66,39 @@ DeviceAttributes make_attributes(const std::vector<Place>& places, std::uint32_t
     return attributes;
 }
 
-/// Reports whether VIADUCT_OFI_INTERFACES, a list separated by commas, names the interface or is not set.
-bool is_wanted(std::string_view interface) noexcept {
-    const char* list = std::getenv("VIADUCT_OFI_INTERFACES");
-    if (list == nullptr || *list == '\0') return true;
-    for (std::string_view rest = list; !rest.empty();) {
+constexpr const char* interfaces_variable = "VIADUCT_OFI_INTERFACES";
+
+/// The names in VIADUCT_OFI_INTERFACES, a list separated by commas.
+std::vector<std::string_view> wanted_interfaces() {
+    std::vector<std::string_view> names;
+    for (std::string_view rest = setting(interfaces_variable); !rest.empty();) {
         const std::size_t comma = std::min(rest.find(','), rest.size());
-        if (rest.substr(0, comma) == interface) return true;
+        names.push_back(rest.substr(0, comma));
         rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
-    return false;
+    return names;
+}
+
+/// Removes the addresses of the interfaces that are not wanted, and reports names of no interface.
+void keep_wanted(std::vector<support::NetworkAddress>& found) {
+    const auto wanted = wanted_interfaces();
+    if (wanted.empty()) return;
+    std::vector<std::string_view> known;
+    for (const support::NetworkAddress& address : found)
+        if (std::ranges::find(known, address.interface) == known.end()) known.push_back(address.interface);
+    const auto is_known = [&](std::string_view name) { return std::ranges::find(known, name) != known.end(); };
+    if (!std::ranges::all_of(wanted, is_known))
+        warn_of_setting(interfaces_variable, fmt::format("interfaces with addresses: {}", fmt::join(known, ", ")));
+    std::erase_if(found, [&](const support::NetworkAddress& address) {
+        return std::ranges::find(wanted, address.interface) == wanted.end();
+    });
 }
 
 }  // namespace
 
 std::vector<Place> find_places() {
     auto found = support::find_network_addresses();
-    std::erase_if(found, [](const support::NetworkAddress& address) { return !is_wanted(address.interface); });
+    keep_wanted(found);
     // IPv4 first, and this host's own addresses last, because devices are for other hosts.
     std::ranges::stable_sort(found, {}, [](const support::NetworkAddress& address) {
         return std::pair(address.host.size(), address.loopback);
@@ -181,5 +197,17 @@ Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend
 Result<std::unique_ptr<viaduct::Listener>> Device::listen(const Address& local, Sharing sharing) noexcept {
     return support::guarded([&] { return Listener::create(node_, local, sharing); });
 }
+
+Status Device::watch(int fd, void (*on_readable)() noexcept) noexcept {
+    const Node::Guard guard(*node_);
+    return node_->agent().call_for(fd, on_readable);
+}
+
+void Device::unwatch(int fd) noexcept {
+    const Node::Guard guard(*node_);
+    node_->agent().stop_calling_for(fd);
+}
+
+std::uint64_t Device::agent_wakeups() const noexcept { return node_->agent().wakeups(); }
 
 }  // namespace viaduct::ofi

@@ -69,6 +69,10 @@ public:
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
+    Status watch(int fd, void (*on_readable)() noexcept) noexcept override;
+    void unwatch(int fd) noexcept override;
+    std::uint64_t agent_wakeups() const noexcept override;
+
     Node& node() noexcept { return *node_; }
     void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 

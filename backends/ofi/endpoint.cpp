@@ -3,18 +3,12 @@
 
 #include "backends/ofi/connector.hpp"
 #include "backends/ofi/device.hpp"
+#include "backends/support/endings.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/post_each.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::ofi {
-namespace {
-
-std::uint32_t transfer_limit(const EndpointAttributes& attributes, const DeviceAttributes& device) noexcept {
-    return attributes.max_transfer_bytes != 0 ? attributes.max_transfer_bytes : device.max_transfer_bytes;
-}
-
-}  // namespace
 
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
@@ -81,6 +75,13 @@ Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest&
             forget_window(key);
         return status;
     });
+}
+
+EndpointCounters Endpoint::counters() const noexcept {
+    EndpointCounters counters{.retries = retries_.value()};
+    send_.add_to(counters);
+    receive_.add_to(counters);
+    return counters;
 }
 
 std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
@@ -237,7 +238,9 @@ void Endpoint::end_soon() noexcept {
 /// If a request of the peer was refused, the peer has caused the loss.
 ConnectionEvent Endpoint::loss_by_this_side() const noexcept {
     const bool by_peer = receive_.refusal() == CompletionCode::RemoteProtection;
-    return {.kind = ConnectionEventKind::Lost, .reason = by_peer ? Code::Unreachable : Code::Ok};
+    return {.kind = ConnectionEventKind::Lost,
+            .reason = by_peer ? Code::Unreachable : Code::Ok,
+            .why = by_peer ? "a request of the peer was refused" : support::endings::failed_here};
 }
 
 void Endpoint::end() noexcept {
@@ -245,12 +248,15 @@ void Endpoint::end() noexcept {
     if (breaking_)
         broke(loss_by_this_side(), CompletionCode::Transport);
     else if (send_.has_drained())
-        broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed, true);
+        broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::drained}, CompletionCode::Flushed,
+              true);
 }
 
 void Endpoint::connection_lost(Connection& connection, bool by_peer) noexcept {
     if (connection_.get() != &connection) return;
-    const ConnectionEvent loss{.kind = ConnectionEventKind::Lost, .reason = by_peer ? Code::Unreachable : Code::Ok};
+    const ConnectionEvent loss{.kind = ConnectionEventKind::Lost,
+                               .reason = by_peer ? Code::Unreachable : Code::Ok,
+                               .why = by_peer ? support::endings::peer_ended : "the connection to the peer failed"};
     broke(breaking_ ? loss_by_this_side() : loss, CompletionCode::Transport);
 }
 
@@ -259,11 +265,14 @@ void Endpoint::peer_ended(Connection& connection, bool on_purpose, CompletionCod
     if (breaking_)
         broke(loss_by_this_side(), CompletionCode::Transport, false, refused);
     else if (refused != CompletionCode::Success)
-        broke({.kind = ConnectionEventKind::Lost}, CompletionCode::Transport, false, refused);
+        broke({.kind = ConnectionEventKind::Lost, .why = support::endings::refused}, CompletionCode::Transport, false,
+              refused);
     else if (on_purpose)
-        broke({.kind = ConnectionEventKind::Disconnected}, CompletionCode::Flushed);
+        broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::disconnected},
+              CompletionCode::Flushed);
     else
-        broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable}, CompletionCode::Transport);
+        broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable, .why = support::endings::peer_ended},
+              CompletionCode::Transport);
 }
 
 }  // namespace viaduct::ofi

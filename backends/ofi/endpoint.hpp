@@ -20,6 +20,7 @@ public:
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
+    EndpointCounters counters() const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;
     void disconnect() noexcept override;
@@ -65,6 +66,9 @@ public:
 
     /// The peer has ended the connection. `refused`: how the oldest request without an answer completes.
     void peer_ended(Connection& connection, bool on_purpose, CompletionCode refused = CompletionCode::Success) noexcept;
+    /// Called when the connector repeats its request.
+    void count_retry() noexcept { retries_.add(); }
+
     /// Ends a connection attempt and reports the event.
     void connecting_finished(const ConnectionEvent& event) noexcept;
 
@@ -89,6 +93,7 @@ private:
     bool breaking_ = false;  // end() follows
     bool ending_ = false;    // likewise
     bool broken_ = false;
+    Counter retries_;
 };
 
 }  // namespace viaduct::ofi

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "backends/ofi/random.hpp"
+#include "backends/support/random.hpp"
 #include "core/base/settings.hpp"
 #include "core/log.hpp"
 
@@ -28,7 +28,8 @@ Result<std::unique_ptr<Engine>> Engine::open(const HostAddress& host) {
     return engine;
 }
 
-Engine::Engine(const Library& library) noexcept : library_(library), next_stamp_(random_number<std::uint64_t>()) {}
+Engine::Engine(const Library& library) noexcept
+    : library_(library), next_stamp_(support::random_number<std::uint64_t>()) {}
 
 Status Engine::start(const HostAddress& host) {
     auto info = library_.find(host);
@@ -64,8 +65,8 @@ Status Engine::start(const HostAddress& host) {
         return library_.failure(error, "fi_av_open");
     addresses_ = owned(addresses);
 
-    const auto lanes = number_setting("VIADUCT_OFI_LANES", 1);
-    while (lanes_.size() < std::clamp<std::size_t>(lanes, 1, max_lanes))
+    const auto lanes = number_setting("VIADUCT_OFI_LANES", 1, max_lanes).value_or(1);
+    while (lanes_.size() < lanes)
         if (const Status status = add_lane(); !status.ok()) return status;
     endpoint_ = lanes_.front().get();
 
@@ -164,7 +165,7 @@ Engine::Block* Engine::make_block() noexcept try {
     free_blocks_.reserve(blocks_.size() + 1);
     auto block = std::make_unique<Block>();
     block->bytes.reset(new std::byte[bytes]);
-    auto key = random_number<std::uint64_t>();
+    auto key = support::random_number<std::uint64_t>();
     if (const std::size_t size = info_->domain_attr->mr_key_size; size < sizeof key)
         key &= (std::uint64_t{1} << (8 * size)) - 1;
     fid_mr* registered = nullptr;

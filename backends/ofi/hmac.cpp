@@ -7,10 +7,8 @@
 #include <openssl/evp.h>
 #include <openssl/opensslv.h>
 #include <openssl/params.h>
-#include <sys/random.h>
 
 #include <array>
-#include <cerrno>
 #include <memory>
 
 #include "core/log.hpp"
@@ -107,15 +105,6 @@ bool equal_in_constant_time(std::span<const std::byte> one, std::span<const std:
     for (std::size_t i = 0; i < one.size(); ++i)
         difference = difference | std::to_integer<unsigned char>(one[i] ^ other[i]);
     return difference == 0;
-}
-
-Status fill_random(std::span<std::byte> bytes) noexcept {
-    while (!bytes.empty()) {
-        const ssize_t count = getrandom(bytes.data(), bytes.size(), 0);
-        if (count < 0 && errno != EINTR) return Status::from_errno(errno, "getrandom");
-        if (count > 0) bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
-    return {};
 }
 
 }  // namespace viaduct::ofi

@@ -23,7 +23,4 @@ Result<control::Mac> hmac_sha256(std::span<const std::byte> key,
 /// Compares in a time that does not depend on where they differ.
 bool equal_in_constant_time(std::span<const std::byte> one, std::span<const std::byte> other) noexcept;
 
-/// Fills memory with random bytes of the system.
-Status fill_random(std::span<std::byte> bytes) noexcept;
-
 }  // namespace viaduct::ofi

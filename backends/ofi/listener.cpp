@@ -6,9 +6,9 @@
 
 #include "backends/ofi/connector.hpp"
 #include "backends/ofi/endpoint.hpp"
-#include "backends/ofi/random.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/services.hpp"
+#include "backends/support/take_turns.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::ofi {
@@ -19,14 +19,13 @@ using namespace std::chrono_literals;
 /// How long a peer may take to send its request after it has connected.
 constexpr auto greeting_time = 5s;
 
-/// How long a port accepts no clients if resources are exhausted, and how often it warns.
+/// How long a port accepts no clients if resources are exhausted.
 constexpr auto accept_pause = 100ms;
-constexpr auto warning_pause = 1s;
 
 /// The maximum number of requests that wait for one listener.
 constexpr std::size_t max_waiting = 4096;
 
-/// Keeps a socket until its peer closes it.
+/// Keeps a socket until its peer closes it. If the device is closed first, says that there will be no answer.
 class DroppedSocket final : public AgentClient {
 public:
     static void keep(Node& node, ControlSocket socket) {
@@ -35,7 +34,10 @@ public:
         (void)node.keep(dropped);  // if this fails, the peer is refused
     }
     DroppedSocket(Node& node, ControlSocket socket) noexcept : node_(node), socket_(std::move(socket)) {}
-    ~DroppedSocket() override { node_.agent().unwatch(socket_.fd()); }
+    ~DroppedSocket() override {
+        node_.agent().unwatch(socket_.fd());
+        (void)socket_.send(control::Closing{.on_purpose = true});
+    }
 
 private:
     void on_ready() noexcept override {
@@ -215,12 +217,7 @@ bool Port::is_exclusive(const Service& service) const noexcept {
 
 /// Alternates between the listeners of a service.
 Listener* Port::next_listener(const Service& service) noexcept {
-    const auto found =
-        std::ranges::find_if(listeners_, [&](const Listener* listener) { return listener->service() == service; });
-    if (found == listeners_.end()) return nullptr;
-    Listener* listener = *found;
-    std::rotate(found, found + 1, listeners_.end());
-    return listener;
+    return support::take_turns(listeners_, [&](const Listener* listener) { return listener->service() == service; });
 }
 
 Connector* Port::find_connector(const HostAddress& host, const Service& service) const noexcept {
@@ -253,9 +250,7 @@ void Port::on_deadline() noexcept {
 
 /// Tells why a client was not served: on a port that is open to the network, as a warning at most once in a while.
 void Port::turn_away(const char* why) noexcept {
-    const LogLevel level = next_warning_.passed() ? LogLevel::Warning : LogLevel::Info;
-    if (level == LogLevel::Warning) next_warning_ = Deadline::after(warning_pause);
-    log(level, "ofi: port %u: a client was turned away: %s", number_, why);
+    log(turned_away_.next(LogLevel::Info), "ofi: port %u: a client was turned away: %s", number_, why);
 }
 
 void Port::take(ControlSocket socket, const control::Request& request) {

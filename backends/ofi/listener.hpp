@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/ofi/node.hpp"
+#include "backends/ofi/warning_limit.hpp"
 #include "core/backend.hpp"
 #include "core/base/event_channel.hpp"
 
@@ -79,7 +80,7 @@ private:
     Node& node_;
     const std::uint16_t number_;
     Socket socket_;
-    Deadline next_warning_ = Deadline::now();
+    WarningLimit turned_away_;
     std::vector<Listener*> listeners_;
     std::vector<Connector*> connectors_;
 };

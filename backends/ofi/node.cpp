@@ -24,9 +24,6 @@ constexpr std::size_t max_kept = 2048;
 /// of a new connection that comes at that moment.
 constexpr std::ptrdiff_t max_idle_peers = 64;
 
-/// Only one warning of invalid frames is logged in this time.
-constexpr auto warning_pause = 1s;
-
 /// How long a process waits at most for its peers to take the last messages.
 constexpr auto linger = 1s;
 
@@ -102,11 +99,7 @@ Node::~Node() {
 
 void Node::on_frame(std::span<const std::byte> bytes) noexcept {
     const auto frame = parse_frame(bytes);
-    if (!frame) {  // from anybody who can reach the port of libfabric
-        const LogLevel level = next_warning_.passed() ? LogLevel::Warning : LogLevel::Debug;
-        if (level == LogLevel::Warning) next_warning_ = Deadline::after(warning_pause);
-        return log(level, "ofi: a peer sends an invalid frame");
-    }
+    if (!frame) return log(invalid_frames_.next(LogLevel::Debug), "ofi: a peer sends an invalid frame");
     if (const auto connection = find(frame->header.connection)) connection->on_frame(*frame);
 }
 

@@ -13,6 +13,7 @@
 #include "backends/ofi/connection.hpp"
 #include "backends/ofi/engine.hpp"
 #include "backends/ofi/regions.hpp"
+#include "backends/ofi/warning_limit.hpp"
 #include "backends/support/flusher.hpp"
 
 namespace viaduct::ofi {
@@ -128,7 +129,7 @@ private:
     std::unique_ptr<Engine> engine_;
     Regions regions_;
     std::uint32_t next_domain_ = 1;
-    Deadline next_warning_ = Deadline::now();
+    WarningLimit invalid_frames_;
     std::vector<Connection*> connections_;  // indexed by number; null: free
     std::vector<std::uint32_t> free_numbers_;
     std::vector<std::shared_ptr<Peer>> peers_;  // those used last are at the end

@@ -2,6 +2,7 @@
 #include "backends/ofi/provider.hpp"
 
 #include "backends/ofi/device.hpp"
+#include "backends/ofi/probe.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/interfaces.hpp"
 
@@ -39,6 +40,23 @@ public:
         });
     }
 
+    Result<std::vector<backend::ListenerSummary>> listeners(const char* tables,
+                                                            const Service* service) const noexcept override {
+        return support::guarded([&]() -> Result<std::vector<backend::ListenerSummary>> {
+            std::vector<backend::ListenerSummary> found;
+            for (const char* table : {"/tcp", "/tcp6"}) add_listeners(std::string(tables) + table, service, found);
+            return found;
+        });
+    }
+
+    Status probe(std::uint32_t index, const Address& listener, const Deadline& deadline) noexcept override {
+        return support::guarded([&]() -> Status {
+            const auto places = find_places();
+            if (index >= places.size()) return {Code::InvalidParameter, "no such network interface"};
+            return ofi::probe(places[index].host, listener, deadline);
+        });
+    }
+
 private:
     template <class Predicate>
     static Result<std::uint32_t> find_if(Predicate predicate, Code otherwise) noexcept {
@@ -46,7 +64,8 @@ private:
             const auto places = find_places();
             for (std::uint32_t index = 0; index < places.size(); ++index)
                 if (predicate(places[index])) return index;
-            return Status(otherwise, "no such network interface");
+            return places.empty() ? Status(otherwise, "no network interface, or no libfabric")
+                                  : Status(otherwise, "no network interface with that name or route");
         });
     }
 };

@@ -33,6 +33,8 @@ Status ReceiveQueue::post(const ReceiveRequest& request) {
     entries_.vacant().assign(request);
     entries_.commit();
     count_->add();
+    posted_.add();
+    posted_bytes_.add(support::total_length(request.sges));
     if (rejecting_)
         complete_front({}, CompletedOperation::Receive, CompletionCode::Flushed, 0);
     else if (connection_ != nullptr && entries_.size() == 1)
@@ -91,6 +93,8 @@ CompletionCode ReceiveQueue::check(const Receive& entry, const FrameHeader& head
 void ReceiveQueue::finish_front(const FrameHeader& header, CompletedOperation operation, std::uint32_t bytes) noexcept {
     if (has(header, frame_flags::invalidate) && !endpoint_.invalidate_window(header.immediate))
         return fail_front(header, operation, CompletionCode::LocalProtection);
+    const bool written = operation == CompletedOperation::ReceiveRdmaWrite;
+    traffic_.add(written ? CountedOperation::ReceiveImmediate : CountedOperation::Receive, way_, bytes);
     complete_front(header, operation, CompletionCode::Success, bytes);
 }
 
@@ -145,6 +149,7 @@ void ReceiveQueue::begin(const FrameHeader& header) noexcept {
     notice_ = notifies(header);
     total_ = header.total;
     moved_ = 0;
+    way_ = Way::Frame;
     skipping_ = false;
 }
 
@@ -172,6 +177,7 @@ bool ReceiveQueue::receive(const Frame& frame) noexcept {
         }
         support::scatter(entries_.front().sges.span(), moved_, frame.payload.data(), frame.payload.size());
         moved_ += frame.payload.size();
+        if (frame.payload.size() > fragment_bytes) way_ = Way::Offer;
         if (last && aborted) {
             fail_front(header, operation, CompletionCode::PartialMessage);
         } else if (last) {
@@ -217,6 +223,7 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
             support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
                                    frame.payload.size());
         moved_ += frame.payload.size();
+        if (frame.payload.size() > fragment_bytes) way_ = Way::Offer;
         if (last && moved_ != header.total && !has(header, frame_flags::aborted)) {
             violate("an RDMA write that is shorter than announced");
             return false;
@@ -232,6 +239,8 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
                 fail_front(header, operation, entry.fault);
             else
                 finish_front(header, operation, header.total);
+        } else if (last) {
+            traffic_.add(CountedOperation::ServeWrite, way_, header.total);
         }
     }
     if (last) in_progress_ = FrameKind::Open;
@@ -255,7 +264,9 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
             });
         if (!bytes) return false;
         moved_ += *bytes;
+        if (*bytes > fragment_bytes) way_ = Way::Offer;
     } while (moved_ < header.total);
+    traffic_.add(CountedOperation::ServeRead, way_, header.total);
     in_progress_ = FrameKind::Open;
     return true;
 }
@@ -276,12 +287,14 @@ bool ReceiveQueue::change_word(const Frame& frame) noexcept {
     const std::uint64_t value = word_at(frame.payload, 0);
     if (!fetches) {
         support::atomic_word(word).store(value, std::memory_order_release);
+        traffic_.add(CountedOperation::ServeAtomic, Way::Frame, sizeof value);
         return true;
     }
     if (in_progress_ == FrameKind::Open) {  // execute it once, even if the response has to wait
         begin(header);
         old_ = header.kind == FrameKind::FetchAdd ? support::fetch_add(word, value)
                                                   : support::compare_swap(word, value, word_at(frame.payload, 1));
+        traffic_.add(CountedOperation::ServeAtomic, Way::Frame, sizeof value);
     }
     if (!connection_->send({.kind = FrameKind::Data, .total = sizeof old_}, sizeof old_,
                            [this](std::byte* payload) { std::memcpy(payload, &old_, sizeof old_); }))

@@ -8,6 +8,7 @@
 #include "backends/ofi/regions.hpp"
 #include "backends/ofi/shared_receive_queue.hpp"
 #include "backends/support/flusher.hpp"
+#include "backends/support/traffic.hpp"
 
 namespace viaduct::ofi {
 
@@ -29,6 +30,12 @@ public:
     Status post(const ReceiveRequest& request);
 
     void attach(Connection& connection) noexcept;
+
+    /// Adds the counters. Needs no lock.
+    void add_to(EndpointCounters& counters) const noexcept {
+        traffic_.add_to(counters);
+        counters.posted_receives += {posted_.value(), posted_bytes_.value()};
+    }
 
     /// Executes a request of the peer. Returns false if it has to wait; Connection::resume() then repeats it.
     bool execute(const Frame& frame) noexcept;
@@ -67,6 +74,9 @@ private:
     const std::shared_ptr<WorkCount> count_;
     SharedReceiveQueue* const shared_;
     Connection* connection_ = nullptr;
+    Counter posted_;
+    Counter posted_bytes_;
+    support::IncomingTraffic<Way::Frame, Way::Offer> traffic_;
     support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is being received
     std::shared_ptr<support::FlushJob> flush_;  // requested by the next frame
     FrameKind in_progress_ = FrameKind::Open;   // of the request of which a part has been executed; Open: none
@@ -74,6 +84,7 @@ private:
     std::uint32_t total_ = 0;                   // its length
     std::uint64_t moved_ = 0;                   // bytes of it that have been handled
     std::uint64_t old_ = 0;                     // what an atomic operation has found
+    Way way_ = Way::Frame;                      // of that request
     bool skipping_ = false;                     // the operation has failed, so its other fragments are dropped
     bool rejecting_ = false;                    // broken: posted receives complete as Flushed
     CompletionCode refusal_ = CompletionCode::Success;

@@ -3,14 +3,14 @@
 
 #include <utility>
 
-#include "backends/ofi/random.hpp"
 #include "backends/support/memory_map.hpp"
+#include "backends/support/random.hpp"
 
 namespace viaduct::ofi {
 
 std::uint32_t Regions::free_key() const noexcept {
     while (true) {
-        const auto key = random_number<std::uint32_t>();
+        const auto key = support::random_number<std::uint32_t>();
         if (key != 0 && !regions_.contains(key) && !prepared_.contains(key) && !windows_.contains(key)) return key;
     }
 }

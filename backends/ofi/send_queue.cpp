@@ -78,6 +78,7 @@ Status SendQueue::post(const SendRequest& request) {
     operation.moved = operation.cut_at = operation.value = 0;
     operation.code = request.fault;
     operation.started = false;
+    operation.way = Way::Frame;
     if (operation.code == CompletionCode::Success &&
         (request.opcode == Opcode::AtomicWrite || is_fetching_atomic(request.opcode))) {
         if (request.sges.size() != 1 || operation.total != 8)
@@ -110,6 +111,9 @@ void SendQueue::execute_entries() noexcept {
         operation.request.sges = operation.sges.span();
         const Outcome outcome = execute(operation);
         if (outcome == Outcome::Blocked) return;
+        const bool sent = outcome != Outcome::Fetching && operation.code == CompletionCode::Success;
+        if (sent && support::is_counted(operation.request))
+            traffic_.add(support::counted_as(operation.request), operation.way, operation.total);
         executed_.push(executed(operation, outcome));
         entries_.pop();
     }
@@ -122,8 +126,12 @@ bool SendQueue::is_answered(const Executed& executed) noexcept {
 }
 
 void SendQueue::take_outcome(Executed& executed) noexcept {
-    executed.code = fetches_.front().code;
-    if (executed.code != CompletionCode::Success) executed.bytes = 0;
+    const Fetch& fetch = fetches_.front();
+    executed.code = fetch.code;
+    if (executed.code != CompletionCode::Success)
+        executed.bytes = 0;
+    else if (fetch.done)
+        traffic_.add(fetch.operation, fetch.way, fetch.total);
     fetches_.pop();
 }
 
@@ -177,6 +185,7 @@ void SendQueue::complete(const Executed& executed) noexcept {
 void SendQueue::give_up(Executed executed, CompletionCode code) noexcept {
     const bool refused = code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation ||
                          code == CompletionCode::RemoteLength;
+    if (refused) refusals_.add();
     const bool sends =
         executed.operation == CompletedOperation::Send || executed.operation == CompletedOperation::RdmaWrite;
     executed.code = refused && sends && !reports_refusals() ? CompletionCode::Success : code;
@@ -279,6 +288,7 @@ SendQueue::Outcome SendQueue::stream(Operation& operation) noexcept {
                                                       });
         if (!bytes) return Outcome::Blocked;
         operation.moved += *bytes;
+        if (*bytes > fragment_bytes) operation.way = Way::Offer;
     } while (operation.moved < operation.end());
     if (operation.cut_at != 0) return fail(operation, CompletionCode::LocalProtection);
     return confirmed ? Outcome::InFlight : Outcome::Finished;
@@ -312,6 +322,8 @@ SendQueue::Outcome SendQueue::ask(Operation& operation) noexcept {
     fetch.total = operation.total;
     fetch.moved = 0;
     fetch.code = CompletionCode::Success;
+    fetch.operation = support::counted_as(request);
+    fetch.way = Way::Frame;
     fetch.done = false;
     fetches_.commit();
     return Outcome::Fetching;
@@ -358,6 +370,7 @@ bool SendQueue::take_data(const Frame& frame) noexcept {
         if (fetch.code == CompletionCode::Success)
             support::scatter(fetch.sges.span(), fetch.moved, frame.payload.data(), frame.payload.size());
         fetch.moved += frame.payload.size();
+        if (frame.payload.size() > fragment_bytes) fetch.way = Way::Offer;
         if (last) {
             if (fetch.moved != fetch.total) return false;
             fetch.done = true;
@@ -372,6 +385,7 @@ bool SendQueue::take_data(const Frame& frame) noexcept {
 void SendQueue::take_refusal(std::uint32_t request, CompletionCode code) noexcept {
     for (std::size_t i = 0; i < executed_.size(); ++i)
         if (executed_[i].last_frame == request && executed_[i].confirmed) {
+            refusals_.add();
             executed_[i].code = code;
             executed_[i].bytes = 0;
         }

@@ -7,6 +7,7 @@
 #include "backends/ofi/connection.hpp"
 #include "backends/support/fifo.hpp"
 #include "backends/support/sge_list.hpp"
+#include "backends/support/traffic.hpp"
 
 namespace viaduct::ofi {
 
@@ -36,6 +37,12 @@ public:
     /// Handles a fragment of what a request has fetched. Returns false if nothing was to be fetched.
     bool take_data(const Frame& frame) noexcept;
 
+    /// Adds the counters. Needs no lock.
+    void add_to(EndpointCounters& counters) const noexcept {
+        traffic_.add_to(counters);
+        counters.refusals += refusals_.value();
+    }
+
     /// Handles the refusal of a request of an unreliable connection.
     void take_refusal(std::uint32_t request, CompletionCode code) noexcept;
 
@@ -54,6 +61,7 @@ private:
         std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
         CompletionCode code = CompletionCode::Success;  // the result or, before execution, an error found early
         bool started = false;                           // checked
+        Way way = Way::Frame;
 
         std::uint64_t end() const noexcept { return cut_at != 0 ? cut_at : total; }
     };
@@ -77,6 +85,8 @@ private:
         std::uint64_t total = 0;
         std::uint64_t moved = 0;
         CompletionCode code = CompletionCode::Success;
+        CountedOperation operation = CountedOperation::RdmaRead;
+        Way way = Way::Frame;
         bool done = false;
     };
 
@@ -104,6 +114,8 @@ private:
     CompletionQueue& completions_;
     const std::shared_ptr<WorkCount> count_;
     Connection* connection_ = nullptr;
+    support::OutgoingTraffic<Way::Frame, Way::Offer> traffic_;
+    Counter refusals_;
     support::Fifo<Operation> entries_{16};
     support::Fifo<Executed> executed_{16};
     support::Fifo<Fetch> fetches_{16};  // of the executed requests that fetch

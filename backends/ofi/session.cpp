@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/ofi/hmac.hpp"
+#include "backends/support/random.hpp"
 
 namespace viaduct::ofi {
 namespace {
@@ -32,7 +33,7 @@ Result<control::EncodedFrame> Session::seal(control::Message message) noexcept {
     }
     if (auto* request = std::get_if<control::Request>(&message)) {
         if (own_ != Role::Requester || !challenge_ || authenticator_) return refuse();
-        if (const Status status = fill_random(request->nonce); !status.ok()) return status;
+        if (const Status status = support::fill_random(request->nonce); !status.ok()) return status;
         if (const Status status = agree(request->nonce); !status.ok()) return status;
     } else if (std::holds_alternative<control::AuthenticationFailed>(message)) {
         if (own_ != Role::Responder || !requested_ || authenticator_) return refuse();

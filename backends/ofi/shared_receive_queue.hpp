@@ -2,8 +2,7 @@
 // Receives for the messages of several connections. Guarded by the lock of the node.
 #pragma once
 
-#include "backends/support/fifo.hpp"
-#include "backends/support/receive.hpp"
+#include "backends/support/shared_receives.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::ofi {
@@ -14,8 +13,7 @@ using support::Receive;
 
 class SharedReceiveQueue final : public backend::SharedReceiveQueue {
 public:
-    SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
-        : device_(device), context_(context), depth_(depth) {}
+    SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context);
 
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     Status arm_limit(std::uint32_t limit) noexcept override;
@@ -30,9 +28,7 @@ private:
 
     Device& device_;
     const std::uint64_t context_;
-    std::uint32_t depth_;
-    std::uint32_t limit_ = 0;  // report when fewer receives are posted; 0: disarmed
-    support::Fifo<Receive> receives_{16};
+    support::SharedReceives receives_;
 };
 
 }  // namespace viaduct::ofi

@@ -78,7 +78,8 @@ inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t
 }
 
 /// Like copy_piece(), but the last 8 bytes become visible after all others, because programs poll for them.
-inline void deliver_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+[[gnu::always_inline]] inline void deliver_piece(std::byte* target, const std::byte* source,
+                                                 std::uint64_t length) noexcept {
     constexpr std::uint64_t last = 8;
     if (length > last) {
         std::memcpy(target, source, length - last);

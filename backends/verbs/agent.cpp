@@ -94,12 +94,31 @@ void Agent::wake() noexcept {
     if (eventfd_write(wake_.get(), 1) != 0) return;
 }
 
+Status Agent::watch(int fd, void (*on_readable)() noexcept) noexcept {
+    if (watched_ >= 0) return {Code::Busy, "the thread watches another descriptor"};
+    on_readable_ = on_readable;
+    watched_ = fd;
+    wake();
+    return {};
+}
+
+void Agent::unwatch() noexcept {
+    watched_ = -1;
+    wake();
+}
+
 void Agent::run() noexcept {
-    std::array<pollfd, 3> sources{{{.fd = channel_->fd, .events = POLLIN, .revents = 0},
+    std::array<pollfd, 4> sources{{{.fd = channel_->fd, .events = POLLIN, .revents = 0},
                                    {.fd = context_->async_fd, .events = POLLIN, .revents = 0},
-                                   {.fd = wake_.get(), .events = POLLIN, .revents = 0}}};
+                                   {.fd = wake_.get(), .events = POLLIN, .revents = 0},
+                                   {.fd = -1, .events = POLLIN, .revents = 0}}};
+    pollfd& watched = sources.back();
     while (!stop_) {
+        watched.fd = watched_;
+        watched.revents = 0;
         ::poll(sources.data(), sources.size(), timeout_ms());
+        wakeups_.add();
+        if (watched.revents != 0 && watched.fd == watched_) on_readable_.load()();
         eventfd_t count = 0;
         if (eventfd_read(wake_.get(), &count) != 0 && errno != EAGAIN) return;
         while (take_cm_event()) {

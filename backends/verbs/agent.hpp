@@ -16,6 +16,7 @@
 #include "backends/verbs/handshake.hpp"
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
+#include "core/base/counter.hpp"
 #include "core/base/unique_fd.hpp"
 
 namespace viaduct::verbs {
@@ -99,6 +100,13 @@ public:
     std::mutex& control() noexcept { return control_; }
     rdma_event_channel* channel() const noexcept { return channel_.get(); }
 
+    /// Calls the function on the thread, without locks, while the descriptor is readable. Busy: another one is watched.
+    Status watch(int fd, void (*on_readable)() noexcept) noexcept;
+    void unwatch() noexcept;
+
+    /// How often the thread was woken.
+    std::uint64_t wakeups() const noexcept { return wakeups_.value(); }
+
     /// The control lock must be held. Keeps a request that its consumer dropped, so that it times out for the peer.
     void keep_dropped(std::unique_ptr<Link> link) noexcept;
 
@@ -135,6 +143,9 @@ private:
     EventChannelOwner channel_;
     UniqueFd wake_;
     std::atomic<bool> stop_{false};
+    std::atomic<int> watched_{-1};
+    std::atomic<void (*)() noexcept> on_readable_{nullptr};
+    Counter wakeups_;
     std::mutex control_;  // guards the members below
     std::uint64_t next_number_ = 1;
     std::unordered_map<std::uint64_t, Link*> links_;

@@ -6,13 +6,17 @@
 #include <cstring>
 #include <new>
 
+#include "backends/support/endings.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
+#include "core/base/address_text.hpp"
+#include "core/base/outcome.hpp"
 #include "core/base/socket_address.hpp"
 #include "core/log.hpp"
+#include "core/reason.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -24,6 +28,9 @@ using Model = ConnectParameters::Model;
 /// How long an accepting side waits for the peer's confirmation. The connection also works without it, but messages
 /// sent before the peer is ready must be retransmitted, after a much longer delay than this wait usually takes.
 constexpr auto confirmation = 1s;
+
+/// The longest pause before a request is repeated.
+constexpr auto last_pause = 50ms;
 
 /// Reasons for rejection that are defined by InfiniBand's connection manager (IBTA, table 108).
 constexpr int no_such_service = 8;
@@ -51,11 +58,14 @@ std::uint16_t local_port(const ConnectParameters& parameters) noexcept {
     return named ? support::port_for(parameters.local.service) : std::uint16_t{0};
 }
 
-/// If the peer reports a conflict but the attributes agree, it has rejected the request.
-ConnectionEvent conflict(const Status& agreement, const Handshake& handshake) noexcept {
-    return {.kind = agreement.ok() ? Kind::Rejected : Kind::Conflict,
-            .reason = agreement.code(),
-            .remote = handshake.attributes};
+constexpr const char* removed = "the device was removed";
+constexpr const char* out_of_memory = "out of memory";
+
+ConnectionEvent no_listener(const Address& remote, const PrivateData& private_data = {}) noexcept {
+    return {.kind = Kind::Rejected,
+            .reason = Code::NoListener,
+            .private_data = private_data,
+            .why = explain("%s has no listener", text_of(remote).c_str())};
 }
 
 int timeout_ms(const Deadline& deadline) noexcept {
@@ -164,7 +174,7 @@ bool Endpoint::pause_request() noexcept try {
     if (!id.ok()) return false;
     const Deadline next = std::min(Deadline::after(repetition_->pause), repetition_->grace);
     link_ = std::make_unique<Link>(nic().agent(), std::move(*id), static_cast<LinkOwner&>(*this), next);
-    repetition_->pause *= 2;
+    repetition_->pause = std::min(2 * repetition_->pause, last_pause);
     repetition_->pausing = true;
     return true;
 } catch (const std::bad_alloc&) {
@@ -175,12 +185,13 @@ bool Endpoint::pause_request() noexcept try {
 void Endpoint::repeat_request() noexcept {
     const ConnectParameters& parameters = repetition_->parameters;
     repetition_->pausing = false;
-    if (repetition_->grace.passed()) return end_attempt({.kind = Kind::Rejected, .reason = Code::NoListener});
+    if (repetition_->grace.passed()) return end_attempt(no_listener(parameters.remote));
+    retries_.add();
     link_->set_deadline(parameters.deadline);
     SocketAddress from(nic().host(), local_port(parameters));
     SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
     if (rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) != 0)
-        end_attempt({.kind = Kind::Unreachable});
+        end_attempt({.kind = Kind::Unreachable, .why = Status::from_errno(errno, "rdma_resolve_addr")});
 }
 
 void Endpoint::on_repetition(const CmEvent& event) noexcept {
@@ -188,7 +199,7 @@ void Endpoint::on_repetition(const CmEvent& event) noexcept {
     const bool goes_on = event.type == RDMA_CM_EVENT_ADDR_RESOLVED
                              ? rdma_resolve_route(link_->id(), resolution_ms) == 0
                              : event.type == RDMA_CM_EVENT_ROUTE_RESOLVED && ask(repetition_->parameters).ok();
-    if (!goes_on) end_attempt({.kind = Kind::Unreachable});
+    if (!goes_on) end_attempt({.kind = Kind::Unreachable, .why = "the route to the peer cannot be resolved"});
 }
 
 Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const CmEvent& request,
@@ -267,7 +278,7 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
     const Status agreement = compatible(attributes_, handshake.attributes);
     if (!agreement.ok()) {
         refuse(request.id.get(), {.kind = Handshake::Kind::Conflict, .framed = true, .attributes = attributes_});
-        end_attempt(conflict(agreement, handshake));
+        end_attempt(conflict(agreement, handshake.attributes));
         return;
     }
     auto link = std::make_unique<Link>(nic().agent(), std::move(request.id), static_cast<LinkOwner&>(*this),
@@ -279,7 +290,7 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
                                   .local_service = mine.local.service,
                                   .private_data = mine.private_data});
     if (!status.ok()) {
-        if (state_ != State::PeerToPeer) end_attempt({.kind = Kind::TimedOut});
+        if (state_ != State::PeerToPeer) end_attempt({.kind = Kind::TimedOut, .why = status});
         return;  // otherwise the peer has given up and may connect again
     }
     peer_connector_.reset();
@@ -288,7 +299,7 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
                          .remote_address = {.host = mine.remote.host, .service = handshake.local_service},
                          .private_data = handshake.private_data};
 } catch (const std::bad_alloc&) {
-    end_attempt({.kind = Kind::TimedOut});
+    end_attempt({.kind = Kind::TimedOut, .why = out_of_memory});
 }
 
 /// The peer is ready to receive from now on.
@@ -317,20 +328,20 @@ void Endpoint::on_event(CmEvent& event) noexcept {
             else if (state_ == State::Accepting)
                 end_attempt_of_passive();
             else
-                lose(Kind::Lost);
+                lose(Kind::Lost, support::endings::peer_ended);
             break;
         case RDMA_CM_EVENT_DISCONNECTED:
             // If the queue pair has stopped by itself, it has refused an operation.
             if (queue_pair_ && queue_pair_->has_stopped())
-                lose(Kind::Lost, Code::Unreachable);
+                lose(Kind::Lost, "this device refused a request of the peer", Code::Unreachable);
             else
-                lose(Kind::Disconnected);
+                lose(Kind::Disconnected, support::endings::disconnected);
             break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
             if (state_ == State::Connecting)
-                end_attempt({.kind = Kind::Unreachable});
+                end_attempt({.kind = Kind::Unreachable, .why = removed});
             else
-                lose(Kind::Lost);
+                lose(Kind::Lost, removed);
             break;
         case RDMA_CM_EVENT_ADDR_RESOLVED:
         case RDMA_CM_EVENT_ROUTE_RESOLVED:
@@ -351,7 +362,7 @@ void Endpoint::on_response(const CmEvent& event) noexcept try {
         // The receives have been posted to the hardware and cannot be taken back.
         state_ = State::Connected;
         end_connection(State::Idle);
-        notify_observer({.kind = Kind::Unreachable});
+        notify_observer({.kind = Kind::Unreachable, .why = status});
         return;
     }
     link_->set_deadline(Deadline::never());
@@ -362,7 +373,7 @@ void Endpoint::on_response(const CmEvent& event) noexcept try {
                      .remote_address = asked_for_,
                      .private_data = handshake.private_data});
 } catch (const std::bad_alloc&) {
-    end_attempt({.kind = Kind::Unreachable});
+    end_attempt({.kind = Kind::Unreachable, .why = out_of_memory});
 }
 
 void Endpoint::on_refusal(const CmEvent& event) noexcept {
@@ -373,29 +384,35 @@ void Endpoint::on_refusal(const CmEvent& event) noexcept {
     const bool nobody =
         no_port || (answered && (handshake.kind == Handshake::Kind::NoListener || (framed_ && !handshake.framed)));
     if (peer_connector_ != nullptr && handshake.kind == Handshake::Kind::Conflict)
-        end_attempt(conflict(compatible(attributes_, handshake.attributes), handshake));
+        end_attempt(conflict(compatible(attributes_, handshake.attributes), handshake.attributes));
     else if (peer_connector_ != nullptr)
         resume_peer_to_peer(nobody);
     else if (nobody && pause_request())
         return;
-    else if (nobody || answered)
-        end_attempt({.kind = Kind::Rejected,
-                     .reason = nobody ? Code::NoListener : Code::Ok,
-                     .private_data = handshake.private_data});
+    else if (nobody)
+        end_attempt(no_listener(asked_for_, handshake.private_data));
+    else if (answered)
+        end_attempt(
+            {.kind = Kind::Rejected,
+             .private_data = handshake.private_data,
+             .why = explain("the program that listens on %s rejected the request", text_of(asked_for_).c_str())});
     else
-        end_attempt({.kind = Kind::Unreachable});
+        end_attempt({.kind = Kind::Unreachable,
+                     .why = explain("%s did not answer: event %s of the connection manager, status %d",
+                                    text_of(asked_for_.host).c_str(), rdma_event_str(event.type), event.status)});
 }
 
 void Endpoint::on_deadline() noexcept {
     if (state_ == State::Connecting && repetition_ && repetition_->pausing)
         repeat_request();
     else if (state_ == State::Connecting)
-        end_attempt({.kind = Kind::TimedOut});
+        end_attempt(
+            {.kind = Kind::TimedOut, .why = explain("%s did not accept within the time", text_of(asked_for_).c_str())});
     if (state_ == State::Accepting) confirm();  // like accept(): the connection works without the confirmation
     if (drain_) check_drain();
 }
 
-void Endpoint::on_error() noexcept { lose(Kind::Lost); }
+void Endpoint::on_error() noexcept { lose(Kind::Lost, support::endings::failed_here); }
 
 void Endpoint::on_hardware_event(ibv_event_type type) noexcept {
     if (type == IBV_EVENT_COMM_EST) {
@@ -409,7 +426,8 @@ void Endpoint::on_hardware_event(ibv_event_type type) noexcept {
                         .completion_queue_context = 0,
                         .operation = CompletedOperation::RdmaWrite});
     // An operation of the peer was refused, so the peer caused the error.
-    lose(Kind::Lost, type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_QP_REQ_ERR ? Code::Unreachable : Code::Ok);
+    lose(Kind::Lost, ibv_event_type_str(type),
+         type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_QP_REQ_ERR ? Code::Unreachable : Code::Ok);
 }
 
 void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
@@ -426,14 +444,14 @@ void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
 void Endpoint::end_attempt_of_passive() noexcept {
     const bool asked_by_peer = peer_established_.has_value();
     end_connection(State::Idle);
-    if (asked_by_peer) notify_observer({.kind = Kind::TimedOut});
+    if (asked_by_peer) notify_observer({.kind = Kind::TimedOut, .why = support::endings::peer_ended});
 }
 
-void Endpoint::lose(ConnectionEventKind kind, Code reason) noexcept {
+void Endpoint::lose(ConnectionEventKind kind, const Reason& why, Code reason) noexcept {
     if (!is_established()) return;
     if (state_ == State::Accepting) confirm();  // it was connected for a short time
     end_connection(State::Broken);
-    notify_observer({.kind = kind, .reason = reason});
+    notify_observer({.kind = kind, .reason = reason, .why = why});
 }
 
 }  // namespace viaduct::verbs

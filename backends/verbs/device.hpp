@@ -28,6 +28,12 @@ public:
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
+    Status watch(int fd, void (*on_readable)() noexcept) noexcept override {
+        return nic_->agent().watch(fd, on_readable);
+    }
+    void unwatch(int) noexcept override { nic_->agent().unwatch(); }
+    std::uint64_t agent_wakeups() const noexcept override { return nic_->agent().wakeups(); }
+
     Nic& nic() const noexcept { return *nic_; }
     const std::shared_ptr<Nic>& shared_nic() const noexcept { return nic_; }
     void report(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }

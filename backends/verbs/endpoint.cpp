@@ -6,6 +6,7 @@
 #include <chrono>
 #include <new>
 
+#include "backends/support/endings.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
@@ -60,6 +61,17 @@ bool Endpoint::try_post_receive(const ReceiveRequest& request) noexcept { return
 
 Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     return receive_.post(requests, posted);
+}
+
+std::uint32_t Endpoint::last_outstanding(QueueKind queue) const noexcept {
+    return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
+}
+
+EndpointCounters Endpoint::counters() const noexcept {
+    EndpointCounters counters{.retries = retries_.value()};
+    send_.add_to(counters);
+    receive_.add_to(counters);
+    return counters;
 }
 
 std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
@@ -160,7 +172,8 @@ void Endpoint::drain() noexcept {
 void Endpoint::check_drain() noexcept {
     if (!drain_->end) drain_->end = send_.close();
     if (drain_->end && send_.is_retired(*drain_->end))
-        return lose(queue_pair_->has_stopped() ? ConnectionEventKind::Lost : ConnectionEventKind::Disconnected);
+        return queue_pair_->has_stopped() ? lose(ConnectionEventKind::Lost, support::endings::failed_here)
+                                          : lose(ConnectionEventKind::Disconnected, support::endings::drained);
     drain_->pause = std::clamp<Deadline::Clock::duration>(2 * drain_->pause, 1ms, 64ms);
     schedule_drain_check();
 }
@@ -168,7 +181,7 @@ void Endpoint::check_drain() noexcept {
 void Endpoint::schedule_drain_check() noexcept try {
     link_->set_deadline(Deadline::after(drain_->pause));
 } catch (const std::bad_alloc&) {
-    lose(ConnectionEventKind::Lost);
+    lose(ConnectionEventKind::Lost, "out of memory");
 }
 
 void Endpoint::fail() noexcept {

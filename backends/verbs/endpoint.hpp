@@ -32,6 +32,8 @@ public:
     bool try_post_receive(const ReceiveRequest& request) noexcept override;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
+    std::uint32_t last_outstanding(QueueKind queue) const noexcept override;
+    EndpointCounters counters() const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;
     void disconnect() noexcept override;
@@ -103,7 +105,7 @@ private:
     void check_drain() noexcept;
     void schedule_drain_check() noexcept;
     void end_attempt_of_passive() noexcept;
-    void lose(ConnectionEventKind kind, Code reason = Code::Ok) noexcept;
+    void lose(ConnectionEventKind kind, const Reason& why, Code reason = Code::Ok) noexcept;
     void end_connection(State next) noexcept;
     void notify_observer(const ConnectionEvent& event) noexcept;
 
@@ -125,6 +127,7 @@ private:
     std::uint64_t epoch_ = 0;                       // incremented when an attempt or a connection ends
     std::optional<std::uint64_t> confirmed_epoch_;  // of the last accepted connection that was established
     Address asked_for_;
+    Counter retries_;
     bool framed_ = false;  // whether the request was framed
     std::condition_variable confirmed_;
 };

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "backends/support/guarded.hpp"
+#include "backends/support/take_turns.hpp"
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/nic.hpp"
 #include "backends/verbs/peer_connector.hpp"
@@ -101,12 +102,7 @@ std::uint64_t ListeningPort::bare_service() const noexcept {
 
 /// Alternates between the listeners of a service.
 Listener* ListeningPort::next_listener(std::uint64_t service) noexcept {
-    const auto found =
-        std::ranges::find_if(listeners_, [&](const Listener* listener) { return listener->service() == service; });
-    if (found == listeners_.end()) return nullptr;
-    Listener* listener = *found;
-    std::rotate(found, found + 1, listeners_.end());
-    return listener;
+    return support::take_turns(listeners_, [&](const Listener* listener) { return listener->service() == service; });
 }
 
 PeerConnector* ListeningPort::find_connector(const HostAddress& host, const Handshake& handshake) const noexcept {

@@ -72,7 +72,7 @@ void PeerConnector::stop_listening() noexcept {
 void PeerConnector::lose_port() noexcept {
     const auto self = shared_from_this();
     listening_ = false;
-    endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable});
+    endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable, .why = "the port was lost"});
 }
 
 bool PeerConnector::expects(const HostAddress& host, const Handshake& handshake) const noexcept {
@@ -148,7 +148,9 @@ void PeerConnector::on_event(CmEvent& event) noexcept {
         case RDMA_CM_EVENT_REJECTED:
             if (event.status == stale_connection) on_refusal_of_probe();
             break;
-        case RDMA_CM_EVENT_DEVICE_REMOVAL: endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable}); break;
+        case RDMA_CM_EVENT_DEVICE_REMOVAL:
+            endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable, .why = "the device was removed"});
+            break;
         default: break;  // the outcome of a probe does not matter
     }
 }
@@ -156,7 +158,8 @@ void PeerConnector::on_event(CmEvent& event) noexcept {
 void PeerConnector::on_deadline() noexcept try {
     const auto self = shared_from_this();
     if (parameters_.deadline.passed()) {
-        endpoint_.end_attempt({.kind = ConnectionEventKind::TimedOut});
+        endpoint_.end_attempt(
+            {.kind = ConnectionEventKind::TimedOut, .why = "the peer did not connect within the time"});
         return;
     }
     if (listening_ || choose_role().ok()) start();

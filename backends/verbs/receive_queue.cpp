@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
@@ -79,7 +80,13 @@ Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t&
     posted = 0;
     if (shared_) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
     const std::lock_guard lock(mutex());
-    return support::post_each(requests, posted, [this](const ReceiveRequest& request) { return post(request); });
+    return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
+        const Status status = post(request);
+        if (!status.ok()) return status;
+        accepted_.add();
+        accepted_bytes_.add(support::total_length(request.sges));
+        return status;
+    });
 }
 
 /// Posts a valid request that has one piece, if nothing needs a closer look.
@@ -99,8 +106,12 @@ bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
     piece_ = {.addr = reinterpret_cast<std::uintptr_t>(piece.address), .length = piece.length, .lkey = piece.key};
     push_directly(place);
     const int error = ibv_post_recv(queue_pair_, &work_, &refused_);
-    if (error != 0) [[unlikely]]
+    if (error == 0) [[likely]] {
+        accepted_.add();
+        accepted_bytes_.add(piece.length);
+    } else {
         (void)refuse(error);  // post() tries again, and reports it
+    }
     mutex().unlock();
     return error == 0;
 }

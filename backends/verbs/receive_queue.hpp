@@ -23,6 +23,12 @@ public:
     /// InvalidState: the endpoint uses a shared receive queue.
     Status post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
 
+    /// Adds the counters. Needs no lock.
+    void add_to(EndpointCounters& counters) const noexcept {
+        counters.posted_receives += {accepted_.value(), accepted_bytes_.value()};
+        WorkQueue::add_to(counters);
+    }
+
     // mutex() must be held for the functions below.
     /// Posts the buffered receives to the hardware.
     Status post_buffered() noexcept;
@@ -44,6 +50,8 @@ private:
     const bool shared_;
     const RegionTable& regions_;
     std::deque<BufferedReceive> buffered_;
+    Counter accepted_;  // requests, and their bytes
+    Counter accepted_bytes_;
     ibv_sge piece_{};  // of the last direct request, like work_
     ibv_recv_wr* refused_ = nullptr;
     ibv_recv_wr work_{};  // of its fields, those that are the same for all direct requests are never changed

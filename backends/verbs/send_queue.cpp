@@ -54,6 +54,8 @@ ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
 constexpr std::array direct_opcodes{IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
 static_assert(static_cast<int>(Opcode::Send) == 0 && static_cast<int>(Opcode::RdmaWrite) == 1 &&
               static_cast<int>(Opcode::RdmaRead) == 2);
+static_assert(static_cast<int>(CountedOperation::Send) == 0 && static_cast<int>(CountedOperation::RdmaWrite) == 1 &&
+              static_cast<int>(CountedOperation::RdmaRead) == 2);
 
 }  // namespace
 
@@ -69,8 +71,7 @@ SendQueue::SendQueue(Device& device, CompletionQueue& completions, const WorkQue
 void SendQueue::set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept {
     const std::lock_guard lock(mutex());
     reliable_ = attributes.reliability != Reliability::Unreliable;
-    max_transfer_bytes_ =
-        attributes.max_transfer_bytes != 0 ? attributes.max_transfer_bytes : device_.attributes().max_transfer_bytes;
+    max_transfer_bytes_ = transfer_limit(attributes, device_.attributes());
     domain_ = &domain;
     regions_version_ = no_version;
 }
@@ -236,9 +237,14 @@ Status SendQueue::post(const SendRequest& request) noexcept {
                            request.signaled ? success : Slot::Report::Failure);
     slot.completion.bytes = static_cast<std::uint32_t>(bytes);
     slot.completion.with_immediate = notifies(request);
-    if (mode() == Mode::Live) return post_to_hardware(request, slot);
-    push();
-    return {};
+    if (mode() != Mode::Live) {
+        push();
+        return {};
+    }
+    const Status status = post_to_hardware(request, slot);
+    if (status.ok() && fault == CompletionCode::Success && support::is_counted(request))
+        traffic_.add(support::counted_as(request), Way::Device, bytes);
+    return status;
 }
 
 Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
@@ -286,7 +292,9 @@ bool SendQueue::try_post(const SendRequest& request) noexcept {
     piece_ = {.addr = reinterpret_cast<std::uintptr_t>(piece.address), .length = piece.length, .lkey = piece.key};
     push_directly(place);
     const int error = ibv_post_send(queue_pair_, &work_, &refused_);
-    if (error != 0) [[unlikely]]
+    if (error == 0) [[likely]]
+        traffic_.add(static_cast<CountedOperation>(opcode), Way::Device, piece.length);
+    else
         (void)refuse(error);  // post() tries again, and reports it
     mutex().unlock();
     return error == 0;

@@ -32,6 +32,12 @@ public:
     /// Sets how many bytes the queue pair can send inline. The mutex must be held.
     void set_inline_bytes(std::uint32_t bytes) noexcept { inline_bytes_ = bytes; }
 
+    /// Adds the counters. Needs no lock.
+    void add_to(EndpointCounters& counters) const noexcept {
+        traffic_.add_to(counters);
+        WorkQueue::add_to(counters);
+    }
+
     /// Takes the mutex.
     void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
 
@@ -59,6 +65,7 @@ private:
     const RegionTable& regions_;
     const std::uint32_t signal_interval_;
     std::uint32_t unsignaled_ = 0;  // number of unsignaled requests since the last signaled one; guarded by mutex()
+    support::OutgoingTraffic<Way::Device, Way::Device> traffic_;
     bool reliable_ = true;
     std::uint64_t max_transfer_bytes_ = 0;
     const ProtectionDomain* domain_ = nullptr;

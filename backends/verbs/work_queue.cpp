@@ -160,8 +160,8 @@ CompletionCode WorkQueue::code_of_receive(const Slot& slot, const ibv_wc& result
     }
 }
 
-void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code,
-                         Completion& completion) const noexcept {
+void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code, Completion& completion) noexcept {
+    if (kind_ == QueueKind::Send && is_remote(code)) refusals_.add();
     if (kind_ == QueueKind::Send && translation_.silent && is_remote(code) && !is_answered(slot.completion.operation))
         code = CompletionCode::Success;
     completion = slot.completion;
@@ -176,9 +176,12 @@ void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode 
         completion.operation = CompletedOperation::ReceiveRdmaWrite;
 }
 
-void WorkQueue::add_message(const ibv_wc& result, Completion& completion) const noexcept {
+void WorkQueue::add_message(const ibv_wc& result, Completion& completion) noexcept {
     completion.bytes = result.byte_len;
-    if (result.opcode == IBV_WC_RECV_RDMA_WITH_IMM) completion.operation = CompletedOperation::ReceiveRdmaWrite;
+    const bool written = result.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+    received_.add(written ? CountedOperation::ReceiveImmediate : CountedOperation::Receive, Way::Device,
+                  result.byte_len);
+    if (written) completion.operation = CompletedOperation::ReceiveRdmaWrite;
     completion.with_immediate = (result.wc_flags & IBV_WC_WITH_IMM) != 0;
     if (completion.with_immediate) completion.immediate = ntohl(result.imm_data);
     completion.invalidated = (result.wc_flags & translation_.invalidated) != 0;

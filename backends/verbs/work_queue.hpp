@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "backends/support/traffic.hpp"
 #include "core/backend.hpp"
 #include "core/base/spin_lock.hpp"
 
@@ -85,6 +86,12 @@ public:
     }
     std::uint64_t endpoint_context() const noexcept { return endpoint_context_; }
 
+    /// Adds the counters of what was received and refused. Needs no lock.
+    void add_to(EndpointCounters& counters) const noexcept {
+        received_.add_to(counters);
+        counters.refusals += refusals_.value();
+    }
+
     // mutex() must be held for the functions below.
     Mode mode() const noexcept { return mode_; }
     void set_mode(Mode mode) noexcept {
@@ -106,7 +113,10 @@ public:
         const bool receive = kind_ == QueueKind::Receive;
         if (receive && (result.opcode != IBV_WC_RECV || (result.wc_flags & ~unsigned{IBV_WC_GRH}) != 0)) return false;
         completion = slot.completion;
-        if (receive) completion.bytes = result.byte_len;
+        if (receive) {
+            completion.bytes = result.byte_len;
+            received_.add(CountedOperation::Receive, Way::Device, result.byte_len);
+        }
         retire(slot);
         return true;
     }
@@ -187,11 +197,11 @@ private:
     /// Also retires the requests before it: they were unsignaled and succeeded, because failures are reported. The slot
     /// may be used for another request at once.
     void retire(const Slot& slot) noexcept { retired_.store(slot.next, std::memory_order_release); }
-    void add_message(const ibv_wc& result, Completion& completion) const noexcept;
+    void add_message(const ibv_wc& result, Completion& completion) noexcept;
     CompletionCode code_of(const Slot& slot, const ibv_wc& result) const noexcept;
     [[gnu::cold, gnu::noinline]] CompletionCode code_of_failure(const Slot& slot, const ibv_wc& result) const noexcept;
     CompletionCode code_of_receive(const Slot& slot, const ibv_wc& result) const noexcept;
-    void describe(const Slot& slot, const ibv_wc& result, CompletionCode code, Completion& completion) const noexcept;
+    void describe(const Slot& slot, const ibv_wc& result, CompletionCode code, Completion& completion) noexcept;
     void report(const ibv_wc& result, CompletionCode code) noexcept;
 
     const QueueKind kind_;
@@ -215,6 +225,9 @@ private:
     std::uint32_t places_ = 0;        // in the completion queue
     Translation translation_;         // guarded by the completion queue's lock, like all members below
     Link* link_ = nullptr;            // errors are reported to it
+    support::TrafficCounters<CountedOperation::Receive, CountedOperation::ReceiveImmediate, Way::Device, Way::Device>
+        received_;
+    Counter refusals_;
 };
 
 }  // namespace viaduct::verbs

@@ -13,6 +13,21 @@ struct Internals {
         return object.backend();
     }
 
+    /// For the registry, whose lock must be held.
+    template <class SomeDevice>
+    static auto counters(const SomeDevice& device, const EndpointCounters& open) noexcept {
+        return device.counters_with(open);
+    }
+    template <class SomeEndpoint>
+    static const auto& addresses(const SomeEndpoint& endpoint) noexcept {
+        return endpoint.addresses_;
+    }
+
+    template <class SomeEndpoint>
+    static std::uint32_t last_outstanding(const SomeEndpoint& endpoint, QueueKind queue) noexcept {
+        return endpoint.last_outstanding(queue);
+    }
+
     static Status accept(ConnectionRequest& request, backend::Endpoint& endpoint,
                          const PrivateData& private_data) noexcept {
         return request.accept(endpoint, private_data);

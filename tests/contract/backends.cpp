@@ -21,7 +21,7 @@ std::shared_ptr<backend::Provider> borrow(const char* name) {
 }
 
 constexpr BackendUnderTest backends[] = {
-    {.name = "fake", .provider = make_fake},
+    {.name = "fake", .counts = false, .provider = make_fake},
     {.name = "null", .by_default = false, .provider = make_null_provider},
     {.name = "loopback", .several_processes = true, .provider = [] { return borrow("loopback"); }},
     {.name = "ofi",

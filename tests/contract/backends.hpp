@@ -19,6 +19,7 @@ struct BackendUnderTest {
     bool by_device = false;          ///< hardware accesses any kind of memory of the peer
     /// A process counts as alive while another program has its descriptors open.
     bool lives_by_descriptors = false;
+    bool counts = true;  ///< endpoints have counters
     std::shared_ptr<backend::Provider> (*provider)();
 };
 

@@ -159,6 +159,23 @@ TEST_CASE_METHOD(EveryBackend, "connection: with a grace period, a client reache
     CHECK(client.event().kind == Kind::Established);
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: a listener is found soon, however late it comes") {
+    Port client(near);
+    Port server(far);
+    auto parameters = parameters_for(near, far.address("late"));
+    parameters.grace = 10s;
+    must(client.endpoint->connect(parameters));
+    const auto late = Deadline::after(520ms);  // after nine attempts, if the pause were always doubled
+    bool quiet = true;
+    while (!late.passed()) quiet = client.quiet() && quiet;
+    CHECK(quiet);
+    const auto listener = far.listen("late");
+    const auto start = std::chrono::steady_clock::now();
+    accept_on(server, *listener);
+    CHECK(client.event().kind == Kind::Established);
+    CHECK(std::chrono::steady_clock::now() - start < 300ms);
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: without a listener, connecting fails after the grace period") {
     Port client(near);
     auto parameters = parameters_for(near, far.address("nobody"));

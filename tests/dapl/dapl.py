@@ -25,7 +25,7 @@ import hosts as namespaces  # noqa: E402, from that directory
 
 SKIPPED = 77
 PATIENCE_S = 200  # a program that takes longer hangs
-GRACE_MS = "5000"  # dtest and dtestx announce the server's address shortly before the server listens
+RETRY_MS = "5000"  # dtest and dtestx announce the server's address shortly before the server listens
 PARAMETER_PORT = 15828  # where servers of dtest, dtestx and dtestcm send their parameters to clients
 
 
@@ -48,7 +48,7 @@ class Place:
 
     def environment(self, host, stack):
         variables = self.hosts.environment(host) if self.hosts else {**os.environ}
-        variables |= {"VIADUCT_BACKEND": self.backend, "VIADUCT_GRACE_MS": GRACE_MS}
+        variables |= {"VIADUCT_BACKEND": self.backend, "VIADUCT_CONNECT_RETRY_MS": RETRY_MS}
         if stack == "library":
             variables["LD_LIBRARY_PATH"] = self.library
         if self.name != "loopback":

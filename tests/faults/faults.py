@@ -104,7 +104,7 @@ class End:
 
     def end(self, *expected):
         """Waits for the result of the command that was started. Returns it."""
-        answer = self.answer()
+        answer = self.answer().partition(": ")[0]  # the reason follows the text of an error
         if answer not in expected:
             raise Failed(f"{self.name}: {self.command}: '{answer}', not {' or '.join(expected)}")
         return answer

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Common code for tests of the command-line tools: starting, watching and stopping programs."""
+import fcntl
 import os
+import pty
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import traceback
 
 PATIENCE_S = 120
@@ -20,9 +24,9 @@ def check(condition, text):
 class Running:
     """A running program. Its output, including errors, is read line by line."""
 
-    def __init__(self, command):
+    def __init__(self, command, **settings):
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1, env=os.environ | settings
         )
         self.log = ""
 
@@ -60,6 +64,46 @@ class Running:
         self.process.stdout.close()
 
 
+class Terminal:
+    """A program whose terminal has a width."""
+
+    def __init__(self, command, columns):
+        self.fd, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        take_terminal = ("import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+                         "os.execv(sys.argv[1], sys.argv[1:])")
+        self.process = subprocess.Popen([sys.executable, "-c", take_terminal, *command], stdin=terminal,
+                                        stdout=terminal, stderr=terminal, start_new_session=True)
+        os.close(terminal)
+
+    def read_until(self, text):
+        log = ""
+        while text not in log:
+            log += os.read(self.fd, 65536).decode()
+        return log
+
+    def read(self):
+        """Reads until the program has ended."""
+        log = b""
+        try:
+            while more := os.read(self.fd, 65536):
+                log += more
+        except OSError:  # no process has the terminal any more
+            pass
+        return log.decode()
+
+    def write(self, text):
+        os.write(self.fd, text.encode())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.fd)
+
+
 def free_service():
     """Returns an unused service number: the number of a TCP port that the system has allocated."""
     port = socket.socket()
@@ -86,9 +130,10 @@ class Tool:
         check(len(sys.argv) == 2, f"usage: {sys.argv[0]} PATH_OF_{name}")
         self.path = sys.argv[1]
 
-    def run(self, *options, status=0):
-        """Runs the program to its end and checks its exit status."""
-        result = subprocess.run([self.path, *options], capture_output=True, text=True, timeout=PATIENCE_S)
+    def run(self, *options, status=0, **settings):
+        """Runs the program, with environment variables, to its end and checks its exit status."""
+        result = subprocess.run([self.path, *options], capture_output=True, text=True, timeout=PATIENCE_S,
+                                env=os.environ | settings)
         check(result.returncode == status, f"{options}: ended with {result.returncode}: {result.stderr}{result.stdout}")
         return result
 
@@ -99,8 +144,8 @@ class Tool:
         check(result.returncode == status, f"{options} {redirection}: ended with {result.returncode}: {result.stderr}")
         return result
 
-    def start(self, *options):
-        return Running([self.path, *options])
+    def start(self, *options, **settings):
+        return Running([self.path, *options], **settings)
 
     def server(self, *options, service=None):
         """Starts a server on an unused service and waits until it listens."""

@@ -21,21 +21,28 @@ TEST_CASE("a number is a two-byte big-endian service") {
     CHECK(bytes(parse_service("7471")) == std::vector<std::uint8_t>{0x1d, 0x2f});
     CHECK(bytes(parse_service("0")) == std::vector<std::uint8_t>{0, 0});
     CHECK(bytes(parse_service("65535")) == std::vector<std::uint8_t>{0xff, 0xff});
-    CHECK_THROWS_AS(parse_service("65536"), Error);
+    for (const char* bad : {"65536", "70000", "-1", "+5"}) {
+        CAPTURE(bad);
+        CHECK_THROWS_AS(parse_service(bad), Error);
+    }
 }
 
 TEST_CASE("other text is used as bytes") {
     CHECK(bytes(parse_service("echo")) == std::vector<std::uint8_t>{'e', 'c', 'h', 'o'});
     CHECK(parse_service(std::string(64, 'x')).size() == 64);
     CHECK_THROWS_AS(parse_service(std::string(65, 'x')), Error);
-    CHECK_THROWS_AS(parse_service(""), Error);
+    CHECK(parse_service("-x").size() == 2);
+    for (const char* bad : {"", ":7471", "7471:", "127.0.0.1:7471", "7471 "}) {
+        CAPTURE(bad);
+        CHECK_THROWS_AS(parse_service(bad), Error);
+    }
 }
 
 TEST_CASE("targets") {
     CHECK(parse_target("localhost").text() == "localhost:7471");
     CHECK(parse_target("127.0.0.2:12").text() == "127.0.0.2:12");
     CHECK(parse_target("box:echo").service == "echo");
-    for (const char* bad : {"", ":7471", "host:", "::1", "host:1:2", "host:99999"}) {
+    for (const char* bad : {"", ":7471", "host:", "::1", "host:1:2", "host:99999", "host:-1", "70000"}) {
         CAPTURE(bad);
         CHECK_THROWS_AS(parse_target(bad), Error);
     }

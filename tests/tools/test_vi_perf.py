@@ -5,7 +5,7 @@ import csv
 import io
 import json
 
-from command_line import APIS, ON_DEVICES, Tool, check, finish
+from command_line import APIS, ON_DEVICES, Terminal, Tool, check, finish
 
 
 def test_information(tool):
@@ -138,7 +138,34 @@ def test_client_of_a_server_that_is_killed(tool):
         server.wait_for("client 1 connected")
         server.kill()
         log = client.finish(status=2)
-        check("vi-perf: the connection is closed" in log, log)
+        check(f"vi-perf: {server.target} (vipl, " in log and "): the connection is closed" in log, log)
+
+
+def test_connecting_in_vain(tool):
+    if ON_DEVICES:  # the messages differ on devices
+        return
+    for api in APIS:
+        error = tool.run("--api", api, "--connect-timeout", "0.2", "localhost:9", status=2).stderr
+        check(f"vi-perf: localhost:9 ({api}, loopback): there is no listener" in error, error)
+        check(", tried for 0." in error, error)
+
+
+def test_interrupt_prints_what_was_measured(tool):
+    for options in [], ["--mode", "blocking"], ["-n", "1000000000", "--warmup", "1"], ["-t", "connect"]:
+        with Terminal([tool.path, "--local", "--json", *(options or ["-d", "1000"])], 80) as terminal:
+            terminal.read_until("%")  # some of it has been measured
+            terminal.write("\x03")  # for the local server, too
+            results = json.loads("{" + terminal.read().partition("{")[2])["results"]
+            check(len(results) == 1 and results[0]["iterations"] > 0, results)
+            check(terminal.process.wait(60) == 130, "the exit status")
+
+
+def test_progress_bar_has_the_width_of_the_terminal(tool):
+    for columns in 200, 60, 20, 5:
+        with Terminal([tool.path, "--local", "--csv", "-n", "2000", "--sizes", "8"], columns) as terminal:
+            lines = [line for line in terminal.read().split("\r") if "%" in line]
+            check(lines and all(line.endswith("%") for line in lines), f"{columns}: {lines}")
+            check(all(len(line) == columns - 1 or len(line) < columns < 30 for line in lines), f"{columns}: {lines}")
 
 
 finish(globals(), Tool("vi-perf"))

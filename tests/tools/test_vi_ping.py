@@ -38,6 +38,11 @@ def test_bad_options(tool):
         (["host", "another"], "too many positional options"),
         (["--listen=1", "2"], "no host"),
         (["--listen", "65536"], "above 65535"),
+        (["--listen", "127.0.0.1:7471"], "bad service '127.0.0.1:7471'"),
+        (["--listen=-1"], "bad service '-1'"),
+        (["localhost:70000"], "service number '70000' is above 65535"),
+        (["localhost:-1"], "bad service '-1'"),
+        (["70000"], "a number is not a host"),
         (["localhost:echo", "--api", "rpma"], "must be numbers"),
         (["localhost:echo", "--api", "dat"], "must be numbers"),
         (["--listen", "echo", "--api", "rpma"], "must be numbers"),
@@ -46,6 +51,20 @@ def test_bad_options(tool):
         result = tool.run(*options, status=2)
         check(reason in result.stderr, f"{options}: {result.stderr}")
         check(result.stdout == "", f"{options} print to standard output: {result.stdout}")
+
+
+def test_settings_that_cannot_be_used(tool):
+    if ON_DEVICES:  # the lists differ on devices
+        return
+    for variable, value, usable, status in [
+        ("VIADUCT_LOG", "loud", "error, warning, info or debug", 1),
+        ("VIADUCT_CONNECT_RETRY_MS", "soon", "a number from 0 to 4294967295", 1),
+        ("VIADUCT_BACKEND", "ether", "verbs, loopback, ofi", 2),
+        ("VIADUCT_DEVICE", "viaduct-lo8", "viaduct-lo0, viaduct-lo1", 2),
+    ]:
+        result = tool.run("-c", "1", "-W", "20", "localhost:nobody-is-here", status=status, **{variable: value})
+        warning = f"viaduct: warning: {variable}: cannot use '{value}', only "
+        check(result.stderr.count(warning) == 1 and usable in result.stderr, f"{variable}: {result.stderr}")
 
 
 def test_streams_that_take_nothing(tool):
@@ -60,10 +79,21 @@ def test_streams_that_take_nothing(tool):
 def test_service_in_use(tool):
     if ON_DEVICES:  # the messages differ on devices
         return
-    for api, reason in ("dat", "DAT_CONN_QUAL_IN_USE"), ("rpma", "busy"):
+    for api, reason in ("dat", "DAT_CONN_QUAL_IN_USE"), ("rpma", "already has a listener"):
         with tool.server("--api", api) as server:
             result = tool.run("--api", api, "--device", "1", "--listen", server.service, status=2)
             check(reason in result.stderr, result.stderr)
+
+
+def test_service_in_use_with_vipl(tool):
+    if ON_DEVICES:
+        return
+    with tool.server() as server:
+        with tool.start("--device", "1", "--listen", server.service, VIADUCT_LOG="info") as other:
+            other.wait_for(f"port {server.service} of 127.0.0.2 already has a listener")
+        with tool.start("--device", "2", "--listen", server.service, VIADUCT_LOG="info") as elsewhere:
+            elsewhere.wait_for("listening on")
+            check("already" not in elsewhere.log, elsewhere.log)
 
 
 def operations_between(server_api, api):

@@ -59,8 +59,9 @@ public:
     PerfClient(Api& api, const Address& server, const PerfParameters& parameters);
     ~PerfClient();
 
-    /// Warms up and measures. Throws Closed or Error.
-    Measurement measure(std::uint32_t size, const Progress& progress = {});
+    /// Warms up and measures. If `stop` becomes true, returns within about a second what was measured until then,
+    /// possibly no iterations. Throws Closed or Error.
+    Measurement measure(std::uint32_t size, const Progress& progress = {}, const std::atomic<bool>* stop = nullptr);
 
 private:
     class Session;

@@ -62,14 +62,15 @@ public:
         }
     }
 
-    Measurement measure(std::uint32_t size, const Progress& progress) {
+    Measurement measure(std::uint32_t size, const Progress& progress, const std::atomic<bool>* stop) {
+        stop_ = stop;
         Measurement result;
         result.size = terms_.test == Test::Connect ? 0 : size;
         if (parameters_.iterations != 0)
             measure_count(size, progress, result);
         else
             measure_duration(size, progress, result);
-        summarize(result);
+        if (result.iterations != 0) summarize(result);
         return result;
     }
 
@@ -101,36 +102,48 @@ private:
     // A measurement is the sum of several runs: what is told about its progress disturbs none of them, and a run whose
     // length was misjudged is soon over.
     static constexpr unsigned runs_wanted = 20;
+    static constexpr double longest_run_s = 0.5;  // whether to stop is looked at between runs
+
+    bool stopped() const noexcept { return stop_ != nullptr && stop_->load(); }
 
     void measure_count(std::uint32_t size, const Progress& progress, Measurement& result) {
         const std::uint64_t warmup =
             parameters_.warmup.value_or(std::max<std::uint64_t>(parameters_.iterations / 10, 1));
         if (warmup != 0) warm_up(size, warmup);
-        const std::uint64_t total = parameters_.iterations;
-        const std::uint64_t step = std::max<std::uint64_t>({total / runs_wanted, 1000, parameters_.open});
-        while (result.iterations < total) {
-            run(size, std::min(step, total - result.iterations), result);
+        if (!stopped()) run_all(size, parameters_.iterations, progress, result);
+    }
+
+    void run_all(std::uint32_t size, std::uint64_t total, const Progress& progress, Measurement& result) {
+        const std::uint64_t least = std::max<std::uint64_t>(1000, parameters_.open);
+        const std::uint64_t step = std::max(total / runs_wanted, least);
+        std::uint64_t longest = least;
+        do {
+            run(size, std::min({step, longest, total - result.iterations}), result);
+            longest =
+                static_cast<std::uint64_t>(longest_run_s * static_cast<double>(result.iterations) / result.seconds);
+            longest = std::max<std::uint64_t>({longest, parameters_.open, 1});
             if (progress) progress(static_cast<double>(result.iterations) / static_cast<double>(total));
-        }
+        } while (result.iterations < total && !stopped());
     }
 
     void measure_duration(std::uint32_t size, const Progress& progress, Measurement& result) {
         double pace_s = parameters_.warmup.value_or(0) != 0 ? warm_up(size, *parameters_.warmup) : find_pace(size);
+        if (stopped()) return;
         const double total_s = parameters_.duration.count();
         const std::uint64_t least = std::max<std::uint64_t>(16, parameters_.open);
         do {
-            const auto step = static_cast<std::uint64_t>(total_s / runs_wanted / pace_s);
+            const auto step = static_cast<std::uint64_t>(std::min(total_s / runs_wanted, longest_run_s) / pace_s);
             run(size, std::max(step, least), result);
             pace_s = result.seconds / static_cast<double>(result.iterations);
             if (progress) progress(std::min(result.seconds / total_s, 1.0));
-        } while (result.seconds < total_s);
+        } while (result.seconds < total_s && !stopped());
     }
 
     /// Returns the time of an iteration in seconds.
     double warm_up(std::uint32_t size, std::uint64_t iterations) {
         Measurement unused;
-        run(size, iterations, unused);
-        return unused.seconds / static_cast<double>(iterations);
+        run_all(size, iterations, {}, unused);
+        return unused.seconds / static_cast<double>(unused.iterations);
     }
 
     /// Warms up for long enough to know the pace.
@@ -138,7 +151,7 @@ private:
         constexpr double long_enough_s = 0.01;
         for (std::uint64_t iterations = 32;; iterations *= 4) {
             const double pace_s = warm_up(size, iterations);
-            if (pace_s * static_cast<double>(iterations) >= long_enough_s) return pace_s;
+            if (pace_s * static_cast<double>(iterations) >= long_enough_s || stopped()) return pace_s;
         }
     }
 
@@ -219,6 +232,7 @@ private:
     Conversation talk_;
     RemoteAddress remote_;
     std::optional<LinkRing> ring_;
+    const std::atomic<bool>* stop_ = nullptr;
 };
 
 namespace {
@@ -241,8 +255,8 @@ PerfClient::PerfClient(Api& api, const Address& server, const PerfParameters& pa
 
 PerfClient::~PerfClient() = default;
 
-Measurement PerfClient::measure(std::uint32_t size, const Progress& progress) {
-    return session_->measure(size, progress);
+Measurement PerfClient::measure(std::uint32_t size, const Progress& progress, const std::atomic<bool>* stop) {
+    return session_->measure(size, progress, stop);
 }
 
 }  // namespace viaduct::measure

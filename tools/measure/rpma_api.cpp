@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 
@@ -25,19 +23,6 @@ Owner make(const char* call, Create create) {
     typename Owner::pointer object = nullptr;
     check_rpma(call, create(&object));
     return Owner(object);
-}
-
-/// What librpma has logged last in this thread about an error: RPMA_E_PROVIDER alone says little.
-thread_local std::array<char, 256> last_log{};
-
-[[gnu::format(printf, 5, 6)]] void keep_errors(rpma_log_level level, const char* /*file*/, int /*line*/,
-                                               const char* /*function*/, const char* format, ...) {
-    if (level > RPMA_LOG_LEVEL_ERROR) return;
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(last_log.data(), last_log.size(), format, arguments);
-    va_end(arguments);
-    last_log[std::strcspn(last_log.data(), "\n")] = '\0';
 }
 
 /// The descriptor of a region (rpma_mr_get_descriptor(3)): 21 bytes, little endian.
@@ -139,16 +124,12 @@ private:
 
 }  // namespace
 
-void fail_rpma(const char* call, int result) {
-    std::string text = std::string(call) + ": " + rpma_err_2str(result);
-    if (result == RPMA_E_PROVIDER) text += std::string(" (") + last_log.data() + ")";
-    throw Error(text);
-}
+void fail_rpma(const char* call, int result) { throw Error(std::string(call) + ": " + rpma_err_2str(result)); }
 
 // What a device can do is not told by librpma.
 RpmaApi::RpmaApi(std::uint32_t device) : info_(CoreApi(device).device()) {
     info_.max_service_bytes = sizeof(std::uint16_t);
-    rpma_log_set_function(keep_errors);
+    rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
     ibv_context* context = nullptr;
     check_rpma("rpma_utils_get_ibv_context",
                rpma_utils_get_ibv_context(text_of(info_.host).c_str(), RPMA_UTIL_IBV_CONTEXT_LOCAL, &context));

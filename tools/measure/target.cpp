@@ -18,6 +18,10 @@ namespace {
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
+bool is_number(std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
 Host bytes_of(const in_addr& address) {
     std::uint8_t bytes[sizeof(address)];
     std::memcpy(bytes, &address, sizeof bytes);
@@ -79,7 +83,11 @@ void append_doubling(std::vector<std::uint32_t>& sizes, std::uint32_t first, std
 
 Service parse_service(std::string_view text) {
     if (text.empty()) throw Error("the service is empty");
-    if (std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; })) {
+    const bool is_signed = text.front() == '-' || text.front() == '+';
+    if ((is_signed && is_number(text.substr(1))) || text.find_first_of(": \t") != std::string_view::npos)
+        throw Error("bad service " + in_quotes(text) +
+                    ": expected a number from 0 to 65535, or text without colons and blanks");
+    if (is_number(text)) {
         std::uint16_t number = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
         if (error != std::errc()) throw Error("service number " + in_quotes(text) + " is above 65535");
@@ -97,6 +105,8 @@ Target parse_target(std::string_view text) {
     if (target.service.find(':') != std::string::npos)
         throw Error("bad target " + in_quotes(text) + ": expected HOST[:SERVICE]; IPv6 addresses are not supported");
     if (target.host.empty()) throw Error("bad target " + in_quotes(text) + ": the host is empty");
+    if (is_number(target.host))
+        throw Error("bad target " + in_quotes(text) + ": expected HOST[:SERVICE], and a number is not a host");
     (void)parse_service(target.service);
     return target;
 }

@@ -14,7 +14,8 @@ namespace viaduct::measure {
 inline constexpr std::string_view default_service = "7471";
 
 /// A number up to 65535 is a two-byte big-endian discriminator (the port or qualifier of the other interfaces); other
-/// text stands for its bytes. Throws Error where the text is empty, too long, or a number out of range.
+/// text stands for its bytes. Throws Error where the text is empty, too long, a number out of range, or contains a
+/// colon or a blank, which is a mistake more often than a name.
 Service parse_service(std::string_view text);
 
 struct Target {

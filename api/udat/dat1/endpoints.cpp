@@ -3,6 +3,7 @@
 #include "members.hpp"
 #include "triplets.hpp"
 
+using namespace viaduct;
 using namespace viaduct::dat1;
 
 namespace {
@@ -46,31 +47,34 @@ constexpr dat2::DAT_EP_PARAM_MASK mask_in_2(DAT_EP_PARAM_MASK mask) noexcept {
 }
 static_assert(mask_in_2(DAT_EP_FIELD_SRQ_HANDLE) == dat2::last_ep_field);
 
+constexpr const char* too_large = "max_message_size or max_rdma_size is 4 GiB or more";
+
 /// Calls `create` with the attributes, argument number `place`, converted to 2.0.
-template <class Create>
-DAT_RETURN with_attributes(const DAT_EP_ATTR* attr, unsigned place, Create&& create) noexcept {
+template <dat::CallName name, class Create>
+DAT_RETURN with_attributes(DAT_IA_HANDLE ia, const DAT_EP_ATTR* attr, unsigned place, Create&& create) noexcept {
     if (attr == nullptr) return create(nullptr);
-    if (!fits(*attr)) return bad_argument(place);
+    if (!fits(*attr)) return bad_argument(name.text, ia, place, too_large);
     const auto translated = attributes<dat2::DAT_EP_ATTR>(*attr);
     return create(&translated);
 }
 
 using PostRdma = decltype(dat2::dat2_ep_post_rdma_write);
 
+template <dat::CallName name>
 [[gnu::always_inline]] inline DAT_RETURN post_rdma(PostRdma* post, DAT_EP_HANDLE ep, DAT_COUNT num_segments,
                                                    const DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
                                                    const DAT_RMR_TRIPLET* remote_buffer,
                                                    DAT_COMPLETION_FLAGS flags) noexcept {
-    if (remote_buffer == nullptr) return bad_argument(5);
+    if (remote_buffer == nullptr) return bad_argument(name.text, ep, 5, "remote_buffer is null");
     const auto remote = triplet_in_2(*remote_buffer);
-    return post_segments(post, ep, num_segments, local_iov, cookie, &remote, flags);
+    return post_segments<name>(post, ep, num_segments, local_iov, cookie, &remote, flags);
 }
 
 }  // namespace
 
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
                          DAT_EVD_HANDLE connect_evd, const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
-    return with_attributes(attr, 6, [&](const dat2::DAT_EP_ATTR* translated) {
+    return with_attributes<"dat_ep_create">(ia, attr, 6, [&](const dat2::DAT_EP_ATTR* translated) {
         return pass(dat2::dat2_ep_create, ia, pz, recv_evd, request_evd, connect_evd, translated, ep);
     });
 }
@@ -78,14 +82,14 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv
 DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
                                   DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd, DAT_SRQ_HANDLE srq,
                                   const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
-    return with_attributes(attr, 7, [&](const dat2::DAT_EP_ATTR* translated) {
+    return with_attributes<"dat_ep_create_with_srq">(ia, attr, 7, [&](const dat2::DAT_EP_ATTR* translated) {
         return pass(dat2::dat2_ep_create_with_srq, ia, pz, recv_evd, request_evd, connect_evd, srq, translated, ep);
     });
 }
 
 DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
-    if ((mask & ~DAT_EP_FIELD_ALL) != 0) return bad_argument(2);
-    if (param == nullptr) return bad_argument(3);
+    if ((mask & ~DAT_EP_FIELD_ALL) != 0) return bad_argument(__func__, ep, 2, "the mask has unknown bits");
+    if (param == nullptr) return bad_argument(__func__, ep, 3, "the parameters are null");
     dat2::DAT_EP_PARAM translated{};
     const DAT_RETURN result = pass(dat2::dat2_ep_query, ep, mask_in_2(mask), &translated);
     if (result == DAT_SUCCESS) *param = param_of(translated);
@@ -93,10 +97,10 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* 
 }
 
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
-    if ((mask & ~DAT_EP_FIELD_ALL) != 0) return bad_argument(2);
-    if (param == nullptr) return bad_argument(3);
+    if ((mask & ~DAT_EP_FIELD_ALL) != 0) return bad_argument(__func__, ep, 2, "the mask has unknown bits");
+    if (param == nullptr) return bad_argument(__func__, ep, 3, "the parameters are null");
     constexpr DAT_EP_PARAM_MASK lengths = DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE | DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE;
-    if ((mask & lengths) != 0 && !fits(param->ep_attr)) return bad_argument(3);
+    if ((mask & lengths) != 0 && !fits(param->ep_attr)) return bad_argument(__func__, ep, 3, too_large);
     const auto translated = param_in_2(*param);
     return pass(dat2::dat2_ep_modify, ep, mask_in_2(mask), &translated);
 }
@@ -110,33 +114,35 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLEAN*
 
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
                             DAT_COMPLETION_FLAGS flags) {
-    return post_segments(dat2::dat2_ep_post_send, ep, num_segments, local_iov, cookie, flags);
+    return post_segments<"dat_ep_post_send">(dat2::dat2_ep_post_send, ep, num_segments, local_iov, cookie, flags);
 }
 
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
                             DAT_COMPLETION_FLAGS flags) {
-    return post_segments(dat2::dat2_ep_post_recv, ep, num_segments, local_iov, cookie, flags);
+    return post_segments<"dat_ep_post_recv">(dat2::dat2_ep_post_recv, ep, num_segments, local_iov, cookie, flags);
 }
 
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
                                  DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer,
                                  DAT_COMPLETION_FLAGS flags) {
-    return post_rdma(dat2::dat2_ep_post_rdma_read, ep, num_segments, local_iov, cookie, remote_buffer, flags);
+    return post_rdma<"dat_ep_post_rdma_read">(dat2::dat2_ep_post_rdma_read, ep, num_segments, local_iov, cookie,
+                                              remote_buffer, flags);
 }
 
 DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
                                   DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer,
                                   DAT_COMPLETION_FLAGS flags) {
-    return post_rdma(dat2::dat2_ep_post_rdma_write, ep, num_segments, local_iov, cookie, remote_buffer, flags);
+    return post_rdma<"dat_ep_post_rdma_write">(dat2::dat2_ep_post_rdma_write, ep, num_segments, local_iov, cookie,
+                                               remote_buffer, flags);
 }
 
 DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
                              DAT_DTO_COOKIE cookie) {
-    return post_segments(dat2::dat2_srq_post_recv, srq, num_segments, local_iov, cookie);
+    return post_segments<"dat_srq_post_recv">(dat2::dat2_srq_post_recv, srq, num_segments, local_iov, cookie);
 }
 
 DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
-    if (param == nullptr) return bad_argument(3);
+    if (param == nullptr) return bad_argument(__func__, srq, 3, "the parameters are null");
     dat2::DAT_SRQ_PARAM from{};
     const DAT_RETURN result = pass(dat2::dat2_srq_query, srq, mask, &from);
     if (result != DAT_SUCCESS) return result;

@@ -36,7 +36,7 @@ inline void tell(DAT_EVENT& to, const dat2::DAT_EVENT& from) noexcept {
 
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
                         DAT_COUNT* nmore) {
-    if (event == nullptr) return bad_argument(4);
+    if (event == nullptr) return bad_argument(__func__, evd, 4, "event is null");
     dat2::DAT_EVENT found;
     const DAT_RETURN result = pass(dat2::dat2_evd_wait, evd, timeout, threshold, &found, nmore);
     if (result == DAT_SUCCESS) tell(*event, found);
@@ -44,7 +44,7 @@ DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT thres
 }
 
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
-    if (event == nullptr) return bad_argument(2);
+    if (event == nullptr) return bad_argument(__func__, evd, 2, "event is null");
     dat2::DAT_EVENT found;
     const DAT_RETURN result = pass(dat2::dat2_evd_dequeue, evd, &found);
     if (result == DAT_SUCCESS) tell(*event, found);
@@ -52,7 +52,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
 }
 
 DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
-    if (event == nullptr) return bad_argument(2);
+    if (event == nullptr) return bad_argument(__func__, evd, 2, "event is null");
     const DAT_EVENT& from = *event;
     dat2::DAT_EVENT to{};
     COPY(event_number)
@@ -62,8 +62,8 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
 }
 
 DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
-    if ((mask & ~DAT_CNO_FIELD_ALL) != 0) return bad_argument(2);
-    if (param == nullptr) return bad_argument(3);
+    if ((mask & ~DAT_CNO_FIELD_ALL) != 0) return bad_argument(__func__, cno, 2, "the mask has unknown bits");
+    if (param == nullptr) return bad_argument(__func__, cno, 3, "the parameters are null");
     dat2::DAT_CNO_PARAM found{};
     const DAT_RETURN result = pass(dat2::dat2_cno_query, cno, dat2::DAT_CNO_FIELD_ALL, &found);
     if (result != DAT_SUCCESS) return result;

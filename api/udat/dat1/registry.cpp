@@ -35,11 +35,12 @@ static_assert(provider_mask_in_2(DAT_PROVIDER_FIELD_PROVIDER_SPECIFIC_ATTR) == d
 constexpr std::string_view relaxed_ordering = "RO_AWARE_";
 
 /// Passes a provider of 2.0 and the result through unchanged. Providers of 1.2 cannot be added to a registry of 2.0.
-DAT_RETURN with_registry(decltype(dat2::dat2_registry_add_provider)* call, DAT_PROVIDER* provider,
+DAT_RETURN with_registry(const char* name, decltype(dat2::dat2_registry_add_provider)* call, DAT_PROVIDER* provider,
                          const DAT_PROVIDER_INFO* info) noexcept {
-    if (provider == nullptr) return bad_argument(1);
-    if (info == nullptr) return bad_argument(2);
-    if (info->dapl_version_major < dat2::version_major) return error(DAT_NOT_IMPLEMENTED);
+    if (provider == nullptr) return bad_argument(name, nullptr, 1, "provider is null");
+    if (info == nullptr) return bad_argument(name, nullptr, 2, "info is null");
+    if (info->dapl_version_major < dat2::version_major)
+        return report(name, nullptr, refuse(error(DAT_NOT_IMPLEMENTED), "the provider is one of DAT 1.2"));
     return call(reinterpret_cast<dat2::DAT_PROVIDER*>(provider),
                 reinterpret_cast<const dat2::DAT_PROVIDER_INFO*>(info));
 }
@@ -49,9 +50,13 @@ DAT_RETURN with_registry(decltype(dat2::dat2_registry_add_provider)* call, DAT_P
 DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
                         DAT_IA_HANDLE* ia, DAT_UINT32 dat_major_version, DAT_UINT32 dat_minor_version,
                         DAT_BOOLEAN thread_safety) {
-    if (ia_name == nullptr) return bad_argument(1);
-    if (dat_major_version != DAT_VERSION_MAJOR) return error(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
-    if (dat_minor_version > DAT_VERSION_MINOR) return error(DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND);
+    if (ia_name == nullptr) return bad_argument(__func__, nullptr, 1, "ia_name is null");
+    const bool other_major = dat_major_version != DAT_VERSION_MAJOR;
+    if (other_major || dat_minor_version > DAT_VERSION_MINOR)
+        return report(__func__, nullptr,
+                      refuse(error(DAT_PROVIDER_NOT_FOUND, other_major ? DAT_MAJOR_NOT_FOUND : DAT_MINOR_NOT_FOUND),
+                             viaduct::explain("version %u.%u asked for, this is version %d.%d", dat_major_version,
+                                              dat_minor_version, DAT_VERSION_MAJOR, DAT_VERSION_MINOR)));
     const bool prefixed = std::string_view(ia_name).starts_with(relaxed_ordering);
     return pass(dat2::dat2_ia_openv, ia_name + (prefixed ? relaxed_ordering.size() : 0), async_evd_min_qlen, async_evd,
                 ia, dat2::version_major, dat2::version_minor, thread_safety);
@@ -65,8 +70,9 @@ DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
 
 DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR* ia_attr,
                         DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider_attr) {
-    if ((ia_mask & ~DAT_IA_FIELD_ALL) != 0) return bad_argument(3);
-    if ((provider_mask & ~DAT_PROVIDER_FIELD_ALL) != 0) return bad_argument(5);
+    if ((ia_mask & ~DAT_IA_FIELD_ALL) != 0) return bad_argument(__func__, ia, 3, "ia_mask has unknown bits");
+    if ((provider_mask & ~DAT_PROVIDER_FIELD_ALL) != 0)
+        return bad_argument(__func__, ia, 5, "provider_mask has unknown bits");
     dat2::DAT_IA_ATTR of_ia{};
     dat2::DAT_PROVIDER_ATTR of_provider{};
     const DAT_RETURN result =
@@ -93,9 +99,9 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entri
 // In a program of 1.2, providers of 2.0 that link to the registry's functions without a symbol version get these.
 
 DAT_RETURN dat_registry_add_provider(DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
-    return with_registry(dat2::dat2_registry_add_provider, provider, info);
+    return with_registry(__func__, dat2::dat2_registry_add_provider, provider, info);
 }
 
 DAT_RETURN dat_registry_remove_provider(DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
-    return with_registry(dat2::dat2_registry_remove_provider, provider, info);
+    return with_registry(__func__, dat2::dat2_registry_remove_provider, provider, info);
 }

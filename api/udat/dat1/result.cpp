@@ -44,6 +44,15 @@ dat2::DAT_RETURN result_in_2(DAT_RETURN result) noexcept {
            subtype_in_2(DAT_GET_SUBTYPE(result));
 }
 
+DAT_RETURN report(const char* call, const void* handle, DAT_RETURN result) noexcept {
+    dat::report(call, handle, result_in_2(result));
+    return result;
+}
+
+DAT_RETURN bad_argument(const char* call, const void* handle, unsigned place, const char* reason) noexcept {
+    return report(call, handle, bad_argument(place, reason));
+}
+
 DAT_RETURN without_argument(DAT_RETURN result, unsigned place) noexcept {
     const DAT_RETURN subtype = DAT_GET_SUBTYPE(result);
     const bool behind = subtype >= DAT_INVALID_ARG1 + place && subtype <= DAT_INVALID_ARG10;
@@ -54,13 +63,22 @@ DAT_RETURN without_argument(DAT_RETURN result, unsigned place) noexcept {
 
 using namespace viaduct::dat1;
 
+namespace {
+
+/// Leaves no reason, so that the call can be repeated with a correct argument.
+constexpr DAT_RETURN argument_error(unsigned place) noexcept {
+    return error(DAT_INVALID_PARAMETER, static_cast<DAT_RETURN_SUBTYPE>(DAT_INVALID_ARG1 + place - 1));
+}
+
+}  // namespace
+
 DAT_RETURN dat_strerror(DAT_RETURN result, const char** major_message, const char** minor_message) {
-    if (major_message == nullptr) return bad_argument(2);
-    if (minor_message == nullptr) return bad_argument(3);
+    if (major_message == nullptr) return argument_error(2);
+    if (minor_message == nullptr) return argument_error(3);
     const DAT_RETURN type = DAT_GET_TYPE(result);
     const DAT_RETURN subtype = DAT_GET_SUBTYPE(result);
     if ((type > DAT_CONN_QUAL_UNAVAILABLE && type != DAT_NOT_IMPLEMENTED) || subtype > DAT_INVALID_RO_COOKIE)
-        return bad_argument(1);
+        return argument_error(1);
     const bool of_solaris = subtype == DAT_INVALID_RO_COOKIE;  // not defined in 2.0
     const DAT_RETURN known = of_solaris ? result - subtype : result;
     const DAT_RETURN answer = result_of(dat2::dat2_strerror(result_in_2(known), major_message, minor_message));

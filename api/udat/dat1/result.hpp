@@ -2,6 +2,8 @@
 // Return codes of both releases.
 #pragma once
 
+#include "api/udat/failure.hpp"
+#include "core/base/failure.hpp"
 #include "releases.hpp"
 
 namespace viaduct::dat1 {
@@ -22,8 +24,30 @@ constexpr DAT_RETURN error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype = DA
     return DAT_CLASS_ERROR | DAT_RETURN{type} | DAT_RETURN{subtype};
 }
 
-constexpr DAT_RETURN bad_argument(unsigned place) noexcept {
-    return DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | (DAT_INVALID_ARG1 + place - 1);
+/// Leaves the reason of a failure that this library finds, and returns the result.
+inline DAT_RETURN refuse(DAT_RETURN result, const char* reason) noexcept { return dat::refuse(result, reason); }
+inline DAT_RETURN bad_argument(unsigned place, const char* reason) noexcept {
+    return refuse(DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | (DAT_INVALID_ARG1 + place - 1), reason);
+}
+
+/// Reports a failure that this library finds, and returns the result. The calls of 2.0 report their own failures, in
+/// most cases with the same names as in 1.2.
+[[gnu::cold, gnu::noinline]] DAT_RETURN report(const char* call, const void* handle, DAT_RETURN result) noexcept;
+
+/// Reports that an argument is wrong, and returns the result. One call, so that entry points keep nothing for it.
+[[gnu::cold, gnu::noinline]] DAT_RETURN bad_argument(const char* call, const void* handle, unsigned place,
+                                                     const char* reason) noexcept;
+
+/// Runs the body of an entry point and reports its failure. The calls of 2.0 in it report nothing.
+template <class Body>
+DAT_RETURN enter(const char* call, const void* handle, Body&& body) noexcept {
+    failure::clear();
+    DAT_RETURN result = DAT_SUCCESS;
+    {
+        const failure::Silence silence;
+        result = body();
+    }
+    return result == DAT_SUCCESS ? result : report(call, handle, result);
 }
 
 }  // namespace viaduct::dat1

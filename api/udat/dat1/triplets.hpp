@@ -12,6 +12,9 @@ namespace viaduct::dat1 {
 
 inline constexpr DAT_VLEN max_length = std::numeric_limits<dat2::DAT_SEG_LENGTH>::max();
 
+/// The reason if a segment does not fit.
+inline constexpr const char* too_long = "a segment has 4 GiB or more";
+
 /// The caller must have checked the length with fits(). Reads each field separately, because the program has just
 /// written them (docs/adr/0014-fields-apart.md).
 inline dat2::DAT_LMR_TRIPLET triplet_in_2(const volatile DAT_LMR_TRIPLET& triplet) noexcept {
@@ -38,28 +41,30 @@ inline dat2::DAT_RMR_TRIPLET triplet_in_2(const volatile DAT_RMR_TRIPLET& triple
 }
 
 /// Posts segments, the third argument of the call, converted to 2.0.
-template <class... To>
+template <dat::CallName name, class... To>
 [[gnu::noinline]] DAT_RETURN post_any(dat2::DAT_RETURN (*post)(DAT_HANDLE, DAT_COUNT, dat2::DAT_LMR_TRIPLET*, To...),
                                       DAT_HANDLE handle, DAT_COUNT count, const DAT_LMR_TRIPLET* segments,
                                       To... arguments) noexcept {
     std::array<dat2::DAT_LMR_TRIPLET, 256> translated;  // larger than any provider's limit
-    if (count < 0 || static_cast<std::size_t>(count) > translated.size()) return bad_argument(2);
+    if (count < 0 || static_cast<std::size_t>(count) > translated.size())
+        return bad_argument(name.text, handle, 2, explain("%d segments asked for", count));
     if (segments == nullptr)
-        return count == 0 ? result_of(post(handle, count, nullptr, arguments...)) : bad_argument(3);
-    if (!std::all_of(segments, segments + count, fits)) return bad_argument(3);
+        return count == 0 ? result_of(post(handle, count, nullptr, arguments...))
+                          : bad_argument(name.text, handle, 3, "local_iov is null");
+    if (!std::all_of(segments, segments + count, fits)) return bad_argument(name.text, handle, 3, too_long);
     std::transform(segments, segments + count, translated.begin(),
                    [](const DAT_LMR_TRIPLET& segment) { return triplet_in_2(segment); });
     return result_of(post(handle, count, translated.data(), arguments...));
 }
 
 /// As post_any(), in short for one segment.
-template <class... To>
+template <dat::CallName name, class... To>
 [[gnu::always_inline]] inline DAT_RETURN post_segments(dat2::DAT_RETURN (*post)(DAT_HANDLE, DAT_COUNT,
                                                                                 dat2::DAT_LMR_TRIPLET*, To...),
                                                        DAT_HANDLE handle, DAT_COUNT count,
                                                        const DAT_LMR_TRIPLET* segments, auto... arguments) noexcept {
     if (count != 1 || segments == nullptr || !fits(*segments)) [[unlikely]]
-        return post_any<To...>(post, handle, count, segments, same<To>(arguments)...);
+        return post_any<name, To...>(post, handle, count, segments, same<To>(arguments)...);
     dat2::DAT_LMR_TRIPLET translated = triplet_in_2(*segments);
     return result_of(post(handle, count, &translated, same<To>(arguments)...));
 }

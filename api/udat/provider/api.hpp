@@ -8,20 +8,27 @@
 #include <dat2/dat_registry.h>
 
 #include "api/udat/result.hpp"
+#include "core/reason.hpp"
 #include "core/status.hpp"
 
 namespace viaduct::dat {
 
 inline constexpr DAT_RETURN success = DAT_SUCCESS;
 
-constexpr DAT_RETURN invalid_handle(DAT_RETURN_SUBTYPE subtype) noexcept { return error(DAT_INVALID_HANDLE, subtype); }
-constexpr DAT_RETURN invalid_state(DAT_RETURN_SUBTYPE subtype) noexcept { return error(DAT_INVALID_STATE, subtype); }
-
-/// Converts the outcome of a core call. `resource` is the subtype for a lack of resources.
-[[gnu::cold, gnu::noinline]] DAT_RETURN to_return(Code code,
-                                                  DAT_RETURN_SUBTYPE resource = DAT_RESOURCE_MEMORY) noexcept;
-inline DAT_RETURN to_return(const Status& status, DAT_RETURN_SUBTYPE resource = DAT_RESOURCE_MEMORY) noexcept {
-    return to_return(status.code(), resource);
+inline DAT_RETURN invalid_state(DAT_RETURN_SUBTYPE subtype, const char* reason) noexcept {
+    return refuse(error(DAT_INVALID_STATE, subtype), reason);
 }
+
+/// Checks the arguments of a call that queries or changes an object. Returns the failure, or success.
+DAT_RETURN check_fields(std::uint64_t unknown_fields, const void* param) noexcept;
+
+/// Converts the outcome of a core call and leaves its reason. `resource` is the subtype for a lack of resources.
+[[gnu::cold, gnu::noinline]] DAT_RETURN to_failure(Status status, DAT_RETURN_SUBTYPE resource) noexcept;
+inline DAT_RETURN to_return(const Status& status, DAT_RETURN_SUBTYPE resource = DAT_RESOURCE_MEMORY) noexcept {
+    return status.ok() ? success : to_failure(status, resource);
+}
+
+/// Reports the failure of a call on an object of this provider, and returns the result of the call.
+[[gnu::cold, gnu::noinline]] DAT_RETURN report_failure(const char* call, DAT_HANDLE handle, DAT_RETURN result) noexcept;
 
 }  // namespace viaduct::dat

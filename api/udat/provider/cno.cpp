@@ -172,8 +172,8 @@ DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& ev
         if (::poll(&look, 1, deadline.poll_timeout_ms()) < 0) return error(DAT_INTERRUPTED_CALL);
     }
     return success;
-} catch (const std::exception&) {
-    return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+} catch (const std::exception& problem) {
+    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), problem.what());
 }
 
 // ---- The proxy agent ----------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ DAT_RETURN calls::cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY_AGENT agent, DA
     return guarded([&] {
         Ia* owner = resolve<Ia>(ia);
         if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (cno == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+        if (cno == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "cno_handle is null");
         auto created = std::make_unique<Cno>(*owner);
         created->set_agent(agent);
         *cno = owner->adopt(std::move(created));
@@ -275,11 +275,11 @@ DAT_RETURN calls::cno_fd_create(DAT_IA_HANDLE ia, DAT_FD* fd, DAT_CNO_HANDLE* cn
     return guarded([&] {
         Ia* owner = resolve<Ia>(ia);
         if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (fd == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-        if (cno == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+        if (fd == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "file_descriptor is null");
+        if (cno == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "cno_handle is null");
         auto created = std::make_unique<Cno>(*owner);
         const int descriptor = created->fd();
-        if (descriptor < 0) return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+        if (descriptor < 0) return to_return(Status(Code::NoResources, "no descriptor for the CNO", errno));
         *cno = owner->adopt(std::move(created));
         *fd = descriptor;
         return success;
@@ -298,29 +298,31 @@ DAT_RETURN calls::cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WAIT_PROXY_AGENT a
 DAT_RETURN calls::cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
     const Cno* notified = resolve<Cno>(cno);
     if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
-    if ((mask & ~(DAT_CNO_FIELD_PROXY | DAT_CNO_FIELD_ALL)) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_fields(mask & ~(DAT_CNO_FIELD_PROXY | DAT_CNO_FIELD_ALL), param);
+        result != success)
+        return result;
     return notified->query(mask, *param);
 }
 
 DAT_RETURN calls::cno_free(DAT_CNO_HANDLE cno) {
     const Cno* notified = resolve<Cno>(cno);
     if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
-    if (notified->users.in_use() || notified->awaited()) return invalid_state(DAT_INVALID_STATE_CNO_IN_USE);
+    if (notified->users.in_use() || notified->awaited())
+        return invalid_state(DAT_INVALID_STATE_CNO_IN_USE, "an EVD or a waiter uses the CNO");
     return claim<Cno>(cno) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_CNO) : success;
 }
 
 DAT_RETURN calls::cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
     Cno* notified = resolve<Cno>(cno);
     if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
-    if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "evd_handle is null");
     return notified->wait(deadline_after(timeout), *evd);
 }
 
 DAT_RETURN calls::cno_trigger(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE* evd) {
     Cno* notified = resolve<Cno>(cno);
     if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
-    if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "evd_handle is null");
     *evd = DAT_HANDLE_NULL;
     return notified->take(*evd) ? success : error(DAT_QUEUE_EMPTY);
 }

@@ -6,13 +6,26 @@
 #include "api/udat/provider/private_data.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
+#include "core/base/address_text.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::dat {
 
 // ---- Events for the consumer --------------------------------------------------------------------------------------
 
+namespace {
+
+/// Whether the program expects the event, so that only those who debug it want to read of it.
+bool is_orderly(DAT_EVENT_NUMBER number) noexcept {
+    return number == DAT_CONNECTION_EVENT_ESTABLISHED || number == DAT_CONNECTION_EVENT_DISCONNECTED;
+}
+
+}  // namespace
+
 /// The caller holds `events_lock_`.
-void Ep::tell(DAT_EVENT_NUMBER number) noexcept {
+void Ep::tell(DAT_EVENT_NUMBER number, const char* why) noexcept {
+    log(is_orderly(number) ? LogLevel::Debug : LogLevel::Info, "endpoint %p: %s%s%s", handle(), name_of(number),
+        *why == '\0' ? "" : ": ", why);
     DAT_EVENT event{};
     event.event_number = number;
     auto& data = event.event_data.connect_event_data;
@@ -25,13 +38,13 @@ void Ep::tell(DAT_EVENT_NUMBER number) noexcept {
 }
 
 /// Reports the end of a connection or of a connection attempt once. The caller holds `events_lock_`.
-void Ep::tell_end(DAT_EVENT_NUMBER number) noexcept {
+void Ep::tell_end(DAT_EVENT_NUMBER number, const char* why) noexcept {
     if (std::exchange(told_end_, true)) return;
     const bool was_connected = std::exchange(connected_, false);
     // A consumer that requested the disconnect expects DISCONNECTED, even if the connection breaks meanwhile.
     if (number == DAT_CONNECTION_EVENT_BROKEN && disconnecting_) number = DAT_CONNECTION_EVENT_DISCONNECTED;
     if (number == DAT_CONNECTION_EVENT_BROKEN && !was_connected) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
-    tell(number);
+    tell(number, why);
     // At this point all receives that the endpoint took from a shared queue have completed.
     if (was_connected && srq_) ia().report(DAT_ASYNC_ERROR_EP_BROKEN, handle(), DAT_EP_OTHER_ERROR);
 }
@@ -47,11 +60,13 @@ void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
     if (event.kind == ConnectionEventKind::Established) {
         connected_ = true;
         follow_redirection(event.remote_address.service);
-        tell(number);
+        tell(number, "");
         return;
     }
     if (!connected_) flush_due_ = true;
-    tell_end(number);
+    const bool in_vain = event.kind == ConnectionEventKind::TimedOut && remote_.timeout != DAT_TIMEOUT_INFINITE;
+    tell_end(number, in_vain ? explain("%s; given up after %g s", event.why.c_str(), remote_.timeout / 1e6)
+                             : event.why.c_str());
 }
 
 /// The answer may come from another service than the requested one (dat_cr_handoff). The caller holds `events_lock_`.
@@ -81,10 +96,15 @@ void Ep::begin(std::uint16_t local_port, const Request& remote, const sockaddr_s
 
 // ---- The active side ----------------------------------------------------------------------------------------------
 
+/// What an endpoint lacks that cannot be connected.
+const char* Ep::lacks() const noexcept {
+    return endpoint_ == nullptr ? "the endpoint has no protection zone" : "the endpoint has no connect EVD";
+}
+
 DAT_RETURN Ep::connect(const Request& request) {
     counters.add(DCNT_EP_CONNECT);
     if (state() != EndpointState::Unconnected) return wrong_state();
-    if (endpoint_ == nullptr || !connect_evd_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
+    if (endpoint_ == nullptr || !connect_evd_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, lacks());
     const Status status = ask(request);
     return status.ok() ? success : to_return(status);
 }
@@ -102,7 +122,8 @@ Status Ep::ask(const Request& request) {
                                      .private_data = request.private_data,
                                      .deadline = deadline_after(request.timeout),
                                      .framing = Framing::Bare,
-                                     .grace = listener_grace()});
+                                     .ends_if_dropped = true,
+                                     .grace = short_grace});
         if (status.code() != Code::Busy) break;
     }
     return status;
@@ -112,7 +133,7 @@ Status Ep::ask(const Request& request) {
 
 DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     // An endpoint without a protection zone or connect EVD cannot be connected.
-    if (endpoint_ == nullptr || !connect_evd_) return invalid_handle(DAT_INVALID_HANDLE_EP);
+    if (endpoint_ == nullptr || !connect_evd_) return invalid_handle(DAT_INVALID_HANDLE_EP, lacks());
     const EndpointState before = state();
     if (before != EndpointState::Unconnected && before != EndpointState::TentativePending) return wrong_state();
     // The consumer may free the endpoint as soon as it sees the connection event. The destructor waits for this lock.
@@ -138,7 +159,7 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     }
     // The peer has given up, or the connection to it failed.
     flush_due_ = true;
-    tell_end(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+    tell_end(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR, Reason(status).c_str());
     return success;
 }
 
@@ -167,7 +188,7 @@ DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
     }
     endpoint_->terminate();
     const std::lock_guard lock(events_lock_);
-    tell_end(DAT_CONNECTION_EVENT_DISCONNECTED);
+    tell_end(DAT_CONNECTION_EVENT_DISCONNECTED, "this side disconnected");
     return success;
 }
 
@@ -178,11 +199,15 @@ namespace {
 /// Converts the socket address of a peer.
 DAT_RETURN find_host(const sockaddr* address, HostAddress& host) noexcept {
     const HostAddress found = host_of(address);
-    if (found.empty()) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+    if (found.empty())
+        return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
+                      explain("address family %d is neither IPv4 nor IPv6", address->sa_family));
     const std::uint8_t first = found.span().front();
     const bool is_ipv4 = found.size() == 4;
     const bool multicast = is_ipv4 ? first >= 224 : first == 0xFF;
-    if (multicast) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+    if (multicast)
+        return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
+                      explain("%s is a multicast address", text_of(found).c_str()));
     host = found;
     return success;
 }
@@ -195,14 +220,16 @@ DAT_RETURN calls::ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_C
     return guarded([&] {
         Ep* endpoint = resolve<Ep>(ep);
         if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG4);
+        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "remote_ia_address is null");
+        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG4, "timeout is 0");
         Ep::Request request{.port = port_of(qual), .qual = qual, .timeout = timeout};
         if (const DAT_RETURN result = read_private_data(endpoint->ia(), private_data_size, private_data,
                                                         DAT_INVALID_ARG5, request.private_data);
             result != success)
             return result;
-        if (qos != DAT_QOS_BEST_EFFORT || flags != DAT_CONNECT_DEFAULT_FLAG) return error(DAT_MODEL_NOT_SUPPORTED);
+        if (qos != DAT_QOS_BEST_EFFORT || flags != DAT_CONNECT_DEFAULT_FLAG)
+            return refuse(error(DAT_MODEL_NOT_SUPPORTED),
+                          explain("quality of service 0x%x or connect flags 0x%x", unsigned{qos}, unsigned{flags}));
         if (const DAT_RETURN result = find_host(address, request.host); result != success) return result;
         return endpoint->connect(request);
     });
@@ -213,8 +240,9 @@ DAT_RETURN calls::ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE dup, DAT_TIMEOU
     return guarded([&] {
         Ep* endpoint = resolve<Ep>(ep);
         const Ep* duplicated = resolve<Ep>(dup);
-        if (endpoint == nullptr || duplicated == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3);
+        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (duplicated == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP, "dup_ep_handle is no endpoint");
+        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3, "timeout is 0");
         if (duplicated->state() != EndpointState::Connected) return duplicated->wrong_state();
         Ep::Request request = duplicated->remote();
         request.timeout = timeout;
@@ -222,7 +250,8 @@ DAT_RETURN calls::ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE dup, DAT_TIMEOU
                                                         DAT_INVALID_ARG4, request.private_data);
             result != success)
             return result;
-        if (qos != DAT_QOS_BEST_EFFORT) return error(DAT_MODEL_NOT_SUPPORTED);
+        if (qos != DAT_QOS_BEST_EFFORT)
+            return refuse(error(DAT_MODEL_NOT_SUPPORTED), explain("quality of service 0x%x", unsigned{qos}));
         return endpoint->connect(request);
     });
 }
@@ -232,8 +261,8 @@ DAT_RETURN calls::ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address
     return guarded([&] {
         Ep* endpoint = resolve<Ep>(ep);
         if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3);
+        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "remote_ia_address is null");
+        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3, "timeout is 0");
         Ep::Request request{.timeout = timeout};
         if (const DAT_RETURN result = read_private_data(endpoint->ia(), private_data_size, private_data,
                                                         DAT_INVALID_ARG4, request.private_data);
@@ -249,7 +278,8 @@ DAT_RETURN calls::ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address
 DAT_RETURN calls::ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return invalid_parameter(DAT_INVALID_ARG2);
+    if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG)
+        return invalid_parameter(DAT_INVALID_ARG2, explain("disconnect_flags is 0x%x", unsigned{flags}));
     return endpoint->disconnect(flags);
 }
 

@@ -4,27 +4,15 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <span>
 
 #include "api/udat/provider/api.hpp"
+#include "core/base/counter.hpp"
 
 namespace viaduct::dat {
 
-/// Exact if only one thread counts at a time, which consumers must ensure anyway for the objects of the data path.
-class Counter {
-public:
-    void add(DAT_UINT64 amount) noexcept {
-        value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-    }
-    DAT_UINT64 value() const noexcept { return value_.load(std::memory_order_relaxed); }
-    void clear() noexcept { value_.store(0, std::memory_order_relaxed); }
-
-private:
-    std::atomic<DAT_UINT64> value_{0};
-};
-
-/// The counters of one object, by their numbers (DCNT_...).
+/// The counters of one object, by their numbers (DCNT_...). Exact if only one thread counts at a time, which consumers
+/// must ensure anyway for the objects of the data path.
 template <std::size_t Count>
 class Counters {
 public:

@@ -46,8 +46,7 @@ std::unique_ptr<ConnectionRequest> Cr::release() noexcept {
 DAT_RETURN calls::cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
     Cr* request = resolve<Cr>(cr);
     if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-    if ((mask & ~DAT_CR_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_CR_FIELD_ALL, param); result != success) return result;
     request->query(mask, *param);
     return success;
 }
@@ -59,10 +58,13 @@ DAT_RETURN calls::cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT privat
         if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
         Ep* endpoint = resolve<Ep>(ep);
         const bool brings_one = ep != DAT_HANDLE_NULL;
-        if (brings_one && (endpoint == nullptr || request->ep() != nullptr || &endpoint->ia() != &request->ia()))
-            return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (brings_one && (endpoint == nullptr || &endpoint->ia() != &request->ia()))
+            return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
+        if (brings_one && request->ep() != nullptr)
+            return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has an endpoint already");
         if (!brings_one) endpoint = request->ep();
-        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+        if (endpoint == nullptr)
+            return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has no endpoint, and ep_handle is null");
         PrivateData data;
         if (const DAT_RETURN result =
                 read_private_data(request->ia(), private_data_size, private_data, DAT_INVALID_ARG3, data);
@@ -90,7 +92,7 @@ DAT_RETURN calls::cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const
         const auto rejected = claim<Cr>(cr);
         if (rejected == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
         rejected->ia().note(DCNT_IA_SP_CR_REJECTED);
-        (void)rejected->release();
+        log_refusal(*rejected->release(), "rejected by the program");
         return success;
     });
 }
@@ -102,7 +104,9 @@ DAT_RETURN calls::cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL handoff) {
         Ia& ia = request->ia();
         return ia.acceptor().hold([&] {
             Psp* target = ia.find<Psp>([&](const Psp& psp) { return psp.conn_qual() == handoff; });
-            if (target == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+            if (target == nullptr)
+                return invalid_parameter(DAT_INVALID_ARG2, explain("the adapter has no public service point %llu",
+                                                                   static_cast<unsigned long long>(handoff)));
             const auto handed = claim<Cr>(cr);
             if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
             auto redirected = handed->release();

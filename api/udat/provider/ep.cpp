@@ -5,6 +5,7 @@
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
+#include "core/base/failure.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -13,19 +14,49 @@ constexpr int recv_flags =
     DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 constexpr int request_flags = recv_flags | DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
+struct Bound {
+    const char* attribute;
+    std::int64_t wanted;
+    const char* unit;
+    const char* name;  ///< of the limit
+    std::uint32_t limit;
+};
+
+DAT_RETURN refuse_attribute(DAT_RETURN_SUBTYPE argument, const char* name, unsigned value) noexcept {
+    return invalid_parameter(argument, explain("%s 0x%x is not supported", name, value));
+}
+
 /// Checks that the device supports these attributes. The sizes of messages and RDMA are reported but not enforced.
-bool within(const DAT_EP_ATTR& attr, const DeviceAttributes& device) noexcept {
-    const auto in = [](DAT_COUNT value, std::uint32_t limit) {
-        return value >= 0 && static_cast<std::uint32_t>(value) <= limit;
-    };
+DAT_RETURN check_attributes(const DAT_EP_ATTR& attr, const DeviceAttributes& device,
+                            DAT_RETURN_SUBTYPE argument) noexcept {
     const std::uint32_t pieces = most_segments(device);
-    return attr.service_type == DAT_SERVICE_TYPE_RC && attr.qos == DAT_QOS_BEST_EFFORT &&
-           attr.max_message_size <= device.max_transfer_bytes && attr.max_rdma_size <= device.max_transfer_bytes &&
-           in(attr.max_recv_dtos, device.max_queue_depth) && in(attr.max_request_dtos, device.max_queue_depth) &&
-           in(attr.max_recv_iov, pieces) && in(attr.max_request_iov, pieces) && in(attr.max_rdma_read_iov, pieces) &&
-           in(attr.max_rdma_write_iov, pieces) && in(attr.max_rdma_read_in, Ia::rdma_reads_per_ep) &&
-           in(attr.max_rdma_read_out, Ia::rdma_reads_per_ep) && (attr.recv_completion_flags & ~recv_flags) == 0 &&
-           (attr.request_completion_flags & ~request_flags) == 0;
+    const std::uint32_t bytes = device.max_transfer_bytes;
+    const std::uint32_t depth = device.max_queue_depth;
+    constexpr std::uint32_t reads = Ia::rdma_reads_per_ep;
+    const Bound bounds[] = {
+        {"max_message_size", attr.max_message_size, "bytes", "max_message_size of the adapter", bytes},
+        {"max_rdma_size", attr.max_rdma_size, "bytes", "max_rdma_size of the adapter", bytes},
+        {"max_recv_dtos", attr.max_recv_dtos, "receives", "max_dto_per_ep", depth},
+        {"max_request_dtos", attr.max_request_dtos, "requests", "max_dto_per_ep", depth},
+        {"max_recv_iov", attr.max_recv_iov, "segments", "max_iov_segments_per_dto", pieces},
+        {"max_request_iov", attr.max_request_iov, "segments", "max_iov_segments_per_dto", pieces},
+        {"max_rdma_read_iov", attr.max_rdma_read_iov, "segments", "max_iov_segments_per_rdma_read", pieces},
+        {"max_rdma_write_iov", attr.max_rdma_write_iov, "segments", "max_iov_segments_per_rdma_write", pieces},
+        {"max_rdma_read_in", attr.max_rdma_read_in, "RDMA reads", "max_rdma_read_per_ep_in", reads},
+        {"max_rdma_read_out", attr.max_rdma_read_out, "RDMA reads", "max_rdma_read_per_ep_out", reads},
+    };
+    for (const Bound& bound : bounds)
+        if (bound.wanted < 0 || bound.wanted > bound.limit)
+            return invalid_parameter(
+                argument, explain("%s: %lld %s asked for, %s is %u", bound.attribute,
+                                  static_cast<long long>(bound.wanted), bound.unit, bound.name, bound.limit));
+    if (attr.service_type != DAT_SERVICE_TYPE_RC) return refuse_attribute(argument, "service_type", attr.service_type);
+    if (attr.qos != DAT_QOS_BEST_EFFORT) return refuse_attribute(argument, "qos", attr.qos);
+    if (const int other = attr.recv_completion_flags & ~recv_flags; other != 0)
+        return refuse_attribute(argument, "a flag in recv_completion_flags,", static_cast<unsigned>(other));
+    if (const int other = attr.request_completion_flags & ~request_flags; other != 0)
+        return refuse_attribute(argument, "a flag in request_completion_flags,", static_cast<unsigned>(other));
+    return success;
 }
 
 /// Returns the maximum number of segments over all kinds of requests.
@@ -85,7 +116,9 @@ DAT_EP_ATTR Ep::default_attributes(const DeviceAttributes& device) noexcept {
 }
 
 DAT_RETURN Ep::create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, std::unique_ptr<Ep>& ep) {
-    if (!within(parts.attr, ia.device()->attributes())) return invalid_parameter(attr_argument);
+    if (const DAT_RETURN result = check_attributes(parts.attr, ia.device()->attributes(), attr_argument);
+        result != success)
+        return result;
     std::unique_ptr<Ep> created(new Ep(ia));
     if (const DAT_RETURN result = created->rebuild(parts); result != success) return result;
     ep = std::move(created);
@@ -114,7 +147,10 @@ std::shared_ptr<CompletionQueue> Ep::queue_of(Evd* evd, DAT_COUNT depth, std::sh
     own.reset();
     if (evd != nullptr) return evd->completions();
     auto queue = CompletionQueue::create(ia().device(), static_cast<std::uint32_t>(std::max(depth, 1)), 0);
-    if (!queue.ok()) return nullptr;
+    if (!queue.ok()) {
+        failure::because(queue.status());
+        return nullptr;
+    }
     own = std::move(*queue);
     return own;
 }
@@ -150,6 +186,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     const std::lock_guard lock(parts_lock_);
     provide_cookies(recv_cookies_, parts.recv_evd, parts.attr.recv_completion_flags);
     provide_cookies(request_cookies_, parts.request_evd, parts.attr.request_completion_flags);
+    if (endpoint_ != nullptr) earlier_ += endpoint_->counters();
     std::swap(endpoint_, made);  // destroys the previous endpoint after releasing the lock
     recv_stream_ = std::move(recv_stream);
     request_stream_ = std::move(request_stream);
@@ -164,6 +201,36 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     return success;
 }
 
+Ep::CoreCounters Ep::core_counters() const noexcept {
+    EndpointCounters all;
+    {
+        const std::lock_guard lock(parts_lock_);
+        all = earlier_;
+        if (endpoint_ != nullptr) all += endpoint_->counters();
+    }
+    CoreCounters values{};
+    const auto set = [&values](int messages, int bytes, const Traffic& traffic) {
+        values[static_cast<std::size_t>(messages)] = traffic.messages;
+        if (bytes >= 0) values[static_cast<std::size_t>(bytes)] = traffic.bytes;
+    };
+    constexpr int fixed_size = -1;
+    const Traffic immediate{immediate_messages_.value(), immediate_bytes_.value()};
+    Traffic received = all.of(CountedOperation::Receive);
+    received.messages -= std::min(received.messages, immediate.messages);
+    received.bytes -= std::min(received.bytes, immediate.bytes);
+    set(DCNT_EP_POST_SEND, DCNT_EP_POST_SEND_DATA, all.of(CountedOperation::Send));
+    set(DCNT_EP_POST_RECV, DCNT_EP_POST_RECV_DATA, all.posted_receives);
+    set(DCNT_EP_POST_WRITE, DCNT_EP_POST_WRITE_DATA, all.of(CountedOperation::RdmaWrite));
+    set(DCNT_EP_POST_WRITE_IMM, DCNT_EP_POST_WRITE_IMM_DATA, all.of(CountedOperation::RdmaWriteImmediate));
+    set(DCNT_EP_POST_READ, DCNT_EP_POST_READ_DATA, all.of(CountedOperation::RdmaRead));
+    set(DCNT_EP_POST_CMP_SWAP, fixed_size, all.of(CountedOperation::CompareSwap));
+    set(DCNT_EP_POST_FETCH_ADD, fixed_size, all.of(CountedOperation::FetchAdd));
+    set(DCNT_EP_RECV, DCNT_EP_RECV_DATA, received);
+    set(DCNT_EP_RECV_IMM, DCNT_EP_RECV_IMM_DATA, immediate);
+    set(DCNT_EP_RECV_RDMA_IMM, DCNT_EP_RECV_RDMA_IMM_DATA, all.of(CountedOperation::ReceiveImmediate));
+    return values;
+}
+
 void Ep::choose_direct_endpoints() noexcept {
     const bool requests = own_request_queue_ == nullptr && request_cookies_ == nullptr && attr_.max_request_iov > 0;
     const bool receives = own_recv_queue_ == nullptr && recv_cookies_ == nullptr && attr_.max_recv_iov > 0 && !srq_;
@@ -172,7 +239,9 @@ void Ep::choose_direct_endpoints() noexcept {
 }
 
 DAT_RETURN Ep::modify(const EpParts& parts) {
-    if (!within(parts.attr, ia().device()->attributes())) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_attributes(parts.attr, ia().device()->attributes(), DAT_INVALID_ARG3);
+        result != success)
+        return result;
     const bool same_queues = endpoint_ != nullptr && parts.pz == pz_.get() && parts.recv_evd == recv_evd_.get() &&
                              parts.request_evd == request_evd_.get() && parts.srq == srq_.get() &&
                              parts.attr.max_recv_dtos == attr_.max_recv_dtos &&
@@ -182,7 +251,8 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
                              parts.attr.request_completion_flags == attr_.request_completion_flags;
     if (!same_queues) {
         // Posted receives would be lost.
-        if (!idle(QueueKind::Receive)) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
+        if (!idle(QueueKind::Receive))
+            return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, "receives are posted to the endpoint");
         return rebuild(parts);
     }
     connect_evd_ = EvdLink(parts.connect_evd);
@@ -194,7 +264,11 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
 
 DAT_EP_STATE Ep::dat_state() const noexcept { return to_ep_state(state(), provider_made_); }
 
-DAT_RETURN Ep::wrong_state() const noexcept { return invalid_state(state_subtype(state(), provider_made_)); }
+DAT_RETURN Ep::wrong_state() const noexcept {
+    const EndpointState present = state();
+    return invalid_state(state_subtype(present, provider_made_),
+                         explain("the endpoint is %s", name_of(to_ep_state(present, provider_made_))));
+}
 
 DAT_RETURN Ep::reset() noexcept {
     const EndpointState present = state();
@@ -239,7 +313,9 @@ constexpr DAT_EP_PARAM_MASK quiescent_fields =
     DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR | DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR;
 
 DAT_RETURN check_modifiable(const Ep& ep, DAT_EP_PARAM_MASK mask) noexcept {
-    if ((mask & ~DAT_EP_FIELD_ALL) != 0 || (mask & fixed_fields) != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (const DAT_EP_PARAM_MASK wrong = mask & (~DAT_EP_FIELD_ALL | fixed_fields); wrong != 0)
+        return invalid_parameter(DAT_INVALID_ARG2, explain("the fields 0x%llx of the mask cannot be changed",
+                                                           static_cast<unsigned long long>(wrong)));
     switch (ep.state()) {
         case EndpointState::Unconnected: return success;
         case EndpointState::TentativePending:
@@ -256,32 +332,48 @@ DAT_RETURN check_modifiable(const Ep& ep, DAT_EP_PARAM_MASK mask) noexcept {
     return ep.wrong_state();
 }
 
-/// Finds a dispatcher; the handle may be DAT_HANDLE_NULL. Returns false if it does not accept such events or belongs to
-/// another IA. The latter is allowed for connection events.
-bool find_evd(DAT_EVD_HANDLE handle, DAT_EVD_FLAGS stream, const Ia& ia, Evd*& evd) noexcept {
+/// A dispatcher of an endpoint.
+struct EvdRole {
+    const char* name;
+    DAT_EVD_FLAGS stream;
+    const char* flag;
+};
+constexpr EvdRole for_receives{"recv_evd_handle", DAT_EVD_DTO_FLAG, "DAT_EVD_DTO_FLAG"};
+constexpr EvdRole for_requests{"request_evd_handle", DAT_EVD_DTO_FLAG, "DAT_EVD_DTO_FLAG"};
+constexpr EvdRole for_connections{"connect_evd_handle", DAT_EVD_CONNECTION_FLAG, "DAT_EVD_CONNECTION_FLAG"};
+
+/// Finds a dispatcher; the handle may be DAT_HANDLE_NULL. Returns `otherwise` if it does not accept such events or
+/// belongs to another IA. The latter is allowed for connection events.
+DAT_RETURN find_evd(DAT_EVD_HANDLE handle, const EvdRole& role, const Ia& ia, DAT_RETURN otherwise,
+                    Evd*& evd) noexcept {
     evd = resolve<Evd>(handle);
-    if (handle == DAT_HANDLE_NULL) return true;
-    return evd != nullptr && (&evd->ia() == &ia || stream == DAT_EVD_CONNECTION_FLAG) && evd->takes(stream);
+    if (handle == DAT_HANDLE_NULL) return success;
+    if (evd == nullptr || (&evd->ia() != &ia && role.stream != DAT_EVD_CONNECTION_FLAG))
+        return refuse(otherwise, explain("%s is no EVD of this adapter", role.name));
+    if (!evd->takes(role.stream)) return refuse(otherwise, explain("%s was created without %s", role.name, role.flag));
+    return success;
 }
 
 DAT_RETURN change_parts(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM& wanted) noexcept {
+    constexpr DAT_RETURN invalid = error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
     const auto changes = [mask](DAT_EP_PARAM_MASK field) { return (mask & field) != 0; };
     if (changes(DAT_EP_FIELD_PZ_HANDLE)) {
         parts.pz = resolve<Pz>(wanted.pz_handle);
         if (wanted.pz_handle != DAT_HANDLE_NULL && (parts.pz == nullptr || &parts.pz->ia() != &ep.ia()))
-            return invalid_parameter(DAT_INVALID_ARG3);
+            return refuse(invalid, "pz_handle is no protection zone of this adapter");
         if (parts.pz != nullptr && parts.srq != nullptr && parts.pz != &parts.srq->pz())
-            return invalid_parameter(DAT_INVALID_ARG3);
+            return refuse(invalid, "the SRQ is in another protection zone");
     }
-    if ((changes(DAT_EP_FIELD_RECV_EVD_HANDLE) &&
-         !find_evd(wanted.recv_evd_handle, DAT_EVD_DTO_FLAG, ep.ia(), parts.recv_evd)) ||
-        (changes(DAT_EP_FIELD_REQUEST_EVD_HANDLE) &&
-         !find_evd(wanted.request_evd_handle, DAT_EVD_DTO_FLAG, ep.ia(), parts.request_evd)) ||
-        (changes(DAT_EP_FIELD_CONNECT_EVD_HANDLE) &&
-         !find_evd(wanted.connect_evd_handle, DAT_EVD_CONNECTION_FLAG, ep.ia(), parts.connect_evd)))
-        return invalid_parameter(DAT_INVALID_ARG3);
+    DAT_RETURN result = success;
+    if (changes(DAT_EP_FIELD_RECV_EVD_HANDLE))
+        result = find_evd(wanted.recv_evd_handle, for_receives, ep.ia(), invalid, parts.recv_evd);
+    if (result == success && changes(DAT_EP_FIELD_REQUEST_EVD_HANDLE))
+        result = find_evd(wanted.request_evd_handle, for_requests, ep.ia(), invalid, parts.request_evd);
+    if (result == success && changes(DAT_EP_FIELD_CONNECT_EVD_HANDLE))
+        result = find_evd(wanted.connect_evd_handle, for_connections, ep.ia(), invalid, parts.connect_evd);
+    if (result != success) return result;
     if (changes(DAT_EP_FIELD_COMM)) {
-        if (!is_supported(wanted.comm)) return invalid_parameter(DAT_INVALID_ARG3);
+        if (!is_supported(wanted.comm)) return refuse(invalid, "comm is not a byte stream over IP");
         parts.comm = wanted.comm;
     }
     return success;
@@ -325,15 +417,16 @@ struct EpHandles {
 
 DAT_RETURN find_parts(const Ia& ia, const EpHandles& handles, EpParts& parts) noexcept {
     parts.pz = resolve<Pz>(handles.pz);
-    if (handles.pz != DAT_HANDLE_NULL && (parts.pz == nullptr || &parts.pz->ia() != &ia))
-        return invalid_handle(DAT_INVALID_HANDLE_PZ);
-    if (!find_evd(handles.recv_evd, DAT_EVD_DTO_FLAG, ia, parts.recv_evd))
-        return invalid_handle(DAT_INVALID_HANDLE_EVD_RECV);
-    if (!find_evd(handles.request_evd, DAT_EVD_DTO_FLAG, ia, parts.request_evd))
-        return invalid_handle(DAT_INVALID_HANDLE_EVD_REQUEST);
-    if (!find_evd(handles.connect_evd, DAT_EVD_CONNECTION_FLAG, ia, parts.connect_evd))
-        return invalid_handle(DAT_INVALID_HANDLE_EVD_CONN);
-    return success;
+    if (handles.pz != DAT_HANDLE_NULL && (parts.pz == nullptr || &parts.pz->ia() != &ia)) return foreign_pz();
+    DAT_RETURN result = find_evd(handles.recv_evd, for_receives, ia,
+                                 error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV), parts.recv_evd);
+    if (result == success)
+        result = find_evd(handles.request_evd, for_requests, ia,
+                          error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST), parts.request_evd);
+    if (result == success)
+        result = find_evd(handles.connect_evd, for_connections, ia,
+                          error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN), parts.connect_evd);
+    return result;
 }
 
 DAT_RETURN adopt_new(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, DAT_EP_HANDLE* ep) {
@@ -354,7 +447,7 @@ DAT_RETURN calls::ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE r
         if (const DAT_RETURN result = find_parts(*owner, {pz, recv_evd, request_evd, connect_evd}, parts);
             result != success)
             return result;
-        if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG7);
+        if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG7, "ep_handle is null");
         parts.attr = attr != nullptr ? *attr : Ep::default_attributes(owner->device()->attributes());
         return adopt_new(*owner, parts, DAT_INVALID_ARG6, ep);
     });
@@ -371,10 +464,12 @@ DAT_RETURN calls::ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD
             result != success)
             return result;
         parts.srq = resolve<Srq>(srq);
-        if (parts.srq == nullptr || &parts.srq->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
-        if (parts.pz != nullptr && parts.pz != &parts.srq->pz()) return invalid_parameter(DAT_INVALID_ARG2);
-        if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG7);
-        if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG8);
+        if (parts.srq == nullptr || &parts.srq->ia() != owner)
+            return invalid_handle(DAT_INVALID_HANDLE_SRQ, "srq_handle is no SRQ of this adapter");
+        if (parts.pz != nullptr && parts.pz != &parts.srq->pz())
+            return invalid_parameter(DAT_INVALID_ARG2, "the SRQ is in another protection zone");
+        if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG7, "ep_attributes is null");
+        if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG8, "ep_handle is null");
         parts.attr = *attr;
         parts.attr.max_recv_iov = parts.srq->max_recv_iov();  // receives are those of the queue
         return adopt_new(*owner, parts, DAT_INVALID_ARG7, ep);
@@ -384,8 +479,7 @@ DAT_RETURN calls::ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD
 DAT_RETURN calls::ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    if ((mask & ~DAT_EP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_EP_FIELD_ALL, param); result != success) return result;
     return endpoint->query(mask, *param);
 }
 
@@ -393,7 +487,7 @@ DAT_RETURN calls::ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_
     return guarded([&] {
         Ep* endpoint = resolve<Ep>(ep);
         if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+        if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "the parameters are null");
         if (const DAT_RETURN result = check_modifiable(*endpoint, mask); result != success) return result;
         EpParts parts = endpoint->parts();
         if (const DAT_RETURN result = change_parts(parts, *endpoint, mask, *param); result != success) return result;
@@ -426,10 +520,12 @@ DAT_RETURN calls::ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT* allocated, DAT_COUN
 DAT_RETURN calls::ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT hard) {
     const Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    if (soft < DAT_WATERMARK_INFINITE) return invalid_parameter(DAT_INVALID_ARG2);
-    if (hard < DAT_WATERMARK_INFINITE) return invalid_parameter(DAT_INVALID_ARG3);
+    if (soft < DAT_WATERMARK_INFINITE)
+        return invalid_parameter(DAT_INVALID_ARG2, explain("soft_high_watermark is %d", soft));
+    if (hard < DAT_WATERMARK_INFINITE)
+        return invalid_parameter(DAT_INVALID_ARG3, explain("hard_high_watermark is %d", hard));
     const bool unlimited = soft == DAT_WATERMARK_INFINITE && hard == DAT_WATERMARK_INFINITE;
-    return unlimited ? success : error(DAT_MODEL_NOT_SUPPORTED);
+    return unlimited ? success : refuse(error(DAT_MODEL_NOT_SUPPORTED), "high watermarks are not supported");
 }
 
 DAT_RETURN calls::ep_reset(DAT_EP_HANDLE ep) {

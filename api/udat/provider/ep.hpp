@@ -46,7 +46,12 @@ public:
     /// Returns the attributes that dat_ep_create(3DAT) uses if the consumer passes none.
     static DAT_EP_ATTR default_attributes(const DeviceAttributes& device) noexcept;
 
+    /// What the provider counts, and what was counted by the core before the counters were reset, as negative numbers.
     Counters<DCNT_EP_ALL_COUNTERS> counters;
+
+    /// What the core has counted.
+    using CoreCounters = std::array<DAT_UINT64, DCNT_EP_ALL_COUNTERS>;
+    CoreCounters core_counters() const noexcept;
 
     EndpointState state() const noexcept {
         const EndpointState state = endpoint_ == nullptr ? EndpointState::Unconnected : endpoint_->state();
@@ -122,11 +127,10 @@ public:
     /// Restores the cookie of the request in a completion. Returns true if the completion wakes no waiter.
     bool restore_cookie(Completion& completion) noexcept;
 
-    /// Counts a completed receive.
-    void count_receive(const Completion& completion) noexcept;
-    void count_receive(std::uint32_t bytes) noexcept {
-        counters.add(DCNT_EP_RECV);
-        counters.add(DCNT_EP_RECV_DATA, bytes);
+    /// Counts a completed receive of a message with immediate data, which the core counts like others.
+    void count_immediate(std::uint32_t bytes) noexcept {
+        immediate_messages_.add();
+        immediate_bytes_.add(bytes);
     }
 
     bool provider_made() const noexcept { return provider_made_; }
@@ -138,15 +142,18 @@ private:
     DAT_RETURN rebuild(const EpParts& parts);
     DAT_RETURN check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept;
     DAT_RETURN check_posting() noexcept;
+    [[gnu::cold, gnu::noinline]] DAT_RETURN refuse_post(Status status, QueueKind queue) const noexcept;
+    DAT_RETURN result_of(const Status& status, QueueKind queue) const noexcept;
     DAT_RETURN hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept;
     void choose_direct_endpoints() noexcept;
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept;
     Status ask(const Request& request);
+    const char* lacks() const noexcept;
     void follow_redirection(const Bytes<Address::max_service>& service) noexcept;
-    void tell(DAT_EVENT_NUMBER number) noexcept;
-    void tell_end(DAT_EVENT_NUMBER number) noexcept;
+    void tell(DAT_EVENT_NUMBER number, const char* why) noexcept;
+    void tell_end(DAT_EVENT_NUMBER number, const char* why) noexcept;
 
     /// Held while parts change, and by threads that take events from any dispatcher.
     mutable std::mutex parts_lock_;
@@ -187,6 +194,10 @@ private:
     // completions, and receives are not those of a shared queue. Otherwise null.
     Endpoint* direct_requests_ = nullptr;
     Endpoint* direct_receives_ = nullptr;
+
+    Counter immediate_messages_;
+    Counter immediate_bytes_;
+    EndpointCounters earlier_;  // of the endpoints of the core that were replaced; guarded by parts_lock_
 
     std::shared_ptr<CompletionQueue> own_recv_queue_;  // used if the consumer wants no completions
     std::shared_ptr<CompletionQueue> own_request_queue_;

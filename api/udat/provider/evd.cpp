@@ -53,6 +53,11 @@ bool is_rationed(DAT_EVENT_NUMBER number) noexcept {
     return number == DAT_CONNECTION_REQUEST_EVENT || number == DAT_SOFTWARE_EVENT;
 }
 
+DAT_RETURN too_long(DAT_COUNT wanted, std::uint32_t limit) noexcept {
+    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD),
+                  explain("%d events asked for, max_evd_qlen is %u", wanted, limit));
+}
+
 /// Held while looking up the endpoint of a connection, which may belong to another IA and be freed at the same time.
 std::mutex& looking_up() noexcept {
     static std::mutex mutex;
@@ -64,11 +69,12 @@ std::mutex& looking_up() noexcept {
 /// waiter.
 bool settle_with_endpoint(Completion& completion, bool has_cookies, bool& quiet) noexcept {
     quiet = false;
-    const bool received = completion.queue() == QueueKind::Receive;
-    if (!received && !has_cookies) return true;
+    const bool is_immediate = completion.operation == CompletedOperation::Receive && completion.with_immediate &&
+                              completion.code == CompletionCode::Success;
+    if (!is_immediate && !has_cookies) return true;
     Ep* ep = resolve<Ep>(reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context));
     if (ep == nullptr) return !has_cookies || completion.operation == CompletedOperation::BindWindow;
-    if (received) ep->count_receive(completion);
+    if (is_immediate) ep->count_immediate(completion.bytes);
     quiet = has_cookies && ep->restore_cookie(completion);
     return true;
 }
@@ -87,8 +93,8 @@ Evd::~Evd() {
 }
 
 DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, std::unique_ptr<Evd>& evd) {
-    if (static_cast<std::uint32_t>(qlen) > ia.device()->attributes().max_completions)
-        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+    const std::uint32_t limit = ia.device()->attributes().max_completions;
+    if (static_cast<std::uint32_t>(qlen) > limit) return too_long(qlen, limit);
     std::unique_ptr<Evd> created(new Evd(ia, qlen, flags));
     if ((flags & completion_streams) != 0) {
         auto queue =
@@ -190,9 +196,6 @@ Evd::Taken Evd::write_any(Completion completion, DAT_EVENT& event) noexcept {
         return write_any(completion, event);
     write_usual_event(completion, event);
     event.evd_handle = handle();
-    if (completion.operation == CompletedOperation::Receive)
-        if (Ep* ep = resolve_held<Ep>(reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context)))
-            ep->count_receive(completion.bytes);
     return Taken::Normal;
 }
 
@@ -305,9 +308,21 @@ bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcep
     return true;
 }
 
+namespace {
+
+[[gnu::cold, gnu::noinline]] DAT_RETURN has_waiter() noexcept {
+    return invalid_state(DAT_INVALID_STATE_EVD_WAITER, "another thread waits for events of the EVD");
+}
+
+DAT_RETURN unwaitable() noexcept {
+    return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE, "dat_evd_set_unwaitable was called");
+}
+
+}  // namespace
+
 DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
     if (waiting_.load(std::memory_order_acquire)) [[unlikely]]
-        return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
+        return report_failure("dat_evd_dequeue", handle(), has_waiter());
     const std::lock_guard taking(taking_);
     counters.add(DCNT_EVD_DEQUEUE);
     const bool taken = take(event);
@@ -320,9 +335,9 @@ DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT* event) {
     Evd* dispatcher = resolve_held<Evd>(evd);
     if (dispatcher == nullptr) [[unlikely]]
-        return error(DAT_INVALID_HANDLE);
+        return report_failure("dat_evd_dequeue", evd, invalid_handle(DAT_NO_SUBTYPE));
     if (event == nullptr) [[unlikely]]
-        return invalid_parameter(DAT_INVALID_ARG2);
+        return report_failure("dat_evd_dequeue", evd, invalid_parameter(DAT_INVALID_ARG2, "event is null"));
     return dispatcher->dequeue(*event);
 }
 
@@ -395,16 +410,16 @@ int Evd::sleep(int timeout_ms) noexcept {
 
 DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
     if (threshold > 1 && notification() == Notification::Solicited)
-        return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_SOLICITED);
+        return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_SOLICITED,
+                             "a threshold, while an endpoint notifies with DAT_COMPLETION_SOLICITED_WAIT_FLAG");
     if (threshold > 1 && notification() == Notification::Every)
-        return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_NOTIFY);
-    if (!waitable_) return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);
+        return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_NOTIFY,
+                             "a threshold, while an endpoint notifies with DAT_COMPLETION_UNSIGNALLED_FLAG");
+    if (!waitable_) return unwaitable();
     nmore = 0;
     Waiting waiter(*this, nmore);
-    if (!waiter.admitted()) return invalid_state(DAT_INVALID_STATE_EVD_WAITER);
-    if (!waitable_)
-        return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE);  // checked again, because from here on
-                                                                 // dismiss_waiter() sees this thread
+    if (!waiter.admitted()) return has_waiter();
+    if (!waitable_) return unwaitable();  // checked again, because from here on dismiss_waiter() sees this thread
     counters.add(DCNT_EVD_WAIT);
     bool taken = false;
     wait_until(waiter, deadline, [&] {
@@ -412,7 +427,8 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
         return taken || dismissal_ != success;
     });
     if (taken) return success;
-    if (const DAT_RETURN result = dismissal_; result != success) return result;
+    if (const DAT_RETURN result = dismissal_; result != success)
+        return refuse(result, "the EVD was freed or made unwaitable during the wait");
     return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
 }
 
@@ -449,12 +465,14 @@ void Evd::close() noexcept { dismiss_waiter(error(DAT_ABORT)); }
 
 DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     const auto wanted = static_cast<std::size_t>(qlen);
-    if (wanted > ia().device()->attributes().max_completions)
-        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+    const std::uint32_t limit = ia().device()->attributes().max_completions;
+    if (wanted > limit) return too_long(qlen, limit);
     EventRing ring(room_at_first(wanted, flags_));
     const BiasedLock::SlowPathGuard taking(taking_);
     const std::lock_guard lock(lock_);
-    if (events_.size() > wanted) return error(DAT_INVALID_STATE);
+    if (events_.size() > wanted)
+        return refuse(error(DAT_INVALID_STATE),
+                      explain("%d events asked for, %zu are in the EVD", qlen, events_.size()));
     if (completions_ != nullptr)
         if (const Status status = fit_completions(wanted); !status.ok()) return to_return(status, DAT_RESOURCE_TEVD);
     if (ring.capacity() >= events_.size()) {
@@ -467,7 +485,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
 
 void Evd::set_waitable(bool waitable) noexcept {
     waitable_ = waitable;
-    if (!waitable) dismiss_waiter(invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE));
+    if (!waitable) dismiss_waiter(error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE));
 }
 
 void Evd::set_enabled(bool enabled) noexcept {

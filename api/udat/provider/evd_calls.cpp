@@ -19,11 +19,12 @@ DAT_RETURN calls::evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qlen, DAT_CNO_HANDL
         Ia* owner = resolve<Ia>(ia);
         Cno* notified = resolve<Cno>(cno);
         if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2, explain("evd_min_qlen is %d", min_qlen));
         if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != owner))
-            return invalid_handle(DAT_INVALID_HANDLE_CNO);
-        if (flags == 0 || (flags & ~all_streams) != 0) return invalid_parameter(DAT_INVALID_ARG4);
-        if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+            return invalid_handle(DAT_INVALID_HANDLE_CNO, "cno_handle is no CNO of this adapter");
+        if (flags == 0 || (flags & ~all_streams) != 0)
+            return invalid_parameter(DAT_INVALID_ARG4, explain("evd_flags is 0x%x", unsigned{flags}));
+        if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "evd_handle is null");
         std::unique_ptr<Evd> created;
         if (const DAT_RETURN result = Evd::create(*owner, min_qlen, notified, flags, created); result != success)
             return result;
@@ -34,9 +35,8 @@ DAT_RETURN calls::evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qlen, DAT_CNO_HANDL
 
 DAT_RETURN calls::evd_query(DAT_EVD_HANDLE evd, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
     const Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    if ((mask & ~DAT_EVD_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_EVD_FIELD_ALL, param); result != success) return result;
     return dispatcher->query(mask, *param);
 }
 
@@ -44,9 +44,9 @@ DAT_RETURN calls::evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno) {
     return guarded([&] {
         Evd* dispatcher = resolve<Evd>(evd);
         Cno* notified = resolve<Cno>(cno);
-        if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+        if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
         if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &dispatcher->ia()))
-            return invalid_handle(DAT_INVALID_HANDLE_CNO);
+            return invalid_handle(DAT_INVALID_HANDLE_CNO, "cno_handle is no CNO of this adapter");
         dispatcher->set_cno(notified);
         return success;
     });
@@ -54,28 +54,28 @@ DAT_RETURN calls::evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno) {
 
 DAT_RETURN calls::evd_enable(DAT_EVD_HANDLE evd) {
     Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     dispatcher->set_enabled(true);
     return success;
 }
 
 DAT_RETURN calls::evd_disable(DAT_EVD_HANDLE evd) {
     Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     dispatcher->set_enabled(false);
     return success;
 }
 
 DAT_RETURN calls::evd_set_unwaitable(DAT_EVD_HANDLE evd) {
     Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     dispatcher->set_waitable(false);
     return success;
 }
 
 DAT_RETURN calls::evd_clear_unwaitable(DAT_EVD_HANDLE evd) {
     Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     dispatcher->set_waitable(true);
     return success;
 }
@@ -83,37 +83,43 @@ DAT_RETURN calls::evd_clear_unwaitable(DAT_EVD_HANDLE evd) {
 DAT_RETURN calls::evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
                            DAT_COUNT* nmore) {
     Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    if (threshold <= 0 || threshold > dispatcher->qlen()) return invalid_parameter(DAT_INVALID_ARG3);
-    if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
-    if (nmore == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+    if (threshold <= 0 || threshold > dispatcher->qlen())
+        return invalid_parameter(
+            DAT_INVALID_ARG3, explain("threshold is %d, the length of the EVD is %d", threshold, dispatcher->qlen()));
+    if (event == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "event is null");
+    if (nmore == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "nmore is null");
     return dispatcher->wait(deadline_after(timeout), static_cast<std::size_t>(threshold), *event, *nmore);
 }
 
 DAT_RETURN calls::evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT min_qlen) {
     return guarded([&] {
         Evd* dispatcher = resolve<Evd>(evd);
-        if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+        if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2, explain("evd_min_qlen is %d", min_qlen));
         return dispatcher->resize(min_qlen);
     });
 }
 
 DAT_RETURN calls::evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
     Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
-    if (event == nullptr || event->event_number != DAT_SOFTWARE_EVENT) return invalid_parameter(DAT_INVALID_ARG2);
-    if (!dispatcher->takes(DAT_EVD_SOFTWARE_FLAG)) return invalid_parameter(DAT_INVALID_ARG1);
-    return dispatcher->try_post(*event) ? success : error(DAT_QUEUE_FULL);
+    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+    if (event == nullptr || event->event_number != DAT_SOFTWARE_EVENT)
+        return invalid_parameter(DAT_INVALID_ARG2, "event is no DAT_SOFTWARE_EVENT");
+    if (!dispatcher->takes(DAT_EVD_SOFTWARE_FLAG))
+        return invalid_parameter(DAT_INVALID_ARG1, "the EVD was created without DAT_EVD_SOFTWARE_FLAG");
+    if (dispatcher->try_post(*event)) return success;
+    return refuse(error(DAT_QUEUE_FULL), explain("the EVD is full, its length is %d", dispatcher->qlen()));
 }
 
 DAT_RETURN calls::evd_free(DAT_EVD_HANDLE evd) {
     Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return error(DAT_INVALID_HANDLE);
+    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     dispatcher->ia().acceptor().await_quiet();
-    if (dispatcher->users.in_use()) return invalid_state(DAT_INVALID_STATE_EVD_IN_USE);
+    if (dispatcher->users.in_use())
+        return invalid_state(DAT_INVALID_STATE_EVD_IN_USE, "an endpoint, a service point or an adapter uses the EVD");
     const auto freed = claim<Evd>(evd);
-    if (freed == nullptr) return error(DAT_INVALID_HANDLE);
+    if (freed == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     freed->close();
     return success;
 }

@@ -27,7 +27,8 @@ DAT_RETURN post_atomic(Ep& ep, SendRequest& request, va_list arguments) noexcept
     const auto cookie = va_arg(arguments, DAT_DTO_COOKIE);
     const auto* remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
     const auto flags = static_cast<DAT_COMPLETION_FLAGS>(va_arg(arguments, int));  // promoted
-    if (!ep.ia().device()->attributes().capabilities.atomics) return error(DAT_MODEL_NOT_SUPPORTED);
+    if (!ep.ia().device()->attributes().capabilities.atomics)
+        return refuse(error(DAT_MODEL_NOT_SUPPORTED), "the adapter has no atomic operations");
     request.context = cookie.as_64;
     return ep.post_any_rdma(SendRequest(request), 1, iov, remote, flags);
 }
@@ -80,9 +81,7 @@ DAT_RETURN with_endpoint(DAT_HANDLE handle, va_list arguments, Operation operati
     return ep == nullptr ? invalid_handle(DAT_INVALID_HANDLE_EP) : operation(*ep, arguments);
 }
 
-}  // namespace
-
-DAT_RETURN calls::extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
+DAT_RETURN run(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
     switch (operation) {
         case DAT_IB_RDMA_WRITE_IMMED_OP: return with_endpoint(handle, arguments, write_with_immediate);
         case DAT_IB_FETCH_AND_ADD_OP: return with_endpoint(handle, arguments, fetch_and_add);
@@ -92,8 +91,17 @@ DAT_RETURN calls::extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_l
         case DAT_IB_QUERY_COUNTERS_OP: return query(handle, arguments);
         case DAT_IB_PRINT_COUNTERS_OP: return print(handle, arguments);
         // The sampled counters are counters of ports, which no device has.
-        default: return error(DAT_NOT_IMPLEMENTED);
+        default:
+            return refuse(error(DAT_NOT_IMPLEMENTED),
+                          explain("there is no operation 0x%x", static_cast<unsigned>(operation)));
     }
+}
+
+}  // namespace
+
+DAT_RETURN calls::extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
+    const DAT_RETURN result = run(handle, operation, arguments);
+    return result == success ? success : report_failure("dat_extension_op", handle, result);
 }
 
 }  // namespace viaduct::dat

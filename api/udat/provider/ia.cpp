@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/ia.hpp"
-#include "core/provider.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -11,6 +10,8 @@
 #include "api/udat/provider/providers.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
+#include "core/base/failure.hpp"
+#include "core/provider.hpp"
 
 /// Provided by every registry but declared in no public header: convert between the handle of an IA and the number that
 /// consumers have.
@@ -62,8 +63,12 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
     std::unique_ptr<Ia> created(new Ia(provider, device));
     auto opened = open_device(device, *created);
     if (opened.status().code() == Code::NoResources) return to_return(opened.status(), DAT_RESOURCE_DEVICE);
-    if (!opened.ok()) return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+    if (!opened.ok()) {
+        failure::because(opened.status());
+        return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+    }
     created->device_ = std::move(*opened);
+    created->device_->set_api("DAT");
     created->address_ = SocketAddress(created->device_->attributes().host, 0).storage;
     created->name_attributes();
     if (wanted == AsyncEvd::Made) {
@@ -180,20 +185,24 @@ void Ia::on_async_event(const AsyncEvent& event) noexcept {
 
 DAT_RETURN calls::ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
     return guarded([&] {
-        if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
-        if (async_evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-        if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+        if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1, "ia_name is null");
+        if (async_evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "async_evd_handle is null");
+        if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "ia_handle is null");
         const NamedProvider* provider = find_named_provider(name);
-        if (provider == nullptr) return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+        if (provider == nullptr)
+            return refuse(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED),
+                          explain("this provider was not loaded for an adapter %s", name));
         const bool exists = *async_evd == DAT_EVD_ASYNC_EXISTS;
         Evd* shared = nullptr;
         if (!exists && *async_evd != DAT_HANDLE_NULL) {
             shared = resolve<Evd>(*async_evd);
             if (shared == nullptr || !shared->takes(DAT_EVD_ASYNC_FLAG))
-                return invalid_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
+                return invalid_handle(DAT_INVALID_HANDLE_EVD_ASYNC,
+                                      "async_evd_handle is no EVD that was created with DAT_EVD_ASYNC_FLAG");
         }
         const auto wanted = exists ? Ia::AsyncEvd::None : shared == nullptr ? Ia::AsyncEvd::Made : Ia::AsyncEvd::Shared;
-        if (wanted == Ia::AsyncEvd::Made && async_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+        if (wanted == Ia::AsyncEvd::Made && async_qlen <= 0)
+            return invalid_parameter(DAT_INVALID_ARG2, explain("async_evd_min_qlen is %d", async_qlen));
         std::unique_ptr<Ia> created;
         if (const DAT_RETURN result =
                 Ia::open(provider->tables.checking, provider->device, async_qlen, wanted, shared, created);
@@ -209,10 +218,12 @@ DAT_RETURN calls::ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT_IA_A
                            DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider_attr) {
     Ia* adapter = resolve<Ia>(ia);
     if (adapter == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-    if ((ia_mask & ~DAT_IA_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG3);
-    if (ia_mask != 0 && ia_attr == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
-    if ((provider_mask & ~DAT_PROVIDER_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG5);
-    if (provider_mask != 0 && provider_attr == nullptr) return invalid_parameter(DAT_INVALID_ARG6);
+    if ((ia_mask & ~DAT_IA_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG3, "ia_mask has unknown bits");
+    if (ia_mask != 0 && ia_attr == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "ia_attributes is null");
+    if ((provider_mask & ~DAT_PROVIDER_FIELD_ALL) != 0)
+        return invalid_parameter(DAT_INVALID_ARG5, "provider_mask has unknown bits");
+    if (provider_mask != 0 && provider_attr == nullptr)
+        return invalid_parameter(DAT_INVALID_ARG6, "provider_attributes is null");
     if (async_evd != nullptr) *async_evd = adapter->async_evd();
     if (ia_mask != 0) adapter->query_attributes(*ia_attr);
     if (provider_mask != 0) return guarded([&] { return adapter->query_provider(*provider_attr); });
@@ -222,9 +233,11 @@ DAT_RETURN calls::ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT_IA_A
 DAT_RETURN calls::ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
     Ia* adapter = resolve<Ia>(ia);
     if (adapter == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-    if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return invalid_parameter(DAT_INVALID_ARG2);
+    if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG)
+        return invalid_parameter(DAT_INVALID_ARG2, explain("ia_flags is 0x%x", unsigned{flags}));
     adapter->acceptor().await_quiet();
-    if (flags == DAT_CLOSE_GRACEFUL_FLAG && adapter->in_use()) return invalid_state(DAT_INVALID_STATE_IA_IN_USE);
+    if (flags == DAT_CLOSE_GRACEFUL_FLAG && adapter->in_use())
+        return invalid_state(DAT_INVALID_STATE_IA_IN_USE, "objects of the adapter exist");
     if (!adapter->revoke()) return invalid_handle(DAT_INVALID_HANDLE_IA);
     delete adapter;  // NOLINT(cppcoreguidelines-owning-memory): the handle had it
     return success;
@@ -232,8 +245,8 @@ DAT_RETURN calls::ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
 
 DAT_RETURN calls::ia_ha_related(DAT_IA_HANDLE ia, const DAT_NAME_PTR provider, DAT_BOOLEAN* answer) {
     if (resolve<Ia>(ia) == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-    if (provider == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-    if (answer == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (provider == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "the name is null");
+    if (answer == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "the place for the answer is null");
     *answer = DAT_FALSE;
     return success;
 }

@@ -26,20 +26,20 @@ DAT_RETURN find_memory(DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region, 
             return success;
         case DAT_MEM_TYPE_LMR: {
             Lmr* other = resolve<Lmr>(region.for_lmr_handle);
-            if (other == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
+            if (other == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR, "for_lmr_handle is no region");
             memory = other->region().address();
             length = other->region().length();
             return success;
         }
     }
-    return invalid_parameter(DAT_INVALID_ARG2);
+    return invalid_parameter(DAT_INVALID_ARG2, explain("mem_type is 0x%x", unsigned{type}));
 }
 
 /// Checks that each segment is in a region of the IA (dat_lmr_sync_rdma_read(3DAT)).
 DAT_RETURN check_segments(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
     Ia* owner = resolve<Ia>(ia);
     if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-    if (segments == nullptr && count != 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (segments == nullptr && count != 0) return invalid_parameter(DAT_INVALID_ARG2, "local_segments is null");
     for (DAT_VLEN i = 0; i < count; ++i) {
         const DAT_LMR_TRIPLET& segment = segments[i];
         if (segment.segment_length == 0) continue;
@@ -47,7 +47,10 @@ DAT_RETURN check_segments(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT
             return one.region().key() == segment.lmr_context &&
                    one.region().covers(reinterpret_cast<void*>(segment.virtual_address), segment.segment_length);
         });
-        if (lmr == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+        if (lmr == nullptr)
+            return invalid_parameter(DAT_INVALID_ARG2,
+                                     explain("segment %llu is not in the region with the context 0x%x",
+                                             static_cast<unsigned long long>(i), segment.lmr_context));
     }
     return success;
 }
@@ -85,16 +88,19 @@ DAT_RETURN calls::lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DES
         Ia* owner = resolve<Ia>(ia);
         Pz* zone = resolve<Pz>(pz);
         if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (zone == nullptr || &zone->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_PZ);
-        if ((privileges & ~all_privileges) != 0) return invalid_parameter(DAT_INVALID_ARG6);
-        if (va_type == DAT_VA_TYPE_ZB) return error(DAT_MODEL_NOT_SUPPORTED);
-        if (va_type != DAT_VA_TYPE_VA) return invalid_parameter(DAT_INVALID_ARG7);
-        if (lmr == nullptr) return invalid_parameter(DAT_INVALID_ARG8);
+        if (zone == nullptr || &zone->ia() != owner) return foreign_pz();
+        if ((privileges & ~all_privileges) != 0)
+            return invalid_parameter(DAT_INVALID_ARG6, explain("privileges is 0x%x", unsigned{privileges}));
+        if (va_type == DAT_VA_TYPE_ZB) return zero_based();
+        if (va_type != DAT_VA_TYPE_VA)
+            return invalid_parameter(DAT_INVALID_ARG7, explain("va_type is %d", static_cast<int>(va_type)));
+        if (lmr == nullptr) return invalid_parameter(DAT_INVALID_ARG8, "lmr_handle is null");
         void* memory = nullptr;
         if (const DAT_RETURN result = find_memory(type, region, length, memory); result != success) return result;
-        if (length == 0) return invalid_parameter(DAT_INVALID_ARG4);
+        if (length == 0) return invalid_parameter(DAT_INVALID_ARG4, "length is 0");
         auto created = MemoryRegion::create(zone->domain(), memory, length, to_access(privileges));
-        if (created.status().code() == Code::InvalidParameter) return invalid_parameter(DAT_INVALID_ARG3);
+        if (created.status().code() == Code::InvalidParameter)
+            return invalid_parameter(DAT_INVALID_ARG3, created.status().where());
         if (!created.ok()) return to_return(created.status(), DAT_RESOURCE_MEMORY_REGION);
         const std::uint32_t key = (*created)->key();
         const Lmr::Description description{.type = type, .region = region, .privileges = privileges};
@@ -110,8 +116,7 @@ DAT_RETURN calls::lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DES
 DAT_RETURN calls::lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
     const Lmr* region = resolve<Lmr>(lmr);
     if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
-    if ((mask & ~DAT_LMR_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_LMR_FIELD_ALL, param); result != success) return result;
     region->query(mask, *param);
     return success;
 }
@@ -119,7 +124,7 @@ DAT_RETURN calls::lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR
 DAT_RETURN calls::lmr_free(DAT_LMR_HANDLE lmr) {
     const Lmr* region = resolve<Lmr>(lmr);
     if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
-    if (region->users.in_use()) return invalid_state(DAT_INVALID_STATE_LMR_IN_USE);
+    if (region->users.in_use()) return invalid_state(DAT_INVALID_STATE_LMR_IN_USE, "an RMR is bound to the region");
     return claim<Lmr>(lmr) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_LMR) : success;
 }
 

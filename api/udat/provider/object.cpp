@@ -3,6 +3,7 @@
 
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/table.hpp"
+#include "core/base/failure.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -28,7 +29,23 @@ Object* resolve_any(DAT_HANDLE handle) noexcept {
     return static_cast<Object*>(HandleArena::instance().find(handle, kind));
 }
 
-DAT_RETURN to_return(Code code, DAT_RETURN_SUBTYPE resource) noexcept {
+// ---- Failures -----------------------------------------------------------------------------------------------------
+
+DAT_RETURN check_fields(std::uint64_t unknown_fields, const void* param) noexcept {
+    if (unknown_fields != 0)
+        return invalid_parameter(DAT_INVALID_ARG2, explain("the mask has unknown bits 0x%llx",
+                                                           static_cast<unsigned long long>(unknown_fields)));
+    return param == nullptr ? invalid_parameter(DAT_INVALID_ARG3, "the parameters are null") : success;
+}
+
+DAT_RETURN report_failure(const char* call, DAT_HANDLE handle, DAT_RETURN result) noexcept {
+    const Ia* const ia = resolve<Ia>(handle);
+    return report(call, ia == nullptr ? handle : ia->number(), result);
+}
+
+namespace {
+
+DAT_RETURN to_result(Code code, DAT_RETURN_SUBTYPE resource) noexcept {
     switch (code) {
         case Code::Ok: return success;
         case Code::WouldBlock: return error(DAT_QUEUE_EMPTY);
@@ -52,25 +69,34 @@ DAT_RETURN to_return(Code code, DAT_RETURN_SUBTYPE resource) noexcept {
     return error(DAT_INTERNAL_ERROR);
 }
 
+}  // namespace
+
+DAT_RETURN to_failure(Status status, DAT_RETURN_SUBTYPE resource) noexcept {
+    failure::because(status);
+    return to_result(status.code(), resource);
+}
+
+// ---- Entry points -------------------------------------------------------------------------------------------------
+
 DAT_RETURN calls::set_consumer_context(DAT_HANDLE handle, DAT_CONTEXT context) {
     Object* object = resolve_any(handle);
-    if (object == nullptr) return error(DAT_INVALID_HANDLE);
+    if (object == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     object->context = context;
     return success;
 }
 
 DAT_RETURN calls::get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT* context) {
     const Object* object = resolve_any(handle);
-    if (object == nullptr) return error(DAT_INVALID_HANDLE);
-    if (context == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    if (object == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+    if (context == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "context is null");
     *context = object->context;
     return success;
 }
 
 DAT_RETURN calls::get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE* type) {
     const Object* object = resolve_any(handle);
-    if (object == nullptr) return error(DAT_INVALID_HANDLE);
-    if (type == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
+    if (object == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+    if (type == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "handle_type is null");
     *type = object->type();
     return success;
 }

@@ -62,6 +62,16 @@ template <class T>
     return static_cast<T*>(static_cast<Object*>(HandleArena::find_held(handle, kind_of(T::handle_type))));
 }
 
+/// The failure of calls that ask for addresses relative to a region.
+inline DAT_RETURN zero_based() noexcept {
+    return refuse(error(DAT_MODEL_NOT_SUPPORTED), "zero-based addresses are not supported: zb_supported is DAT_FALSE");
+}
+
+/// The failure of calls with a protection zone that is not of their IA.
+inline DAT_RETURN foreign_pz() noexcept {
+    return invalid_handle(DAT_INVALID_HANDLE_PZ, "pz_handle is no protection zone of this adapter");
+}
+
 /// Returns the object of a handle of any type, or null.
 Object* resolve_any(DAT_HANDLE handle) noexcept;
 

@@ -20,6 +20,16 @@ inline std::uint32_t most_segments(const DeviceAttributes& device) noexcept {
     return std::min<std::uint32_t>(device.max_sges, max_segments);
 }
 
+/// Checks the segments of a call, its second and third argument, against a limit of that name.
+inline DAT_RETURN check_segments(DAT_COUNT count, const DAT_LMR_TRIPLET* segments, DAT_COUNT limit,
+                                 const char* name) noexcept {
+    if (count < 0 || count > limit) [[unlikely]]
+        return invalid_parameter(DAT_INVALID_ARG2, explain("%d segments asked for, %s is %d", count, name, limit));
+    if (count > 0 && segments == nullptr) [[unlikely]]
+        return invalid_parameter(DAT_INVALID_ARG3, "local_iov is null");
+    return success;
+}
+
 /// Reads each field separately, because the consumer has just written them (docs/adr/0014-fields-apart.md).
 inline Sge to_piece(const volatile DAT_LMR_TRIPLET& segment) noexcept {
     return {.address = reinterpret_cast<void*>(segment.virtual_address),

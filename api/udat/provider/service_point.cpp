@@ -7,10 +7,19 @@
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
+#include "core/base/address_text.hpp"
+#include "core/base/failure.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::dat {
 
 // ---- Common parts -------------------------------------------------------------------------------------------------
+
+void log_refusal(const ConnectionRequest& request, const char* why) noexcept {
+    const Address from = request.remote_address();
+    log(LogLevel::Info, "refused the request of %s, %s: %s", text_of(from.host).c_str(), text_of(from.service).c_str(),
+        why);
+}
 
 ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd)
     : Object(ia, ia.provider(), type), conn_qual_(qual), evd_(&evd) {}
@@ -22,8 +31,13 @@ DAT_RETURN ServicePoint::listen(std::uint16_t port) {
                                     // listening
     const Address local{.host = ia().device()->attributes().host, .service = service_of(port)};
     auto listener = ia().device()->listen(local, Sharing::Exclusive);
-    if (listener.status().code() == Code::Busy) return error(DAT_CONN_QUAL_IN_USE);
-    if (listener.status().code() == Code::PermissionDenied) return error(DAT_CONN_QUAL_UNAVAILABLE);
+    if (listener.status().code() == Code::Busy)
+        return refuse(error(DAT_CONN_QUAL_IN_USE),
+                      explain("%s: %s", text_of(local.service).c_str(), listener.status().where()));
+    if (listener.status().code() == Code::PermissionDenied) {
+        failure::because(listener.status());
+        return error(DAT_CONN_QUAL_UNAVAILABLE);
+    }
     if (!listener.ok()) return to_return(listener.status());
     listener_ = std::move(*listener);
     return success;
@@ -59,7 +73,11 @@ void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
     data.cr_handle = cr;
     data.truncate_flag = DAT_FALSE;
     if (evd_->post(event)) return;
-    if (const auto unheard = claim<Cr>(cr); unheard != nullptr) (void)unheard->release()->refuse();
+    const auto unheard = claim<Cr>(cr);
+    if (unheard == nullptr) return;
+    const auto request = unheard->release();
+    log_refusal(*request, explain("the EVD is full, its length is %d", evd_->qlen()));
+    (void)request->refuse();
 }
 
 void ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept try {
@@ -76,6 +94,7 @@ void ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept 
     report(handle);
     on_reported();
 } catch (const std::exception&) {
+    log_refusal(*request, "out of memory");
     (void)request->reject({});  // out of memory: reject, so that the requester learns of it immediately
 }
 
@@ -152,7 +171,8 @@ DAT_RETURN find_owner(DAT_IA_HANDLE ia, DAT_EVD_HANDLE evd, Ia*& owner, Evd*& di
     dispatcher = resolve<Evd>(evd);
     if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
     if (dispatcher == nullptr || &dispatcher->ia() != owner || !dispatcher->takes(DAT_EVD_CR_FLAG))
-        return invalid_handle(DAT_INVALID_HANDLE_EVD_CR);
+        return invalid_handle(DAT_INVALID_HANDLE_EVD_CR,
+                              "evd_handle is no EVD of this adapter that was created with DAT_EVD_CR_FLAG");
     return success;
 }
 
@@ -171,8 +191,9 @@ DAT_RETURN calls::psp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL qual, DAT_EVD_HANDL
         Ia* owner = nullptr;
         Evd* dispatcher = nullptr;
         if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
-        if (!is_known(flags)) return invalid_parameter(DAT_INVALID_ARG4);
-        if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+        if (!is_known(flags))
+            return invalid_parameter(DAT_INVALID_ARG4, explain("psp_flags is %d", static_cast<int>(flags)));
+        if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "psp_handle is null");
         return Psp::create(*owner, qual, *dispatcher, flags, *psp);
     });
 }
@@ -183,9 +204,10 @@ DAT_RETURN calls::psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL* qual, DAT_EVD_
         Ia* owner = nullptr;
         Evd* dispatcher = nullptr;
         if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
-        if (qual == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-        if (!is_known(flags)) return invalid_parameter(DAT_INVALID_ARG4);
-        if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+        if (qual == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "conn_qual is null");
+        if (!is_known(flags))
+            return invalid_parameter(DAT_INVALID_ARG4, explain("psp_flags is %d", static_cast<int>(flags)));
+        if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "psp_handle is null");
         constexpr std::uint16_t first = 49152;  // the range of dynamic ports (RFC 6335)
         constexpr std::uint16_t count = 65535 - first;
         const std::uint32_t start = std::random_device()();
@@ -198,15 +220,15 @@ DAT_RETURN calls::psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL* qual, DAT_EVD_
             owner->note(DCNT_IA_PSP_CREATE_ANY);
             return success;
         }
-        return error(DAT_CONN_QUAL_UNAVAILABLE);
+        return refuse(error(DAT_CONN_QUAL_UNAVAILABLE),
+                      explain("all ports from %u to %u are in use", unsigned{first}, first + count - 1u));
     });
 }
 
 DAT_RETURN calls::psp_query(DAT_PSP_HANDLE psp, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM* param) {
     const Psp* point = resolve<Psp>(psp);
     if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_PSP);
-    if ((mask & ~DAT_PSP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_PSP_FIELD_ALL, param); result != success) return result;
     if ((mask & DAT_PSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().number();
     if ((mask & DAT_PSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point->conn_qual();
     if ((mask & DAT_PSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
@@ -224,8 +246,8 @@ DAT_RETURN calls::rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE
         Ep* endpoint = resolve<Ep>(ep);
         if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
         if (ep != DAT_HANDLE_NULL && (endpoint == nullptr || &endpoint->ia() != owner))
-            return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if (rsp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+            return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
+        if (rsp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "rsp_handle is null");
         if (endpoint != nullptr && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
         return Rsp::create(*owner, qual, endpoint, *dispatcher, *rsp);
     });
@@ -234,8 +256,7 @@ DAT_RETURN calls::rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE
 DAT_RETURN calls::rsp_query(DAT_RSP_HANDLE rsp, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param) {
     const Rsp* point = resolve<Rsp>(rsp);
     if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_RSP);
-    if ((mask & ~DAT_RSP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_RSP_FIELD_ALL, param); result != success) return result;
     if ((mask & DAT_RSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().number();
     if ((mask & DAT_RSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point->conn_qual();
     if ((mask & DAT_RSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
@@ -251,15 +272,21 @@ DAT_RETURN calls::csp_create(DAT_IA_HANDLE ia, DAT_COMM* comm, DAT_IA_ADDRESS_PT
         Ia* owner = nullptr;
         Evd* dispatcher = nullptr;
         if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
-        if (comm == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-        if (csp == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
-        if (!is_supported(*comm) || comm->domain != address->sa_family) return error(DAT_COMM_NOT_SUPPORTED);
+        if (comm == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "comm is null");
+        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "ia_address is null");
+        if (csp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "csp_handle is null");
+        if (!is_supported(*comm) || comm->domain != address->sa_family)
+            return refuse(error(DAT_COMM_NOT_SUPPORTED),
+                          "comm is not a byte stream over IP, or ia_address differs from it");
         const HostAddress host = host_of(address);
-        if (host.empty()) return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+        if (host.empty())
+            return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
+                          explain("address family %d is neither IPv4 nor IPv6", address->sa_family));
         const bool any = std::ranges::all_of(host.span(), [](std::uint8_t byte) { return byte == 0; });
         if (!any && !(host == owner->device()->attributes().host))
-            return error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+            return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE),
+                          explain("%s is not the address of the adapter, which is %s", text_of(host).c_str(),
+                                  text_of(owner->device()->attributes().host).c_str()));
         return Csp::create(*owner, *comm, port_of(address), *dispatcher, *csp);
     });
 }
@@ -267,8 +294,7 @@ DAT_RETURN calls::csp_create(DAT_IA_HANDLE ia, DAT_COMM* comm, DAT_IA_ADDRESS_PT
 DAT_RETURN calls::csp_query(DAT_CSP_HANDLE csp, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM* param) {
     Csp* point = resolve<Csp>(csp);
     if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CSP);
-    if ((mask & ~DAT_CSP_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_CSP_FIELD_ALL, param); result != success) return result;
     if ((mask & DAT_CSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().number();
     if ((mask & DAT_CSP_FIELD_COMM) != 0) param->comm = &point->comm();
     if ((mask & DAT_CSP_FIELD_IA_ADDRESS) != 0)

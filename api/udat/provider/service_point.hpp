@@ -11,6 +11,9 @@
 
 namespace viaduct::dat {
 
+/// Logs why a request was refused or rejected.
+void log_refusal(const ConnectionRequest& request, const char* why) noexcept;
+
 class Cr;
 
 class ServicePoint : public Object {

@@ -8,6 +8,14 @@
 #include "api/udat/provider/table.hpp"
 
 namespace viaduct::dat {
+namespace {
+
+DAT_RETURN too_deep(DAT_COUNT wanted, const DeviceAttributes& limits) noexcept {
+    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
+                  explain("%d receives asked for, max_recv_per_srq is %u", wanted, limits.max_queue_depth));
+}
+
+}  // namespace
 
 Srq::Srq(Pz& pz, const DAT_SRQ_ATTR& attr) : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), attr_(attr) {}
 
@@ -15,7 +23,6 @@ DAT_RETURN Srq::create(Pz& pz, const DAT_SRQ_ATTR& attr, std::unique_ptr<Srq>& s
     std::unique_ptr<Srq> created(new Srq(pz, attr));
     auto queue = SharedReceiveQueue::create(pz.domain(), static_cast<std::uint32_t>(attr.max_recv_dtos),
                                             reinterpret_cast<std::uint64_t>(created->handle()));
-    if (queue.status().code() == Code::Unsupported) return error(DAT_MODEL_NOT_SUPPORTED);
     if (!queue.ok()) return to_return(queue.status(), DAT_RESOURCE_SRQ);
     created->queue_ = std::move(*queue);
     if (attr.low_watermark != DAT_SRQ_LW_DEFAULT)
@@ -25,17 +32,22 @@ DAT_RETURN Srq::create(Pz& pz, const DAT_SRQ_ATTR& attr, std::unique_ptr<Srq>& s
 }
 
 DAT_RETURN Srq::post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov) noexcept {
-    if (segments < 0 || segments > attr_.max_recv_iov) return invalid_parameter(DAT_INVALID_ARG2);
-    if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_segments(segments, iov, attr_.max_recv_iov, "max_recv_iov"); result != success)
+        return result;
     const Segments pieces(iov, segments);
-    return to_return(queue_->post_receive({.context = cookie.as_64, .sges = pieces.span()}), DAT_RESOURCE_SRQ);
+    const Status status = queue_->post_receive({.context = cookie.as_64, .sges = pieces.span()});
+    if (status.code() != Code::QueueFull) [[likely]]
+        return to_return(status, DAT_RESOURCE_SRQ);
+    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY),
+                  explain("the queue is full: max_recv_dtos of the SRQ is %d", attr_.max_recv_dtos));
 }
 
 DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
-    if (max_recv_dtos < attr_.low_watermark) return error(DAT_INVALID_STATE);
+    if (max_recv_dtos < attr_.low_watermark)
+        return refuse(error(DAT_INVALID_STATE),
+                      explain("%d receives asked for, low_watermark is %d", max_recv_dtos, attr_.low_watermark));
     const Status status = queue_->resize(static_cast<std::uint32_t>(max_recv_dtos));
-    if (status.code() == Code::Busy) return error(DAT_INVALID_STATE);
-    if (status.code() == Code::InvalidParameter) return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+    if (status.code() == Code::InvalidParameter) return too_deep(max_recv_dtos, ia().device()->attributes());
     if (!status.ok()) return to_return(status, DAT_RESOURCE_SRQ);
     attr_.max_recv_dtos = max_recv_dtos;
     return success;
@@ -67,16 +79,21 @@ DAT_RETURN calls::srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* a
         Ia* owner = resolve<Ia>(ia);
         Pz* zone = resolve<Pz>(pz);
         if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (zone == nullptr || &zone->ia() != owner) return invalid_handle(DAT_INVALID_HANDLE_PZ);
-        if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-        if (srq == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+        if (zone == nullptr || &zone->ia() != owner) return foreign_pz();
+        if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "srq_attr is null");
+        if (srq == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "srq_handle is null");
         const DeviceAttributes& limits = owner->device()->attributes();
         if (attr->max_recv_dtos <= 0 || attr->max_recv_iov <= 0 || attr->low_watermark < 0 ||
             attr->low_watermark > attr->max_recv_dtos)
-            return invalid_parameter(DAT_INVALID_ARG3);
-        if (static_cast<std::uint32_t>(attr->max_recv_dtos) > limits.max_queue_depth ||
-            static_cast<std::uint32_t>(attr->max_recv_iov) > most_segments(limits))
-            return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+            return invalid_parameter(DAT_INVALID_ARG3,
+                                     explain("max_recv_dtos %d, max_recv_iov %d and low_watermark %d do not agree",
+                                             attr->max_recv_dtos, attr->max_recv_iov, attr->low_watermark));
+        if (static_cast<std::uint32_t>(attr->max_recv_dtos) > limits.max_queue_depth)
+            return too_deep(attr->max_recv_dtos, limits);
+        if (static_cast<std::uint32_t>(attr->max_recv_iov) > most_segments(limits))
+            return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
+                          explain("max_recv_iov %d asked for, max_iov_segments_per_dto is %u", attr->max_recv_iov,
+                                  most_segments(limits)));
         std::unique_ptr<Srq> created;
         if (const DAT_RETURN result = Srq::create(*zone, *attr, created); result != success) return result;
         *srq = owner->adopt(std::move(created));
@@ -87,8 +104,7 @@ DAT_RETURN calls::srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* a
 DAT_RETURN calls::srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
     const Srq* queue = resolve<Srq>(srq);
     if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
-    if ((mask & ~DAT_SRQ_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG2);
-    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_SRQ_FIELD_ALL, param); result != success) return result;
     queue->query(mask, *param);
     return success;
 }
@@ -96,7 +112,8 @@ DAT_RETURN calls::srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ
 DAT_RETURN calls::srq_resize(DAT_SRQ_HANDLE srq, DAT_COUNT max_recv_dtos) {
     Srq* queue = resolve<Srq>(srq);
     if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
-    if (max_recv_dtos <= 0) return invalid_parameter(DAT_INVALID_ARG2);
+    if (max_recv_dtos <= 0)
+        return invalid_parameter(DAT_INVALID_ARG2, explain("srq_max_recv_dto is %d", max_recv_dtos));
     return queue->resize(max_recv_dtos);
 }
 
@@ -105,19 +122,23 @@ DAT_RETURN calls::srq_set_lw(DAT_SRQ_HANDLE srq, DAT_COUNT low_watermark) {
     if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
     DAT_SRQ_PARAM param{};
     queue->query(DAT_SRQ_FIELD_MAX_RECV_DTO, param);
-    if (low_watermark < 0 || low_watermark > param.max_recv_dtos) return invalid_parameter(DAT_INVALID_ARG2);
+    if (low_watermark < 0 || low_watermark > param.max_recv_dtos)
+        return invalid_parameter(DAT_INVALID_ARG2, explain("low_watermark is %d, max_recv_dtos of the SRQ is %d",
+                                                           low_watermark, param.max_recv_dtos));
     return queue->set_low_watermark(low_watermark);
 }
 
 DAT_RETURN calls::srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
     Srq* queue = resolve_held<Srq>(srq);
-    return queue == nullptr ? invalid_handle(DAT_INVALID_HANDLE_SRQ) : queue->post(cookie, segments, iov);
+    const DAT_RETURN result =
+        queue == nullptr ? invalid_handle(DAT_INVALID_HANDLE_SRQ) : queue->post(cookie, segments, iov);
+    return result == success ? success : report_failure("dat_srq_post_recv", srq, result);
 }
 
 DAT_RETURN calls::srq_free(DAT_SRQ_HANDLE srq) {
     const Srq* queue = resolve<Srq>(srq);
     if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
-    if (queue->users.in_use()) return invalid_state(DAT_INVALID_STATE_SRQ_IN_USE);
+    if (queue->users.in_use()) return invalid_state(DAT_INVALID_STATE_SRQ_IN_USE, "an endpoint uses the SRQ");
     return claim<Srq>(srq) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_SRQ) : success;
 }
 

@@ -12,32 +12,6 @@ namespace {
 constexpr int request_flags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
                               DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
-struct CountedAs {
-    int requests;
-    int bytes;  // -1 for requests of a fixed size
-};
-
-/// Returns the counters of the endpoint for a send queue request.
-CountedAs counted_as(const SendRequest& request) noexcept {
-    switch (request.opcode) {
-        case Opcode::RdmaWrite:
-            return request.with_immediate ? CountedAs{DCNT_EP_POST_WRITE_IMM, DCNT_EP_POST_WRITE_IMM_DATA}
-                                          : CountedAs{DCNT_EP_POST_WRITE, DCNT_EP_POST_WRITE_DATA};
-        case Opcode::RdmaRead: return {DCNT_EP_POST_READ, DCNT_EP_POST_READ_DATA};
-        case Opcode::FetchAdd: return {DCNT_EP_POST_FETCH_ADD, -1};
-        case Opcode::CompareSwap: return {DCNT_EP_POST_CMP_SWAP, -1};
-        default: return {DCNT_EP_POST_SEND, DCNT_EP_POST_SEND_DATA};
-    }
-}
-
-/// Returns the counters of the endpoint for a completed receive.
-CountedAs counted_as(const Completion& completion) noexcept {
-    if (completion.operation == CompletedOperation::ReceiveRdmaWrite)
-        return {DCNT_EP_RECV_RDMA_IMM, DCNT_EP_RECV_RDMA_IMM_DATA};
-    return completion.with_immediate ? CountedAs{DCNT_EP_RECV_IMM, DCNT_EP_RECV_IMM_DATA}
-                                     : CountedAs{DCNT_EP_RECV, DCNT_EP_RECV_DATA};
-}
-
 /// Discards unwanted completions to make room for others.
 [[gnu::cold, gnu::noinline]] void discard(CompletionQueue& queue) noexcept {
     std::array<Completion, 16> unwanted;
@@ -45,10 +19,27 @@ CountedAs counted_as(const Completion& completion) noexcept {
     }
 }
 
+struct SegmentLimit {
+    DAT_COUNT value;
+    const char* name;
+};
+
 /// Returns the maximum number of RDMA segments. Programs written for DAT 1 do not set the attributes for RDMA.
-DAT_COUNT most_segments(Opcode opcode, const DAT_EP_ATTR& attr) noexcept {
-    const DAT_COUNT most = opcode == Opcode::RdmaRead ? attr.max_rdma_read_iov : attr.max_rdma_write_iov;
-    return most != 0 ? most : attr.max_request_iov;
+SegmentLimit most_segments(Opcode opcode, const DAT_EP_ATTR& attr) noexcept {
+    const SegmentLimit limit = opcode == Opcode::RdmaRead ? SegmentLimit{attr.max_rdma_read_iov, "max_rdma_read_iov"}
+                                                          : SegmentLimit{attr.max_rdma_write_iov, "max_rdma_write_iov"};
+    return limit.value != 0 ? limit : SegmentLimit{attr.max_request_iov, "max_request_iov"};
+}
+
+[[gnu::cold, gnu::noinline]] DAT_RETURN out_of_memory() noexcept {
+    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), "out of memory");
+}
+
+[[gnu::cold, gnu::noinline]] DAT_RETURN refuse_length(const char* what, std::uint64_t bytes, const char* where,
+                                                      std::uint64_t room) noexcept {
+    return refuse(error(DAT_LENGTH_ERROR),
+                  explain("%llu bytes are to be %s, the %s segments have %llu", static_cast<unsigned long long>(bytes),
+                          what, where, static_cast<unsigned long long>(room)));
 }
 
 RemoteAddress place_of(const DAT_RMR_TRIPLET& triplet) noexcept {
@@ -76,7 +67,11 @@ DAT_COUNT Ep::outstanding(QueueKind queue) const noexcept {
 DAT_RETURN Ep::check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept {
     const bool quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
     const bool may_be_quiet = (attr_.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
-    if ((flags & ~request_flags) != 0 || (quiet && !may_be_quiet)) return invalid_parameter(argument);
+    if (const int unknown = flags & ~request_flags; unknown != 0)
+        return invalid_parameter(argument, explain("0x%x are no completion flags of a request", unknown));
+    if (quiet && !may_be_quiet)
+        return invalid_parameter(argument,
+                                 "DAT_COMPLETION_UNSIGNALLED_FLAG is not in request_completion_flags of the endpoint");
     return success;
 }
 
@@ -89,21 +84,26 @@ DAT_RETURN Ep::check_posting() noexcept {
     return endpoint_->state() == EndpointState::Disconnected ? success : wrong_state();
 }
 
+/// Names the limit if the queue is full.
+DAT_RETURN Ep::refuse_post(Status status, QueueKind queue) const noexcept {
+    if (status.code() != Code::QueueFull) return to_return(status);
+    const bool sends = queue == QueueKind::Send;
+    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY),
+                  explain("the queue is full: %s of the endpoint is %d", sends ? "max_request_dtos" : "max_recv_dtos",
+                          sends ? attr_.max_request_dtos : attr_.max_recv_dtos));
+}
+
 DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept {
     request.sges = pieces.span();
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
     if (own_request_queue_ != nullptr) discard(*own_request_queue_);
-    if (!add_cookie(request_cookies_.get(), request.context, flags))
-        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+    if (!add_cookie(request_cookies_.get(), request.context, flags)) return out_of_memory();
     if (const Status status = endpoint_->post_send(request); !status.ok()) {
         if (request_cookies_ != nullptr) request_cookies_->withdraw();
-        return to_return(status);
+        return refuse_post(status, QueueKind::Send);
     }
-    const CountedAs counted = counted_as(request);
-    counters.add(counted.requests);
-    if (counted.bytes >= 0) counters.add(counted.bytes, pieces.bytes());
     return success;
 }
 
@@ -116,17 +116,11 @@ bool Ep::restore_cookie(Completion& completion) noexcept {
     return cookie.quiet;
 }
 
-void Ep::count_receive(const Completion& completion) noexcept {
-    if (completion.code != CompletionCode::Success) return;
-    const CountedAs counted = counted_as(completion);
-    counters.add(counted.requests);
-    counters.add(counted.bytes, completion.bytes);
-}
-
 DAT_RETURN Ep::post_any(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                         DAT_COMPLETION_FLAGS flags) noexcept {
-    if (segments < 0 || segments > attr_.max_request_iov) return invalid_parameter(DAT_INVALID_ARG2);
-    if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_segments(segments, iov, attr_.max_request_iov, "max_request_iov");
+        result != success)
+        return result;
     if (flags != DAT_COMPLETION_DEFAULT_FLAG)
         if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG5); result != success) return result;
     if (const DAT_RETURN result = check_posting(); result != success) return result;
@@ -137,18 +131,20 @@ DAT_RETURN Ep::post_any(SendRequest&& request, DAT_COUNT segments, const DAT_LMR
 DAT_RETURN Ep::post_any_rdma(SendRequest&& request, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                              const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags,
                              DAT_RETURN_SUBTYPE flags_argument) noexcept {
-    if (segments < 0 || segments > most_segments(request.opcode, attr_)) return invalid_parameter(DAT_INVALID_ARG2);
-    if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-    if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG5);
+    const SegmentLimit limit = most_segments(request.opcode, attr_);
+    if (const DAT_RETURN result = check_segments(segments, iov, limit.value, limit.name); result != success)
+        return result;
+    if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "remote_buffer is null");
     if (flags != DAT_COMPLETION_DEFAULT_FLAG)
         if (const DAT_RETURN result = check_flags(flags, flags_argument); result != success) return result;
     if (const DAT_RETURN result = check_posting(); result != success) return result;
     Segments pieces(iov, segments);
     if (request.opcode == Opcode::RdmaRead) {
-        if (remote->segment_length > pieces.bytes()) return error(DAT_LENGTH_ERROR);
+        if (remote->segment_length > pieces.bytes())
+            return refuse_length("read", remote->segment_length, "local", pieces.bytes());
         pieces.cut(remote->segment_length);
     } else if (pieces.bytes() > remote->segment_length) {
-        return error(DAT_LENGTH_ERROR);
+        return refuse_length("written", pieces.bytes(), "remote", remote->segment_length);
     }
     request.remote = place_of(*remote);
     return hand_over(request, pieces, flags);
@@ -156,23 +152,24 @@ DAT_RETURN Ep::post_any_rdma(SendRequest&& request, DAT_COUNT segments, const DA
 
 DAT_RETURN Ep::post_any_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                                 DAT_COMPLETION_FLAGS flags) noexcept {
-    if (segments < 0 || segments > attr_.max_recv_iov) return invalid_parameter(DAT_INVALID_ARG2);
-    if (segments > 0 && iov == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (const DAT_RETURN result = check_segments(segments, iov, attr_.max_recv_iov, "max_recv_iov"); result != success)
+        return result;
     const int allowed = attr_.recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
-    if ((flags & ~allowed) != 0) return invalid_parameter(DAT_INVALID_ARG5);
-    if (endpoint_ == nullptr || srq_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY);
+    if (const int others = flags & ~allowed; others != 0)
+        return invalid_parameter(DAT_INVALID_ARG5,
+                                 explain("flags 0x%x are not in recv_completion_flags of the endpoint", others));
+    if (endpoint_ == nullptr || srq_)
+        return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, srq_ ? "the endpoint takes its receives from an SRQ"
+                                                                 : "the endpoint has no protection zone");
     if (endpoint_->state() == EndpointState::Unconnected) settle();
     const Segments pieces(iov, segments);
     if (own_recv_queue_ != nullptr) discard(*own_recv_queue_);
     ReceiveRequest request{.context = cookie.as_64, .sges = pieces.span()};
-    if (!add_cookie(recv_cookies_.get(), request.context, flags))
-        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+    if (!add_cookie(recv_cookies_.get(), request.context, flags)) return out_of_memory();
     if (const Status status = endpoint_->post_receive(request); !status.ok()) {
         if (recv_cookies_ != nullptr) recv_cookies_->withdraw();
-        return to_return(status);
+        return refuse_post(status, QueueKind::Receive);
     }
-    counters.add(DCNT_EP_POST_RECV);
-    counters.add(DCNT_EP_POST_RECV_DATA, pieces.bytes());
     return success;
 }
 
@@ -186,17 +183,20 @@ namespace {
            iov->segment_length != 0 && endpoint->state() == EndpointState::Connected;
 }
 
-template <class Counters>
-[[gnu::always_inline]] inline DAT_RETURN count_post(Code code, Counters& counters, CountedAs counted,
-                                                    std::uint32_t bytes) noexcept {
-    if (code != Code::Ok) [[unlikely]]
-        return to_return(code);
-    counters.add(counted.requests);
-    counters.add(counted.bytes, bytes);
-    return success;
+/// Reports the failure of a post. A successful one takes no longer for it.
+[[gnu::always_inline]] inline DAT_RETURN reported(const char* call, const Ep& ep, DAT_RETURN result) noexcept {
+    return result == success ? success : report_failure(call, ep.handle(), result);
+}
+
+[[gnu::cold, gnu::noinline]] DAT_RETURN report_invalid(const char* call, DAT_EP_HANDLE ep) noexcept {
+    return report_failure(call, ep, invalid_handle(DAT_INVALID_HANDLE_EP));
 }
 
 }  // namespace
+
+[[gnu::always_inline]] inline DAT_RETURN Ep::result_of(const Status& status, QueueKind queue) const noexcept {
+    return status.ok() ? success : refuse_post(status, queue);
+}
 
 [[gnu::always_inline]] inline DAT_RETURN Ep::post_send(DAT_DTO_COOKIE cookie, DAT_COUNT segments,
                                                        const DAT_LMR_TRIPLET* iov,
@@ -206,7 +206,7 @@ template <class Counters>
     const Sge piece = to_piece(*iov);
     const Status status =
         direct_requests_->post_send({.context = cookie.as_64, .opcode = Opcode::Send, .sges = {&piece, 1}});
-    return count_post(status.code(), counters, {DCNT_EP_POST_SEND, DCNT_EP_POST_SEND_DATA}, piece.length);
+    return result_of(status, QueueKind::Send);
 }
 
 [[gnu::always_inline]] inline DAT_RETURN Ep::post_rdma(Opcode opcode, DAT_DTO_COOKIE cookie, DAT_COUNT segments,
@@ -221,9 +221,7 @@ template <class Counters>
     if (read) piece.length = remote->segment_length;
     const Status status = direct_requests_->post_send(
         {.context = cookie.as_64, .opcode = opcode, .remote = place_of(*remote), .sges = {&piece, 1}});
-    const CountedAs counted = read ? CountedAs{DCNT_EP_POST_READ, DCNT_EP_POST_READ_DATA}
-                                   : CountedAs{DCNT_EP_POST_WRITE, DCNT_EP_POST_WRITE_DATA};
-    return count_post(status.code(), counters, counted, piece.length);
+    return result_of(status, QueueKind::Send);
 }
 
 [[gnu::always_inline]] inline DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments,
@@ -233,7 +231,7 @@ template <class Counters>
         return post_any_receive(cookie, segments, iov, flags);
     const Sge piece = to_piece(*iov);
     const Status status = direct_receives_->post_receive({.context = cookie.as_64, .sges = {&piece, 1}});
-    return count_post(status.code(), counters, {DCNT_EP_POST_RECV, DCNT_EP_POST_RECV_DATA}, piece.length);
+    return result_of(status, QueueKind::Receive);
 }
 
 // ---- Binds --------------------------------------------------------------------------------------------------------
@@ -251,8 +249,8 @@ DAT_RETURN Ep::bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FL
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                                           DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve_held<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    return endpoint->post_send(cookie, segments, iov, flags);
+    if (endpoint == nullptr) return report_invalid("dat_ep_post_send", ep);
+    return reported("dat_ep_post_send", *endpoint, endpoint->post_send(cookie, segments, iov, flags));
 }
 
 DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
@@ -269,8 +267,8 @@ DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segme
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                                           DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve_held<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    return endpoint->post_receive(cookie, segments, iov, flags);
+    if (endpoint == nullptr) return report_invalid("dat_ep_post_recv", ep);
+    return reported("dat_ep_post_recv", *endpoint, endpoint->post_receive(cookie, segments, iov, flags));
 }
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
@@ -278,16 +276,17 @@ DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segme
                                                                const DAT_RMR_TRIPLET* remote,
                                                                DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve_held<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    return endpoint->post_rdma(Opcode::RdmaRead, cookie, segments, iov, remote, flags);
+    if (endpoint == nullptr) return report_invalid("dat_ep_post_rdma_read", ep);
+    return reported("dat_ep_post_rdma_read", *endpoint,
+                    endpoint->post_rdma(Opcode::RdmaRead, cookie, segments, iov, remote, flags));
 }
 
 DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
                                            const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve<Ep>(ep);
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    if (local == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-    if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+    if (local == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "local_iov is null");
+    if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "remote_buffer is null");
     // A region that is not a window uses the same context for both purposes.
     std::optional<DAT_LMR_CONTEXT> context;
     (void)endpoint->ia().find<Rmr>([&](const Rmr& rmr) { return (context = rmr.find(*local)).has_value(); });
@@ -303,8 +302,9 @@ DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPL
                                                                 const DAT_RMR_TRIPLET* remote,
                                                                 DAT_COMPLETION_FLAGS flags) {
     Ep* endpoint = resolve_held<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    return endpoint->post_rdma(Opcode::RdmaWrite, cookie, segments, iov, remote, flags);
+    if (endpoint == nullptr) return report_invalid("dat_ep_post_rdma_write", ep);
+    return reported("dat_ep_post_rdma_write", *endpoint,
+                    endpoint->post_rdma(Opcode::RdmaWrite, cookie, segments, iov, remote, flags));
 }
 
 }  // namespace viaduct::dat

@@ -145,6 +145,40 @@ DAT_EP_STATE to_ep_state(EndpointState state, bool provider_made) noexcept {
     return DAT_EP_STATE_DISCONNECTED;
 }
 
+#define NAME_CASE(enumerator) \
+    case enumerator: return #enumerator;
+
+const char* name_of(DAT_EP_STATE state) noexcept {
+    switch (state) {
+        NAME_CASE(DAT_EP_STATE_UNCONNECTED)
+        NAME_CASE(DAT_EP_STATE_RESERVED)
+        NAME_CASE(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING)
+        NAME_CASE(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
+        NAME_CASE(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
+        NAME_CASE(DAT_EP_STATE_CONNECTED)
+        NAME_CASE(DAT_EP_STATE_DISCONNECT_PENDING)
+        NAME_CASE(DAT_EP_STATE_DISCONNECTED)
+        NAME_CASE(DAT_EP_STATE_COMPLETION_PENDING)
+        default: return "in an unknown state";
+    }
+}
+
+const char* name_of(DAT_EVENT_NUMBER number) noexcept {
+    switch (number) {
+        NAME_CASE(DAT_CONNECTION_EVENT_ESTABLISHED)
+        NAME_CASE(DAT_CONNECTION_EVENT_PEER_REJECTED)
+        NAME_CASE(DAT_CONNECTION_EVENT_NON_PEER_REJECTED)
+        NAME_CASE(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR)
+        NAME_CASE(DAT_CONNECTION_EVENT_DISCONNECTED)
+        NAME_CASE(DAT_CONNECTION_EVENT_BROKEN)
+        NAME_CASE(DAT_CONNECTION_EVENT_TIMED_OUT)
+        NAME_CASE(DAT_CONNECTION_EVENT_UNREACHABLE)
+        default: return "another event";
+    }
+}
+
+#undef NAME_CASE
+
 DAT_RETURN_SUBTYPE state_subtype(EndpointState state, bool provider_made) noexcept {
     switch (state) {
         case EndpointState::Unconnected: return DAT_INVALID_STATE_EP_UNCONNECTED;

@@ -50,6 +50,10 @@ DAT_EVENT_NUMBER to_event_number(const ConnectionEvent& event) noexcept;
 /// `provider_made`: whether the provider created the endpoint for a service point.
 DAT_EP_STATE to_ep_state(EndpointState state, bool provider_made) noexcept;
 
+/// The names of the enumerators; of an event, if it is one of a connection.
+const char* name_of(DAT_EP_STATE state) noexcept;
+const char* name_of(DAT_EVENT_NUMBER number) noexcept;
+
 /// Returns the subtype of DAT_INVALID_STATE for a call that is not valid in this state.
 DAT_RETURN_SUBTYPE state_subtype(EndpointState state, bool provider_made) noexcept;
 

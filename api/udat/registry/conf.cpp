@@ -107,15 +107,25 @@ Result<Entry> parse_line(std::string_view line) {
     return nothing;
 }
 
-std::vector<Entry> read_conf() {
+ConfFile read_conf_file() {
     const char* const override = std::getenv("DAT_OVERRIDE");
-    const char* const path = override != nullptr ? override : default_path;
-    std::ifstream file(path);
-    if (!file && override != nullptr) log(LogLevel::Warning, "DAT_OVERRIDE: cannot read %s", path);
+    ConfFile conf{.path = override != nullptr ? override : default_path, .overrides = override != nullptr};
+    std::ifstream file(conf.path);
+    conf.readable = static_cast<bool>(file);
+    std::string text;
+    for (unsigned number = 1; std::getline(file, text); ++number) {
+        auto entry = parse_line(text);
+        if (!entry.ok() || !entry->offer.ia_name.empty()) conf.lines.push_back({number, std::move(entry)});
+    }
+    return conf;
+}
+
+std::vector<Entry> read_conf() {
+    ConfFile conf = read_conf_file();
+    const char* const path = conf.path.c_str();
+    if (!conf.readable && conf.overrides) log(LogLevel::Warning, "DAT_OVERRIDE: cannot read %s", path);
     std::vector<Entry> entries;
-    std::string line;
-    for (unsigned number = 1; std::getline(file, line); ++number) {
-        auto entry = parse_line(line);
+    for (auto& [number, entry] : conf.lines) {
         if (!entry.ok())
             log(LogLevel::Warning, "%s:%u: line ignored: %s", path, number, entry.status().where());
         else if (entry->applies)

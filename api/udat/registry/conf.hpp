@@ -25,6 +25,20 @@ struct Entry {
 /// gives an entry without a name, which does not apply.
 Result<Entry> parse_line(std::string_view line);
 
+/// A line of a file, or why it is ignored. Blank lines and comments are left out.
+struct Line {
+    unsigned number = 0;
+    Result<Entry> entry;
+};
+
+struct ConfFile {
+    std::string path;        ///< what DAT_OVERRIDE names, or /etc/dat.conf
+    bool overrides = false;  ///< named by DAT_OVERRIDE
+    bool readable = false;
+    std::vector<Line> lines;
+};
+ConfFile read_conf_file();
+
 /// Returns the entries that apply, from the file that DAT_OVERRIDE names, or from /etc/dat.conf. Invalid lines are
 /// logged.
 std::vector<Entry> read_conf();

@@ -10,6 +10,8 @@ using namespace viaduct::dat;
 
 namespace {
 
+constexpr const char* call_name = "dat_extension_op";
+
 /// The providers of queried adapters, by the providers' handles.
 struct Queries {
     std::mutex mutex;  // guards the members below
@@ -25,17 +27,17 @@ Queries& queries() {
 /// handle.
 DAT_RETURN open_query(DAT_EXTENDED_OP operation, va_list arguments) {
     char* const name = va_arg(arguments, char*);
-    if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+    if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "the name of the adapter is null");
     va_list further;
     va_copy(further, arguments);
     const DAT_HANDLE* const handle = va_arg(further, DAT_HANDLE*);
     va_end(further);
-    if (handle == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
+    if (handle == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "the place for the handle is null");
     Provider provider;
     DAT_RETURN result = Registry::instance().open({name, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, false}, provider);
     if (result != DAT_SUCCESS) return result;
     const auto function = provider.table().handle_extendedop_func;
-    if (function == nullptr) return error(DAT_NOT_IMPLEMENTED);
+    if (function == nullptr) return refuse(error(DAT_NOT_IMPLEMENTED), "the provider has no extensions");
     std::map<DAT_HANDLE, Provider> query;  // allocated first, because a successful open must be recorded
     query.emplace(DAT_HANDLE_NULL, std::move(provider));
     result = function(name, operation, arguments);
@@ -50,7 +52,7 @@ DAT_RETURN open_query(DAT_EXTENDED_OP operation, va_list arguments) {
 
 DAT_RETURN close_query(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
     const DAT_RETURN result =
-        call<DAT_INVALID_HANDLE_IA>(&DAT_PROVIDER::handle_extendedop_func, handle, operation, arguments);
+        call<DAT_INVALID_HANDLE_IA>(call_name, &DAT_PROVIDER::handle_extendedop_func, handle, operation, arguments);
     if (result != DAT_SUCCESS) return result;
     std::unique_lock lock(queries().mutex);
     const auto query = queries().open.extract(handle);
@@ -59,9 +61,10 @@ DAT_RETURN close_query(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arg
 }
 
 DAT_RETURN dispatch(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
-    if ((operation & DAT_OPEN_EXTENSION_BASE) != 0) return open_query(operation, arguments);
+    if ((operation & DAT_OPEN_EXTENSION_BASE) != 0)
+        return enter(call_name, [&] { return open_query(operation, arguments); });
     if ((operation & DAT_CLOSE_EXTENSION_BASE) != 0) return close_query(handle, operation, arguments);
-    return call_any(&DAT_PROVIDER::handle_extendedop_func, handle, operation, arguments);
+    return call_any(call_name, &DAT_PROVIDER::handle_extendedop_func, handle, operation, arguments);
 }
 
 }  // namespace
@@ -69,7 +72,7 @@ DAT_RETURN dispatch(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list argume
 DAT_RETURN dat_extension_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, ...) {
     va_list arguments;
     va_start(arguments, operation);
-    const DAT_RETURN result = guarded([&] { return dispatch(handle, operation, arguments); });
+    const DAT_RETURN result = dispatch(handle, operation, arguments);
     va_end(arguments);
     return result;
 }

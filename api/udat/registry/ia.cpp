@@ -22,7 +22,7 @@ const char* plain_name(const char* name) noexcept {
 DAT_RETURN open_ia(Provider provider, const char* name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
                    DAT_IA_HANDLE* ia) {
     const auto open = provider.table().ia_open_func;
-    if (open == nullptr) return error(DAT_NOT_IMPLEMENTED);
+    if (open == nullptr) return refuse(error(DAT_NOT_IMPLEMENTED), "the provider cannot open adapters");
     IaTable& table = IaTable::instance();
     const DAT_IA_HANDLE number = table.reserve(std::move(provider));  // reserved first, because an open adapter needs a
                                                                       // number
@@ -43,10 +43,13 @@ DAT_RETURN open_ia(Provider provider, const char* name, DAT_COUNT async_evd_min_
 DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
                         DAT_IA_HANDLE* ia, DAT_UINT32 dat_major_version, DAT_UINT32 dat_minor_version,
                         DAT_BOOLEAN thread_safety) {
-    const char* const name = ia_name == nullptr ? nullptr : plain_name(ia_name);
-    if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
-    if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4);
-    return guarded([&] {
+    return enter(__func__, [&] {
+        if (ia_name == nullptr) return invalid_parameter(DAT_INVALID_ARG1, "ia_name is null");
+        const char* const name = plain_name(ia_name);
+        if (name == nullptr)
+            return invalid_parameter(DAT_INVALID_ARG1,
+                                     viaduct::explain("ia_name has %d or more bytes", DAT_NAME_MAX_LENGTH));
+        if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "ia_handle is null");
         Provider provider;
         const DAT_RETURN result = Registry::instance().open(
             {name, dat_major_version, dat_minor_version, thread_safety != DAT_FALSE}, provider);
@@ -56,7 +59,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen
 }
 
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
-    const DAT_RETURN result = call_ia(&DAT_PROVIDER::ia_close_func, ia, flags);
+    const DAT_RETURN result = call_ia(__func__, &DAT_PROVIDER::ia_close_func, ia, flags);
     if (result != DAT_SUCCESS) return result;
     IaTable::instance().erase(ia);
     return DAT_SUCCESS;
@@ -72,28 +75,33 @@ DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other) {
 }
 
 DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
-    if (provider == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
-    if (info == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-    return guarded([&] { return Registry::instance().add(provider, *info); });
+    return enter(__func__, [&] {
+        if (provider == nullptr) return invalid_parameter(DAT_INVALID_ARG1, "provider is null");
+        if (info == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "info is null");
+        return Registry::instance().add(provider, *info);
+    });
 }
 
 DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider, const DAT_PROVIDER_INFO* info) {
-    if (provider == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
-    if (info == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-    return guarded([&] { return Registry::instance().remove(*info); });
+    return enter(__func__, [&] {
+        if (provider == nullptr) return invalid_parameter(DAT_INVALID_ARG1, "provider is null");
+        if (info == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "info is null");
+        return Registry::instance().remove(*info);
+    });
 }
 
 DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entries_returned,
                                        DAT_PROVIDER_INFO* dat_provider_list[]) {
-    if (entries_returned == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-    return guarded([&] {
+    return enter(__func__, [&] {
+        if (entries_returned == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "entries_returned is null");
         const auto offers = Registry::instance().offers();
         *entries_returned = static_cast<DAT_COUNT>(offers.size());
-        if (max_to_return < 1) return invalid_parameter(DAT_INVALID_ARG1);
-        if (dat_provider_list == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
+        if (max_to_return < 1)
+            return invalid_parameter(DAT_INVALID_ARG1, viaduct::explain("max_to_return is %d", max_to_return));
+        if (dat_provider_list == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "dat_provider_list is null");
         const DAT_COUNT count = std::min(max_to_return, *entries_returned);
         if (std::find(dat_provider_list, dat_provider_list + count, nullptr) != dat_provider_list + count)
-            return invalid_parameter(DAT_INVALID_ARG3);
+            return invalid_parameter(DAT_INVALID_ARG3, "dat_provider_list has a null pointer");
         for (DAT_COUNT i = 0; i < count; ++i) *dat_provider_list[i] = info_of(offers[static_cast<std::size_t>(i)]);
         *entries_returned = count;
         return DAT_RETURN{DAT_SUCCESS};

@@ -61,6 +61,7 @@ private:
     std::vector<Entry> entries_for(const std::string& ia_name) const;
     std::shared_ptr<Library> load(const Entry& entry);
     std::shared_ptr<const Registered> find(const Offer& wanted) const;
+    const char* describe(DAT_RETURN_SUBTYPE lacking, const Offer& wanted, bool known) const;
     DAT_RETURN_SUBTYPE lacking_everywhere(const std::vector<Entry>& entries, const Offer& wanted) const;
 
     const std::vector<Entry> entries_;  // from dat.conf

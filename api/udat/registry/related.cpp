@@ -13,8 +13,8 @@ namespace {
 std::optional<bool> opinion(const char* name, const char* other_name) noexcept {
     const DAT_IA_HANDLE ia = IaTable::instance().find_named(name);
     DAT_BOOLEAN answer = DAT_FALSE;
-    if (call<DAT_INVALID_HANDLE_IA>(&DAT_PROVIDER::ia_ha_related_func, ia, const_cast<DAT_NAME_PTR>(other_name),
-                                    &answer) != DAT_SUCCESS)
+    if (call<DAT_INVALID_HANDLE_IA>(nullptr, &DAT_PROVIDER::ia_ha_related_func, ia,
+                                    const_cast<DAT_NAME_PTR>(other_name), &answer) != DAT_SUCCESS)
         return std::nullopt;
     return answer != DAT_FALSE;
 }
@@ -23,16 +23,18 @@ std::optional<bool> opinion(const char* name, const char* other_name) noexcept {
 
 DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR name, const DAT_NAME_PTR other_name,
                                           DAT_HA_RELATIONSHIP* relationship) {
-    if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1);
-    if (other_name == nullptr) return invalid_parameter(DAT_INVALID_ARG2);
-    if (relationship == nullptr) return invalid_parameter(DAT_INVALID_ARG3);
-    const auto one = opinion(name, other_name);
-    const auto other = opinion(other_name, name);
-    if (!one && !other)
-        *relationship = DAT_HA_UNKNOWN;
-    else if (one && other && *one != *other)
-        *relationship = DAT_HA_CONFLICTING;
-    else
-        *relationship = one.value_or(false) || other.value_or(false) ? DAT_HA_TRUE : DAT_HA_FALSE;
-    return DAT_SUCCESS;
+    return enter(__func__, [&] {
+        if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1, "the first name is null");
+        if (other_name == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "the second name is null");
+        if (relationship == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "answer is null");
+        const auto one = opinion(name, other_name);
+        const auto other = opinion(other_name, name);
+        if (!one && !other)
+            *relationship = DAT_HA_UNKNOWN;
+        else if (one && other && *one != *other)
+            *relationship = DAT_HA_CONFLICTING;
+        else
+            *relationship = one.value_or(false) || other.value_or(false) ? DAT_HA_TRUE : DAT_HA_FALSE;
+        return DAT_RETURN{DAT_SUCCESS};
+    });
 }

@@ -63,6 +63,15 @@ TEST(ep_listen__port_that_is_none) {
     side_close(server);
 }
 
+TEST(ep_listen__port_that_is_mistyped) {
+    open_server();
+    static const char *const ports[] = {"70000", "-1", ":-1", "7471:", ""};
+    for (size_t i = 0; i < sizeof ports / sizeof ports[0]; ++i)
+        CHECK_RC(listen_on(test_address(), ports[i]), RPMA_E_PROVIDER);
+    CHECK(server->ep == NULL);
+    side_close(server);
+}
+
 TEST(ep_listen__port_in_use) {
     struct rpma_ep *other = NULL;
     open_server();

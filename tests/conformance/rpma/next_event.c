@@ -230,13 +230,14 @@ TEST(conn_next_event__rejected_where_nobody_listens) {
     request_to(client, client);
     connect_request(client);
     EXPECT_EVENT(client, RPMA_CONN_REJECTED);
-    CHECK_TIMED_OUT(begin, on_loopback() && getenv("VIADUCT_GRACE_MS") == NULL ? 50 : 0);
+    CHECK_TIMED_OUT(begin, on_loopback() && getenv("VIADUCT_CONNECT_RETRY_MS") == NULL ? 50 : 0);
     side_close(client);
 }
 
-/* A client may be a moment faster than its server: the request waits for a listener, VIADUCT_GRACE_MS at most. */
+/* A client may be a moment faster than its server: the request waits for a listener, VIADUCT_CONNECT_RETRY_MS at most.
+ */
 TEST(conn_next_event__connected_a_moment_before_the_server_listens) {
-    CHECK(setenv("VIADUCT_GRACE_MS", "10000", 1) == 0);
+    CHECK(setenv("VIADUCT_CONNECT_RETRY_MS", "10000", 1) == 0);
     Peer *process = peer_start();
     Pair pair = {new_side(NULL), new_side(process)};
     side_open(pair.client, (Options){0});
@@ -252,7 +253,7 @@ TEST(conn_next_event__connected_a_moment_before_the_server_listens) {
 }
 
 TEST(conn_next_event__rejected_where_nobody_listens_without_grace) {
-    CHECK(setenv("VIADUCT_GRACE_MS", "0", 1) == 0);
+    CHECK(setenv("VIADUCT_CONNECT_RETRY_MS", "0", 1) == 0);
     Side *client = new_side(NULL);
     side_open(client, (Options){0});
     uint64_t begin = clock_ms();

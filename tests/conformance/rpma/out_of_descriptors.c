@@ -101,7 +101,7 @@ TEST(conn_next_event) {
     if (!on_loopback()) skip("a device has made it before");
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     int fd = -1;
-    setenv("VIADUCT_GRACE_MS", "0", 1); /* the refusal is there at once: nothing has been waited for before */
+    setenv("VIADUCT_CONNECT_RETRY_MS", "0", 1); /* the refusal is there at once: nothing has been waited for before */
     open_both();
     prepare_outgoing();
     CHECK_OK(connect_request_only());

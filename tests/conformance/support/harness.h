@@ -60,8 +60,7 @@ void fail(const char *file, int line, const char *format, ...) __attribute__((no
 void skip(const char *why) __attribute__((noreturn));
 
 /* Whether the transport under test lacks something that the loopback backend has. VIADUCT_TEST_LACKS lists it:
- * one_sided (RDMA to a process that is stopped), shared_services (one service of several processes), kept_requests (a
- * request that found a listener stays unanswered when that process closes its device). */
+ * one_sided (RDMA to a process that is stopped), shared_services (one service of several processes). */
 bool lacks(const char *what);
 
 void check_equal(const char *file, int line, const char *what, unsigned long long actual, unsigned long long expected);

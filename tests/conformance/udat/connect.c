@@ -321,13 +321,14 @@ TEST(ep_connect__nobody_listens) {
     const DAT_TIMEOUT start = clock_us();
     CHECK_OK(connect_pair(&pair, &request));
     check_ended(pair.client, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-    if (on_loopback() && getenv("VIADUCT_GRACE_MS") == NULL) CHECK_TOOK(start, 50000);
+    if (on_loopback() && getenv("VIADUCT_CONNECT_RETRY_MS") == NULL) CHECK_TOOK(start, 50000);
     check_reusable(&pair);
 }
 
-/* A client may be a moment faster than its server: the request waits for a listener, VIADUCT_GRACE_MS at most. */
+/* A client may be a moment faster than its server: the request waits for a listener, VIADUCT_CONNECT_RETRY_MS at most.
+ */
 TEST(ep_connect__a_moment_before_the_server_listens) {
-    CHECK(setenv("VIADUCT_GRACE_MS", "10000", 1) == 0);
+    CHECK(setenv("VIADUCT_CONNECT_RETRY_MS", "10000", 1) == 0);
     const Pair pair = open_pair_here((Options){0});
     CHECK_OK(dat_psp_free(pair.server->psp));
     CHECK_OK(connect_to(pair.client, pair.server, NULL, 0));
@@ -340,7 +341,7 @@ TEST(ep_connect__a_moment_before_the_server_listens) {
 }
 
 TEST(ep_connect__nobody_listens_without_grace) {
-    CHECK(setenv("VIADUCT_GRACE_MS", "0", 1) == 0);
+    CHECK(setenv("VIADUCT_CONNECT_RETRY_MS", "0", 1) == 0);
     const Pair pair = open_pair_here((Options){0});
     CHECK_OK(dat_psp_free(pair.server->psp));
     const DAT_TIMEOUT start = clock_us();

@@ -86,17 +86,25 @@ static void do_close_abruptly(Side *side, void *unused) {
     CHECK_OK(close_abruptly(side->ia));
 }
 
-TEST(ia_close__abrupt_with_a_request_that_nobody_answered) {
+static void check_unanswered(DAT_TIMEOUT timeout) {
     Pair pair = open_pair((Options){0});
-    CHECK_OK(connect_to(pair.client, pair.server, NULL, 0));
+    CHECK_OK(dat_ep_connect(pair.client->ep, (DAT_IA_ADDRESS_PTR)&pair.server->address, pair.server->qual, timeout, 0,
+                            NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
     take_request(pair.server);
+    const DAT_TIMEOUT start = clock_us();
     at(pair.server, do_close_abruptly, NULL, 0);
     DAT_EVENT event = next_event(pair.client, CONN);
-    CHECK(event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED ||
+    CHECK_AT_ONCE(start);
+    CHECK(event.event_number == DAT_CONNECTION_EVENT_UNREACHABLE ||
           (!on_loopback() && (event.event_number == DAT_CONNECTION_EVENT_PEER_REJECTED ||
-                              event.event_number == DAT_CONNECTION_EVENT_UNREACHABLE)));
+                              event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED)));
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_DISCONNECTED);
     side_close(pair.client);
 }
+
+TEST(ia_close__abrupt_with_a_request_that_nobody_answered) { check_unanswered(DAT_TIMEOUT_INFINITE); }
+
+TEST(ia_close__abrupt_with_a_request_that_has_a_timeout) { check_unanswered(60 * 1000 * 1000); }
 
 TEST(ia_close__handles_are_invalid_afterwards) {
     Side *side = new_side(NULL);

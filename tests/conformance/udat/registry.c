@@ -408,6 +408,24 @@ TEST(built_in__listed_without_a_file) {
     check_not_found("viaduct-nonesuch", 2, 0, DAT_FALSE, DAT_NAME_NOT_REGISTERED);
 }
 
+/* What libdat2(7) says of VIADUCT_BACKEND: its device stands for one that the backend does not have, but only if an
+ * entry names it. */
+TEST(built_in__a_backend_for_unknown_devices) {
+    DAT_PROVIDER_INFO info;
+    DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    char name[] = "ib0";
+    conf("ib0 u2.0 nonthreadsafe default libdaplviaduct.so.2 viaduct.2.0 \"ib0 0\" \"\"\n");
+    if (listed("viaduct-lo", &info) < 0) skip("the library is not Viaduct");
+    CHECK(unsetenv("VIADUCT_BACKEND") == 0);
+    CHECK_RC(dat_ia_openv(name, 8, &async_evd, &ia, 2, 0, DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
+    CHECK(setenv("VIADUCT_BACKEND", "loopback", 1) == 0);
+    CHECK_OK(dat_ia_openv(name, 8, &async_evd, &ia, 2, 0, DAT_FALSE));
+    close_ia(ia);
+    check_not_found("ib1", 2, 0, DAT_FALSE, DAT_NAME_NOT_REGISTERED);
+    check_not_found("viaduct-nonesuch", 2, 0, DAT_FALSE, DAT_NAME_NOT_REGISTERED);
+}
+
 /* Programs have room for 32 entries, and the dat.conf of a distribution is longer. */
 TEST(built_in__listed_before_the_file) {
     conf("one u2.0 nonthreadsafe default %P test.1.2 params \"\"\n");

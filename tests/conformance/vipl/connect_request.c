@@ -4,6 +4,7 @@
 #include "endpoint.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 static Endpoint *opened_with(Options options) {
     Endpoint *end = new_endpoint(NULL);
@@ -56,6 +57,46 @@ TEST(no_match_on_a_nic_that_nobody_opened) {
            attribs.NicAddressLen);
     CHECK_RC(VipCloseNic(other), VIP_SUCCESS);
     CHECK_AT_ONCE(request_connection(end, &request), VIP_NO_MATCH);
+}
+
+/* With VIADUCT_CONNECT_RETRY_MS, a request waits for a server: one that is not there yet, or serves somebody else. */
+TEST(retried_until_the_server_waits) {
+    CHECK(setenv("VIADUCT_CONNECT_RETRY_MS", "100000", 1) == 0);
+    Pair pair = open_pair((Options){0});
+    Task task;
+    Listening elsewhere = listening(pair.server, SHORT_MS), waiting = listening(pair.server, LONG_MS);
+    Request request = request_to(pair.client, pair.server, VIP_INFINITE);
+    request.retry = VIP_FALSE;
+    elsewhere.local = net_address(pair.server, "elsewhere", 9);
+    begin(&task, pair.client, do_request, &request, sizeof request);
+    CHECK_TIMES_OUT(wait_request(pair.server, &elsewhere), SHORT_MS);
+    CHECK_RC(wait_request(pair.server, &waiting), VIP_SUCCESS);
+    CHECK_RC(accept_request(pair.server), VIP_SUCCESS);
+    finish(&task);
+    CHECK_RC(request.rc, VIP_SUCCESS);
+}
+
+TEST(no_match_when_the_time_for_retries_is_over) {
+    CHECK(setenv("VIADUCT_CONNECT_RETRY_MS", "60", 1) == 0);
+    Endpoint *end = opened();
+    Request request = request_to(end, end, VIP_INFINITE);
+    const VIP_UINT64 began = steady_ns();
+    request.retry = VIP_FALSE;
+    CHECK_RC(request_connection(end, &request), VIP_NO_MATCH);
+    check_time(__FILE__, __LINE__, began, 60);
+    CHECK_EQ(state_of(end), VIP_STATE_IDLE);
+}
+
+TEST(the_timeout_ends_retries) {
+    CHECK(setenv("VIADUCT_CONNECT_RETRY_MS", "100000", 1) == 0);
+    Endpoint *end = opened();
+    Request request = request_to(end, end, MEDIUM_MS);
+    const VIP_UINT64 began = steady_ns();
+    request.retry = VIP_FALSE;
+    const VIP_RETURN rc = request_connection(end, &request);
+    CHECK(rc == VIP_NO_MATCH || (is_hardware(end) && rc == VIP_TIMEOUT));
+    check_time(__FILE__, __LINE__, began, MEDIUM_MS);
+    CHECK_EQ(state_of(end), VIP_STATE_IDLE);
 }
 
 TEST(no_match_after_the_server_died_waiting) {

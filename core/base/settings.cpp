@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/base/settings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/log.hpp"
+
+namespace viaduct {
+namespace {
+
+/// Returns true on the first call with this name.
+bool is_first_warning(std::string_view variable) noexcept {
+    static std::array<std::atomic<const char*>, 32> warned{};
+    for (std::atomic<const char*>& place : warned) {
+        const char* known = nullptr;
+        if (place.compare_exchange_strong(known, variable.data())) return true;
+        if (variable == known) return false;
+    }
+    return false;
+}
+
+}  // namespace
+
+std::string_view setting(const char* variable) noexcept {
+    const char* value = std::getenv(variable);
+    return value == nullptr ? "" : value;
+}
+
+std::optional<unsigned> number_setting(const char* variable, unsigned least, unsigned most) noexcept {
+    const std::string_view value = setting(variable);
+    if (value.empty()) return std::nullopt;
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(value.begin(), value.end(), number);
+    if (error == std::errc() && end == value.end() && number >= least && number <= most) return number;
+    std::array<char, 64> usable;
+    std::snprintf(usable.data(), usable.size(), "a number from %u to %u", least, most);
+    warn_of_setting(variable, usable.data());
+    return std::nullopt;
+}
+
+void warn_of_setting(const char* variable, std::string_view usable) noexcept {
+    if (!is_first_warning(variable)) return;
+    log(LogLevel::Warning, "%s: cannot use '%s', only %.*s", variable, setting(variable).data(),
+        static_cast<int>(usable.size()), usable.data());
+}
+
+}  // namespace viaduct

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/registry.hpp"
+
+#include <pthread.h>
+
+#include <array>
+#include <new>
+
+#include "core/base/internals.hpp"
+#include "core/endpoint.hpp"
+#include "core/info_server.hpp"
+#include "core/log.hpp"
+
+namespace viaduct {
+namespace {
+
+void answer() noexcept { info_server().serve(); }
+
+}  // namespace
+
+Registry& Registry::instance() {
+    // Never destroyed: threads may use it while the process exits. Not allocated: destructors call this, too.
+    alignas(Registry) static std::array<std::byte, sizeof(Registry)> memory;
+    static auto& registry = *new (memory.data()) Registry;
+    return registry;
+}
+
+/// A child that is forked gets all locks free, and neither answers for its parent nor keeps its socket open.
+Registry::Registry() {
+    info_server();
+    const auto prepare = [] {
+        instance().attendance_.lock();
+        info_server().lock().lock();
+        instance().lock.lock();
+    };
+    const auto parent = [] {
+        instance().lock.unlock();
+        info_server().lock().unlock();
+        instance().attendance_.unlock();
+    };
+    const auto child = [] {
+        Registry& own = instance();
+        own.devices.clear();
+        own.endpoints.clear();
+        own.listeners.clear();
+        own.attendants_.clear();
+        own.attendant_ = nullptr;
+        info_server().close_locked();
+        own.lock.unlock();
+        info_server().lock().unlock();
+        own.attendance_.unlock();
+    };
+    pthread_atfork(prepare, parent, child);
+}
+
+void Registry::add(Device& device) {
+    const std::lock_guard attendance(attendance_);
+    attendants_.insert(&device);
+    try {
+        const std::lock_guard guard(lock);
+        devices.insert(&device);
+    } catch (...) {
+        attendants_.erase(&device);
+        throw;
+    }
+    attend();
+}
+
+void Registry::remove(Device& device) noexcept {
+    const std::lock_guard attendance(attendance_);
+    {
+        const std::lock_guard guard(lock);
+        devices.erase(&device);
+    }
+    if (attendants_.erase(&device) == 0 || attendant_ != &device) return;
+    Internals::backend(device).unwatch(info_server().fd());
+    attendant_ = nullptr;
+    attend();
+}
+
+/// Makes one of the open devices answer, if none does.
+void Registry::attend() noexcept {
+    if (attendants_.empty()) return info_server().close();
+    if (attendant_ != nullptr) return;
+    if (info_server().fd() < 0) {
+        if (const Status status = info_server().open(); !status.ok())
+            return log(LogLevel::Debug, "this process cannot be asked about itself: %s", status.where());
+    }
+    for (Device* device : attendants_) {
+        if (!Internals::backend(*device).watch(info_server().fd(), answer).ok()) continue;
+        attendant_ = device;
+        return;
+    }
+    info_server().close();
+}
+
+void Registry::add(Endpoint& endpoint) {
+    const std::lock_guard guard(lock);
+    endpoints.insert(&endpoint);
+}
+
+void Registry::remove(Endpoint& endpoint) noexcept {
+    const std::lock_guard guard(lock);
+    if (endpoints.erase(&endpoint) != 0) endpoint.owner_.closed_ += endpoint.counters();
+}
+
+void Registry::add(const RegisteredListener& listener) {
+    const std::lock_guard guard(lock);
+    listeners.insert(&listener);
+}
+
+void Registry::remove(const RegisteredListener& listener) noexcept {
+    const std::lock_guard guard(lock);
+    listeners.erase(&listener);
+}
+
+RegisteredListener::RegisteredListener(std::unique_ptr<Listener> listener, const Device& device, const Address& local)
+    : listener_(std::move(listener)), attributes_(device.attributes()), api_(device.api()), local_(local) {
+    Registry::instance().add(*this);
+}
+
+RegisteredListener::~RegisteredListener() { Registry::instance().remove(*this); }
+
+}  // namespace viaduct

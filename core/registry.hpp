@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The open devices, endpoints and listeners of this process, of all backends.
+#pragma once
+
+#include <mutex>
+#include <set>
+
+#include "core/counters.hpp"
+#include "core/device.hpp"
+
+namespace viaduct {
+
+class Endpoint;
+
+/// A listener and what is told about it.
+class RegisteredListener final : public Listener {
+public:
+    RegisteredListener(std::unique_ptr<Listener> listener, const Device& device, const Address& local);
+    ~RegisteredListener() override;
+
+    int fd() const noexcept override { return listener_->fd(); }
+    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override { return listener_->next_request(); }
+
+    const DeviceAttributes& attributes() const noexcept { return attributes_; }
+    const char* api() const noexcept { return api_; }
+    const Address& local() const noexcept { return local_; }
+
+private:
+    const std::unique_ptr<Listener> listener_;
+    const DeviceAttributes attributes_;
+    const char* const api_;
+    const Address local_;
+};
+
+/// Locks: `attendance` is taken before `lock`, and before all locks of backends. `lock` is taken while locks of
+/// backends are held, so no function of a backend may be called with it held, except those that take no lock.
+///
+/// A forked child starts with an empty registry: the devices that it inherits are those of its parent.
+class Registry {
+public:
+    static Registry& instance();
+
+    /// These may throw std::bad_alloc.
+    void add(Device& device);
+    void add(Endpoint& endpoint);
+    void add(const RegisteredListener& listener);
+
+    void remove(Device& device) noexcept;
+    void remove(Endpoint& endpoint) noexcept;
+    void remove(const RegisteredListener& listener) noexcept;
+
+    std::mutex lock;  ///< guards the sets, and what their members document
+    std::set<const Device*> devices;
+    std::set<const Endpoint*> endpoints;
+    std::set<const RegisteredListener*> listeners;
+
+private:
+    Registry();
+    void attend() noexcept;
+
+    std::mutex attendance_;
+    std::set<Device*> attendants_;  // open devices
+    Device* attendant_ = nullptr;   // the device whose thread answers; null: none
+};
+
+}  // namespace viaduct
