@@ -53,6 +53,25 @@ def test_errors_are_of_one_family_and_can_be_pickled():
     assert (copy.call, copy.code, str(copy)) == (error.call, error.code, str(error))
 
 
+def test_counters(device, pair):
+    client, server = pair
+    region = device.register(64)
+    server.post_receive(region[32:])
+    client.post_send(region[:8])
+    client.wait_send(TIMEOUT)
+    server.wait_receive(TIMEOUT)
+    sent, received = client.counters(), server.counters()
+    assert sent.of("send") == core.Traffic(1, 8)
+    assert sent.of("receive") == core.Traffic(0, 0)
+    assert received.of("receive") == core.Traffic(1, 8)
+    assert received.posted_receives == core.Traffic(1, 32)
+    [(operation, way)] = sent.traffic
+    assert operation == "send" and sent.of(way) == core.Traffic(1, 8)
+    whole = device.counters()
+    assert whole.endpoints.of("send").messages >= 1
+    assert whole.connections >= 2 and whole.endpoints_created >= 2 and whole.lost_connections == 0
+
+
 def test_messages_arrive_in_order(device, pair):
     client, server = pair
     inbox = device.register(256)

@@ -5,13 +5,17 @@ import ast
 import graphlib
 import importlib
 import inspect
+import json
+import os
 import pathlib
 import pickle
+import socket
 import traceback
 import types
 
 import pytest
 import viaduct
+from rpma_pair import ADDRESS
 from viaduct import core, dat, rpma, vipl
 
 PACKAGE = pathlib.Path(viaduct.__file__).parent
@@ -20,9 +24,9 @@ PACKAGE = pathlib.Path(viaduct.__file__).parent
 NAMES = {
     "core": """
         Access AsyncEvent AsyncEventKind Buffer Code Completion CompletionCode CompletionQueue ConnectionEvent
-        ConnectionEventKind ConnectionRequest Device Endpoint Error Listener MemoryRegion MemoryWindow Operation
-        Piece Pieces ProtectionDomain Reliability Remote RequestError Service SharedReceiveQueue State TimeoutError
-        alloc backend devices resolve
+        ConnectionEventKind ConnectionRequest Counters Device DeviceCounters Endpoint Error Listener MemoryRegion
+        MemoryWindow Operation Piece Pieces ProtectionDomain Reliability Remote RequestError Service SharedReceiveQueue
+        State TimeoutError Traffic alloc backend devices resolve
     """,
     "vipl": """
         Buffer CompletionQueue ConnectionRequest Control CqEntry Descriptor DescriptorError Discriminator Error
@@ -155,7 +159,16 @@ def test_errors_survive_pickling_and_have_names_in_tracebacks(errors):
         assert kind.__module__.endswith(".errors")
 
 
-def test_repr_says_what_it_is():
-    with vipl.open_nic() as nic:
-        assert repr(nic) == "<viaduct.vipl.nics.Nic>"
-    assert repr(nic) == "<viaduct.vipl.nics.Nic (closed)>"
+def about_this_process():
+    """What it tells other processes: docs/introspection.md."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(f"\0viaduct/info/{os.geteuid()}/{os.getpid()}")
+        with asking.makefile() as answer:
+            return json.load(answer)
+
+
+def test_a_process_tells_which_apis_it_uses():
+    with vipl.open_nic(), dat.ia_open(), core.Device(), rpma.Peer(rpma.get_ibv_context(ADDRESS)):
+        told = about_this_process()
+        assert {device["api"] for device in told["devices"]} == {"VIPL", "DAT", "core", "librpma"}
+        assert told["endpoints"] == []

@@ -124,6 +124,16 @@ def test_nobody_is_left():
 
 
 @same_everywhere
+def test_a_test_module_may_name_the_plugin(pytester):
+    pytester.makepyfile("""
+        pytest_plugins = ["viaduct.pytest_plugin"]
+        def test_pair(pair):
+            pair.client.disconnect()
+    """)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+@same_everywhere
 def test_backend_is_chosen(run, backend, pytester):
     tests = """
 def test_backend(backend, peer_process):

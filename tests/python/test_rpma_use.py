@@ -67,6 +67,25 @@ print("the end")
     assert "the end" in done.stdout  # the thread may or may not be told that its connection was closed
 
 
+@pytest.mark.skipif(EMULATED, reason="the server's system rejects for it")
+def test_a_server_that_closes_without_an_answer_is_unreachable():
+    program = """
+from rpma_pair import *
+from viaduct import _vipl, vipl
+port = free_port()
+asked = new_peer().conn_req_new(ADDRESS, port).connect()
+nic = vipl.open_nic()
+request = nic.connect_wait(port.to_bytes(2, "big"), TIMEOUT)
+_vipl.VipCloseNic(nic.handle)  # Nic.close() would reject the request
+assert asked.next_event(1) == rpma.ConnEvent.UNREACHABLE
+request._released()
+nic._released()
+"""
+    here = os.path.dirname(os.path.abspath(__file__))
+    subprocess.run([sys.executable, "-c", program], cwd=here, timeout=10 * TIMEOUT, check=True,
+                   env=os.environ | {"VIADUCT_CONNECT_RETRY_MS": str(1000 * TIMEOUT)})
+
+
 def counts():
     with open("/proc/self/maps", encoding="ascii") as maps:
         mappings = sum(1 for _ in maps)

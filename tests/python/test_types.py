@@ -29,6 +29,20 @@ def test_package_is_typed(environment):
     assert code == 0, output
 
 
+def test_misspelt_options_are_found(environment, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+from viaduct import core
+endpoint = core.Device().endpoint(reliability=core.Reliability.UNRELIABLE)
+endpoint = core.Device().endpoint(relaibility=3)
+endpoint.connect("localhost", 1, timeout=1)
+endpoint.connect("localhost", 1, patience=1)
+""")
+    _, output = run(environment, "mypy", "--strict", str(program))
+    lines = [line for line in output.splitlines() if "error" in line and "Unexpected keyword" in line]
+    assert [line.split(":")[1] for line in lines] == ["4", "6"], output
+
+
 @pytest.mark.parametrize("module", RAW)
 def test_stub_is_true(environment, module):
     _, output = run(environment, "mypy.stubtest", "--concise", "--ignore-missing-stub", f"viaduct.{module}")

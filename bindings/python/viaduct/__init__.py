@@ -20,6 +20,7 @@ Conventions of all four packages:
   Closing      An object that holds resources has close(). A `with` block closes it at its end, and the garbage
                collector when nothing refers to it any more. What was created from an object is closed before it.
 """
+from viaduct import _build as _build  # first, because it checks the version of Python
 from viaduct.errors import Error, TimeoutError
 from viaduct.memory import alloc
 

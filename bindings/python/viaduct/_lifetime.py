@@ -119,8 +119,18 @@ class Resource:
         if not self._abandoned:
             self.close()
 
+    def _description(self) -> str:
+        """What repr() says of an open object: its name and its state, as far as it has them."""
+        return "open"
+
     def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__name__}{' (closed)' if self._closed else ''}>"
+        state = "closed"
+        if not self._closed:
+            try:
+                state = self._description()
+            except Exception:  # closed by another thread in the meantime
+                state = "closing"
+        return f"<{type(self).__module__.rpartition('.')[0]}.{type(self).__name__}: {state}>"
 
 
 @atexit.register

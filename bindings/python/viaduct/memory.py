@@ -7,7 +7,7 @@ import typing
 
 from viaduct import _core
 
-__all__ = ["alloc", "Pinned", "Buffer"]
+__all__ = ["alloc", "no_piece", "sequence_of", "Pinned", "Buffer"]
 
 Buffer = typing.Any  # anything with the buffer protocol: bytearray, memoryview, mmap, array, numpy.ndarray ...
 
@@ -21,6 +21,23 @@ def alloc(size: int) -> memoryview:
     is 0.
     """
     return _core.alloc(size)
+
+
+def no_piece(thing: object) -> TypeError:
+    """The exception for something that is used as a piece of a region and is none."""
+    return TypeError(f"expected a piece of a memory region, such as region[0:8], not {type(thing).__name__}")
+
+
+def sequence_of(pieces: typing.Any, kind: type, element: type = tuple) -> typing.Sequence[typing.Any]:
+    """Returns one piece, which is of that kind, or several as a sequence. Raises TypeError for what is no piece."""
+    if isinstance(pieces, kind):
+        return (pieces,)
+    if not isinstance(pieces, (tuple, list)) and not isinstance(pieces, typing.Sequence):
+        raise no_piece(pieces)
+    for piece in pieces:
+        if not isinstance(piece, element):
+            raise no_piece(pieces if isinstance(piece, (int, str)) else piece)
+    return pieces
 
 
 class Pinned:
@@ -43,6 +60,8 @@ class Pinned:
 
     def extent(self, part: slice) -> tuple[int, int]:
         """Returns the start and the end of a slice as byte offsets. Raises ValueError if the slice has a step."""
+        if not isinstance(part, slice):
+            raise TypeError(f"a region takes a slice, such as region[0:8], not {type(part).__name__}")
         start, stop, step = part.indices(self.nbytes)
         if step != 1:
             raise ValueError("a slice with a step is no piece")

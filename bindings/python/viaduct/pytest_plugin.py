@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures for pytest: devices, and connected endpoints in one process or in two.
 
-Use `pytest -p viaduct.pytest_plugin`, or `pytest_plugins = ["viaduct.pytest_plugin"]` in a conftest.py. A test:
+Use `pytest -p viaduct.pytest_plugin`, or `pytest_plugins = ["viaduct.pytest_plugin"]` in a
+conftest.py or a test module. A test:
 
     def test_greeting(device, pair):
         memory = device.register(bytearray(b"hello") + bytearray(5))
@@ -63,7 +64,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Chooses the backend before it is used, for second processes, too."""
-    chosen = config.getoption("--viaduct-backend") or config.getini("viaduct_backend")
+    try:
+        chosen = config.getoption("--viaduct-backend") or config.getini("viaduct_backend")
+    except ValueError:  # loaded by a test module, when options have been read already
+        return
     if chosen:
         os.environ["VIADUCT_BACKEND"] = str(chosen)
 

@@ -78,6 +78,12 @@ void bind_device(py::module_& module) {
         .def_property_readonly("capabilities",
                                [](const DeviceObject& self) { return dict_of(self.device->attributes().capabilities); })
         .def("next_async_event", &next_async_event)
+        .def("counters",
+             [](const DeviceObject& self) {
+                 const DeviceCounters all = self.device->counters();
+                 return py::make_tuple(to_python(all.endpoints), all.endpoints_created, all.connections,
+                                       all.refused_connections, all.lost_connections, all.agent_wakeups);
+             })
         .def_property_readonly("fd", [](DeviceObject& self) { return self.events.fd(); });
     module.def("devices", [] {
         const backend::Provider& provider = *take_value("devices", selected_provider());

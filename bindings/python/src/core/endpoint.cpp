@@ -18,6 +18,8 @@ py::object next_event(EndpointObject& self) {
                           to_python(event->private_data));
 }
 
+py::tuple pair_of(const Traffic& traffic) { return py::make_tuple(traffic.messages, traffic.bytes); }
+
 std::unique_ptr<EndpointObject> create(
     const std::shared_ptr<DomainObject>& domain, const std::shared_ptr<QueueObject>& send_queue,
     const std::shared_ptr<QueueObject>& receive_queue, const std::shared_ptr<SharedReceivesObject>& shared_receives,
@@ -113,6 +115,17 @@ void bind_requests(py::module_& module) {
 
 }  // namespace
 
+py::tuple to_python(const EndpointCounters& counters) {
+    py::dict traffic;
+    for (std::size_t i = 0; i < counted_operations; ++i)
+        for (std::size_t j = 0; j < ways; ++j)
+            if (const Traffic& some = counters.traffic[i][j]; some.messages != 0)
+                traffic[py::make_tuple(to_string(static_cast<CountedOperation>(i)), to_string(static_cast<Way>(j)))] =
+                    pair_of(some);
+    return py::make_tuple(traffic, pair_of(counters.posted_receives), counters.credit_waits, counters.refusals,
+                          counters.retries, counters.wakeups);
+}
+
 void bind_endpoints(py::module_& module) {
     bind_requests(module);
     py::class_<EndpointObject> endpoint(module, "Endpoint");
@@ -139,6 +152,7 @@ void bind_endpoints(py::module_& module) {
             "drain_and_disconnect",
             [](EndpointObject& self) { check("Endpoint.drain_and_disconnect", self.endpoint->drain_and_disconnect()); })
         .def("next_event", &next_event)
+        .def("counters", [](const EndpointObject& self) { return to_python(self.endpoint->counters()); })
         .def_property_readonly("fd", [](EndpointObject& self) { return self.events.fd(); });
     bind_posting(endpoint);
 }

@@ -109,6 +109,9 @@ struct RequestObject {
     std::unique_ptr<ConnectionRequest> request;
 };
 
+/// Returns (traffic by operation and way, posted receives, credit waits, refusals, retries, wake-ups).
+py::tuple to_python(const EndpointCounters& counters);
+
 void bind_devices(py::module_& module);
 void bind_endpoints(py::module_& module);
 void bind_work(py::module_& module);

@@ -36,12 +36,14 @@ from viaduct.core.endpoints import Endpoint
 from viaduct.core.errors import Error, RequestError, TimeoutError
 from viaduct.core.memory import MemoryRegion, MemoryWindow, ProtectionDomain
 from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
-from viaduct.core.structures import AsyncEvent, Completion, ConnectionEvent, Piece, Remote
+from viaduct.core.structures import (AsyncEvent, Completion, ConnectionEvent, Counters, DeviceCounters, Piece, Remote,
+                                     Traffic)
 from viaduct.core.structures import Pieces as Pieces
 from viaduct.memory import Buffer as Buffer
 from viaduct.memory import alloc
 
 __all__ = ["Access", "AsyncEvent", "AsyncEventKind", "Code", "Completion", "CompletionCode", "CompletionQueue",
-           "ConnectionEvent", "ConnectionEventKind", "ConnectionRequest", "Device", "Endpoint", "Error", "Listener",
-           "MemoryRegion", "MemoryWindow", "Operation", "Piece", "ProtectionDomain", "Reliability", "Remote",
-           "RequestError", "SharedReceiveQueue", "State", "TimeoutError", "alloc", "backend", "devices", "resolve"]
+           "ConnectionEvent", "ConnectionEventKind", "ConnectionRequest", "Counters", "Device", "DeviceCounters",
+           "Endpoint", "Error", "Listener", "MemoryRegion", "MemoryWindow", "Operation", "Piece", "ProtectionDomain",
+           "Reliability", "Remote", "RequestError", "SharedReceiveQueue", "State", "TimeoutError", "Traffic", "alloc",
+           "backend", "devices", "resolve"]

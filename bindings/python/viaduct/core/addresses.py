@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core
+from viaduct._services import number_bytes
 from viaduct.core.constants import Code
 from viaduct.core.errors import error_of
 
@@ -13,7 +14,11 @@ Service = typing.Union[int, bytes]
 
 def service_bytes(service: Service) -> bytes:
     """Returns a service as bytes. Raises OverflowError if a number is negative or above 65535."""
-    return service.to_bytes(2, "big") if isinstance(service, int) else service
+    if isinstance(service, bytes):
+        return service
+    if not isinstance(service, int):
+        raise TypeError(f"a service is a number or bytes, not {type(service).__name__}")
+    return number_bytes(service)
 
 
 def resolve(host: str | bytes) -> bytes:

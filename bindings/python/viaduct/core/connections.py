@@ -32,6 +32,9 @@ class ConnectionRequest(Held):
         self.service = raw.service
         self.private_data = raw.private_data
 
+    def _description(self) -> str:
+        return f"from {self.host!r}, service {self.service!r}"
+
     def accept(self, endpoint: Endpoint, private_data: bytes = b"") -> None:
         """Connects an endpoint that is UNCONNECTED. The connection is established when it returns.
 
@@ -58,6 +61,10 @@ class Listener(Held):
         self._raw = _core.Listener(device._raw, service_bytes(service), exclusive)
         super().__init__(device)
         self.device: Device = device
+        self._service = service
+
+    def _description(self) -> str:
+        return f"service {self._service!r} of {self.device.name}"
 
     def _attempt(self) -> ConnectionRequest | None:
         raw = self._raw.next_request()

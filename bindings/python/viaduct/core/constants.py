@@ -2,10 +2,10 @@
 """The enumerations of the core."""
 from __future__ import annotations
 
-import enum
+from viaduct._enums import IntEnum, IntFlag
 
 
-class Code(enum.IntEnum):
+class Code(IntEnum):
     """The reason why a call failed."""
     OK = 0
     WOULD_BLOCK = 1
@@ -27,7 +27,7 @@ class Code(enum.IntEnum):
     SYSTEM_ERROR = 17
 
 
-class Access(enum.IntFlag):
+class Access(IntFlag):
     """The access of peers to a memory region or through an endpoint."""
     NONE = 0
     REMOTE_WRITE = 1
@@ -41,7 +41,7 @@ def rights_of(access: Access) -> tuple[bool, bool, bool]:
     return bool(access & Access.REMOTE_WRITE), bool(access & Access.REMOTE_READ), bool(access & Access.REMOTE_ATOMIC)
 
 
-class Reliability(enum.IntEnum):
+class Reliability(IntEnum):
     """What a connection guarantees.
 
     UNRELIABLE            a message arrives at most once
@@ -53,7 +53,7 @@ class Reliability(enum.IntEnum):
     RELIABLE_RECEPTION = 2
 
 
-class State(enum.IntEnum):
+class State(IntEnum):
     """The states of an endpoint."""
     UNCONNECTED = 0
     RESERVED = 1
@@ -65,7 +65,7 @@ class State(enum.IntEnum):
     DISCONNECTED = 7
 
 
-class Opcode(enum.IntEnum):
+class Opcode(IntEnum):
     SEND = 0
     RDMA_WRITE = 1
     RDMA_READ = 2
@@ -76,7 +76,7 @@ class Opcode(enum.IntEnum):
     COMPARE_SWAP = 8
 
 
-class Operation(enum.IntEnum):
+class Operation(IntEnum):
     """The operation that a completion reports."""
     SEND = 0
     RDMA_WRITE = 1
@@ -90,7 +90,7 @@ class Operation(enum.IntEnum):
     RECEIVE_RDMA_WRITE = 9
 
 
-class CompletionCode(enum.IntEnum):
+class CompletionCode(IntEnum):
     """The outcome of a request."""
     SUCCESS = 0
     LOCAL_FORMAT = 1
@@ -104,7 +104,7 @@ class CompletionCode(enum.IntEnum):
     FLUSHED = 9
 
 
-class ConnectionEventKind(enum.IntEnum):
+class ConnectionEventKind(IntEnum):
     """The outcome of a connection or of an attempt to connect. CONFLICT: the attributes of peer-to-peer partners
     differ. LOST: it failed, or the peer's process died."""
     ESTABLISHED = 0
@@ -116,7 +116,7 @@ class ConnectionEventKind(enum.IntEnum):
     LOST = 6
 
 
-class AsyncEventKind(enum.IntEnum):
+class AsyncEventKind(IntEnum):
     """The asynchronous events of a device."""
     RECEIVE_QUEUE_EMPTY = 0
     REMOTE_WRITE_PROTECTION = 1

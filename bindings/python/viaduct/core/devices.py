@@ -2,17 +2,15 @@
 """Devices, and the objects created from them."""
 from __future__ import annotations
 
-import typing
-
 from viaduct import _core
 from viaduct.core.addresses import Service
 from viaduct.core.connections import Listener
-from viaduct.core.constants import Access, AsyncEventKind
+from viaduct.core.constants import Access, AsyncEventKind, Reliability
 from viaduct.core.endpoints import Endpoint
 from viaduct.core.memory import MemoryRegion, MemoryWindow, ProtectionDomain
 from viaduct.core.objects import Held, next_of
 from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
-from viaduct.core.structures import AsyncEvent
+from viaduct.core.structures import AsyncEvent, DeviceCounters, counters_of
 from viaduct.memory import Buffer
 
 
@@ -46,6 +44,9 @@ class Device(Held):
         self.capabilities: dict[str, bool] = self._raw.capabilities
         self._domain: ProtectionDomain | None = None
 
+    def _description(self) -> str:
+        return self.name
+
     @property
     def domain(self) -> ProtectionDomain:
         """The protection domain of regions and endpoints that name no other."""
@@ -73,13 +74,25 @@ class Device(Held):
         errors."""
         return MemoryWindow(domain or self.domain, of_endpoint=of_endpoint)
 
-    def endpoint(self, **options: typing.Any) -> Endpoint:
-        """Returns a new endpoint. The options and errors are those of Endpoint; `domain` is an option, too."""
-        return Endpoint(options.pop("domain", None) or self.domain, **options)
+    def endpoint(self, *, domain: ProtectionDomain | None = None, send_queue: CompletionQueue | None = None,
+                 receive_queue: CompletionQueue | None = None, shared_receives: SharedReceiveQueue | None = None,
+                 send_depth: int | None = None, receive_depth: int | None = None, access: Access = Access.ALL,
+                 reliability: Reliability = Reliability.RELIABLE_DELIVERY, breaks_unready: bool = False,
+                 silent_refusals: bool = False, max_transfer_bytes: int = 0, context: int = 0) -> Endpoint:
+        """Returns a new endpoint. The other options and the errors are those of Endpoint."""
+        return Endpoint(domain or self.domain, send_queue=send_queue, receive_queue=receive_queue,
+                        shared_receives=shared_receives, send_depth=send_depth, receive_depth=receive_depth,
+                        access=access, reliability=reliability, breaks_unready=breaks_unready,
+                        silent_refusals=silent_refusals, max_transfer_bytes=max_transfer_bytes, context=context)
 
     def listen(self, service: Service, *, exclusive: bool = False) -> Listener:
         """Starts to receive requests for a service and returns the listener. See Listener for the errors."""
         return Listener(self, service, exclusive=exclusive)
+
+    def counters(self) -> DeviceCounters:
+        """Returns what the device has done since it was opened."""
+        endpoints, *others = self._raw.counters()
+        return DeviceCounters(counters_of(endpoints), *others)
 
     def fileno(self) -> int:
         """Returns the descriptor, which is readable while asynchronous events are queued."""

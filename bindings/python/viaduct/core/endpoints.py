@@ -11,7 +11,8 @@ from viaduct.core.errors import RequestError, error_of
 from viaduct.core.memory import MemoryRegion, MemoryWindow, ProtectionDomain
 from viaduct.core.objects import Held, next_of
 from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
-from viaduct.core.structures import Completion, ConnectionEvent, Piece, Pieces, Remote, sequence_of
+from viaduct.core.structures import (Completion, ConnectionEvent, Counters, Piece, Pieces, Remote, counters_of,
+                                     sequence_of)
 
 
 class Endpoint(Held):
@@ -69,6 +70,9 @@ class Endpoint(Held):
         """The present state."""
         return State(self._raw.state)
 
+    def _description(self) -> str:
+        return self.state.name
+
     # ---- Connections ----
 
     def start_connect(self, host: str | bytes, service: Service, *, private_data: bytes = b"",
@@ -86,19 +90,24 @@ class Endpoint(Held):
         """
         self._raw.connect(resolve(host), service_bytes(service), private_data, timeout, peer_to_peer, bare)
 
-    def connect(self, host: str | bytes, service: Service, **options: typing.Any) -> ConnectionEvent:
+    def connect(self, host: str | bytes, service: Service, *, private_data: bytes = b"", timeout: float | None = None,
+                peer_to_peer: bool = False, bare: bool = False) -> ConnectionEvent:
         """Connects, and returns the event with the peer's private data. The options are those of start_connect().
 
         Waits for the answer, at most `timeout` seconds. Raises what start_connect() raises, TimeoutError, Error:
         NO_LISTENER, REJECTED, UNREACHABLE; with peer_to_peer also INVALID_RELIABILITY and INVALID_TRANSFER_SIZE, if the
         attribute differs from the peer's.
         """
-        self.start_connect(host, service, **options)
+        self.start_connect(host, service, private_data=private_data, timeout=timeout, peer_to_peer=peer_to_peer,
+                           bare=bare)
         return self._connected(next_of(self._next_event, self.fileno(), None))
 
-    async def connect_async(self, host: str | bytes, service: Service, **options: typing.Any) -> ConnectionEvent:
+    async def connect_async(self, host: str | bytes, service: Service, *, private_data: bytes = b"",
+                            timeout: float | None = None, peer_to_peer: bool = False,
+                            bare: bool = False) -> ConnectionEvent:
         """Like connect(), for asyncio."""
-        self.start_connect(host, service, **options)
+        self.start_connect(host, service, private_data=private_data, timeout=timeout, peer_to_peer=peer_to_peer,
+                           bare=bare)
         return self._connected(await _waiting.until(self.fileno(), self._next_event))
 
     def _next_event(self) -> _core._Event | None:
@@ -171,8 +180,8 @@ class Endpoint(Held):
     def post_atomic_write(self, piece: Piece, remote: Remote, *, context: int = 0, signaled: bool = True,
                           fence: bool = False) -> None:
         """Posts a write of 8 bytes to an address that is a multiple of 8. A reader sees all of them or none."""
-        self._raw.post_send(Opcode.ATOMIC_WRITE, context, (piece,), remote.address, remote.key, False, 0, 0, fence,
-                            signaled)
+        self._raw.post_send(Opcode.ATOMIC_WRITE, context, sequence_of(piece), remote.address, remote.key, False, 0, 0,
+                            fence, signaled)
 
     def post_flush(self, remote: Remote, nbytes: int, *, persistent: bool = False, context: int = 0,
                    signaled: bool = True, fence: bool = False) -> None:
@@ -185,15 +194,15 @@ class Endpoint(Held):
                        fence: bool = False) -> None:
         """Posts an atomic addition to 8 bytes of the peer, at an address that is a multiple of 8. The piece, 8 bytes,
         receives their previous value."""
-        self._raw.post_send(Opcode.FETCH_ADD, context, (piece,), remote.address, remote.key, False, 0, add, fence,
-                            signaled)
+        self._raw.post_send(Opcode.FETCH_ADD, context, sequence_of(piece), remote.address, remote.key, False, 0, add,
+                            fence, signaled)
 
     def post_compare_swap(self, piece: Piece, remote: Remote, compare: int, swap: int, *, context: int = 0,
                           signaled: bool = True, fence: bool = False) -> None:
         """Posts an atomic comparison of 8 bytes of the peer, at an address that is a multiple of 8, with `compare`; if
         they are equal, `swap` replaces them. The piece, 8 bytes, receives their previous value."""
-        self._raw.post_send(Opcode.COMPARE_SWAP, context, (piece,), remote.address, remote.key, False, compare, swap,
-                            fence, signaled)
+        self._raw.post_send(Opcode.COMPARE_SWAP, context, sequence_of(piece), remote.address, remote.key, False,
+                            compare, swap, fence, signaled)
 
     def bind(self, window: MemoryWindow, region: MemoryRegion | None = None, part: slice = slice(None),
              access: Access = Access.ALL, *, context: int = 0, signaled: bool = True, fence: bool = False) -> Remote:
@@ -213,6 +222,10 @@ class Endpoint(Held):
         return self._raw.outstanding(receives)
 
     # ---- Completions, where nobody else uses the endpoint's queues ----
+
+    def counters(self) -> Counters:
+        """Returns what the endpoint has transferred since it was created."""
+        return counters_of(self._raw.counters())
 
     def wait_send(self, timeout: float | None = None) -> Completion:
         """Waits for the next completion of the send queue, and returns it. For endpoints that share the queue with no

@@ -51,6 +51,9 @@ class MemoryRegion(Held):
         self.access = access
         self.view = self._pinned.view
 
+    def _description(self) -> str:
+        return f"{len(self)} bytes, key {self.key}, {self.access!s}"
+
     @property
     def key(self) -> int:
         """The key of the region, a number."""
@@ -95,6 +98,9 @@ class MemoryWindow(Held):
         """Raises Error(UNSUPPORTED) if the device has no such windows."""
         self._raw = _core.MemoryWindow(domain._raw, of_endpoint)
         super().__init__(domain)
+
+    def _description(self) -> str:
+        return f"key {self.key}"
 
     @property
     def key(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 
+from viaduct import memory as _memory
 from viaduct.core.constants import AsyncEventKind, Code, CompletionCode, ConnectionEventKind, Operation
 
 
@@ -82,9 +83,66 @@ class AsyncEvent(typing.NamedTuple):
     shared_receive_queue_context: int
 
 
+class Traffic(typing.NamedTuple):
+    """How much was transferred: a number of messages or operations, and their bytes."""
+    messages: int
+    bytes: int
+
+
+class Counters(typing.NamedTuple):
+    """What an endpoint has transferred since it was created, or all endpoints of a device since it was opened.
+
+    traffic            by operation and way, if there was any: {("send", "slot"): Traffic(3, 24), ...}. Operations of
+                       this side: send, rdma_write, rdma_write_immediate, rdma_read, atomic_write, fetch_add,
+                       compare_swap. Of the peer, if this process takes part: receive, receive_immediate, serve_write,
+                       serve_read, serve_atomic. Ways of loopback: slot, area, mapped, kernel, agent; of verbs: device;
+                       of ofi: frame, offer.
+    posted_receives    receives that were posted, and their capacity
+    credit_waits       requests that had to wait because the peer had posted no receive
+    refusals           requests that the peer did not permit
+    retries            connection requests that were repeated
+    wakeups            how often the peer was asked to act because it did not poll
+    """
+    traffic: dict[tuple[str, str], Traffic]
+    posted_receives: Traffic
+    credit_waits: int
+    refusals: int
+    retries: int
+    wakeups: int
+
+    def of(self, name: str) -> Traffic:
+        """Returns the sum over all ways of an operation, or over all operations of a way."""
+        chosen = [traffic for key, traffic in self.traffic.items() if name in key]
+        return Traffic(sum(traffic.messages for traffic in chosen), sum(traffic.bytes for traffic in chosen))
+
+
+class DeviceCounters(typing.NamedTuple):
+    """What a device has done since it was opened.
+
+    endpoints              the sum over all endpoints, also of those that are closed
+    endpoints_created      the number of endpoints that were created
+    connections            connections that were established
+    refused_connections    attempts to connect that were refused, or not answered
+    lost_connections       connections that broke
+    agent_wakeups          how often the thread of the device was woken
+    """
+    endpoints: Counters
+    endpoints_created: int
+    connections: int
+    refused_connections: int
+    lost_connections: int
+    agent_wakeups: int
+
+
+def counters_of(raw: tuple[dict[tuple[str, str], tuple[int, int]], tuple[int, int], int, int, int, int]) -> Counters:
+    """Returns the counters of an endpoint."""
+    traffic, posted_receives, *others = raw
+    return Counters({key: Traffic(*value) for key, value in traffic.items()}, Traffic(*posted_receives), *others)
+
+
 Pieces = typing.Union[Piece, typing.Sequence[Piece]]
 
 
 def sequence_of(pieces: Pieces) -> typing.Sequence[Piece]:
-    """Returns one piece, or several, as a sequence."""
-    return (pieces,) if isinstance(pieces, Piece) else pieces
+    """Returns one piece, or several, as a sequence. Raises TypeError if they are none."""
+    return _memory.sequence_of(pieces, Piece)

@@ -50,6 +50,9 @@ class Ia(Counting):
             known = Evd(self, async_evd, owned=False)
         self.async_evd = known if isinstance(known, Evd) else None
 
+    def _description(self) -> str:
+        return self.name
+
     def close(self, flags: CloseFlags | None = None) -> None:
         """Closes the adapter, after everything created from it (dat_ia_close).
 

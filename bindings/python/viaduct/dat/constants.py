@@ -2,9 +2,8 @@
 """The constants of DAT as enumerations."""
 from __future__ import annotations
 
-import enum
-
 from viaduct import _dat
+from viaduct._enums import IntEnum, IntFlag
 
 __all__ = ["HandleType", "Extension", "IovOwnership", "EpCreatorForPsp", "CloseFlags", "MemPrivFlags", "VaType",
            "MemType", "RmrScope", "CompletionFlags", "Dtos", "DtoCompletionStatus", "Qos", "ConnectFlags",
@@ -14,7 +13,7 @@ __all__ = ["HandleType", "Extension", "IovOwnership", "EpCreatorForPsp", "CloseF
            "HaLb", "HaRelationship", "IbOp", "IbExtType", "IbStatus", "IaCounterType"]
 
 
-class HandleType(enum.IntEnum):
+class HandleType(IntEnum):
     """Kinds of objects."""
     CR = _dat.DAT_HANDLE_TYPE_CR
     EP = _dat.DAT_HANDLE_TYPE_EP
@@ -30,34 +29,34 @@ class HandleType(enum.IntEnum):
     CSP = _dat.DAT_HANDLE_TYPE_CSP
 
 
-class Extension(enum.IntEnum):
+class Extension(IntEnum):
     """The extension that an adapter has."""
     NONE = _dat.DAT_EXTENSION_NONE
     IB = _dat.DAT_EXTENSION_IB
     IW = _dat.DAT_EXTENSION_IW
 
 
-class IovOwnership(enum.IntEnum):
+class IovOwnership(IntEnum):
     """The owner of an array of triplets until its operation has completed."""
     CONSUMER = _dat.DAT_IOV_CONSUMER
     PROVIDER_NOMOD = _dat.DAT_IOV_PROVIDER_NOMOD
     PROVIDER_MOD = _dat.DAT_IOV_PROVIDER_MOD
 
 
-class EpCreatorForPsp(enum.IntEnum):
+class EpCreatorForPsp(IntEnum):
     """Whether public service points can create endpoints."""
     NEVER = _dat.DAT_PSP_CREATES_EP_NEVER
     IFASKED = _dat.DAT_PSP_CREATES_EP_IFASKED
     ALWAYS = _dat.DAT_PSP_CREATES_EP_ALWAYS
 
 
-class CloseFlags(enum.IntEnum):
+class CloseFlags(IntEnum):
     """How to close an adapter, or to end a connection."""
     ABRUPT = _dat.DAT_CLOSE_ABRUPT_FLAG
     GRACEFUL = _dat.DAT_CLOSE_GRACEFUL_FLAG
 
 
-class MemPrivFlags(enum.IntFlag):
+class MemPrivFlags(IntFlag):
     """Who has which access to memory."""
     NONE = _dat.DAT_MEM_PRIV_NONE_FLAG
     LOCAL_READ = _dat.DAT_MEM_PRIV_LOCAL_READ_FLAG
@@ -70,27 +69,27 @@ class MemPrivFlags(enum.IntFlag):
     REMOTE_ATOMIC = _dat.DAT_IB_MEM_PRIV_REMOTE_ATOMIC
 
 
-class VaType(enum.IntEnum):
+class VaType(IntEnum):
     """Whether the addresses of a region are virtual addresses (VA), or begin at zero (ZB)."""
     VA = _dat.DAT_VA_TYPE_VA
     ZB = _dat.DAT_VA_TYPE_ZB
 
 
-class MemType(enum.IntEnum):
+class MemType(IntEnum):
     """The kind of memory of an LMR."""
     VIRTUAL = _dat.DAT_MEM_TYPE_VIRTUAL
     LMR = _dat.DAT_MEM_TYPE_LMR
     SHARED_VIRTUAL = _dat.DAT_MEM_TYPE_SHARED_VIRTUAL
 
 
-class RmrScope(enum.IntEnum):
+class RmrScope(IntEnum):
     """The endpoints whose peers may use an RMR."""
     EP = _dat.DAT_RMR_SCOPE_EP
     PZ = _dat.DAT_RMR_SCOPE_PZ
     ANY = _dat.DAT_RMR_SCOPE_ANY
 
 
-class CompletionFlags(enum.IntFlag):
+class CompletionFlags(IntFlag):
     """Options of an operation and its completion."""
     DEFAULT = _dat.DAT_COMPLETION_DEFAULT_FLAG
     SUPPRESS = _dat.DAT_COMPLETION_SUPPRESS_FLAG
@@ -101,7 +100,7 @@ class CompletionFlags(enum.IntFlag):
     LMR_INVALIDATE_FENCE = _dat.DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG
 
 
-class Dtos(enum.IntEnum):
+class Dtos(IntEnum):
     """The operation that a completion reports."""
     SEND = _dat.DAT_DTO_SEND
     RDMA_WRITE = _dat.DAT_DTO_RDMA_WRITE
@@ -122,7 +121,7 @@ class Dtos(enum.IntEnum):
     IB_DTO_COLLECTIVES = _dat.DAT_IB_DTO_COLLECTIVES
 
 
-class DtoCompletionStatus(enum.IntEnum):
+class DtoCompletionStatus(IntEnum):
     """The outcome of an operation or of binding an RMR."""
     SUCCESS = _dat.DAT_DTO_SUCCESS
     ERR_FLUSHED = _dat.DAT_DTO_ERR_FLUSHED
@@ -139,7 +138,7 @@ class DtoCompletionStatus(enum.IntEnum):
     ERR_LOCAL_MM_ERROR = _dat.DAT_DTO_ERR_LOCAL_MM_ERROR
 
 
-class Qos(enum.IntFlag):
+class Qos(IntFlag):
     """Quality of service; a hint."""
     BEST_EFFORT = _dat.DAT_QOS_BEST_EFFORT
     HIGH_THROUGHPUT = _dat.DAT_QOS_HIGH_THROUGHPUT
@@ -148,20 +147,20 @@ class Qos(enum.IntFlag):
     PREMIUM = _dat.DAT_QOS_PREMIUM
 
 
-class ConnectFlags(enum.IntFlag):
+class ConnectFlags(IntFlag):
     """How to connect."""
     DEFAULT = _dat.DAT_CONNECT_DEFAULT_FLAG
     MULTIPATH = _dat.DAT_CONNECT_MULTIPATH_FLAG
     MULTIPATH_REQUIRED = _dat.DAT_CONNECT_MULTIPATH_REQUIRED_FLAG
 
 
-class ServiceType(enum.IntEnum):
+class ServiceType(IntEnum):
     """Kinds of connections."""
     RC = _dat.DAT_SERVICE_TYPE_RC
     UD = _dat.DAT_IB_SERVICE_TYPE_UD
 
 
-class EpState(enum.IntEnum):
+class EpState(IntEnum):
     """States of endpoints."""
     UNCONNECTED = _dat.DAT_EP_STATE_UNCONNECTED
     UNCONFIGURED_UNCONNECTED = _dat.DAT_EP_STATE_UNCONFIGURED_UNCONNECTED
@@ -180,20 +179,20 @@ class EpState(enum.IntEnum):
     CONNECTED_MULTI_PATH = _dat.DAT_EP_STATE_CONNECTED_MULTI_PATH
 
 
-class SrqState(enum.IntEnum):
+class SrqState(IntEnum):
     """States of shared receive queues."""
     ERROR = _dat.DAT_SRQ_STATE_ERROR
     OPERATIONAL = _dat.DAT_SRQ_STATE_OPERATIONAL
     SHUTDOWN = _dat.DAT_SRQ_STATE_SHUTDOWN
 
 
-class PspFlags(enum.IntEnum):
+class PspFlags(IntEnum):
     """Who creates the endpoints for a public service point: the program (CONSUMER) or the library (PROVIDER)."""
     CONSUMER = _dat.DAT_PSP_CONSUMER_FLAG
     PROVIDER = _dat.DAT_PSP_PROVIDER_FLAG
 
 
-class EvdFlags(enum.IntFlag):
+class EvdFlags(IntFlag):
     """The kinds of events that an EVD takes. DEFAULT: all but software events."""
     SOFTWARE = _dat.DAT_EVD_SOFTWARE_FLAG
     CR = _dat.DAT_EVD_CR_FLAG
@@ -204,7 +203,7 @@ class EvdFlags(enum.IntFlag):
     DEFAULT = _dat.DAT_EVD_DEFAULT_FLAG
 
 
-class EvdState(enum.IntFlag):
+class EvdState(IntFlag):
     """The state of an EVD: one value of each pair, and at most one of the CONFIG values."""
     ENABLED = _dat.DAT_EVD_STATE_ENABLED
     DISABLED = _dat.DAT_EVD_STATE_DISABLED
@@ -215,7 +214,7 @@ class EvdState(enum.IntFlag):
     CONFIG_THRESHOLD = _dat.DAT_EVD_STATE_CONFIG_THRESHOLD
 
 
-class EventNumber(enum.IntEnum):
+class EventNumber(IntEnum):
     """Kinds of events."""
     DTO_COMPLETION_EVENT = _dat.DAT_DTO_COMPLETION_EVENT
     RMR_BIND_COMPLETION_EVENT = _dat.DAT_RMR_BIND_COMPLETION_EVENT
@@ -245,68 +244,68 @@ class EventNumber(enum.IntEnum):
     IB_COLLECTIVE_EVENT = _dat.DAT_IB_COLLECTIVE_EVENT
 
 
-class IaAsyncErrorReason(enum.IntEnum):
+class IaAsyncErrorReason(IntEnum):
     """What an asynchronous event reports about an adapter."""
     CATASTROPHIC_ERROR = _dat.DAT_IA_CATASTROPHIC_ERROR
     OTHER_ERROR = _dat.DAT_IA_OTHER_ERROR
 
 
-class EpAsyncErrorReason(enum.IntEnum):
+class EpAsyncErrorReason(IntEnum):
     """What an asynchronous event reports about an endpoint."""
     TRANSFER_TO_ERROR = _dat.DAT_EP_TRANSFER_TO_ERROR
     OTHER_ERROR = _dat.DAT_EP_OTHER_ERROR
     DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT = _dat.DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT
 
 
-class EvdAsyncErrorReason(enum.IntEnum):
+class EvdAsyncErrorReason(IntEnum):
     """What an asynchronous event reports about an EVD."""
     OVERFLOW_ERROR = _dat.DAT_EVD_OVERFLOW_ERROR
     OTHER_ERROR = _dat.DAT_EVD_OTHER_ERROR
 
 
-class SrqAsyncErrorReason(enum.IntEnum):
+class SrqAsyncErrorReason(IntEnum):
     """What an asynchronous event reports about a shared receive queue."""
     TRANSFER_TO_ERROR = _dat.DAT_SRQ_TRANSFER_TO_ERROR
     OTHER_ERROR = _dat.DAT_SRQ_OTHER_ERROR
     LOW_WATERMARK_EVENT = _dat.DAT_SRQ_LOW_WATERMARK_EVENT
 
 
-class LmrAsyncErrorReason(enum.IntEnum):
+class LmrAsyncErrorReason(IntEnum):
     """What an asynchronous event reports about an LMR."""
     OTHER_ERROR = _dat.DAT_LMR_OTHER_ERROR
 
 
-class RmrAsyncErrorReason(enum.IntEnum):
+class RmrAsyncErrorReason(IntEnum):
     """What an asynchronous event reports about an RMR."""
     OTHER_ERROR = _dat.DAT_RMR_OTHER_ERROR
 
 
-class PzAsyncErrorReason(enum.IntEnum):
+class PzAsyncErrorReason(IntEnum):
     """What an asynchronous event reports about a protection zone."""
     OTHER_ERROR = _dat.DAT_PZ_OTHER_ERROR
 
 
-class PzSupport(enum.IntEnum):
+class PzSupport(IntEnum):
     """Whether protection zones can be shared."""
     UNIQUE = _dat.DAT_PZ_UNIQUE
     SHAREABLE = _dat.DAT_PZ_SHAREABLE
 
 
-class ProxyType(enum.IntEnum):
+class ProxyType(IntEnum):
     """The proxy of a CNO: none, an agent, or a file descriptor."""
     NONE = _dat.DAT_PROXY_TYPE_NONE
     AGENT = _dat.DAT_PROXY_TYPE_AGENT
     FD = _dat.DAT_PROXY_TYPE_FD
 
 
-class HaLb(enum.IntEnum):
+class HaLb(IntEnum):
     """How a provider distributes connections over related adapters."""
     NONE = _dat.DAT_HA_LB_NONE
     INTERCOMM = _dat.DAT_HA_LB_INTERCOMM
     INTRACOMM = _dat.DAT_HA_LB_INTRACOMM
 
 
-class HaRelationship(enum.IntEnum):
+class HaRelationship(IntEnum):
     """Whether one adapter can replace another."""
     FALSE = _dat.DAT_HA_FALSE
     TRUE = _dat.DAT_HA_TRUE
@@ -314,7 +313,7 @@ class HaRelationship(enum.IntEnum):
     CONFLICTING = _dat.DAT_HA_CONFLICTING
 
 
-class IbOp(enum.IntEnum):
+class IbOp(IntEnum):
     """Operations of the InfiniBand extension."""
     FETCH_AND_ADD_OP = _dat.DAT_IB_FETCH_AND_ADD_OP
     CMP_AND_SWAP_OP = _dat.DAT_IB_CMP_AND_SWAP_OP
@@ -350,7 +349,7 @@ class IbOp(enum.IntEnum):
     CLOSE_QUERY_OP = _dat.DAT_IB_CLOSE_QUERY_OP
 
 
-class IbExtType(enum.IntEnum):
+class IbExtType(IntEnum):
     """What an event of the InfiniBand extension reports."""
     FETCH_AND_ADD = _dat.DAT_IB_FETCH_AND_ADD
     CMP_AND_SWAP = _dat.DAT_IB_CMP_AND_SWAP
@@ -383,14 +382,14 @@ class IbExtType(enum.IntEnum):
     COLLECTIVE_BARRIER_STATUS = _dat.DAT_IB_COLLECTIVE_BARRIER_STATUS
 
 
-class IbStatus(enum.IntEnum):
+class IbStatus(IntEnum):
     """The status of an event of the InfiniBand extension."""
     OP_SUCCESS = _dat.DAT_OP_SUCCESS
     OP_ERR = _dat.DAT_IB_OP_ERR
     COLL_COMP_ERR = _dat.DAT_IB_COLL_COMP_ERR
 
 
-class IaCounterType(enum.IntEnum):
+class IaCounterType(IntEnum):
     """The counters of an adapter that can be started and stopped."""
     CM = _dat.DCNT_IA_CM
     LNK = _dat.DCNT_IA_LNK

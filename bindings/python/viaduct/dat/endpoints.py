@@ -14,6 +14,7 @@ from viaduct.dat.masks import EpParamMask, SrqParamMask
 from viaduct.dat.memory import Pz
 from viaduct.dat.objects import Counting, DatObject, counters_of, handle_of, object_of
 from viaduct.dat.structures import Address, Comm, EpAttr, EpParam, LmrTriplet, RmrTriplet, SrqParam
+from viaduct.memory import sequence_of
 
 if typing.TYPE_CHECKING:
     from viaduct.dat.adapters import Ia
@@ -27,7 +28,7 @@ Target = typing.Union[RmrTriplet, typing.Tuple[int, int, int]]
 
 
 def _sequence(pieces: Pieces) -> typing.Sequence[Piece]:
-    return (pieces,) if isinstance(pieces, LmrTriplet) else pieces
+    return sequence_of(pieces, LmrTriplet)
 
 
 def socket_address(host: str, port: int = 0) -> Address:
@@ -61,6 +62,9 @@ class Ep(Counting):
     def connect_evd(self) -> Evd | None:
         """The dispatcher for connection events; None if there is none."""
         return typing.cast("Evd | None", self._parts.get("connect_evd_handle"))
+
+    def _description(self) -> str:
+        return self.state.name
 
     # ---- Connections ----
 

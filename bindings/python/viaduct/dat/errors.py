@@ -15,6 +15,7 @@ class Error(errors.Error):
 
     code       a ReturnType; of ConnectionFailed an EventNumber
     subtype    a ReturnSubtype: the argument, state or resource that was the reason
+    text       the name of the subtype, and the reason in words
     """
 
     def __init__(self, call: str, code: enum.IntEnum, subtype: ReturnSubtype, name: str, text: str) -> None:
@@ -51,8 +52,7 @@ def error_of(call: str, result: int) -> Error:
     except ValueError:  # a result of another provider
         code, subtype = ReturnType.INTERNAL_ERROR, ReturnSubtype.NO_SUBTYPE
     timed_out = code is ReturnType.TIMEOUT_EXPIRED or (call, code) == ("dat_cno_wait", ReturnType.QUEUE_EMPTY)
-    text = "" if subtype is ReturnSubtype.NO_SUBTYPE else subname
-    return (TimeoutError if timed_out else Error)(call, code, subtype, name, text)
+    return (TimeoutError if timed_out else Error)(call, code, subtype, name, subname)
 
 
 def connection_error(call: str, number: EventNumber) -> Error:

@@ -2,16 +2,15 @@
 """Masks that select the fields of a query."""
 from __future__ import annotations
 
-import enum
-
 from viaduct import _dat
+from viaduct._enums import IntFlag
 
 __all__ = ["IaAttrMask", "ProviderAttrMask", "EpParamMask", "PzParamMask", "LmrParamMask", "RmrParamMask",
            "SrqParamMask", "PspParamMask", "RspParamMask", "CspParamMask", "CrParamMask", "EvdParamMask",
            "CnoParamMask"]
 
 
-class IaAttrMask(enum.IntFlag):
+class IaAttrMask(IntFlag):
     """Fields of IaAttr."""
     IA_ADAPTER_NAME = _dat.DAT_IA_FIELD_IA_ADAPTER_NAME
     IA_VENDOR_NAME = _dat.DAT_IA_FIELD_IA_VENDOR_NAME
@@ -56,7 +55,7 @@ class IaAttrMask(enum.IntFlag):
     ALL = _dat.DAT_IA_FIELD_ALL
 
 
-class ProviderAttrMask(enum.IntFlag):
+class ProviderAttrMask(IntFlag):
     """Fields of ProviderAttr."""
     PROVIDER_NAME = _dat.DAT_PROVIDER_FIELD_PROVIDER_NAME
     PROVIDER_VERSION_MAJOR = _dat.DAT_PROVIDER_FIELD_PROVIDER_VERSION_MAJOR
@@ -93,7 +92,7 @@ class ProviderAttrMask(enum.IntFlag):
     ALL = _dat.DAT_PROVIDER_FIELD_ALL
 
 
-class EpParamMask(enum.IntFlag):
+class EpParamMask(IntFlag):
     """Fields of EpParam, and of the EpAttr in it."""
     IA_HANDLE = _dat.DAT_EP_FIELD_IA_HANDLE
     EP_STATE = _dat.DAT_EP_FIELD_EP_STATE
@@ -130,13 +129,13 @@ class EpParamMask(enum.IntFlag):
     ALL = _dat.DAT_EP_FIELD_ALL
 
 
-class PzParamMask(enum.IntFlag):
+class PzParamMask(IntFlag):
     """Fields of PzParam."""
     IA_HANDLE = _dat.DAT_PZ_FIELD_IA_HANDLE
     ALL = _dat.DAT_PZ_FIELD_ALL
 
 
-class LmrParamMask(enum.IntFlag):
+class LmrParamMask(IntFlag):
     """Fields of LmrParam."""
     IA_HANDLE = _dat.DAT_LMR_FIELD_IA_HANDLE
     MEM_TYPE = _dat.DAT_LMR_FIELD_MEM_TYPE
@@ -152,7 +151,7 @@ class LmrParamMask(enum.IntFlag):
     ALL = _dat.DAT_LMR_FIELD_ALL
 
 
-class RmrParamMask(enum.IntFlag):
+class RmrParamMask(IntFlag):
     """Fields of RmrParam."""
     IA_HANDLE = _dat.DAT_RMR_FIELD_IA_HANDLE
     PZ_HANDLE = _dat.DAT_RMR_FIELD_PZ_HANDLE
@@ -164,7 +163,7 @@ class RmrParamMask(enum.IntFlag):
     ALL = _dat.DAT_RMR_FIELD_ALL
 
 
-class SrqParamMask(enum.IntFlag):
+class SrqParamMask(IntFlag):
     """Fields of SrqParam."""
     IA_HANDLE = _dat.DAT_SRQ_FIELD_IA_HANDLE
     SRQ_STATE = _dat.DAT_SRQ_FIELD_SRQ_STATE
@@ -177,7 +176,7 @@ class SrqParamMask(enum.IntFlag):
     ALL = _dat.DAT_SRQ_FIELD_ALL
 
 
-class PspParamMask(enum.IntFlag):
+class PspParamMask(IntFlag):
     """Fields of PspParam."""
     IA_HANDLE = _dat.DAT_PSP_FIELD_IA_HANDLE
     CONN_QUAL = _dat.DAT_PSP_FIELD_CONN_QUAL
@@ -186,7 +185,7 @@ class PspParamMask(enum.IntFlag):
     ALL = _dat.DAT_PSP_FIELD_ALL
 
 
-class RspParamMask(enum.IntFlag):
+class RspParamMask(IntFlag):
     """Fields of RspParam."""
     IA_HANDLE = _dat.DAT_RSP_FIELD_IA_HANDLE
     CONN_QUAL = _dat.DAT_RSP_FIELD_CONN_QUAL
@@ -195,7 +194,7 @@ class RspParamMask(enum.IntFlag):
     ALL = _dat.DAT_RSP_FIELD_ALL
 
 
-class CspParamMask(enum.IntFlag):
+class CspParamMask(IntFlag):
     """Fields of CspParam."""
     IA_HANDLE = _dat.DAT_CSP_FIELD_IA_HANDLE
     COMM = _dat.DAT_CSP_FIELD_COMM
@@ -204,7 +203,7 @@ class CspParamMask(enum.IntFlag):
     ALL = _dat.DAT_CSP_FIELD_ALL
 
 
-class CrParamMask(enum.IntFlag):
+class CrParamMask(IntFlag):
     """Fields of CrParam."""
     REMOTE_IA_ADDRESS_PTR = _dat.DAT_CR_FIELD_REMOTE_IA_ADDRESS_PTR
     REMOTE_PORT_QUAL = _dat.DAT_CR_FIELD_REMOTE_PORT_QUAL
@@ -214,7 +213,7 @@ class CrParamMask(enum.IntFlag):
     ALL = _dat.DAT_CR_FIELD_ALL
 
 
-class EvdParamMask(enum.IntFlag):
+class EvdParamMask(IntFlag):
     """Fields of EvdParam."""
     IA_HANDLE = _dat.DAT_EVD_FIELD_IA_HANDLE
     EVD_QLEN = _dat.DAT_EVD_FIELD_EVD_QLEN
@@ -224,7 +223,7 @@ class EvdParamMask(enum.IntFlag):
     ALL = _dat.DAT_EVD_FIELD_ALL
 
 
-class CnoParamMask(enum.IntFlag):
+class CnoParamMask(IntFlag):
     """Fields of CnoParam."""
     IA_HANDLE = _dat.DAT_CNO_FIELD_IA_HANDLE
     PROXY_TYPE = _dat.DAT_CNO_FIELD_PROXY_TYPE

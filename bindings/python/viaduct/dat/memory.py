@@ -77,6 +77,9 @@ class Lmr(DatObject):
         """The bytes, as a memoryview."""
         return self._memory.view
 
+    def _description(self) -> str:
+        return f"{len(self)} bytes, context {self.rmr_context}"
+
     def __len__(self) -> int:
         return self._memory.nbytes
 

@@ -2,14 +2,13 @@
 """The results of calls."""
 from __future__ import annotations
 
-import enum
-
 from viaduct import _dat
+from viaduct._enums import IntEnum
 
 __all__ = ["ReturnType", "ReturnSubtype"]
 
 
-class ReturnType(enum.IntEnum):
+class ReturnType(IntEnum):
     """The reason why a call failed: DAT_GET_TYPE of its result."""
     SUCCESS = _dat.DAT_SUCCESS
     ABORT = _dat.DAT_ABORT
@@ -40,7 +39,7 @@ class ReturnType(enum.IntEnum):
     IB_COLLECTIVE_ERR = _dat.DAT_IB_COLLECTIVE_ERR
 
 
-class ReturnSubtype(enum.IntEnum):
+class ReturnSubtype(IntEnum):
     """The argument, state or resource that was the reason: DAT_GET_SUBTYPE of the result."""
     NO_SUBTYPE = _dat.DAT_NO_SUBTYPE
     SUB_INTERRUPTED = _dat.DAT_SUB_INTERRUPTED

@@ -31,6 +31,9 @@ class Psp(DatObject):
         self.ia = ia
         self.conn_qual = conn_qual
 
+    def _description(self) -> str:
+        return f"qualifier {self.conn_qual}"
+
     def query(self, mask: PspParamMask = PspParamMask.ALL) -> PspParam:
         """Returns its parameters (dat_psp_query)."""
         return PspParam._of(_dat.dat_psp_query(self.handle, mask))
@@ -46,6 +49,9 @@ class Rsp(DatObject):
         super().__init__(_dat.dat_rsp_create(ia.handle, conn_qual, handle_of(ep), evd.handle), ia, evd, ep)
         self.ia = ia
         self.conn_qual = conn_qual
+
+    def _description(self) -> str:
+        return f"qualifier {self.conn_qual}"
 
     def query(self, mask: RspParamMask = RspParamMask.ALL) -> RspParam:
         """Returns its parameters (dat_rsp_query)."""

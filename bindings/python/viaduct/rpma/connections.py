@@ -126,7 +126,11 @@ class Conn(HasQueues):
     """
 
     def __init__(self, handle: int, parents: typing.Iterable[Resource]) -> None:
+        self._latest: ConnEvent | None = None
         super().__init__(handle, parents, (_rpma.rpma_conn_get_cq(handle), _rpma.rpma_conn_get_rcq(handle)))
+
+    def _description(self) -> str:
+        return "no event yet" if self._latest is None else self._latest.name
 
     def _end(self, handle: int) -> None:
         _rpma.rpma_conn_delete(handle)
@@ -144,7 +148,8 @@ class Conn(HasQueues):
 
     def next_event(self, timeout: float | None = None) -> ConnEvent:
         """Waits for the next event, and returns it. Raises TimeoutError after `timeout` seconds."""
-        return ConnEvent(_rpma.rpma_conn_next_event(self._handle, timeout))
+        self._latest = ConnEvent(_rpma.rpma_conn_next_event(self._handle, timeout))
+        return self._latest
 
     async def next_event_async(self, timeout: float | None = None) -> ConnEvent:
         """Like next_event(), for asyncio."""

@@ -2,15 +2,14 @@
 """The enumerations and constants of librpma."""
 from __future__ import annotations
 
-import enum
-
 from viaduct import _rpma
+from viaduct._enums import IntEnum, IntFlag
 
 DEFAULT_TIMEOUT_MS = _rpma.RPMA_DEFAULT_TIMEOUT_MS
 """The default of ConnCfg.timeout_ms, in milliseconds."""
 
 
-class ErrorCode(enum.IntEnum):
+class ErrorCode(IntEnum):
     """The reason why a call failed."""
     UNKNOWN = _rpma.RPMA_E_UNKNOWN
     NOSUPP = _rpma.RPMA_E_NOSUPP
@@ -24,7 +23,7 @@ class ErrorCode(enum.IntEnum):
     NOT_SHARED_CHNL = _rpma.RPMA_E_NOT_SHARED_CHNL
 
 
-class IbvContextType(enum.IntEnum):
+class IbvContextType(IntEnum):
     """Selects the device that get_ibv_context() finds: the one that has the address (LOCAL), or the one that reaches it
     (REMOTE).
     """
@@ -32,7 +31,7 @@ class IbvContextType(enum.IntEnum):
     REMOTE = _rpma.RPMA_UTIL_IBV_CONTEXT_REMOTE
 
 
-class MrUsage(enum.IntFlag):
+class MrUsage(IntFlag):
     """The uses of a region, in any combination.
 
     READ_SRC, WRITE_DST                            peers read from it, write to it
@@ -50,7 +49,7 @@ class MrUsage(enum.IntFlag):
     RECV = _rpma.RPMA_MR_USAGE_RECV
 
 
-class ConnEvent(enum.IntEnum):
+class ConnEvent(IntEnum):
     """An event of a connection.
 
     ESTABLISHED   it is established
@@ -67,19 +66,19 @@ class ConnEvent(enum.IntEnum):
     UNREACHABLE = _rpma.RPMA_CONN_UNREACHABLE
 
 
-class Flags(enum.IntFlag):
+class Flags(IntFlag):
     """Whether an operation has a completion only if it fails, or always."""
     COMPLETION_ON_ERROR = _rpma.RPMA_F_COMPLETION_ON_ERROR
     COMPLETION_ALWAYS = _rpma.RPMA_F_COMPLETION_ALWAYS
 
 
-class FlushType(enum.IntEnum):
+class FlushType(IntEnum):
     """The guarantee of a flush. PERSISTENT: the data survive a loss of power; VISIBILITY: all observers see them."""
     PERSISTENT = _rpma.RPMA_FLUSH_TYPE_PERSISTENT
     VISIBILITY = _rpma.RPMA_FLUSH_TYPE_VISIBILITY
 
 
-class WcStatus(enum.IntEnum):
+class WcStatus(IntEnum):
     """The outcome of an operation. `text` is its description."""
     SUCCESS = _rpma.IBV_WC_SUCCESS
     LOC_LEN_ERR = _rpma.IBV_WC_LOC_LEN_ERR
@@ -129,7 +128,7 @@ _STATUS_TEXTS = {
 }
 
 
-class WcOpcode(enum.IntEnum):
+class WcOpcode(IntEnum):
     """The operation that a completion reports. A flush is RDMA_READ, an atomic write RDMA_WRITE."""
     SEND = _rpma.IBV_WC_SEND
     RDMA_WRITE = _rpma.IBV_WC_RDMA_WRITE
@@ -152,7 +151,7 @@ class WcOpcode(enum.IntEnum):
     DRIVER3 = _rpma.IBV_WC_DRIVER3
 
 
-class WcFlags(enum.IntFlag):
+class WcFlags(IntFlag):
     """Bits of Completion.wc_flags. WITH_IMM: imm_data is valid."""
     GRH = _rpma.IBV_WC_GRH
     WITH_IMM = _rpma.IBV_WC_WITH_IMM
@@ -163,19 +162,19 @@ class WcFlags(enum.IntFlag):
     TM_DATA_VALID = _rpma.IBV_WC_TM_DATA_VALID
 
 
-class AdviseMr(enum.IntEnum):
+class AdviseMr(IntEnum):
     """The advice for MrLocal.advise(): the memory will be read or written soon, or read without page faults."""
     PREFETCH = _rpma.IBV_ADVISE_MR_ADVICE_PREFETCH
     PREFETCH_WRITE = _rpma.IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
     PREFETCH_NO_FAULT = _rpma.IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT
 
 
-class AdviseMrFlags(enum.IntFlag):
+class AdviseMrFlags(IntFlag):
     """Flags of MrLocal.advise(). FLUSH: it returns only when the advice was followed."""
     FLUSH = _rpma.IBV_ADVISE_MR_FLAG_FLUSH
 
 
-class LogLevel(enum.IntEnum):
+class LogLevel(IntEnum):
     """Levels of log messages. DISABLED is a threshold only."""
     DISABLED = _rpma.RPMA_LOG_DISABLED
     FATAL = _rpma.RPMA_LOG_LEVEL_FATAL
@@ -186,7 +185,7 @@ class LogLevel(enum.IntEnum):
     DEBUG = _rpma.RPMA_LOG_LEVEL_DEBUG
 
 
-class LogThreshold(enum.IntEnum):
+class LogThreshold(IntEnum):
     """Thresholds of the log. THRESHOLD: less severe messages are dropped. AUX: the default function also writes
     messages up to this level to stderr."""
     THRESHOLD = _rpma.RPMA_LOG_THRESHOLD

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from viaduct import _rpma
-from viaduct.memory import Buffer, Pinned
+from viaduct.memory import Buffer, Pinned, no_piece
 from viaduct.rpma.constants import AdviseMr, AdviseMrFlags, MrUsage
 from viaduct.rpma.objects import Object
 
@@ -35,7 +35,11 @@ class Piece:
 
 def place_of(piece: Piece | None) -> tuple[int, int, int]:
     """Returns handle, offset and length, as the calls of C take them."""
-    return (0, 0, 0) if piece is None else (piece.region._handle, piece.offset, piece.nbytes)
+    if piece is None:
+        return (0, 0, 0)
+    if not isinstance(piece, Piece):
+        raise no_piece(piece)
+    return (piece.region._handle, piece.offset, piece.nbytes)
 
 
 _USAGES_THAT_WRITE = MrUsage.READ_DST | MrUsage.WRITE_DST | MrUsage.RECV
@@ -73,6 +77,9 @@ class MrLocal(Object):
 
     def __len__(self) -> int:
         return self._pinned.nbytes
+
+    def _description(self) -> str:
+        return f"{len(self)} bytes, {self.usage!s}"
 
     def __getitem__(self, part: slice) -> Piece:
         """Returns a piece of the region. Raises ValueError if the slice has a step."""

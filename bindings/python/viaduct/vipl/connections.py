@@ -31,6 +31,9 @@ class ConnectionRequest(Handled):
         self.remote_address = from_raw_address(remote)
         self.remote_attributes = nic._from_raw(attributes)
 
+    def _description(self) -> str:
+        return f"from {self.remote_address}"
+
     def accept(self, vi: Vi) -> None:
         """VipConnectAccept. Connects an idle VI with the peer's. The connection is established when it returns.
 

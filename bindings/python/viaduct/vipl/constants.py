@@ -2,12 +2,11 @@
 """The enumerations of VIPL."""
 from __future__ import annotations
 
-import enum
-
 from viaduct import _vipl
+from viaduct._enums import IntEnum, IntFlag
 
 
-class ReturnCode(enum.IntEnum):
+class ReturnCode(IntEnum):
     """The return values of calls (VIP_RETURN)."""
     SUCCESS = _vipl.VIP_SUCCESS
     NOT_DONE = _vipl.VIP_NOT_DONE
@@ -29,7 +28,7 @@ class ReturnCode(enum.IntEnum):
     INVALID_ADDRESS = _vipl.VIP_INVALID_ADDRESS
 
 
-class State(enum.IntEnum):
+class State(IntEnum):
     """The states of a VI (VIP_STATE_)."""
     IDLE = _vipl.VIP_STATE_IDLE
     CONNECTED = _vipl.VIP_STATE_CONNECTED
@@ -37,7 +36,7 @@ class State(enum.IntEnum):
     ERROR = _vipl.VIP_STATE_ERROR
 
 
-class ReliabilityLevel(enum.IntFlag):
+class ReliabilityLevel(IntFlag):
     """What a connection guarantees (VIP_SERVICE_).
 
     UNRELIABLE            a message arrives at most once
@@ -49,7 +48,7 @@ class ReliabilityLevel(enum.IntFlag):
     RELIABLE_RECEPTION = _vipl.VIP_SERVICE_RELIABLE_RECEPTION
 
 
-class ErrorCode(enum.IntEnum):
+class ErrorCode(IntEnum):
     """What an asynchronous error reports (VIP_ERROR_)."""
     POST_DESC = _vipl.VIP_ERROR_POST_DESC
     CONN_LOST = _vipl.VIP_ERROR_CONN_LOST
@@ -64,7 +63,7 @@ class ErrorCode(enum.IntEnum):
     CATASTROPHIC = _vipl.VIP_ERROR_CATASTROPHIC
 
 
-class ResourceCode(enum.IntEnum):
+class ResourceCode(IntEnum):
     """The kind of object that an asynchronous error concerns (VIP_RESOURCE_)."""
     NIC = _vipl.VIP_RESOURCE_NIC
     VI = _vipl.VIP_RESOURCE_VI
@@ -72,20 +71,20 @@ class ResourceCode(enum.IntEnum):
     DESCRIPTOR = _vipl.VIP_RESOURCE_DESCRIPTOR
 
 
-class Operation(enum.IntEnum):
+class Operation(IntEnum):
     """The operation of a descriptor of the send queue (VIP_CONTROL_OP_)."""
     SENDRECV = _vipl.VIP_CONTROL_OP_SENDRECV
     RDMAWRITE = _vipl.VIP_CONTROL_OP_RDMAWRITE
     RDMAREAD = _vipl.VIP_CONTROL_OP_RDMAREAD
 
 
-class Control(enum.IntFlag):
+class Control(IntFlag):
     """Options of a descriptor (VIP_CONTROL_)."""
     IMMEDIATE = _vipl.VIP_CONTROL_IMMEDIATE
     QFENCE = _vipl.VIP_CONTROL_QFENCE
 
 
-class Status(enum.IntFlag):
+class Status(IntFlag):
     """The outcome of a descriptor (VIP_STATUS_)."""
     DONE = _vipl.VIP_STATUS_DONE
     FORMAT_ERROR = _vipl.VIP_STATUS_FORMAT_ERROR
@@ -102,7 +101,7 @@ class Status(enum.IntFlag):
 ERROR_MASK = Status(_vipl.VIP_STATUS_ERROR_MASK)
 
 
-class StatusOperation(enum.IntEnum):
+class StatusOperation(IntEnum):
     """The operation of a completed descriptor (VIP_STATUS_OP_)."""
     SEND = _vipl.VIP_STATUS_OP_SEND
     RECEIVE = _vipl.VIP_STATUS_OP_RECEIVE

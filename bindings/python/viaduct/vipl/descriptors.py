@@ -7,7 +7,7 @@ import struct
 import typing
 
 from viaduct import _vipl
-from viaduct.memory import alloc
+from viaduct.memory import alloc, sequence_of
 from viaduct.vipl.constants import ERROR_MASK, Operation, Status, StatusOperation
 
 
@@ -39,6 +39,12 @@ class Remote(typing.NamedTuple):
 
 
 Segments = typing.Union[Segment, typing.Sequence[Segment]]
+
+
+def segments_of(segments: Segments) -> tuple[Segment, ...]:
+    """Returns one segment, or several, as a tuple. Raises TypeError if they are none."""
+    return tuple(sequence_of(segments, Segment, Segment))
+
 
 _SEGMENT_BYTES = 16  # of a segment; the control segment takes twice as many
 _CONTROL = struct.Struct("=QIHHIIII")  # Next, NextHandle, SegCount, Control, Reserved, ImmediateData, Length, Status
@@ -102,7 +108,7 @@ class Descriptor:
         """
         if self.posted:
             raise ValueError("the descriptor is posted")
-        chosen = (segments,) if isinstance(segments, Segment) else tuple(segments)
+        chosen = segments_of(segments)
         count = len(chosen) + (remote is not None)
         if count > self.capacity:
             raise ValueError(f"the descriptor has room for {self.capacity} segments")

@@ -8,7 +8,7 @@ import typing
 from viaduct import _vipl
 from viaduct.memory import Pinned
 from viaduct.vipl.constants import Operation
-from viaduct.vipl.descriptors import Descriptor, DescriptorPool, Remote, Segment, Segments
+from viaduct.vipl.descriptors import Descriptor, DescriptorPool, Remote, Segment, Segments, segments_of
 from viaduct.vipl.objects import Handled
 
 if typing.TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Ptag(Handled):
                    remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
         """Returns a new descriptor, in memory that the tag registers for descriptors. The arguments are those of
         Descriptor.set(). Raises Error(ERROR_RESOURCE) if there is no memory."""
-        count = 1 if isinstance(segments, Segment) else len(segments)
+        count = len(segments_of(segments))
         descriptor = self._pool.descriptor(count + (remote is not None), self._register_chunk)
         return descriptor.set(segments, operation, remote, immediate, fence)
 
@@ -114,6 +114,9 @@ class Region(Handled):
         """Returns a segment. Raises ValueError if the slice has a step."""
         start, stop = self._pinned.extent(part)
         return Segment(self._pinned.address + start, self.handle, self.view[start:stop])
+
+    def _description(self) -> str:
+        return f"{len(self)} bytes, handle {self.handle}"
 
     def descriptor(self, offset: int, segments: Segments = (), operation: Operation = Operation.SENDRECV,
                    remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:

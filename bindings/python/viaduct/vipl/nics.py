@@ -83,6 +83,9 @@ class Nic(Handled):
     def _release(self) -> None:
         _vipl.VipCloseNic(self.handle)
 
+    def _description(self) -> str:
+        return self.attributes.name
+
     def query(self) -> NicAttributes:
         """VipQueryNic. Returns the attributes."""
         raw = _vipl.VipQueryNic(self.handle)

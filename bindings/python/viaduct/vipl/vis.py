@@ -89,6 +89,9 @@ class Vi(Handled):
         for arrivals in (self._sends, self._recvs):
             arrivals.fail(error_of("VipDestroyVi", ReturnCode.INVALID_PARAMETER))
 
+    def _description(self) -> str:
+        return self.state.name
+
     # ---- Connections ----
 
     def connect_request(self, remote: NetAddress, timeout: float | None = None, *,
