@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <strings.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "tools/info/errors.hpp"
+#include "tools/info/info.hpp"
+#include "tools/info/settings.hpp"
+#include "tools/measure/error.hpp"
+
+namespace viaduct::info {
+namespace {
+
+constexpr std::uint32_t dat_class_error = 0x80000000;
+constexpr std::uint32_t dat_class_warning = 0x40000000;
+constexpr std::uint32_t dat_type_mask = 0x3fff0000;
+constexpr std::uint32_t dat_subtype_mask = 0xffff;
+
+/// Decimal or hexadecimal, with or without a sign.
+std::optional<std::int64_t> parse_number(std::string_view text) {
+    const bool negative = text.starts_with('-');
+    if (negative) text.remove_prefix(1);
+    const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    if (hexadecimal) text.remove_prefix(2);
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, hexadecimal ? 16 : 10);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return negative ? -number : number;
+}
+
+bool has_name(const Explanation& code, const std::string& name) { return strcasecmp(code.name, name.c_str()) == 0; }
+
+Json describe(const Explanation& code) {
+    Json described = {{"name", code.name}, {"code", code.code}, {"kind", code.kind}, {"meaning", code.meaning}};
+    if (*code.causes != '\0') described["causes"] = code.causes;
+    described["section"] = code.section;
+    return described;
+}
+
+template <class Predicate>
+void add_if(std::span<const Explanation> codes, Predicate fits, Json& found) {
+    for (const Explanation& code : codes)
+        if (fits(code)) found.push_back(describe(code));
+}
+
+/// The parts of a DAT_RETURN, or an event of that number.
+Json find_in(const DatCodes& codes, std::uint32_t number) {
+    Json found = Json::array();
+    add_if(
+        codes.events, [&](const Explanation& event) { return event.code == number; }, found);
+    const auto type = static_cast<std::int64_t>(number & dat_type_mask);
+    const auto subtype = static_cast<std::int64_t>(number & dat_subtype_mask);
+    if (!found.empty()) return found;
+    if (type == 0 && subtype != 0) return found;  // a subtype needs a type
+    add_if(
+        codes.types, [&](const Explanation& code) { return code.code == type; }, found);
+    if (subtype != 0 && !found.empty())
+        add_if(
+            codes.subtypes, [&](const Explanation& code) { return code.code == subtype; }, found);
+    return found;
+}
+
+Json find_in(std::span<const Explanation> codes, std::int64_t number) {
+    Json found = Json::array();
+    add_if(
+        codes, [&](const Explanation& code) { return code.code == number; }, found);
+    return found;
+}
+
+[[noreturn]] void complain(const std::string& api, const std::string& code,
+                           const std::vector<std::string_view>& names) {
+    std::string upper(code);
+    std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    const std::string_view similar = most_similar(upper, names);
+    throw measure::Error(fmt::format("{} has no code '{}'{}", api, code,
+                                     similar.empty() ? "" : fmt::format("; did you mean {}?", similar)));
+}
+
+}  // namespace
+
+Json describe_code(const std::string& api, const std::string& code) {
+    std::vector<std::span<const Explanation>> tables;
+    const bool is_dat = api == "dat" || api == "dat1";
+    const DatCodes dat = api == "dat1" ? dat1_codes() : dat2_codes();
+    if (is_dat)
+        tables = {dat.types, dat.subtypes, dat.events};
+    else if (api == "vipl")
+        tables = {vipl_codes()};
+    else if (api == "rpma")
+        tables = {rpma_codes()};
+    else
+        throw measure::Error("unknown API '" + api + "': choose vipl, dat, dat1 (DAT 1.2) or rpma");
+    Json found = Json::array();
+    const auto number = parse_number(code);
+    if (number && is_dat && *number >= std::numeric_limits<std::int32_t>::min() &&
+        *number <= std::numeric_limits<std::uint32_t>::max())
+        found = find_in(dat, static_cast<std::uint32_t>(*number));
+    else if (number && !is_dat)
+        found = find_in(tables.front(), *number);
+
+    else
+        for (const auto& table : tables)
+            add_if(
+                table, [&](const Explanation& each) { return has_name(each, code); }, found);
+    if (found.empty()) {
+        std::vector<std::string_view> names;
+        for (const auto& table : tables)
+            for (const Explanation& each : table) names.emplace_back(each.name);
+        complain(api, code, number ? std::vector<std::string_view>() : names);
+    }
+    Json described = {{"tool", "vi-info"}, {"api", api}, {"code", code}};
+    if (number && is_dat && found[0]["kind"] == "return type")
+        described["class"] = (*number & dat_class_error) != 0     ? "DAT_CLASS_ERROR"
+                             : (*number & dat_class_warning) != 0 ? "DAT_CLASS_WARNING"
+                                                                  : "DAT_CLASS_SUCCESS";
+    described["explanations"] = found;
+    return described;
+}
+
+void print_code(const Json& code) {
+    if (code.contains("class")) fmt::print("class {}\n\n", code["class"].get<std::string>());
+    bool first = true;
+    for (const Json& each : code["explanations"]) {
+        const auto number = each["code"].get<std::int64_t>();
+        if (!first) fmt::print("\n");
+        first = false;
+        fmt::print("{} ({}", each["name"].get<std::string>(), number);
+        if (number > 9) fmt::print(", {:#x}", number);
+        fmt::print("), {}\n  {}\n", each["kind"].get<std::string>(), each["meaning"].get<std::string>());
+        if (each.contains("causes")) fmt::print("  Usual causes: {}\n", each["causes"].get<std::string>());
+        fmt::print("  See: {}\n", each["section"].get<std::string>());
+    }
+}
+
+}  // namespace viaduct::info

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What vi-info reports. Each function returns a document, and a function of the same kind prints it for users.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "core/provider.hpp"
+
+namespace viaduct::info {
+
+using Json = nlohmann::ordered_json;
+
+/// Backends, devices, adapters of DAT, libraries and settings.
+Json describe_installation();
+void print_installation(const Json& installation);
+
+/// A device by name, or by its number as in --device. Throws measure::Error: there is none, or it cannot be opened.
+Json describe_device(const std::string& device);
+void print_device(const Json& device);
+
+/// The services that listen on this host.
+Json describe_listeners();
+void print_listeners(const Json& listeners);
+
+/// What processes of this user tell about themselves; one of them by number. Throws measure::Error: it does not answer.
+Json describe_processes(const std::string& number);
+void print_processes(const Json& processes);
+
+/// The way to a host, step by step. "works" tells whether all steps are possible.
+Json describe_way(const std::string& target);
+void print_way(const Json& way);
+
+/// A code by number or name. Throws measure::Error: there is none.
+Json describe_code(const std::string& api, const std::string& code);
+void print_code(const Json& code);
+
+// ---- Parts -------------------------------------------------------------------------------------------------------
+
+/// The listeners of a service that are in the network namespace of this process or in others that it may see; all of
+/// them without a service.
+Json find_listeners(const Service* service);
+/// Such as "7471 at 127.0.0.1 (loopback): vi-ping, process 4711".
+std::string text_of_listener(const Json& listener);
+
+/// As probe() of a provider, but asks again for a moment if there is no listener, or if it closes the connection: a
+/// VIPL server has none between two calls of VipConnectWait.
+Status ask(const DeviceId& device, const Address& listener, std::chrono::milliseconds patience);
+
+Json describe_attributes(const DeviceAttributes& attributes);
+std::string text_of_host(const HostAddress& host);
+/// A port as a number, other services as text if they can be printed, otherwise in hexadecimal.
+std::string text_of_service(const Service& service);
+/// Why a call failed, with the error of the system if there is one.
+std::string text_of(const Status& status);
+
+/// For opening devices.
+struct NoObserver final : DeviceObserver {
+    void on_async_event(const AsyncEvent& event) noexcept override { (void)event; }
+};
+
+}  // namespace viaduct::info

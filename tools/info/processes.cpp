@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/info/processes.hpp"
+
+#include <pwd.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace viaduct::info {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The number in a link such as "socket:[123]".
+std::optional<std::uint64_t> inode_of(const fs::path& link, std::string_view kind) {
+    std::error_code error;
+    const std::string text = fs::read_symlink(link, error);
+    const std::string prefix = std::string(kind) + ":[";
+    std::uint64_t inode = 0;
+    if (error || !text.starts_with(prefix)) return std::nullopt;
+    std::from_chars(text.data() + prefix.size(), text.data() + text.size(), inode);
+    return inode;
+}
+
+/// Whether the process has loaded Viaduct.
+bool read_libraries(const fs::path& directory, Process& process) {
+    constexpr std::pair<std::string_view, const char*> apis[] = {
+        {"/libvipl.so.", "vipl"}, {"/libdaplviaduct.so.", "dat"}, {"/librpma.so.", "rpma"}};
+    bool uses_viaduct = false;
+    std::ifstream maps(directory / "maps");
+    for (std::string line; std::getline(maps, line);) {
+        if (line.find("/libviaduct.so.") != std::string::npos) uses_viaduct = true;
+        for (const auto& [library, api] : apis)
+            if (line.find(library) != std::string::npos && std::ranges::find(process.apis, api) == process.apis.end())
+                process.apis.emplace_back(api);
+    }
+    return uses_viaduct;
+}
+
+/// Nothing if it is not a process, or one that has ended or has not loaded Viaduct.
+std::optional<Process> read_process(const fs::path& directory) {
+    const std::string name = directory.filename();
+    Process process;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process.number);
+    if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+    struct stat status {};
+    std::ifstream program(directory / "comm");
+    if (stat(directory.c_str(), &status) != 0 || !std::getline(program, process.program)) return std::nullopt;
+    if (!read_libraries(directory, process)) return std::nullopt;
+    process.user = status.st_uid;
+    process.network = inode_of(directory / "ns/net", "net").value_or(0);
+    refresh(process);
+    return process;
+}
+
+}  // namespace
+
+std::vector<Process> find_processes() {
+    std::vector<Process> processes;
+    std::error_code error;
+    for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error))
+        if (auto process = read_process(entry->path())) processes.push_back(std::move(*process));
+    return processes;
+}
+
+void refresh(Process& process) {
+    process.sockets.clear();
+    std::error_code error;
+    const fs::path directory = fs::path("/proc") / std::to_string(process.number) / "fd";
+    for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
+        if (const auto inode = inode_of(entry->path(), "socket")) process.sockets.push_back(*inode);
+}
+
+std::uint64_t own_network() { return inode_of("/proc/self/ns/net", "net").value_or(0); }
+
+std::string user_name(std::uint32_t user) {
+    const passwd* const entry = getpwuid(user);
+    return entry != nullptr ? entry->pw_name : std::to_string(user);
+}
+
+}  // namespace viaduct::info

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/info/settings.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "core/provider.hpp"
+
+namespace viaduct::info {
+namespace {
+
+constexpr std::string_view prefix = "VIADUCT_";
+constexpr std::string_view prefix_of_tests = "VIADUCT_TEST_";
+constexpr std::array<std::string_view, 12> names{
+    "VIADUCT_BACKEND",          "VIADUCT_DEVICE",    "VIADUCT_OFI_KEY_FILE", "VIADUCT_OFI_INSECURE",
+    "VIADUCT_OFI_INTERFACES",   "VIADUCT_OFI_LANES", "VIADUCT_OFI_PROVIDER", "VIADUCT_OFI_TIMEOUT_MS",
+    "VIADUCT_CONNECT_RETRY_MS", "VIADUCT_SPIN_US",   "VIADUCT_LOG",          "DAT_OVERRIDE"};
+
+template <class Names>
+std::string problem_of_choice(std::string_view value, const Names& choices) {
+    if (std::ranges::find(choices, value) != std::end(choices)) return "";
+    return fmt::format("'{}' is none of {}", value, fmt::join(choices, ", "));
+}
+
+std::string problem_of_number(std::string_view value) {
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error == std::errc() && end == value.data() + value.size()) return "";
+    return fmt::format("'{}' is not a whole number", value);
+}
+
+/// Says what is wrong with the value of a variable that Viaduct reads.
+std::string problem_of(std::string_view name, const std::string& value) {
+    if (name == "VIADUCT_LOG") return problem_of_choice(value, std::array{"error", "warning", "info", "debug"});
+    if (name == "VIADUCT_BACKEND" && !value.empty()) {
+        std::vector<std::string_view> backends;
+        for (const backend::Provider* provider : providers()) backends.push_back(provider->name());
+        return problem_of_choice(value, backends);
+    }
+    if (name == "VIADUCT_DEVICE" && !value.empty() && !find_device(value).ok())
+        return fmt::format("there is no device '{}'{}", value,
+                           std::getenv("VIADUCT_BACKEND") != nullptr ? " of this backend" : "");
+    if ((name == "VIADUCT_OFI_KEY_FILE" || name == "DAT_OVERRIDE") && access(value.c_str(), R_OK) != 0)
+        return fmt::format("'{}' cannot be read", value);
+    if (name.ends_with("_MS") || name.ends_with("_US") || name.ends_with("_LANES") || name.ends_with("_INSECURE"))
+        return problem_of_number(value);
+    return "";
+}
+
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), 0);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+        }
+    }
+    return row.back();
+}
+
+}  // namespace
+
+std::string_view most_similar(std::string_view typed, std::span<const std::string_view> candidates) {
+    std::string_view best;
+    std::size_t least = std::max<std::size_t>(2, typed.size() / 4) + 1;
+    for (const std::string_view candidate : candidates)
+        if (const std::size_t edits = distance(typed, candidate); edits < least) {
+            least = edits;
+            best = candidate;
+        }
+    return best;
+}
+
+std::vector<Setting> find_settings() {
+    std::vector<Setting> found;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+        const std::string_view text(*entry);
+        const std::size_t equals = std::min(text.find('='), text.size());
+        Setting setting{.name = std::string(text.substr(0, equals)),
+                        .value = std::string(text.substr(std::min(equals + 1, text.size())))};
+        const bool known = std::ranges::find(names, setting.name) != names.end();
+        if (!known && (!setting.name.starts_with(prefix) || setting.name.starts_with(prefix_of_tests))) continue;
+        const std::string_view similar = known ? "" : most_similar(setting.name, names);
+        if (known)
+            setting.problem = problem_of(setting.name, setting.value);
+        else
+            setting.problem = similar.empty() ? "Viaduct has no such setting"
+                                              : fmt::format("Viaduct has no such setting; did you mean {}?", similar);
+        found.push_back(std::move(setting));
+    }
+    std::ranges::sort(found, {}, &Setting::name);
+    return found;
+}
+
+}  // namespace viaduct::info
