@@ -63,7 +63,7 @@ viaduct_install_manual(${PROJECT_SOURCE_DIR}/api/udat/man)
 
 if(VIADUCT_TOOLS) # tools/CMakeLists.txt installs them
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(vi-ping vi-perf vi-info PROPERTIES
+  set_target_properties(vi-ping vi-perf vi-info vi-run PROPERTIES
     INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
 endif()
 

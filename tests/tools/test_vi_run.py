@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs programs with vi-run as a user would: test_vi_run.py PATH_OF_VI_RUN"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from command_line import Tool, check, finish
+
+BUILD = pathlib.Path(sys.argv[1]).resolve().parents[1]
+LIBRARIES = {"vipl": "libvipl.so.1", "udat": "libdat2.so.2", "dat1": "libdat.so.1", "rpma": "librpma.so.0"}
+PROGRAMS = {"vipl": "disconnect", "udat": "cno", "dat1": "ping_pong", "rpma": "peer"}
+SHOW = "echo LIBRARIES=$LD_LIBRARY_PATH CONF=$DAT_OVERRIDE ON=$VIADUCT_BACKEND,$VIADUCT_DEVICE,$VIADUCT_LOG"
+SOURCE = """
+#include <stdio.h>
+extern int {function}();
+int main(int count, char** words) {{ if (count > 9) {function}(); puts(words[1]); return 7; }}
+"""
+
+
+class Scratch:
+    """A directory of the test, which is also the directory for generated files."""
+
+    def __enter__(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        os.environ["XDG_RUNTIME_DIR"] = self.temporary.name
+        return pathlib.Path(self.temporary.name)
+
+    def __exit__(self, *_):
+        del os.environ["XDG_RUNTIME_DIR"]
+        self.temporary.cleanup()
+
+
+def compile_program(directory, function, *options):
+    source = directory / "program.c"
+    source.write_text(SOURCE.format(function=function))
+    program = directory / "program"
+    subprocess.run(["cc", "-o", program, source, *options], check=True)
+    return str(program)
+
+
+def fake_library(directory, name, function):
+    """A library with the name of another one."""
+    source = directory / "library.c"
+    source.write_text(f"int {function}(void) {{ return 0; }}")
+    directory.mkdir(exist_ok=True)
+    library = directory / name
+    subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", library, source], check=True)
+    return library
+
+
+def test_information(tool):
+    check(tool.run("--version").stdout.startswith("vi-run (Viaduct) "), "version")
+    check("--adapter" in tool.run("--help").stdout, "help")
+
+
+def test_bad_options(tool):
+    for options, reason in [
+        ([], "no program given"),
+        (["--no-such-option", "true"], "no-such-option"),
+        (["--backend", "ether", "true"], "unknown backend 'ether': choose one of loopback, verbs, ofi"),
+        (["--log", "loud", "true"], "unknown log level 'loud': choose one of error, warning, info, debug"),
+        (["--device", "abc", "true"], "unknown device 'abc': choose one of viaduct-lo0, "),
+        (["--adapter", "", "true"], "bad adapter name ''"),
+        (["--adapter", "x" * 256, "true"], "expected 1 to 255 characters"),
+        (["--backend"], "backend"),
+    ]:
+        result = tool.run(*options, status=2)
+        check(reason in result.stderr, f"{options}: {result.stderr}")
+
+
+def test_programs_that_cannot_run(tool):
+    check("no program 'no-such-program' in PATH" in tool.run("no-such-program", status=127).stderr, "PATH")
+    check("'./nothing': there is no such file" in tool.run("./nothing", status=127).stderr, "file")
+    check("it is not executable" in tool.run("/etc/passwd", status=126).stderr, "permission")
+
+
+def test_arguments_belong_to_the_program(tool):
+    for options in [], ["--"], ["-q"], ["--log=debug", "--quiet"], ["--log", "debug"], ["-I", "viaduct-lo0", "--"]:
+        said = tool.run(*options, "echo", "--log", "-V", "--", "a b").stdout
+        check(said == "--log -V -- a b\n", f"{options}: {said}")
+    tool.run("sh", "-c", "exit 42", status=42)
+    tool.run("sh", "-c", "kill -9 $$", status=-9)
+
+
+def test_settings_reach_the_program(tool):
+    said = tool.run("--backend", "loopback", "--device", "viaduct-lo2", "--log", "info", "sh", "-c", SHOW).stdout
+    check(f"LIBRARIES={BUILD}/api/vipl:" in said, said)
+    check("CONF= ON=loopback,viaduct-lo2,info\n" in said, said)
+    os.environ["LD_LIBRARY_PATH"] = "/one:/two"
+    try:
+        check(f"{BUILD}/core:/one:/two CONF" in tool.run("sh", "-c", SHOW).stdout, "the path of before is gone")
+    finally:
+        del os.environ["LD_LIBRARY_PATH"]
+
+
+def test_dry_run_sets_up_a_shell(tool):
+    with Scratch() as scratch:
+        options = '--backend loopback --log debug --adapter "it\'s \\$HOME" --dry-run'
+        for command in (f'eval "$("$0" {options})"; {SHOW}', f'eval $("$0" {options}); {SHOW}'):
+            said = subprocess.run(["sh", "-c", command, tool.path], capture_output=True, text=True, check=True).stdout
+            check(f"LIBRARIES={BUILD}/api/vipl:" in said and "ON=loopback,,debug" in said, said)
+            conf = pathlib.Path(said.split("CONF=")[1].split()[0])
+            check(conf.parent == scratch / "viaduct", conf)
+            check("\"it's $HOME\" u2.0 nonthreadsafe default " in conf.read_text(), conf.read_text())
+        check(len(list((scratch / "viaduct").iterdir())) == 1, "several files for the same adapters")
+
+
+def test_adapters_of_any_name(tool):
+    if not shutil.which("dtestx"):
+        return
+    with Scratch():
+        for name in "ofa-v2-ib0", "with blank", 'quote"d':
+            said = tool.run("--backend", "loopback", "--adapter", "other", "--adapter", name,
+                            "dtestx", "-q", "-P", name).stdout
+            check(f"Open_Query: {name}" in said, said)
+
+
+def test_directory_of_another_user(tool):
+    with Scratch() as scratch:
+        (scratch / "viaduct").mkdir()
+        (scratch / "viaduct").chmod(0o777)
+        result = tool.run("--adapter", "a", "true", status=2)
+        check("is not a directory that only this user can write to" in result.stderr, result.stderr)
+
+
+def test_names_what_it_replaces(tool):
+    for api, library in LIBRARIES.items():
+        program = BUILD / "tests/conformance" / api / PROGRAMS[api]
+        said = tool.run("--dry-run", str(program)).stderr
+        check(f"'{program}' runs with " in said and library in said, f"{api}: {said}")
+        check(tool.run("--dry-run", "--quiet", str(program)).stderr == "", "not quiet")
+    check("'/bin/true' is linked with no library" in tool.run("--dry-run", "/bin/true").stderr, "nothing to replace")
+
+
+def test_scripts_are_followed(tool):
+    with Scratch() as scratch:
+        script = scratch / "script"
+        for line in "#!/bin/sh", "#! /usr/bin/env sh":
+            script.write_text(f"{line}\n{SHOW}\nexit 3\n")
+            script.chmod(0o755)
+            result = tool.run(str(script), status=3)
+            check(f"LIBRARIES={BUILD}" in result.stdout, result.stdout)
+            check("sh' is linked with no library" in result.stderr, result.stderr)
+
+
+def test_libraries_loaded_later_are_replaced(tool):
+    script = "import ctypes; ctypes.CDLL('libdat2.so.2'); print(open('/proc/self/maps').read())"
+    check(f"{BUILD}/api/udat/libdat2.so.2" in tool.run("python3", "-c", script).stdout, "another libdat2")
+
+
+def test_warns_of_what_is_not_replaced(tool):
+    with Scratch() as scratch:
+        def warning_for(*options, function="dat_strerror"):
+            program = compile_program(scratch, function, *options)
+            said = tool.run(program, "out", status=7)
+            check(said.stdout == "out\n", said.stdout)
+            return said.stderr
+
+        other = scratch / "other"
+        other.mkdir()
+        stock = fake_library(other, "libdat2.so.2", "dat_strerror")
+        check("warning" not in warning_for(stock), "a warning for nothing")
+        rpath = f"-Wl,--disable-new-dtags,-rpath,{other}"
+        check(f"its RPATH '{other}' has precedence" in warning_for(stock, rpath), "RPATH")
+        newer = fake_library(other, "libdat2.so.3", "dat_strerror")
+        check("libdat2.so.3, a version that this installation does not have" in warning_for(newer, rpath), "version")
+        verbs = fake_library(other, "libibverbs.so.9", "ibv_open")
+        said = warning_for(verbs, f"-Wl,-rpath,{other}", function="ibv_open")
+        check("calls libibverbs.so.9 itself" in said, said)
+        check("is linked statically" in warning_for("-static", function="getpid"), "static")
+
+
+if __name__ == "__main__":
+    finish(dict(globals()), Tool("VI_RUN"))

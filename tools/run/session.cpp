@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/run/session.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/command_line.hpp"
+#include "tools/run/trace/salvage.hpp"
+
+namespace viaduct::run {
+namespace {
+
+using measure::Error;
+using trace::Board;
+using trace::Counters;
+using trace::Format;
+using trace::Text;
+
+/// The memory that the traced processes map, and its descriptor.
+class SharedBoard {
+public:
+    SharedBoard() : fd_(memfd_create("vi-run", MFD_CLOEXEC)) {
+        if (fd_ < 0 || ftruncate(fd_, sizeof(Board)) != 0) fail();
+        void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+        if (memory == MAP_FAILED) fail();
+        board_ = static_cast<Board*>(memory);
+    }
+
+    Board& operator*() const { return *board_; }
+    Board* operator->() const { return board_; }
+    int fd() const { return fd_; }
+
+private:
+    [[noreturn]] static void fail() { throw Error(std::strerror(errno)); }
+
+    int fd_;
+    Board* board_ = nullptr;
+};
+
+/// Ignores the rest of a trace that cannot be written, and says so unless somebody has.
+void append(Board& board, std::string_view text) {
+    while (!text.empty() && board.gave_up.load() == 0) {
+        const ssize_t written = write(board.output, text.data(), text.size());
+        if (written >= 0)
+            text.remove_prefix(static_cast<std::size_t>(written));
+        else if (errno != EINTR && board.gave_up.exchange(1) == 0)
+            tools::complain(fmt::format("vi-run: cannot write the trace: {}\n", std::strerror(errno)));
+    }
+}
+
+void set_clocks(Board& board) {
+    constexpr std::int64_t second_ns = 1'000'000'000;
+    timespec real{};
+    clock_gettime(CLOCK_REALTIME, &real);
+    const auto real_ns = static_cast<std::int64_t>(real.tv_sec) * second_ns + real.tv_nsec;
+    board.realtime_offset_ns = static_cast<std::uint64_t>(real_ns) - trace::now_ns();
+    std::tm local{};
+    localtime_r(&real.tv_sec, &local);
+    board.local_offset_s = local.tm_gmtoff;
+}
+
+/// The descriptor of the trace, or -1 after a message.
+int open_trace(const TraceOptions& options) {
+    if (!options.records) return -1;
+    if (options.file.empty()) return STDERR_FILENO;
+    constexpr mode_t everybody = 0666;
+    const int fd = open(options.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, everybody);
+    if (fd < 0)
+        tools::complain(fmt::format("vi-run: cannot write the trace '{}': {}; the program runs untraced\n",
+                                    options.file, std::strerror(errno)));
+    return fd;
+}
+
+void set_up(Board& board, const TraceOptions& options) {
+    board.version = Board::current_version;
+    board.vi_run = static_cast<std::uint32_t>(getpid());
+    board.format = options.format;
+    board.output = open_trace(options);
+    set_clocks(board);
+    if (board.output >= 0 && board.format == Format::Perfetto) append(board, "[\n");
+}
+
+void set_environment(const SharedBoard& board, const std::filesystem::path& preload) {
+    const std::string path = preload.string();
+    if (path.find_first_of(" :") != std::string::npos)
+        throw Error(fmt::format("cannot preload '{}': its path has a blank or a colon", path));
+    const char* before = std::getenv("LD_PRELOAD");
+    setenv("LD_PRELOAD", before == nullptr || *before == '\0' ? path.c_str() : (path + ':' + before).c_str(), 1);
+    setenv(trace::board_variable, fmt::format("{}:{}", getpid(), board.fd()).c_str(), 1);
+}
+
+/// The signals that are passed on to the program.
+sigset_t signals_to_watch() {
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (const int number : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM})
+        sigaddset(&watched, number);
+    return watched;
+}
+
+/// Writing to a closed pipe, or past a limit of file sizes, is an error for vi-run. The program keeps what it had.
+class IgnoredSignals {
+public:
+    IgnoredSignals() : pipe_(signal(SIGPIPE, SIG_IGN)), file_size_(signal(SIGXFSZ, SIG_IGN)) {}
+    void restore() const {
+        signal(SIGPIPE, pipe_);
+        signal(SIGXFSZ, file_size_);
+    }
+
+private:
+    sighandler_t pipe_;
+    sighandler_t file_size_;
+};
+
+pid_t start(const std::filesystem::path& program, char** arguments, const sigset_t& mask,
+            const IgnoredSignals& ignored) {
+    const pid_t child = fork();
+    if (child < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
+    if (child > 0) return child;
+    ignored.restore();
+    pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    execvp(program.c_str(), arguments);
+    tools::complain(fmt::format("vi-run: cannot run '{}': {}\n", program.string(), std::strerror(errno)));
+    constexpr int not_runnable = 126;
+    _exit(not_runnable);
+}
+
+/// Waits for the program. Signals of a terminal reach it without help.
+int wait_for(pid_t child, const sigset_t& watched) {
+    int status = 0;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        siginfo_t signal{};
+        if (sigwaitinfo(&watched, &signal) > 0 && signal.si_signo != SIGCHLD && signal.si_code <= 0)
+            kill(child, signal.si_signo);
+    }
+    return status;
+}
+
+bool is_running(std::uint32_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
+
+/// Writes what processes that ended without notice left. Whether some are still running.
+bool salvage_all(Board& board) {
+    bool some_run = false;
+    for (const auto& owner : board.owner) {
+        const std::uint32_t pid = owner.load();
+        if (pid == 0) continue;
+        if (is_running(pid))
+            some_run = true;
+        else
+            trace::salvage(board, pid, [&](std::string_view text) { append(board, text); });
+    }
+    return some_run;
+}
+
+void write_end(Board& board, pid_t child, int status, bool some_run) {
+    std::array<char, 512> buffer{};
+    Text text(buffer, board.format);
+    const bool killed = WIFSIGNALED(status);
+    const char* name = killed ? sigabbrev_np(WTERMSIG(status)) : nullptr;
+    const std::string detail = !killed           ? fmt::format("{}", WEXITSTATUS(status))
+                               : name == nullptr ? fmt::format("{}", WTERMSIG(status))
+                                                 : fmt::format("SIG{}", name);
+    trace::write_event(text, board, static_cast<std::uint32_t>(child), killed ? "killed by" : "exited with", detail);
+    std::string line(text.view());
+    const auto comma = line.rfind(',');
+    if (board.format == Format::Perfetto && !some_run && comma != std::string::npos)
+        line.replace(comma, std::string::npos, "\n]\n");
+    append(board, line);
+}
+
+struct Row {
+    const trace::Call* call;
+    std::uint64_t count;
+    std::uint64_t errors;
+    std::uint64_t total_ns;
+    std::uint64_t p99_ns;
+};
+
+std::uint64_t percentile_99(const Counters& counters, std::uint64_t count) {
+    std::uint64_t left = count - count / 100;
+    for (unsigned bucket = 0; bucket < Counters::buckets; ++bucket) {
+        const std::uint64_t here = counters.times[bucket].load();
+        if (here >= left) return Counters::end_of(bucket);
+        left -= here;
+    }
+    return 0;
+}
+
+std::vector<Row> rows_of(const Board& board) {
+    std::vector<Row> rows;
+    for (std::uint32_t number = 0; number < trace::call_count; ++number) {
+        const auto& counters = board.counters[number];
+        const std::uint64_t count = counters.count.load();
+        if (count != 0)
+            rows.push_back({&trace::calls[number], count, counters.errors.load(), counters.total_ns.load(),
+                            percentile_99(counters, count)});
+    }
+    std::ranges::sort(rows, std::greater{}, &Row::total_ns);
+    return rows;
+}
+
+void print_summary(const Board& board) {
+    const auto rows = rows_of(board);
+    Row total{nullptr, 0, 0, 0, 0};
+    for (const auto& row : rows) {
+        total.count += row.count;
+        total.errors += row.errors;
+        total.total_ns += row.total_ns;
+    }
+    constexpr double second_ns = 1e9;
+    constexpr double microsecond_ns = 1e3;
+    constexpr double percent = 100;
+    const auto line = [&](const Row& row, std::string_view name, bool is_total) {
+        const auto time = static_cast<double>(row.total_ns);
+        return fmt::format("{:6.2f} {:11.6f} {:11.3f} {:>11} {:>11} {:>9}  {}\n",
+                           total.total_ns == 0 ? 0 : percent * time / static_cast<double>(total.total_ns),
+                           time / second_ns,
+                           row.count == 0 ? 0 : time / microsecond_ns / static_cast<double>(row.count),
+                           is_total ? "" : fmt::format("{:.3f}", static_cast<double>(row.p99_ns) / microsecond_ns),
+                           row.count, row.errors == 0 ? "" : fmt::format("{}", row.errors), name);
+    };
+    constexpr std::string_view rule =
+        "------ ----------- ----------- ----------- ----------- ---------  ----------------\n";
+    std::string table = fmt::format("{:>6} {:>11} {:>11} {:>11} {:>11} {:>9}  {}\n", "% time", "seconds", "mean us",
+                                    "p99 us", "calls", "errors", "call");
+    table += rule;
+    for (const auto& row : rows) table += line(row, row.call->name, false);
+    table += rule;
+    table += line(total, "total", true);
+    tools::complain(table);
+}
+
+void finish(Board& board, const TraceOptions& options, pid_t child, int status) {
+    const bool some_run = salvage_all(board);
+    if (board.output >= 0) write_end(board, child, status, some_run);
+    if (options.summary) print_summary(board);
+}
+
+/// Ends this process as the program ended.
+int end_like(int status) {
+    if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    sigset_t number;
+    sigemptyset(&number);
+    sigaddset(&number, WTERMSIG(status));
+    signal(WTERMSIG(status), SIG_DFL);
+    raise(WTERMSIG(status));
+    pthread_sigmask(SIG_UNBLOCK, &number, nullptr);
+    constexpr int signalled = 128;
+    return signalled + WTERMSIG(status);
+}
+
+}  // namespace
+
+int run_traced(const TraceOptions& options, const std::filesystem::path& preload, const std::filesystem::path& program,
+               char** arguments) {
+    const IgnoredSignals ignored;
+    std::optional<SharedBoard> board;
+    try {
+        board.emplace();
+        set_up(**board, options);
+        if ((*board)->output >= 0 || options.summary) set_environment(*board, preload);
+    } catch (const Error& error) {
+        tools::complain(fmt::format("vi-run: cannot trace: {}; the program runs untraced\n", error.what()));
+        board.reset();
+    }
+    const sigset_t watched = signals_to_watch();
+    sigset_t before;
+    pthread_sigmask(SIG_BLOCK, &watched, &before);
+    const pid_t child = start(program, arguments, before, ignored);
+    const int status = wait_for(child, watched);
+    if (board) finish(**board, options, child, status);
+    return end_like(status);
+}
+
+}  // namespace viaduct::run

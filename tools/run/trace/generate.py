@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""generate.py INCLUDE_DIRECTORY... --output DIRECTORY TABLE...: writes the wrappers of the calls that the tables
+describe, NAME.cpp for NAME.json, and calls.cpp and trace.map for all of them.
+
+A table has the calls of one API, each with its result and arguments in the order of C. An argument may begin with "out"
+or "inout" (a pointer to what the call returns), "new" (to a handle that the call returns) or "end" (a handle that a
+successful call destroys). It may end with "[COUNT]", the length of an array or, in bytes, of memory without a type, or
+with ": DECODER". Constants, enumerations and structures are read from the headers."""
+import argparse
+import json
+import pathlib
+import re
+
+SIGNED = {"int", "DAT_COUNT", "DAT_FD", "DAT_EXTENDED_OP", "VIP_LONG", "VIP_SHORT"}
+UNSIGNED = {"size_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "DAT_UINT32", "DAT_UINT64", "DAT_VLEN",
+            "DAT_SEG_LENGTH", "DAT_CONN_QUAL", "DAT_PORT_QUAL", "DAT_TIMEOUT", "DAT_HA_LB", "VIP_ULONG", "VIP_UINT8",
+            "VIP_UINT16", "VIP_UINT32", "VIP_USHORT"}
+KEYS = {"DAT_LMR_CONTEXT", "DAT_RMR_CONTEXT", "DAT_VADDR"}  # better read as hexadecimal numbers
+BOOLEANS = {"bool", "DAT_BOOLEAN", "VIP_BOOLEAN"}
+POINTERS = {"VIP_PVOID", "DAT_PVOID", "VIP_QOS", "VIP_EVENT_HANDLE", "VIP_VI_CALLBACK", "VIP_CQ_CALLBACK",
+            "VIP_ERROR_HANDLER"}
+STRINGS = {"DAT_NAME_PTR"}
+EXTENSION_WORDS = 16
+NO_WAIT = re.compile(r"Done$|_dequeue$|_get_wc$")  # polls that return at once
+
+
+class Headers:
+    """The declarations of an API."""
+
+    def __init__(self, directories, names):
+        text = ""
+        for name in names:
+            path = next(path for path in (directory / name for directory in directories) if path.exists())
+            text += path.read_text()
+        text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+        self.macros = re.findall(r"^#define (\w+) +\S", text, re.M)
+        text = re.sub(r"^\s*#(\\\n|.)*$", "", text, flags=re.M)
+        self.functions = set(re.findall(r"(\w+)\(", text))
+        self.enums = {}
+        for tag, body, name in re.findall(r"enum (\w*)\s*\{([^}]*)\}\s*(\w*);", text):
+            constants = [each.split("=")[0].strip() for each in body.split(",") if each.strip()]
+            self.enums[name or "enum " + tag] = constants
+        self.structs = {}
+        typedefs = dict(re.findall(r"typedef struct (\w+) (\w+);", text))
+        for tag, body, name in re.findall(r"struct (\w*)\s*\{([^{}]*)\}\s*(\w*);", text):
+            fields = re.findall(r"([\w ]+?[\s*]+)(\w+)((?:\[\w+\])*)\s*;", body)
+            self.structs[name or typedefs.get(tag, "struct " + tag)] = [
+                (" ".join(kind.split()), field, array) for kind, field, array in fields]
+
+
+class Argument:
+    def __init__(self, text):
+        text, _, self.decoder = text.partition(": ")
+        match = re.fullmatch(r"(?:(out|inout|new|end) )?(.*?)(\w+)(?:\[([^]]*)\])?", text)
+        self.direction, kind, self.name, self.count = match.groups()
+        self.kind = kind.strip()
+
+    def declaration(self):
+        return self.kind + " " + self.name
+
+
+class Table:
+    def __init__(self, path, directories, first_call):
+        self.name = path.stem
+        data = json.loads(path.read_text())
+        if "like" in data:
+            other = json.loads((path.parent / data["like"]).read_text())
+            calls = {name: other["calls"][name] for name in data["like_calls"]} | data["calls"]
+            data = {**other, **data, "calls": calls}
+        self.data = data
+        self.headers = Headers(directories, data["headers"])
+        self.calls = dict(sorted(data["calls"].items()))
+        self.first_call = first_call
+        self.handles = data["handles"]
+        self.needed = list(data.get("structs", []))  # structures to decode
+
+    # ---- Constants ---------------------------------------------------------------------------------------------------
+
+    def constants_of(self, what):
+        """The names of an enumeration ("enum NAME") or of the macros that a pattern matches."""
+        if what.startswith("enum ") and what.removeprefix("enum ") in self.headers.enums:
+            return self.headers.enums[what.removeprefix("enum ")]
+        if what in self.headers.enums:
+            return self.headers.enums[what]
+        return [macro for macro in self.headers.macros if re.fullmatch(what, macro)]
+
+    def constant_tables(self):
+        tables = {name: self.constants_of(what) for name, what in self.data.get("constants", {}).items()
+                  if self.constants_of(what)}
+        for name, what in self.data.get("flags", {}).items():
+            tables[name] = self.constants_of(name if what == "enum" else what)
+        for name, constants in self.headers.enums.items():
+            tables.setdefault(identifier(name), constants)
+        for name, constants in tables.items():
+            if not constants:
+                continue
+            values = ", ".join(f'{{as_bits({constant}), "{constant}"}}' for constant in constants)
+            yield f"[[maybe_unused]] constexpr Constant constants_{name}[] = {{{values}}};"
+
+    # ---- Values ------------------------------------------------------------------------------------------------------
+
+    def decode(self, kind, value, count=None, decoder=""):
+        """The C++ statement that writes a value of a C type."""
+        how, _, detail = decoder.partition(" ")
+        if how in ("milliseconds", "microseconds"):
+            return f"show_timeout(record, {value});"
+        if how in ("flags", "constant"):
+            call = "flags" if how == "flags" else "constant"
+            return self.decode_pointed(kind, value, lambda inner: f"text.{call}(constants_{detail}, as_bits({inner}));")
+        if how == "code":
+            return f"show_code(record, constants_{detail}, {value});"
+        if how == "masked":
+            base = self.need(kind.replace("*", " ").replace("const ", " ").strip())
+            show = f"show_{identifier(base)}(record, *pointed, as_bits({detail}));"
+            return f"record.follow({value}, [&](auto* pointed) {{ {show} }});"
+        if how == "address":
+            return f"text.address({value});"
+        if how:
+            return f"show_{how}(record, {value}, {detail});"
+        base = " ".join(kind.replace("*", " ").replace("const ", " ").split())
+        stars = kind.count("*")
+        if count is not None:
+            return self.decode_array(base, stars, value, count)
+        if base in self.handles and stars == (1 if base.startswith("struct ") else 0):
+            return f"record.handle({self.kind_of(base)}, {value});"
+        if base == "char" and stars == 1 or base == "VIP_CHAR" and stars == 1 or base in STRINGS:
+            return f"record.string({value});"
+        if base in ("void", "rpma_log_function") or base in self.data.get("opaque", []):
+            if stars == 1:
+                return f"text.address(reinterpret_cast<const void*>({value}));"
+        if stars == 1 and base in self.data.get("in_place", {}):
+            return f"{self.data['in_place'][base]}(record, {value});"
+        if stars > 0:
+            inner = self.decode(kind[:kind.rindex("*")], "*pointed")
+            return f"record.follow({value}, [&]([[maybe_unused]] auto* pointed) {{ {inner} }});"
+        return self.decode_value(base, value)
+
+    def decode_pointed(self, kind, value, decode):
+        if "*" not in kind:
+            return decode(value)
+        return f"record.follow({value}, [&](auto* pointed) {{ {decode('*pointed')} }});"
+
+    def decode_value(self, base, value):
+        if base in self.data.get("custom", []):
+            return f"show_{identifier(base)}(record, {value});"
+        if base in self.data.get("flags", {}):
+            return f"text.flags(constants_{base}, as_bits({value}));"
+        if base in self.headers.enums:
+            return f"text.constant(constants_{identifier(base)}, as_bits({value}));"
+        if base in BOOLEANS:
+            return f"text.boolean({value} != 0);"
+        if base in POINTERS:
+            return f"text.address(reinterpret_cast<const void*>({value}));"
+        if base in KEYS:
+            return f"text.hexadecimal({value});"
+        if base in SIGNED:
+            return f"text.number({value});"
+        if base in UNSIGNED:
+            return f"text.unsigned_number({value});"
+        if base in self.headers.structs:
+            return f"show_{identifier(self.need(base))}(record, {value});"
+        raise SystemExit(f"{self.name}: no decoder for '{base}'")
+
+    def need(self, struct):
+        """Notes that a structure must be decoded."""
+        if struct not in self.needed:
+            self.needed.append(struct)
+        return struct
+
+    def decode_array(self, base, stars, value, count):
+        if stars == 0 or base in ("void", "char", "VIP_UINT8"):
+            return f"record.bytes({value}, {count});"
+        number = f"record.pointed({count[1:]}, 1)" if count.startswith("*") else count
+        inner = self.decode_value(base, "*item")
+        return f"record.list({value}, {number}, [&](auto* item) {{ {inner} }});"
+
+    def kind_of(self, base):
+        return "any_kind" if self.handles[base] == "any" else f"kind_{self.handles[base]}"
+
+    def decode_struct(self, name):
+        """A function that writes the fields of a structure whose bits are set in a mask: bit 0 for the first field. A
+        structure at the end takes the rest of the mask."""
+        lines = [f"void show_{identifier(name)}(Record& record, const {name}& value, std::uint64_t mask) {{",
+                 "    Text& text = record.text();", "    text.open('{');"]
+        fields = self.headers.structs[name]
+        for bit, (kind, field, array) in enumerate(fields):
+            how = self.data.get("fields", {}).get(f"{name}.{field}", "")
+            member = f"value.{field}"
+            is_last_struct = field == fields[-1][1] and kind in self.headers.structs
+            if how == "omitted":
+                continue
+            if how.startswith("["):
+                code = self.decode(kind, member, count="value." + how[1:-1])
+            elif array and kind.split()[-1] in ("char", "VIP_CHAR"):
+                code = f"record.string({member}, sizeof {member});"
+            elif is_last_struct:
+                code = f"show_{identifier(self.need(kind))}(record, {member}, mask >> {bit});"
+            else:
+                code = self.decode(kind, member, decoder=how)
+            condition = f"mask >> {bit} != 0" if is_last_struct else f"(mask >> {bit} & 1) != 0"
+            lines.append(f'    if ({condition}) {{ text.field("{field}"); {code} }}')
+        return "\n".join([*lines, "    text.close('}');", "}"])
+
+    # ---- Wrappers ----------------------------------------------------------------------------------------------------
+
+    def wrapper(self, number, name):
+        result, *words = self.calls[name]
+        result, _, decoder = result.partition(": ")
+        variadic = words[-1:] == ["..."]
+        arguments = [Argument(word) for word in words if word != "..."]
+        declared = ", ".join([argument.declaration() for argument in arguments] + ["..."] * variadic)
+        passed = ", ".join([argument.name for argument in arguments]
+                           + [f"words[{word}]" for word in range(EXTENSION_WORDS)] * variadic)
+        own = f"traced_{self.name}_{name}"
+        default = "@" if self.data["version"] == "DAT_1.2" else "@@"
+        poll = self.data["polls"].get(name)
+        lines = [f'extern "C" __attribute__((visibility("default"))) {result} {own}({declared});',
+                 f'__asm__(".symver {own}, {name}{default}{self.data["version"]}");']
+        if name not in self.data.get("undeclared", []):
+            lines.append(f"static_assert(std::is_same_v<decltype({own}), decltype({name})>);")
+        lines += [f"{result} {own}({declared}) {{",
+                  f'    static constinit Function<decltype(&{own})> real("{name}", library);']
+        if variadic:
+            lines += ["    std::array<long, %d> words{};" % EXTENSION_WORDS, "    va_list list;",
+                      f"    va_start(list, {arguments[-1].name});",
+                      "    for (auto& word : words) word = va_arg(list, long);", "    va_end(list);"]
+        lines += [f"    Record record({self.first_call + number}, __builtin_return_address(0));",
+                  f"    if (!record.wanted()) return real.get()({passed});",
+                  "    [[maybe_unused]] Text& text = record.text();",
+                  "    const auto show_inputs = [&] {", *self.inputs(arguments), "    };",
+                  f"    record.begin(show_inputs, {'true' if poll else 'false'}, "
+                  f"{'false' if poll and NO_WAIT.search(name) else 'true'}{self.key_of(arguments)});",
+                  f"    {'' if result == 'void' else 'const auto returned = '}real.get()({passed});",
+                  "    record.end();"]
+        success = self.data["success"].get(result)
+        good = f"returned == {success}" if success else "true"
+        empty = f"returned == {poll}" if poll else "false"
+        if self.data["version"].startswith("DAT"):
+            empty = f"DAT_GET_TYPE(returned) == {poll}" if poll else "false"
+        lines += [f"    const bool good = {good};", f"    const bool empty = {empty};",
+                  "    record.judge(good, empty);", "    if (record.detailed()) {", "        record.show(show_inputs);",
+                  *self.outputs(name, arguments)]
+        if result != "void":
+            lines += ["        record.begin_result();", "        " + self.decode(result, "returned", decoder=decoder)]
+        lines += ["        record.write();", "    }"]
+        return "\n".join([*lines, *(["    return returned;"] if result != "void" else []), "}"])
+
+    def key_of(self, arguments):
+        if not arguments or arguments[0].decoder:
+            return ""
+        return f", as_bits({arguments[0].name})"
+
+    def inputs(self, arguments):
+        for argument in arguments:
+            if argument.direction in ("out", "new"):
+                continue
+            kind, value = argument.kind, argument.name
+            code = self.decode(kind, value, argument.count, argument.decoder)
+            label = argument.name + (" (in)" if argument.direction == "inout" else "")
+            yield f'        text.field("{label}"); {code}'
+            if argument.direction == "end":
+                base = " ".join(kind.replace("*", " ").replace("const ", " ").split())
+                handle = f"record.pointed({value})" if kind.endswith("**") else value
+                yield f"        record.forget({self.kind_of(base)}, {handle});"
+
+    def outputs(self, name, arguments):
+        always = name in self.data.get("outputs_on_error", [])
+        for argument in arguments:
+            if argument.direction not in ("out", "new", "inout"):
+                continue
+            condition = "!empty" if always else "good"
+            code = self.decode(argument.kind, argument.name, argument.count, argument.decoder)
+            if argument.direction == "new":
+                base = " ".join(argument.kind.replace("*", " ").split())
+                code = f"record.rename({self.kind_of(base)}, record.pointed({argument.name})); " + code
+            if argument.kind.count("*") == 1 and argument.kind.startswith("void"):
+                code = f"text.address({argument.name});"
+            yield f'        if ({condition}) {{ text.field("{argument.name}"); {code} }}'
+
+    def source(self):
+        wrappers = [self.wrapper(number, name) for number, name in enumerate(self.calls)]
+        structs = []
+        for name in self.needed:  # grows while it is read
+            structs.append(self.decode_struct(name))
+        prototypes = [f"[[maybe_unused]] void show_{identifier(name)}(Record& record, const {name}& value, "
+                      "std::uint64_t mask = all_fields);"
+                      for name in self.needed]
+        kinds = sorted(set(self.handles.values()) - {"any"})
+        values = "dat" if self.name.startswith("dat") else self.name
+        opaque = [f"struct {name.lower()};" for name in self.data.get("opaque", [])]
+        return "\n".join([
+            "// Generated from " + self.name + ".json by generate.py.", "#include <array>", "#include <cstdarg>",
+            "#include <type_traits>", *opaque, *(f"#include <{header}>" for header in self.data["headers"]),
+            '#include "tools/run/trace/record.hpp"', "namespace viaduct::trace {", "namespace {",
+            f'constexpr Library library{{"{self.data["library"]}", "{self.data["version"]}"}};',
+            *(f'constexpr Kind kind_{kind}{{"{kind}"}};' for kind in kinds),
+            "[[maybe_unused]] constexpr std::array any_kind{" + ", ".join(f"&kind_{kind}" for kind in kinds) + "};",
+            *self.constant_tables(), *prototypes, "}",
+            f'}}\n#include "tools/run/trace/{values}_values.hpp"\nnamespace viaduct::trace {{', "namespace {",
+            *structs, "}", "}", "using namespace viaduct::trace;", *wrappers, ""])
+
+
+def identifier(name):
+    return name.split()[-1]
+
+
+def write(path, text):
+    path.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--include", action="append", type=pathlib.Path, required=True)
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("tables", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
+    entries, versions = [], []
+    for path in options.tables:
+        table = Table(path, options.include, len(entries))
+        write(options.output / f"{table.name}.cpp", table.source())
+        api = {"dat2": "dat", "dat1": "dat1.2"}.get(table.name, table.name)
+        entries += [f'{{"{api}", "{name}"}}' for name in table.calls]
+        names = "".join(f" {name};" for name in table.calls)
+        versions.append(f"{table.data['version']} {{ global:{names} }};")
+    write(options.output / "calls.cpp",
+          '#include "tools/run/trace/board.hpp"\nnamespace viaduct::trace {\nconst Call calls[] = {\n'
+          + ",\n".join(entries) + f"\n}};\nconst std::uint32_t call_count = {len(entries)};\n"
+          f"static_assert({len(entries)} <= most_calls);\n}}\n")
+    versions.append("VIADUCT_TRACE { local: *; };")
+    write(options.output / "trace.map", "\n".join(versions) + "\n")
+
+
+if __name__ == "__main__":
+    main()
