@@ -63,7 +63,7 @@ viaduct_install_manual(${PROJECT_SOURCE_DIR}/api/udat/man)
 
 if(VIADUCT_TOOLS) # tools/CMakeLists.txt installs them
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(vi-ping vi-perf vi-info vi-run PROPERTIES
+  set_target_properties(vi-ping vi-perf vi-info vi-run vi-port PROPERTIES
     INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
 endif()
 
@@ -82,3 +82,5 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/ViaductConfig.cmake.in
 install(FILES ${PROJECT_BINARY_DIR}/ViaductConfig.cmake ${PROJECT_BINARY_DIR}/ViaductConfigVersion.cmake
         DESTINATION ${VIADUCT_CMAKEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
+        PATTERN "__pycache__" EXCLUDE)

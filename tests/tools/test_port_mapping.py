@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks tools/port/mapping.json against the public headers: test_port_mapping.py SOURCE_DIRECTORY [MAPPING]
+
+Every name that a header declares must have an entry, and every name in the file must exist.
+"""
+import collections
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+MAPPING = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ROOT / "tools/port/mapping.json")
+APIS = "vipl", "dat", "rpma"
+HOW = "one-to-one", "pattern", "thought"
+KINDS = "function", "type", "constants", "state", "event", "error", "status"
+ASPECTS = {"ownership", "blocking", "time", "order", "threads", "errors"}
+GUARD = re.compile(r"_H$|^_VIPL_$")
+
+
+class Header:
+    """The names that some headers declare, and the parameters of their functions."""
+
+    def __init__(self, *paths):
+        self.names, self.prototypes = set(), {}
+        for path in paths:
+            self.read(path.read_text())
+
+    def read(self, text):
+        text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S).replace("\\\n", " ")
+        self.names |= {name for name in re.findall(r"^\s*#\s*define\s+(\w+)", text, re.M) if not GUARD.search(name)}
+        text = re.sub(r"^\s*#.*", "", text, flags=re.M)
+        text = re.sub(r'extern "C" \{|VIPL_EXTENSION|DAT_API', "", text)
+        self.names |= set(re.findall(r"\b(?:struct|union|enum)\s+(\w+)\s*[{;]", text))
+        for values in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", text):
+            self.names |= set(re.findall(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", values))
+        nested = None
+        while nested != text:
+            nested, text = text, re.sub(r"(\)?)\s*\{[^{}]*\}", lambda body: ");" if body[1] else " ", text)
+        self.read_declarations(text)
+
+    def read_declarations(self, text):
+        for declaration in (" ".join(part.split()) for part in text.split(";")):
+            if declaration.startswith("typedef"):
+                name = re.search(r"\(\s*\*\s*(\w+)\)", declaration) or re.match(r"typedef void (\w+)\(", declaration)
+                self.names.add((name or re.search(r"(\w+)$", declaration)).group(1))
+            elif function := re.search(r"\b(\w+)\s*\((.*)\)", declaration):
+                self.names.add(function.group(1))
+                self.prototypes[function.group(1)] = function.group(2).count(",")
+
+
+def headers():
+    include = ROOT / "api"
+    found = {
+        "vipl": Header(include / "vipl/include/vipl.h"),
+        "rpma": Header(include / "rpma/include/librpma.h", include / "rpma/include/viaduct/ibv_types.h"),
+        "dat2": Header(*sorted((include / "udat/include/dat2").glob("*.h"))),
+        "dat1": Header(*sorted((include / "udat/include/dat").glob("*.h"))),
+    }
+    for api, least in ("vipl", 46), ("rpma", 84), ("dat2", 82), ("dat1", 72):  # the parser must not miss all of them
+        assert len(found[api].prototypes) >= least, f"{api}: {len(found[api].prototypes)} functions"
+    return found
+
+
+def words_of(*patterns):
+    return " ".join(path.read_text() for pattern in patterns for path in sorted(ROOT.glob(pattern)))
+
+
+def names_of(entry):
+    return [entry["name"], *entry.get("members", [])]
+
+
+class Mapping:
+    def __init__(self):
+        data = json.loads(MAPPING.read_text())
+        self.topics, self.entries, self.apis = data["topics"], data["entries"], data["apis"]
+        self.headers = headers()
+        self.declared = {api: self.headers[api].names for api in ("vipl", "rpma")}
+        self.declared["dat"] = self.headers["dat1"].names | self.headers["dat2"].names
+        self.labels = {api: {entry["name"] for entry in self.entries[api]} for api in APIS}
+        self.core = set(re.findall(r"\w+", words_of("core/*.hpp")))
+        python = words_of("bindings/python/viaduct/core/*.py", "bindings/python/viaduct/_lifetime.py")
+        self.python = set(re.findall(r"(?:class|def) (\w+)", python)) | set(re.findall(r"^\s*(\w+) = ", python, re.M))
+
+    def faults(self):
+        for api in APIS:
+            yield from self.faults_of_names(api)
+            for entry in self.entries[api]:
+                for fault in self.faults_of_entry(api, entry):
+                    yield f"{api}: {entry['name']}: {fault}"
+        yield from self.faults_of_topics()
+
+    def faults_of_names(self, api):
+        listed = collections.Counter(name for entry in self.entries[api] for name in names_of(entry))
+        for name in sorted(self.declared[api] - set(listed)):
+            yield f"{api}: {name} has no entry"
+        for name, count in listed.items():
+            if count > 1:
+                yield f"{api}: {name} is in {count} entries"
+
+    def faults_of_entry(self, api, entry):
+        label = entry["name"] not in self.declared[api]
+        if label and "members" not in entry:
+            yield "does not exist"
+        for name in entry.get("members", []):
+            if name not in self.declared[api]:
+                yield f"its member {name} does not exist"
+        if entry["kind"] not in KINDS:
+            yield f"unknown kind {entry['kind']}"
+        if entry["topic"] not in self.topics:
+            yield f"unknown topic {entry['topic']}"
+        if set(entry["to"]) != {*APIS, "core"} - {api}:
+            yield f"its targets are {sorted(entry['to'])}"
+        for target, counterpart in entry["to"].items():
+            yield from self.faults_of_counterpart(target, counterpart)
+        yield from self.faults_of_version(api, entry)
+
+    def faults_of_counterpart(self, target, counterpart):
+        if counterpart["how"] not in HOW:
+            yield f"to {target}: unknown kind of mapping {counterpart['how']}"
+        if not counterpart["names"] and not counterpart.get("python") and "note" not in counterpart:
+            yield f"to {target}: neither a name nor a note"
+        for name in counterpart["names"]:
+            if target == "core":
+                exists = set(name.split("::")) <= self.core
+            else:
+                exists = name in self.declared[target] | self.labels[target]
+            if not exists:
+                yield f"to {target}: {name} does not exist"
+        if "rewrite" in counterpart:
+            yield from self.faults_of_rule(target, counterpart)
+        for name in counterpart.get("python", []):
+            if not set(name.split(".")) <= self.python:
+                yield f"to Python: {name} does not exist"
+
+    def faults_of_rule(self, target, counterpart):
+        rule = counterpart["rewrite"]
+        if counterpart["how"] != "one-to-one":
+            yield f"to {target}: it is rewritten, but not one to one"
+        for name in re.findall(r"\b(?:Vip|VIP|dat|DAT|rpma|ibv)\w+", json.dumps([rule["to"], rule.get("calls")])):
+            if not any(name in declared for declared in self.declared.values()):
+                yield f"to {target}: it is rewritten to {name}, which does not exist"
+
+    def faults_of_version(self, api, entry):
+        """Functions that DAT 1.2 lacks or declares with other parameters need a remark."""
+        new, old = self.headers["dat2"].prototypes, self.headers["dat1"].prototypes
+        for name in names_of(entry) if api == "dat" else []:
+            if name in new and new[name] != old.get(name) and "dat_1_2" not in entry:
+                yield f"{name} differs in DAT 1.2, and nothing says so"
+
+    def faults_of_topics(self):
+        used = {entry["topic"] for api in APIS for entry in self.entries[api]}
+        for name, topic in self.topics.items():
+            if name not in used:
+                yield f"topic {name} has no entry"
+            for api in self.apis:
+                for aspect in set(topic[api]) - ASPECTS:
+                    yield f"topic {name}: unknown aspect {aspect}"
+
+
+def main():
+    faults = list(Mapping().faults())
+    print("\n".join(faults) if faults else "every name has an entry, and every entry exists")
+    return 1 if faults else 0
+
+
+sys.exit(main())

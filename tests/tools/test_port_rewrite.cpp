@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/mutator.hpp"
+#include "tools/port/rewrite.hpp"
+#include "tools/port/scan.hpp"
+
+using namespace viaduct::port;
+
+TEST_CASE("port_rewrite: names and calls") {
+    const auto text = [](std::string_view source) { return rewrite(source, "rpma").text; };
+    CHECK(text("VIP_ULONG n = 1;\n") == "unsigned long n = 1;\n");
+    CHECK(text("VIP_PVOID p;\n") == "void * p;\n");
+    CHECK(text("void f() { VIP_RETURN r = g(&a); if (r != VIP_SUCCESS) h(); }") ==
+          "void f() { int r = g(&a); if (r != 0) h(); }");
+    CHECK(text("VipDisconnect(v->vi);\n") ==
+          "#include <librpma.h>\nrpma_conn_disconnect((struct rpma_conn *)v->vi);\n");
+    CHECK(text("VipDisconnect(get(1));\n") ==
+          "#include <librpma.h>\nrpma_conn_disconnect((struct rpma_conn *)(get(1)));\n");
+    CHECK(text("dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG);\n") ==
+          "#include <librpma.h>\nrpma_conn_disconnect((struct rpma_conn *)ep);\n");
+    CHECK(text("#include <vipl.h>\nVIP_UINT8 x;\n") == "#include <librpma.h>\nuint8_t x;\n");
+    CHECK(text("int x;\n") == "int x;\n");
+}
+
+TEST_CASE("port_rewrite: what is not safe is left with a comment") {
+    const auto left = [](std::string_view source) {
+        const Rewriting result = rewrite(source, "rpma");
+        return result.replaced == 0 && result.todos.size() == 1 && result.text.starts_with("/* TODO(vi-port)");
+    };
+    CHECK(left("VIP_PVOID p, q;\n"));           // void *p, q
+    CHECK(left("VIP_RETURN f(int);\n"));        // another source relies on it
+    CHECK_FALSE(left("VIP_UINT32 f(int);\n"));  // the same type
+    CHECK(rewrite("f() { VIP_RETURN r; g(&r); }", "rpma").replaced == 0);
+    CHECK(rewrite("#define S(x) #x\nS(VIP_ULONG)", "rpma").replaced == 0);
+    CHECK(rewrite("VipDestroyVi(get());", "rpma").replaced == 0);  // no lvalue
+    CHECK(rewrite("dat_ep_disconnect(ep, flags);", "rpma").replaced == 0);
+    CHECK(rewrite("VipDisconnect(/* now */ vi);", "rpma").replaced == 0);
+    CHECK(rewrite("VipDisconnect(vi", "rpma").replaced == 0);
+}
+
+TEST_CASE("port_rewrite: between VIPL and DAT") {
+    const auto text = [](std::string_view source, std::string_view target) { return rewrite(source, target).text; };
+    CHECK(text("VipDestroyPtag(nic, tag);\n", "dat") == "#include <dat2/udat.h>\ndat_pz_free(tag);\n");
+    CHECK(text("#include <vipl.h>\nVIP_VI_HANDLE vi;\n", "dat") == "#include <dat2/udat.h>\nDAT_EP_HANDLE vi;\n");
+    CHECK(text("dat_cr_reject(cr, 0, NULL);\n", "vipl") == "#include <vipl.h>\nVipConnectReject(cr);\n");
+    CHECK(text("#include <dat/udat.h>\n#include <vipl.h>\nDAT_PZ_HANDLE pz;\n", "vipl") ==
+          "#include <vipl.h>\nVIP_PROTECTION_HANDLE pz;\n");
+    CHECK(rewrite("VipDestroyPtag(get(), tag);", "dat").replaced == 0);  // get() would not be called
+    CHECK(rewrite("dat_cr_reject(cr, size, data);", "vipl").replaced == 0);
+}
+
+TEST_CASE("port_rewrite: comments do not break the source") {
+    const auto text = [](std::string_view source) { return rewrite(source, "rpma").text; };
+    CHECK(text("  VipNSShutdown(n);\r\n") ==
+          "  /* TODO(vi-port): VipNSShutdown: Delete the call. */\r\n  VipNSShutdown(n);\r\n");
+    CHECK(text("/* a\n */ VipNSShutdown(n);\n") ==
+          "/* a\n */ /* TODO(vi-port): VipNSShutdown: Delete the call. */ VipNSShutdown(n);\n");
+    CHECK(text("#define A \\\n VipNSShutdown(n)\n") ==
+          "#define A \\\n /* TODO(vi-port): VipNSShutdown: Delete the call. */ VipNSShutdown(n)\n");
+    CHECK(text("VipNSShutdown(n); VipNSShutdown(m);\nVipNSShutdown(k);\n") ==
+          "/* TODO(vi-port): VipNSShutdown: Delete the call. */\nVipNSShutdown(n); VipNSShutdown(m);\n"
+          "/* TODO(vi-port): VipNSShutdown: as above */\nVipNSShutdown(k);\n");
+}
+
+TEST_CASE("port_rewrite: sources that were changed at random") {
+    const std::string seed =
+        "#include <vipl.h>\n#if 0\n#define A(x) #x \\\n VipOpenNic(x)\n#endif\n/* c */ // d\nchar *s = R\"x(a)x\" "
+        "\"b\\n\" 'c';\n"
+        "int f() { VIP_PVOID p, q; VIP_RETURN r = VipDisconnect(vi); dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG);\n"
+        "VipDestroyVi(a->b[3]); a.DiscriminatorLen = 1 << 3; x = (int)&p; while (VipRecvDone(vi, &d)) {} 1'0 }\n";
+    const auto octets = std::as_bytes(std::span(seed));
+    viaduct::fuzz::Mutator mutator;
+    for (unsigned round = 0; round < viaduct::fuzz::rounds() / 10; ++round) {
+        viaduct::fuzz::Octets source(octets.begin(), octets.end());
+        for (unsigned i = 0; i < 4; ++i) mutator.mutate(source, octets, 4096);
+        const std::string text(reinterpret_cast<const char*>(source.data()), source.size());
+        const Tokens tokens = tokenize(text);
+        std::size_t position = 0;
+        bool sound = true;
+        for (const Token& token : tokens.all) {
+            sound = sound && token.offset >= position && token.end > token.offset && token.end <= text.size() &&
+                    token.line <= tokens.lines;
+            position = token.end;
+        }
+        if (!sound) FAIL("bad tokens of: " << text);
+        std::uint32_t disabled = 0;
+        std::vector<Warning> warnings;
+        find_warnings(tokens, find_uses(tokens, disabled), warnings);
+        const Rewriting result = rewrite(text, "rpma");
+        if (result.replaced == 0 && result.todos.empty() && result.text != text) FAIL("changed: " << text);
+    }
+}

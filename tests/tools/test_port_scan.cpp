@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/port/scan.hpp"
+
+using namespace viaduct::port;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// The names that a source uses, each with the kind of its use.
+Words uses_of(const std::string& source) {
+    std::uint32_t disabled = 0;
+    Words uses;
+    const Tokens tokens = tokenize(source);
+    for (const auto& use : find_uses(tokens, disabled)) uses.push_back(use.name + " " + std::string(text_of(use.kind)));
+    return uses;
+}
+
+Words warnings_of(const std::string& source) {
+    std::uint32_t disabled = 0;
+    const Tokens tokens = tokenize(source);
+    std::vector<Warning> warnings;
+    find_warnings(tokens, find_uses(tokens, disabled), warnings);
+    Words names;
+    for (const auto& warning : warnings) names.emplace_back(about(warning.rule).name);
+    return names;
+}
+
+constexpr const char* opening = "int f(void) { VipCloseNic(nic); }\n";  // so that a source uses an API
+
+}  // namespace
+
+TEST_CASE("port_scan: calls, references and declarations") {
+    CHECK(uses_of("x = VipOpenNic(a, b);") == Words{"VipOpenNic call"});
+    CHECK(uses_of("return VipOpenNic(a, b);") == Words{"VipOpenNic call"});
+    CHECK(uses_of("x = a * VipOpenNic(a, b); y = c && VipOpenNic(d, e);") ==
+          Words{"VipOpenNic call", "VipOpenNic call"});
+    CHECK(uses_of("extern VIP_RETURN VipOpenNic(int, int);") ==
+          Words{"VIP_RETURN reference", "VipOpenNic declaration"});
+    CHECK(uses_of("const char *rpma_err_2str(int);") == Words{"rpma_err_2str declaration"});
+    CHECK(uses_of("f = VipOpenNic;") == Words{"VipOpenNic reference"});
+    CHECK(uses_of("#define OPEN VipOpenNic(a, b)\n") == Words{"VipOpenNic call"});
+    CHECK(uses_of("#define VIP_INFINITE 1\n") == Words{"VIP_INFINITE declaration"});
+    CHECK(uses_of("p->rpma_read(a); p.rpma_read = b;").empty());
+    CHECK(uses_of("/* VipOpenNic(a) */ \"VipOpenNic(b)\"").empty());
+    CHECK(uses_of("IN OUT").empty());
+    CHECK(uses_of("int\nmain(argc, argv)\nint argc; char **argv;\n{ VipCloseNic(nic); }") == Words{"VipCloseNic call"});
+}
+
+TEST_CASE("port_scan: libibverbs belongs to librpma only in sources that use it") {
+    CHECK(uses_of("x = IBV_WC_SUCCESS;").empty());
+    CHECK(uses_of("#include <librpma.h>\nx = IBV_WC_SUCCESS;") == Words{"IBV_WC_SUCCESS reference"});
+}
+
+TEST_CASE("port_scan: warnings") {
+    const std::string use = opening;
+    CHECK(warnings_of(use).empty());
+    CHECK(warnings_of("x = VIP_SERVICE_RELIABLE_RECEPTION;") == Words{"reliable-reception"});
+    CHECK(warnings_of(use + "a->DiscriminatorLen = 2;").empty());
+    CHECK(warnings_of(use + "a->DiscriminatorLen = 5;") == Words{"discriminator"});
+    CHECK(warnings_of(use + "a->DiscriminatorLen = sizeof(int);") == Words{"discriminator"});
+    CHECK(warnings_of(use + "if (a->DiscriminatorLen == 5)").empty());
+    CHECK(warnings_of("VipOpenNic(\"VINIC\", &nic);") == Words{"device-name"});
+    CHECK(warnings_of("dat_ia_open(\"mine\", 8, &evd, &ia);") == Words{"device-name"});
+    CHECK(warnings_of(use + "char *names[] = {\"/dev/clanvi0\", \"nick\", \"via\"};") == Words{"device-name"});
+    CHECK(warnings_of("VipCreateCQ(nic, 1024, &cq);").empty());
+    CHECK(warnings_of("#define N (1 << 20)\nVipCreateCQ(nic, N * 2, &cq);") == Words{"depth-limit"});
+    CHECK(warnings_of("rpma_conn_cfg_set_sq_size(cfg, 65536);") == Words{"depth-limit"});
+    CHECK(warnings_of(use + "void *p; x = (VIP_UINT32)p;") == Words{"pointer-in-32-bits"});
+    CHECK(warnings_of(use + "x = (unsigned int)&y; z = (int)malloc(9);") ==
+          Words{"pointer-in-32-bits", "pointer-in-32-bits"});
+    CHECK(warnings_of(use + "void *p; x = (VIP_UINT64)p; y = (int)*p; z = (int)p->a; n = sizeof(int) & 3;").empty());
+    CHECK(warnings_of("VipRecvNotify(vi, 0, f); while (VipRecvDone(vi, &d) == VIP_NOT_DONE) {}") ==
+          Words{"poll-and-notify"});
+    CHECK(warnings_of("VipRecvNotify(vi, 0, f); VipRecvDone(vi, &d);").empty());
+    CHECK(warnings_of("rpma_peer_new(c, &p); ibv_query_device(c, &a); ibv_wc_status_str(s);") == Words{"verbs-call"});
+    CHECK(warnings_of("ibv_query_device(c, &a);").empty());
+}
+
+TEST_CASE("port_scan: libraries in build files") {
+    std::vector<Warning> warnings;
+    find_link_lines("LIBS = -lm -lgnivipl -lvipla\n# -lvipl\nX=\"-L/usr/lib -ldapl\"\n", warnings);
+    REQUIRE(warnings.size() == 2);
+    CHECK(warnings[0].position.line == 1);
+    CHECK(warnings[0].position.column == 12);
+    CHECK(warnings[1].position.line == 3);
+}

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs vi-port as a user would: test_vi_port.py PATH_OF_VI_PORT"""
+import html.parser
+import json
+import os
+import pathlib
+import random
+import tempfile
+import time
+
+from command_line import Tool, check, finish
+
+HELLO = """\
+#include <vipl.h>
+/* VipOpenNic(nothing) */
+int main(void) {
+    VIP_NIC_HANDLE nic;
+    VIP_RETURN r = VipOpenNic("VINIC", &nic);
+    if (r != VIP_SUCCESS) return 1;
+    const char *text = "VipCloseNic(nic)";
+    VipDisconnect(vi);
+    return VipCloseNic(nic) != VIP_SUCCESS;
+}
+"""
+
+
+class Files:
+    """A directory with files for a test."""
+
+    def __init__(self, **files):
+        self.directory = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.directory.name)
+        for name, content in files.items():
+            self.write(name.replace("__", "."), content)
+
+    def write(self, name, content):
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.directory.cleanup()
+
+
+def scanned(tool, files, *options, status=0):
+    return json.loads(tool.run("scan", "--json", *options, files.path, status=status).stdout)
+
+
+def uses_of(report):
+    return [(use["line"], use["column"], use["name"]) for file in report["files"] for use in file.get("uses", [])]
+
+
+def rules_of(report):
+    return [warning["rule"] for file in report["files"] for warning in file.get("warnings", [])]
+
+
+def test_information(tool):
+    check(tool.run("--version").stdout.startswith("vi-port (Viaduct) "), "version")
+    check("Usage: vi-port scan" in tool.run("--help").stdout, "help")
+
+
+def test_bad_options(tool):
+    for options, reason in [
+        ([], "no command given"),
+        (["jump"], "unknown command 'jump'"),
+        (["scan"], "no path given"),
+        (["explain"], "no name given"),
+        (["rewrite", "--to", "rpma"], "no file given"),
+        (["scan", "--to", "mpi", "."], "unknown API 'mpi'"),
+        (["scan", "--no-such-option", "."], "no-such-option"),
+        (["scan", "--in-place", "."], "--in-place cannot be used with scan"),
+        (["explain", "--html", "x", "VipOpenNic"], "--html cannot be used with explain"),
+        (["rewrite", "x.c"], "rewrite needs --to"),
+        (["rewrite", "--to", "core", "x.c"], "rewrite needs --to vipl, dat or rpma"),
+        (["rewrite", "--to", "rpma", "-o", "y", "-i", "x.c"], "cannot be used together"),
+        (["rewrite", "--to", "rpma", "-o", "y", "x.c", "z.c"], "--output is for one file"),
+    ]:
+        result = tool.run(*options, status=2)
+        check(reason in result.stderr, f"{options}: {result.stderr}")
+        check(result.stdout == "", f"{options} print to standard output: {result.stdout}")
+    result = tool.run_redirected(">/dev/full", "explain", "VipOpenNic", status=2)
+    check("cannot write to standard output" in result.stderr, result.stderr)
+
+
+def test_explain(tool):
+    text = tool.run("explain", "VipConnectRequest").stdout
+    for word in "dat_ep_connect", "rpma_conn_req_connect", "Endpoint::connect", "microseconds":
+        check(word in text, f"{word} is not in {text}")
+    check("dat_ep_connect" not in tool.run("explain", "--to", "rpma", "VipConnectRequest").stdout, "--to has no effect")
+    entries = json.loads(tool.run("explain", "--json", "DAT_EP_FIELD_ALL", "IN").stdout)
+    check([entry["name"] for entry in entries] == ["DAT_EP_PARAM", "IN", "IN"], entries)
+    check("1.2" in tool.run("explain", "dat_rmr_bind").stdout, "nothing is said of DAT 1.2")
+    result = tool.run("explain", "VipConectRequest", "\x1b[2J", status=1)
+    check("VipConnectRequest" in result.stderr and "\x1b" not in result.stderr, result.stderr)
+
+
+def test_scan_finds_uses_and_nothing_else(tool):
+    with Files(hello__c=HELLO) as files:
+        report = scanned(tool, files, "--to", "rpma")
+        check(uses_of(report) == [(4, 5, "VIP_NIC_HANDLE"), (5, 5, "VIP_RETURN"), (5, 20, "VipOpenNic"),
+                                  (6, 14, "VIP_SUCCESS"), (8, 5, "VipDisconnect"), (9, 12, "VipCloseNic"),
+                                  (9, 32, "VIP_SUCCESS")], uses_of(report))
+        check(rules_of(report) == ["device-name"], rules_of(report))
+        use = report["files"][0]["uses"][2]
+        check(use["counterpart"]["names"] == ["rpma_utils_get_ibv_context", "rpma_peer_new"], use)
+        check(report["totals"]["apis"]["vipl"]["estimate"] == {"one to one": 4, "by pattern": 3, "by thought": 0},
+              report["totals"])
+        check(report["files"][0]["parser"] == "tokenizer", report)
+        text = tool.run("scan", "--to", "rpma", files.path).stdout
+        check("hello.c:5:20: VipOpenNic: by pattern: rpma_utils_get_ibv_context" in text, text)
+        check("What changes" in text and "hello.c:5:31: warning:" in text, text)
+        summary = tool.run("scan", "--summary", files.path).stdout
+        check("VIPL 1.0: 7 uses" in summary and "hello.c:5" not in summary, summary)
+
+
+def test_scan_of_all_apis_and_kinds_of_files(tool):
+    with Files(a__cpp="auto x = dat_ia_close(ia, DAT_CLOSE_DEFAULT);", b__h="struct rpma_conn *c;",
+               Makefile="LIBS = -lgnivipl\n", notes__txt="VipOpenNic(a, b)") as files:
+        files.write("sub/c.cc", "#include <librpma.h>\nint f() { return ibv_open_device(d) ? IBV_WC_SUCCESS : 0; }\n")
+        files.write(".git/d.c", "VipOpenNic(a, b);")
+        report = scanned(tool, files)
+        check([use[2] for use in uses_of(report)] ==
+              ["dat_ia_close", "DAT_CLOSE_DEFAULT", "rpma_conn", "IBV_WC_SUCCESS"], report)
+        check(sorted(rules_of(report)) == ["link-line", "verbs-call"], rules_of(report))
+        check(set(report["totals"]["apis"]) == {"dat", "rpma"}, report["totals"])
+        explicit = json.loads(tool.run("scan", "--json", files.path / "notes.txt").stdout)
+        check(len(uses_of(explicit)) == 1, explicit)
+
+
+def test_unknown_names(tool):
+    with Files(a__c="int f() { return VipFly(1) + VipWalk(2) + dat_file(3) + rpma_own(4) + dat_ep_fly(5); }",
+               b__c="int VipWalk(int x) { return x; }\nstatic int rpma_own(int x) { return x; }\n") as files:
+        warnings = [w["text"].split()[0] for file in scanned(tool, files)["files"] for w in file["warnings"]]
+        check(warnings == ["VipFly", "dat_ep_fly"], warnings)
+
+
+def test_retries(tool):
+    client = "int f() { VipConnectRequest(v, a, b, 1, &r); dat_ep_connect(e); rpma_conn_req_new(p); }\n"
+    with Files(a__c=client) as files:
+        check(rules_of(scanned(tool, files)) == ["no-retry"] * 3, scanned(tool, files))
+        files.write("b.c", "x = VIP_NO_MATCH + DAT_CONNECTION_EVENT_NON_PEER_REJECTED + RPMA_CONN_REJECTED;")
+        check(rules_of(scanned(tool, files)) == [], scanned(tool, files))
+
+
+def test_sarif(tool):
+    with Files(**{"hello world__c": HELLO}) as files:
+        files.write("zero.c", b"\0")
+        output = files.path / "x.sarif"
+        tool.run("scan", "--to", "dat", "--sarif", output, files.path, status=1)
+        sarif = json.loads(output.read_text())
+        check(sarif["version"] == "2.1.0" and "sarif-2.1.0" in sarif["$schema"], sarif)
+        run, = sarif["runs"]
+        rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+        check(len(run["results"]) == 8, run["results"])
+        for result in run["results"]:
+            check(result["ruleId"] in rules and result["message"]["text"], result)
+            check(result["level"] in ("note", "warning"), result)
+            place = result["locations"][0]["physicalLocation"]
+            check(place["artifactLocation"]["uri"].endswith("hello%20world.c"), place)
+            check(place["region"]["startLine"] >= 1 and place["region"]["startColumn"] >= 1, place)
+        check("zero.c" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"], run)
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.text, self.tags = "", []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_html(tool):
+    with Files(**{"<b>&__c": HELLO + "// <script>alert(1)</script>\n"}) as files:
+        output = files.path / "x.html"
+        tool.run("scan", "--to", "rpma", "--html", output, files.path)
+        page = Page(output.read_text())
+        check("rpma_utils_get_ibv_context" in page.text and "<script>alert(1)" in page.text, page.text)
+        names = {tag for tag, _ in page.tags}
+        check(not names & {"script", "b>&.c", "link", "img", "iframe"}, names)
+        check(not any({"src", "href"} & set(attributes) for _, attributes in page.tags), "the page needs other files")
+
+
+def test_output_that_cannot_be_written(tool):
+    with Files(hello__c=HELLO) as files:
+        for option in "--sarif", "--html":
+            result = tool.run("scan", option, "/dev/full", files.path, status=2)
+            check("cannot write /dev/full" in result.stderr, result.stderr)
+            tool.run("scan", option, files.path / "no/such/directory", files.path, status=2)
+
+
+def test_hostile_files(tool):
+    with Files() as files:
+        files.write("binary.c", b"VipOpenNic(a, b);\0\1\2")
+        files.write("utf16.c", "VipOpenNic(a, b);".encode("utf-16"))
+        files.write("empty.c", "")
+        files.write("latin1.c", b"/* \xfc */ int \xe4; x = VipCloseNic(n); /* \xff")
+        files.write("open.c", 'x = VipCloseNic(n); "never closed\n R"(never closed /* #if 0 \\')
+        files.write("kr.c", "main(argc, argv)\nint argc;\nchar **argv;\n{\n\tVipCloseNic(n);\n}\n")
+        files.write("deep.c", "#if 0\n" * 20000 + "VipCloseNic(n);" + "(" * 100000 + "{" * 100000)
+        files.write("long.c", "VipOpenNic(" * 100000 + "a" * 1000000)
+        (files.path / "huge.c").touch()
+        os.truncate(files.path / "huge.c", 1 << 40)
+        os.mkfifo(files.path / "fifo.c")
+        (files.path / "broken.c").symlink_to("nowhere.c")
+        (files.path / "loop").symlink_to(".")
+        (files.path / "loop.c").symlink_to("loop.c")
+        files.write("strange\n\x1b[2J.c", "x = VipCloseNic(n);")
+        skipped = {"binary.c", "utf16.c", "huge.c", "fifo.c", "broken.c", "loop.c"}
+        if os.geteuid() != 0:  # root reads everything
+            files.write("secret.c", "VipCloseNic(n);").chmod(0)
+            (files.path / "closed").mkdir(mode=0)
+            skipped |= {"secret.c", "closed"}
+        report = scanned(tool, files, "--to", "rpma", status=1)
+        found = {pathlib.Path(file["path"]).name for file in report["files"] if "skipped" in file}
+        check(found == skipped, f"skipped {found}")
+        by_name = {pathlib.Path(file["path"]).name: file for file in report["files"]}
+        for name in "latin1.c", "open.c", "kr.c", "strange\n\x1b[2J.c":
+            check([use["name"] for use in by_name[name]["uses"]] == ["VipCloseNic"], by_name[name])
+        check(by_name["deep.c"]["uses"] == [] and by_name["deep.c"]["disabled_uses"] == 1, by_name["deep.c"])
+        text = tool.run("scan", files.path, status=1).stdout
+        check("\x1b" not in text, "a file name controls the terminal")
+        tool.run("scan", "--html", files.path / "x.html", "--sarif", files.path / "x.sarif", files.path, status=1)
+        if os.geteuid() != 0:
+            (files.path / "closed").chmod(0o700)
+    check("No such file" in tool.run("scan", "/no/such/file.c", status=1).stdout, "a missing file is not reported")
+
+
+def test_sources_of_random_bytes(tool):
+    random.seed(1)
+    pieces = [b"VipOpenNic", b"(", b")", b"\"", b"'", b"/*", b"*/", b"//", b"\\\n", b"\n", b"#if 0\n", b"#endif\n",
+              b"R\"(", b"dat_ep_free(ep)", b"{",
+              b"}", b"VIP_PVOID p;", b"\xff", b"#define A(x) #x\n", b"&", b"="]
+    with Files() as files:
+        for number in range(200):
+            files.write(f"{number}.c", b"".join(random.choices(pieces, k=200)))
+        scanned(tool, files, "--to", "rpma")
+        for path in sorted(files.path.glob("*.c")):
+            tool.run("rewrite", "--to", "rpma", "--in-place", path)
+
+
+def test_speed(tool):
+    lines = HELLO.replace("main", "f").count("\n")
+    with Files(many__c=HELLO * (100000 // lines + 1)) as files:
+        start = time.monotonic()
+        text = tool.run("scan", "--to", "rpma", "--summary", files.path).stdout
+        seconds = time.monotonic() - start
+        print(f"{seconds:.2f} s: {text.splitlines()[-1]}")
+        check("VIPL 1.0: 70007 uses" in text and seconds < 10, f"{seconds} s: {text}")
+
+
+def test_rewrite(tool):
+    with Files(hello__c=HELLO) as files:
+        source, output = files.path / "hello.c", files.path / "hello.rpma.c"
+        text = tool.run("rewrite", "--to", "rpma", source).stdout
+        check("hello.rpma.c: 4 replaced, 3 left to do" in text, text)
+        check(source.read_text() == HELLO, "the source was changed")
+        new = output.read_text()
+        check("rpma_conn_disconnect((struct rpma_conn *)vi);" in new and "int r = VipOpenNic" in new, new)
+        check("#include <librpma.h>" in new and new.count("TODO(vi-port)") == 4, new)
+        result = tool.run("rewrite", "--to", "rpma", source, status=2)
+        check("exists" in result.stderr, result.stderr)
+        report, = json.loads(tool.run("rewrite", "--to", "rpma", "--force", "--json", source).stdout)
+        check([todo["name"] for todo in report["todos"]] == ["VIP_NIC_HANDLE", "VipOpenNic", "VipCloseNic"], report)
+        result = tool.run("rewrite", "--to", "rpma", "--force", "-o", source, source, status=2)
+        check("--in-place" in result.stderr and source.read_text() == HELLO, result.stderr)
+        tool.run("rewrite", "--to", "rpma", "--in-place", source)
+        check(source.read_text() == new, source.read_text())
+        check((files.path / "hello.c.orig").read_text() == HELLO, "the copy is wrong")
+        tool.run("rewrite", "--to", "rpma", "--in-place", source, status=2)
+        check(source.read_text() == new, "changed although the copy exists")
+        result = tool.run("rewrite", "--to", "rpma", files.path / "none.c", files.write("b.c", b"\0"), status=1)
+        check("none.c" in result.stderr and "a binary file" in result.stderr, result.stderr)
+        check(not (files.path / "none.rpma.c").exists(), "a file was made of nothing")
+
+
+finish(globals(), Tool("vi-port"))

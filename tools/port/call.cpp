@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/port/call.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace viaduct::port {
+namespace {
+
+std::optional<std::uint64_t> number_of(std::string_view text) {
+    const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    if (hexadecimal) text.remove_prefix(2);
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
+    const std::string_view suffix = text.substr(static_cast<std::size_t>(end - text.data()));
+    if (error != std::errc() || suffix.find_first_not_of("uUlL") != std::string_view::npos) return std::nullopt;
+    return value;
+}
+
+std::optional<std::uint64_t> operand_value(const Token& token, const Constants& constants) {
+    if (token.kind == TokenKind::Number) return number_of(token.text);
+    const auto constant = constants.find(token.text);
+    if (token.kind != TokenKind::Identifier || constant == constants.end()) return std::nullopt;
+    return constant->second;
+}
+
+std::span<const Token> without_parentheses(std::span<const Token> tokens) {
+    while (tokens.size() > 2 && tokens.front().is("(") && tokens.back().is(")"))
+        tokens = tokens.subspan(1, tokens.size() - 2);
+    return tokens;
+}
+
+}  // namespace
+
+std::optional<Call> parse_call(const std::vector<Token>& tokens, std::size_t name) {
+    constexpr std::size_t most_tokens = 500;
+    const std::size_t open = name + 1;
+    if (open >= tokens.size() || !tokens[open].is("(")) return std::nullopt;
+    Call call;
+    std::size_t depth = 0;
+    std::size_t first = open + 1;
+    for (std::size_t i = open; i < std::min(tokens.size(), open + most_tokens); ++i) {
+        const Token& token = tokens[i];
+        if (token.kind != TokenKind::Punctuation) continue;
+        if (token.is("(") || token.is("[") || token.is("{")) ++depth;
+        if (token.is(")") || token.is("]") || token.is("}")) --depth;
+        const bool closes = depth == 0;
+        if (closes || (depth == 1 && token.is(","))) {
+            if (!closes || i > open + 1) call.arguments.push_back(std::span(tokens).subspan(first, i - first));
+            first = i + 1;
+        }
+        if (!closes) continue;
+        call.close = i;
+        return call;
+    }
+    return std::nullopt;
+}
+
+Constants find_constants(const std::vector<Token>& tokens) {
+    Constants constants;
+    for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
+        if (!tokens[i].is(TokenKind::Directive, "define")) continue;
+        std::size_t end = i + 2;
+        while (end < tokens.size() && tokens[end].directive == tokens[i].directive) ++end;
+        const auto value = value_of(std::span(tokens).subspan(i + 2, end - i - 2), constants);
+        if (value) constants[tokens[i + 1].text] = *value;
+    }
+    return constants;
+}
+
+std::optional<std::uint64_t> value_of(std::span<const Token> tokens, const Constants& constants) {
+    tokens = without_parentheses(tokens);
+    if (tokens.empty()) return std::nullopt;
+    auto value = operand_value(tokens.front(), constants);
+    std::size_t i = 1;
+    while (value && i < tokens.size()) {
+        const bool shift = i + 2 < tokens.size() && tokens[i].is("<") && tokens[i + 1].is("<");
+        const std::size_t operand = i + (shift ? 2 : 1);
+        if (!shift && !tokens[i].is("*")) return std::nullopt;
+        const auto right = operand < tokens.size() ? operand_value(tokens[operand], constants) : std::nullopt;
+        if (!right || (shift && *right > 63)) return std::nullopt;
+        value = shift ? *value << *right : *value * *right;
+        i = operand + 1;
+    }
+    return value;
+}
+
+}  // namespace viaduct::port

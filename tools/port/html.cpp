@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A page with the sources and, beside them, what to do.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "tools/port/report.hpp"
+
+namespace viaduct::port {
+namespace {
+
+constexpr std::string_view head = R"html(<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>vi-port</title><style>
+body { font: 14px/1.4 sans-serif; margin: 1.5em; }
+table { border-collapse: collapse; } td, th { padding: 0 .6em; text-align: left; vertical-align: top; }
+.source { table-layout: fixed; width: 100%; } .source td { border-top: 1px solid #eee; overflow-wrap: anywhere; }
+.source td:first-child { width: 4em; color: #888; text-align: right; } .source td:nth-child(2) { width: 55%; }
+pre { margin: 0; white-space: pre-wrap; } .use { background: #f4f8ff; } .warning { background: #fff4e0; }
+.one { color: #186a18; } .pattern { color: #1a4f9c; } .thought, .alarm { color: #a33; } b { font-weight: 600; }
+</style></head><body>
+<h1>vi-port</h1>
+)html";
+
+std::string escape(std::string_view text) {
+    std::string safe;
+    for (const char c : text) switch (c) {
+            case '&': safe += "&amp;"; break;
+            case '<': safe += "&lt;"; break;
+            case '>': safe += "&gt;"; break;
+            case '"': safe += "&quot;"; break;
+            case '\'': safe += "&#39;"; break;
+            case '\r': break;
+            default:
+                // What is not UTF-8 is left to the browser.
+                const bool control = static_cast<unsigned char>(c) < ' ' && c != '\t';
+                safe += control ? '?' : c;
+        }
+    return safe;
+}
+
+std::string_view style_of(How how) {
+    if (how == How::OneToOne) return "one";
+    return how == How::Pattern ? "pattern" : "thought";
+}
+
+/// The guidance for each line that has some.
+struct Guidance {
+    std::string html;
+    bool warning = false;
+};
+
+std::map<std::uint32_t, Guidance> guidance_of(const FileReport& file, std::string_view target) {
+    std::map<std::uint32_t, Guidance> lines;
+    for (const auto& use : file.uses) {
+        if (use.entry == nullptr) continue;
+        std::string& html = lines[use.position.line].html;
+        html += fmt::format("<div><b>{}</b> ", escape(use.name));
+        if (concerns(use, target)) {
+            const Counterpart& counterpart = use.entry->to.find(target)->second;
+            html += fmt::format("<span class=\"{}\">{}</span>: {}", style_of(counterpart.how), text_of(counterpart.how),
+                                escape(counterpart.advice()));
+        } else {
+            html += fmt::format("{} {}", escape(use.entry->api), text_of(use.kind));
+        }
+        html += "</div>";
+    }
+    for (const auto& warning : file.warnings) {
+        Guidance& line = lines[warning.position.line];
+        line.warning = true;
+        line.html += fmt::format("<div class=\"alarm\">{}</div>", escape(warning.text));
+    }
+    return lines;
+}
+
+std::string totals_of(const Scan& scan) {
+    std::string html = fmt::format("<p>{} files, {} skipped, {} lines, {} warnings.</p>\n<table><tr><th>API<th>uses",
+                                   scan.totals.scanned, scan.totals.skipped, scan.totals.lines, scan.totals.warnings);
+    for (const auto how : all_hows) html += fmt::format("<th>{}", text_of(how));
+    html += "</tr>\n";
+    for (const auto& [api, uses] : scan.totals.uses) {
+        html += fmt::format("<tr><td>{}<td>{}", escape(Mapping::get().title(api)), uses);
+        for (const auto how : all_hows) {
+            const auto counts = scan.totals.how.find(api);
+            const bool known = counts != scan.totals.how.end() && counts->second.contains(how);
+            html += fmt::format("<td>{}", known ? counts->second.at(how) : 0);
+        }
+        html += "</tr>\n";
+    }
+    return html + "</table>\n";
+}
+
+std::string page_of(const FileReport& file, std::string_view target) {
+    SourceFile source{.path = file.path, .kind = FileKind::Source, .problem = {}};
+    const std::string content = read_source(source);
+    const auto lines = guidance_of(file, target);
+    std::string html = fmt::format("<h2>{}</h2>\n<p>{} lines, read by the {}.</p>\n<table class=\"source\">\n",
+                                   escape(file.path), file.lines, file.parser == "lines" ? "line" : file.parser);
+    std::uint32_t number = 1;
+    for (std::size_t start = 0; start < content.size(); ++number) {
+        const std::size_t end = std::min(content.find('\n', start), content.size());
+        const auto guidance = lines.find(number);
+        const bool guided = guidance != lines.end();
+        std::string_view style;
+        if (guided) style = guidance->second.warning ? " class=\"warning\"" : " class=\"use\"";
+        html += fmt::format("<tr{}><td>{}<td><pre>{}</pre><td>{}</tr>\n", style, number,
+                            escape(std::string_view(content).substr(start, end - start)),
+                            guided ? guidance->second.html : "");
+        start = end + 1;
+    }
+    return html + "</table>\n";
+}
+
+}  // namespace
+
+std::string to_html(const Scan& scan) {
+    std::string html(head);
+    if (!scan.target.empty()) html += fmt::format("<p>To {}.</p>\n", escape(Mapping::get().title(scan.target)));
+    html += totals_of(scan);
+    for (const auto& file : scan.files)
+        if (!file.problem.empty())
+            html += fmt::format("<p class=\"alarm\">{}: skipped: {}</p>\n", escape(file.path), escape(file.problem));
+        else if (!file.uses.empty() || !file.warnings.empty())
+            html += page_of(file, scan.target);
+    return html + "</body></html>\n";
+}
+
+}  // namespace viaduct::port

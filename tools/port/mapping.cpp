@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/port/mapping.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/port/text.hpp"
+
+namespace viaduct::port {
+
+extern const std::string_view mapping_json;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+How how_of(const std::string& text) {
+    if (text == "one-to-one") return How::OneToOne;
+    return text == "pattern" ? How::Pattern : How::Thought;
+}
+
+std::map<std::string, RewriteRule, std::less<>> rules_of(const std::string& name, const nlohmann::json& data) {
+    const auto& to = data.at("to");
+    if (to.is_string())
+        return {{name,
+                 {.calls = data.value("calls", Words()),
+                  .to = to,
+                  .local = data.value("where", "") == "local",
+                  .compared = data.value("where", "") == "compared"}}};
+    std::map<std::string, RewriteRule, std::less<>> rules;
+    for (const auto& [member, replacement] : to.items()) rules[member] = {.calls = {}, .to = replacement};
+    return rules;
+}
+
+Counterpart counterpart_of(const std::string& name, const nlohmann::json& data) {
+    Counterpart counterpart{.how = how_of(data.at("how")),
+                            .names = data.at("names").get<Words>(),
+                            .python = data.value("python", Words()),
+                            .note = data.value("note", ""),
+                            .rules = {}};
+    if (data.contains("rewrite")) counterpart.rules = rules_of(name, data.at("rewrite"));
+    return counterpart;
+}
+
+Entry entry_of(const std::string& api, const nlohmann::json& data) {
+    Entry entry{.api = api,
+                .name = data.at("name"),
+                .kind = data.at("kind"),
+                .topic = data.at("topic"),
+                .members = data.value("members", Words()),
+                .to = {},
+                .note = data.value("note", ""),
+                .dat_1_2 = data.value("dat_1_2", "")};
+    for (const auto& [target, counterpart] : data.at("to").items())
+        entry.to[target] = counterpart_of(entry.name, counterpart);
+    return entry;
+}
+
+Topic topic_of(const nlohmann::json& data) {
+    Topic topic{.title = data.at("title"), .apis = {}};
+    for (const auto target : targets) topic.apis[std::string(target)] = data.at(std::string(target)).get<Aspects>();
+    return topic;
+}
+
+/// The number of letters to insert, delete or replace.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), 0);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = row[0]++;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
+        }
+    }
+    return row.back();
+}
+
+}  // namespace
+
+std::string_view text_of(How how) {
+    switch (how) {
+        case How::OneToOne: return "one to one";
+        case How::Pattern: return "by pattern";
+        case How::Thought: return "by thought";
+    }
+    return "";
+}
+
+std::string Counterpart::advice() const {
+    std::string text = join(names);
+    if (!python.empty()) text += (text.empty() ? "Python: " : "; Python: ") + join(python);
+    if (note.empty()) return text;
+    return text.empty() ? note : text + ". " + note;
+}
+
+const RewriteRule* Counterpart::rule_for(std::string_view name) const {
+    const auto found = rules.find(name);
+    return found == rules.end() ? nullptr : &found->second;
+}
+
+Mapping::Mapping(const nlohmann::json& data) {
+    for (const auto& [api, about] : data.at("apis").items()) titles_[api] = about.at("title");
+    for (const auto& [name, topic] : data.at("topics").items()) topics_[name] = topic_of(topic);
+    for (const auto target : targets)
+        for (const auto& entry : data.at("entries").value(std::string(target), nlohmann::json::array()))
+            entries_.push_back(entry_of(std::string(target), entry));
+    for (const auto& entry : entries_) {
+        by_name_.emplace(entry.name, &entry);
+        for (const auto& member : entry.members) by_name_.emplace(member, &entry);
+    }
+}
+
+const Mapping& Mapping::get() {
+    static const Mapping mapping(nlohmann::json::parse(mapping_json));
+    return mapping;
+}
+
+const Entry* Mapping::find(std::string_view name) const {
+    const auto found = find_all(name);
+    return found.empty() ? nullptr : found.front();
+}
+
+std::vector<const Entry*> Mapping::find_all(std::string_view name) const {
+    std::vector<const Entry*> found;
+    const auto [first, last] = by_name_.equal_range(name);
+    for (auto it = first; it != last; ++it) found.push_back(it->second);
+    std::ranges::sort(found, [&](const Entry* a, const Entry* b) { return a < b; });
+    return found;
+}
+
+std::vector<std::string> Mapping::similar(std::string_view name) const {
+    constexpr std::size_t most = 5;
+    const std::string wanted = lower(name);
+    const std::size_t limit = std::max<std::size_t>(2, wanted.size() / 3);
+    std::vector<std::pair<std::size_t, std::string>> near;
+    for (const auto& [known, entry] : by_name_) {
+        const std::string candidate = lower(known);
+        const bool part = wanted.size() > 3 && candidate.find(wanted) != std::string::npos;
+        const std::size_t apart = part ? 1 : distance(wanted, candidate);
+        if (apart <= limit) near.emplace_back(apart, known);
+    }
+    std::ranges::sort(near);
+    Words names;
+    for (const auto& [apart, known] : near)
+        if (names.size() < most) names.push_back(known);
+    return names;
+}
+
+}  // namespace viaduct::port

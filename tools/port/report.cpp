@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/port/report.hpp"
+
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/port/text.hpp"
+
+namespace viaduct::port {
+namespace {
+
+const Mapping& mapping() { return Mapping::get(); }
+
+Json position_of(const Position& position) { return {{"line", position.line}, {"column", position.column}}; }
+
+Json to_json(const Counterpart& counterpart) {
+    Json json = {{"how", text_of(counterpart.how)}, {"names", counterpart.names}};
+    if (!counterpart.python.empty()) json["python"] = counterpart.python;
+    if (!counterpart.note.empty()) json["note"] = counterpart.note;
+    return json;
+}
+
+Json to_json(const Use& use, std::string_view target) {
+    Json json = {{"name", use.name}, {"use", text_of(use.kind)}};
+    json.update(position_of(use.position));
+    json["in_viaduct"] = use.entry != nullptr;
+    if (use.entry == nullptr) return json;
+    json["api"] = use.entry->api;
+    json["kind"] = use.entry->kind;
+    if (concerns(use, target)) json["counterpart"] = to_json(use.entry->to.find(target)->second);
+    return json;
+}
+
+Json to_json(const Totals& totals) {
+    Json json = {{"files", totals.scanned},
+                 {"skipped", totals.skipped},
+                 {"lines", totals.lines},
+                 {"warnings", totals.warnings},
+                 {"apis", Json::object()}};
+    for (const auto& [api, uses] : totals.uses) {
+        Json& about = json["apis"][api];
+        about["uses"] = uses;
+        const auto how = totals.how.find(api);
+        if (how == totals.how.end()) continue;
+        for (const auto kind : all_hows) {
+            const auto count = how->second.find(kind);
+            about["estimate"][std::string(text_of(kind))] = count == how->second.end() ? 0 : count->second;
+        }
+    }
+    return json;
+}
+
+Json to_json(const FileReport& file, std::string_view target) {
+    Json json = {{"path", file.path}};
+    if (!file.problem.empty()) {
+        json["skipped"] = file.problem;
+        return json;
+    }
+    json.update({{"parser", file.parser}, {"lines", file.lines}, {"uses", Json::array()}, {"warnings", Json::array()}});
+    if (file.disabled != 0) json["disabled_uses"] = file.disabled;
+    for (const auto& use : file.uses) json["uses"].push_back(to_json(use, target));
+    for (const auto& warning : file.warnings) {
+        Json entry = {{"rule", about(warning.rule).name}, {"text", warning.text}};
+        entry.update(position_of(warning.position));
+        json["warnings"].push_back(std::move(entry));
+    }
+    Totals totals;
+    totals.add(file, target);
+    json["totals"] = to_json(totals)["apis"];
+    return json;
+}
+
+/// The note of a name is printed the first time only.
+void print_use(const FileReport& file, const Use& use, std::string_view target, bool again) {
+    const std::string place =
+        fmt::format("{}:{}:{}: {}", printable(file.path), use.position.line, use.position.column, use.name);
+    if (use.kind != UseKind::Declaration && concerns(use, target)) {
+        const Counterpart& counterpart = use.entry->to.find(target)->second;
+        fmt::print("{}: {}: {}\n", place, text_of(counterpart.how),
+                   again && !counterpart.names.empty() ? join(counterpart.names) : counterpart.advice());
+    } else {
+        fmt::print("{}: {} {}\n", place, use.entry->api, text_of(use.kind));
+    }
+}
+
+void print_file(const FileReport& file, std::string_view target) {
+    if (!file.problem.empty()) {
+        fmt::print("{}: skipped: {}\n", printable(file.path), file.problem);
+        return;
+    }
+    std::set<std::string_view> seen;
+    for (const auto& use : file.uses)
+        if (use.entry != nullptr) print_use(file, use, target, !seen.insert(use.name).second);
+    for (const auto& warning : file.warnings)
+        fmt::print("{}:{}:{}: warning: {} [{}]\n", printable(file.path), warning.position.line, warning.position.column,
+                   warning.text, about(warning.rule).name);
+}
+
+std::string estimate_of(const Totals& totals, const std::string& api) {
+    const auto how = totals.how.find(api);
+    if (how == totals.how.end()) return {};
+    std::vector<std::string> parts;
+    for (const auto kind : all_hows) {
+        const auto count = how->second.find(kind);
+        if (count != how->second.end()) parts.push_back(fmt::format("{} {}", count->second, text_of(kind)));
+    }
+    return ": " + join(parts);
+}
+
+void print_totals(const Totals& totals, const std::string& indent) {
+    for (const auto& [api, uses] : totals.uses)
+        fmt::print("{}{}: {} use{}{}\n", indent, mapping().title(api), uses, uses == 1 ? "" : "s",
+                   estimate_of(totals, api));
+}
+
+void print_change(std::string_view from, const Difference& change, std::string_view to) {
+    fmt::print("    {:9}  {:4}  {}\n    {:9}  {:4}  {}\n", change.aspect, from, change.here, "", to, change.there);
+}
+
+/// What changes, once for each topic that is used.
+void print_changes(const Scan& scan) {
+    std::set<std::pair<std::string, std::string>> seen;
+    for (const auto& file : scan.files)
+        for (const auto& use : file.uses)
+            if (concerns(use, scan.target)) seen.emplace(use.entry->topic, use.entry->api);
+    if (seen.empty()) return;
+    fmt::print("\nWhat changes:\n");
+    for (const auto& [name, api] : seen) {
+        const Topic& topic = mapping().topic(name);
+        const auto changes = differences(topic, api, scan.target);
+        if (!changes.empty()) fmt::print("  {}\n", topic.title);
+        for (const auto& change : changes) print_change(api, change, scan.target);
+    }
+}
+
+}  // namespace
+
+std::vector<Difference> differences(const Topic& topic, std::string_view from, std::string_view to) {
+    const auto property = [&](std::string_view api, std::string_view aspect) {
+        const auto& known = topic.apis.find(api)->second;
+        const auto found = known.find(aspect);
+        return found == known.end() ? std::string("-") : found->second;
+    };
+    std::vector<Difference> found;
+    for (const auto aspect : aspects) {
+        const std::string here = property(from, aspect);
+        const std::string there = property(to, aspect);
+        if (here != there) found.push_back({.aspect = std::string(aspect), .here = here, .there = there});
+    }
+    return found;
+}
+
+Scan make_scan(std::vector<FileReport> files, std::string target) {
+    Scan scan{.files = std::move(files), .target = std::move(target), .totals = {}};
+    for (const auto& file : scan.files) scan.totals.add(file, scan.target);
+    return scan;
+}
+
+void print_text(const Scan& scan, bool summary) {
+    if (!summary)
+        for (const auto& file : scan.files) print_file(file, scan.target);
+    if (!summary && !scan.target.empty()) print_changes(scan);
+    fmt::print("\n");
+    for (const auto& file : scan.files) {
+        Totals totals;
+        totals.add(file, scan.target);
+        if (!file.problem.empty()) {
+            if (summary) fmt::print("{}: skipped: {}\n", printable(file.path), file.problem);
+        } else if (!totals.uses.empty() || totals.warnings != 0) {
+            fmt::print("{}: {} lines, {}{}\n", printable(file.path), file.lines, file.parser,
+                       file.disabled == 0 ? "" : fmt::format(", {} uses disabled by #if 0", file.disabled));
+            print_totals(totals, "  ");
+        }
+    }
+    const Totals& totals = scan.totals;
+    fmt::print("{} files, {} skipped, {} lines, {} warnings\n", totals.scanned, totals.skipped, totals.lines,
+               totals.warnings);
+    print_totals(totals, "");
+    if (totals.uses.empty()) fmt::print("No use of VIPL, DAT or librpma was found.\n");
+}
+
+Json to_json(const Scan& scan) {
+    Json json = {{"target", scan.target.empty() ? Json() : Json(scan.target)}, {"files", Json::array()}};
+    for (const auto& file : scan.files) json["files"].push_back(to_json(file, scan.target));
+    json["totals"] = to_json(scan.totals);
+    return json;
+}
+
+void print_entry(const Entry& entry, std::string_view target) {
+    const Topic& topic = mapping().topic(entry);
+    fmt::print("{} ({}, {}): {}\n", entry.name, mapping().title(entry.api), entry.kind, topic.title);
+    if (!entry.members.empty()) fmt::print("  also: {}\n", join(entry.members));
+    if (!entry.note.empty()) fmt::print("  {}\n", entry.note);
+    if (!entry.dat_1_2.empty()) fmt::print("  DAT 1.2: {}\n", entry.dat_1_2);
+    for (const auto other : targets) {
+        const auto counterpart = entry.to.find(other);
+        if (counterpart == entry.to.end() || (!target.empty() && other != target)) continue;
+        fmt::print("\n  {}, {}: {}\n", mapping().title(other), text_of(counterpart->second.how),
+                   counterpart->second.advice());
+        for (const auto& change : differences(topic, entry.api, other)) print_change(entry.api, change, other);
+    }
+}
+
+Json to_json(const Entry& entry, std::string_view target) {
+    const Topic& topic = mapping().topic(entry);
+    Json json = {{"name", entry.name},       {"api", entry.api},     {"kind", entry.kind},
+                 {"members", entry.members}, {"topic", topic.title}, {"to", Json::object()}};
+    if (!entry.note.empty()) json["note"] = entry.note;
+    if (!entry.dat_1_2.empty()) json["dat_1_2"] = entry.dat_1_2;
+    for (const auto& [other, counterpart] : entry.to) {
+        if (!target.empty() && other != target) continue;
+        json["to"][other] = to_json(counterpart);
+        for (const auto& change : differences(topic, entry.api, other))
+            json["to"][other]["changes"][change.aspect] = {{"from", change.here}, {"to", change.there}};
+    }
+    return json;
+}
+
+}  // namespace viaduct::port

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The results of a scan, for people and for programs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "tools/port/scan.hpp"
+
+namespace viaduct::port {
+
+using Json = nlohmann::ordered_json;
+
+struct Scan {
+    std::vector<FileReport> files;
+    std::string target;  ///< empty: only what Viaduct has
+    Totals totals;
+};
+
+Scan make_scan(std::vector<FileReport> files, std::string target);
+
+/// Prints what `--summary` leaves, or everything.
+void print_text(const Scan& scan, bool summary);
+Json to_json(const Scan& scan);
+
+/// SARIF 2.1.0.
+Json to_sarif(const Scan& scan, std::string_view version);
+
+/// One page that needs no other file. Reads the sources again.
+std::string to_html(const Scan& scan);
+
+/// What an entry says, for the target or, if it is empty, for all.
+void print_entry(const Entry& entry, std::string_view target);
+Json to_json(const Entry& entry, std::string_view target);
+
+/// The properties that two APIs have in a topic, where they differ: aspect, here, there.
+struct Difference {
+    std::string aspect;
+    std::string here;
+    std::string there;
+};
+std::vector<Difference> differences(const Topic& topic, std::string_view from, std::string_view to);
+
+}  // namespace viaduct::port

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/port/rewrite.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/port/call.hpp"
+#include "tools/port/scan.hpp"
+#include "tools/port/text.hpp"
+
+namespace viaduct::port {
+namespace {
+
+constexpr std::size_t comment_width = 100;
+constexpr std::string_view mark = "TODO(vi-port): ";
+
+/// A range of the source and what replaces it.
+struct Edit {
+    std::size_t offset = 0;
+    std::size_t end = 0;
+    std::string text;
+};
+
+bool is_api_header(std::string_view header, std::string_view api) {
+    constexpr std::array<std::string_view, 8> dat = {"udat.h",
+                                                     "dat.h",
+                                                     "udat_vendor_specific.h",
+                                                     "dat_registry.h",
+                                                     "kdat.h",
+                                                     "dat_ib_extensions.h",
+                                                     "dat_redirection.h",
+                                                     "udat_redirection.h"};
+    if (header.size() < 2) return false;
+    const std::string_view path = header.substr(1, header.size() - 2);
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return api == "vipl" ? name == "vipl.h" : api == "dat" && among(dat, name);
+}
+
+std::string_view trim(std::string_view text) {
+    const std::size_t first = text.find_first_not_of(' ');
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::vector<std::string_view> split_arguments(std::string_view pattern) {
+    std::vector<std::string_view> parts;
+    while (true) {
+        const std::size_t comma = pattern.find(',');
+        parts.push_back(trim(pattern.substr(0, comma)));
+        if (comma == std::string_view::npos) return parts;
+        pattern.remove_prefix(comma + 1);
+    }
+}
+
+/// Whether an expression can be the operand of & and of a cast without parentheses.
+bool is_plain_lvalue(std::span<const Token> tokens) {
+    int depth = 0;
+    for (const Token& token : tokens) {
+        if (token.is("[")) ++depth;
+        if (token.is("]")) --depth;
+        const bool member = token.is("->") || token.is(".") || token.is("[") || token.is("]");
+        if (token.kind != TokenKind::Identifier && !member && !(depth > 0 && token.kind == TokenKind::Number))
+            return false;
+    }
+    return !tokens.empty() && tokens.front().kind == TokenKind::Identifier && tokens.front().text != "NULL";
+}
+
+class Rewriter {
+public:
+    Rewriter(std::string_view source, std::string_view target)
+        : source_(source), target_(target), tokens_(tokenize(source)) {
+        std::uint32_t disabled = 0;
+        uses_ = find_uses(tokens_, disabled);
+        look_around();
+        newline_ = source.find("\r\n") == std::string_view::npos ? "\n" : "\r\n";
+    }
+
+    Rewriting run() {
+        for (const auto& use : uses_)
+            if (use.kind != UseKind::Declaration && concerns(use, target_) && !consumed_.contains(use.token))
+                translate(use);
+        if (!edits_.empty() || !todos_.empty()) translate_includes();
+        write_comments();
+        Rewriting result{.text = apply(), .replaced = replaced_, .todos = {}};
+        for (auto& [token, todo] : todos_) result.todos.push_back(std::move(todo));
+        return result;
+    }
+
+private:
+    const std::vector<Token>& all() const { return tokens_.all; }
+
+    // ---- Uses ----
+
+    void translate(const Use& use) {
+        const Counterpart& counterpart = use.entry->to.find(target_)->second;
+        if (const auto* rule = counterpart.rule_for(use.name); rule != nullptr) {
+            const bool done = rule->calls.empty() ? replace_name(use, *rule) : replace_call(use, *rule);
+            if (done) {
+                ++replaced_;
+                return;
+            }
+        }
+        apis_left_.insert(use.entry->api);
+        todos_.emplace(use.token, Todo{.line = use.position.line, .name = use.name, .advice = counterpart.advice()});
+    }
+
+    bool replace_name(const Use& use, const RewriteRule& rule) {
+        const Token& token = all()[use.token];
+        if (rule.to.ends_with('*') && declares_several(use.token)) return false;
+        if (rule.local && !declares_local(use.token)) return false;
+        if (rule.compared && !is_compared(use.token)) return false;
+        if (stringified_.contains(use.token)) return false;
+        edits_.push_back({.offset = token.offset, .end = token.end, .text = rule.to});
+        needs_header_ = needs_header_ || Mapping::get().find(rule.to) != nullptr;
+        return true;
+    }
+
+    /// Whether a type begins a declaration of several names, or possibly does: "void *a, b" is no replacement for
+    /// "VIP_PVOID a, b".
+    bool declares_several(std::size_t type) const {
+        constexpr std::size_t most_tokens = 100;
+        const bool argument = type > 0 && (all()[type - 1].is("(") || all()[type - 1].is(","));
+        if (argument) return false;
+        int depth = 0;
+        for (std::size_t i = type + 1; i < std::min(all().size(), type + most_tokens); ++i) {
+            const Token& token = all()[i];
+            if (token.is("(") || token.is("[") || token.is("{")) ++depth;
+            if (token.is(")") || token.is("]") || token.is("}")) --depth;
+            if (depth < 0 || token.is(";")) return false;
+            if (depth == 0 && token.is(",")) return true;
+        }
+        return true;
+    }
+
+    /// Whether a type begins the declaration of local variables whose addresses are not taken. Elsewhere another
+    /// source may rely on the type.
+    bool declares_local(std::size_t type) const {
+        constexpr std::size_t most_tokens = 100;
+        const Token* previous = type > 0 ? &all()[type - 1] : nullptr;
+        if (previous == nullptr || !depths_[type]) return false;
+        if (!previous->is(";") && !previous->is("{") && !previous->is("}") && !previous->is("const")) return false;
+        bool name_follows = true;
+        int depth = 0;
+        for (std::size_t i = type + 1; i < std::min(all().size(), type + most_tokens); ++i) {
+            const Token& token = all()[i];
+            if (token.is(";")) return depth == 0;
+            if (token.is("(") || token.is("[") || token.is("{")) ++depth;
+            if (token.is(")") || token.is("]") || token.is("}")) --depth;
+            const bool is_name = token.kind == TokenKind::Identifier;
+            if (name_follows && (!is_name || addressed_.contains(token.text))) return false;
+            if (name_follows && i + 1 < all().size() && all()[i + 1].is("(")) return false;
+            name_follows = depth == 0 && token.is(",");
+        }
+        return false;
+    }
+
+    bool is_compared(std::size_t operand) const {
+        const auto is = [&](std::size_t index, std::string_view text) {
+            return index < all().size() && all()[index].is(text);
+        };
+        const bool right = operand > 1 && is(operand - 1, "=") && (is(operand - 2, "=") || is(operand - 2, "!"));
+        return right || (is(operand + 2, "=") && (is(operand + 1, "=") || is(operand + 1, "!")));
+    }
+
+    /// Notes what is inside functions, which names have their addresses taken, and which tokens become strings.
+    void look_around() {
+        std::size_t depth = 0;
+        std::set<std::string_view> stringifying;
+        std::string_view macro;  // whose definition is being read
+        depths_.reserve(all().size());
+        for (std::size_t i = 0; i < all().size(); ++i) {
+            const Token& token = all()[i];
+            if (token.is("}") && depth > 0) --depth;
+            depths_.push_back(depth > 0);
+            if (token.is("{")) ++depth;
+            if (token.is("&") && i + 1 < all().size()) addressed_.insert(all()[i + 1].text);
+            if (token.kind == TokenKind::Directive)
+                macro = token.is("define") && i + 1 < all().size() ? all()[i + 1].text : std::string_view();
+            if (token.is("#") && token.directive != 0) stringifying.insert(macro);
+        }
+        for (std::size_t i = 0; i < all().size(); ++i)
+            if (all()[i].kind == TokenKind::Identifier && stringifying.contains(all()[i].text))
+                if (const auto call = parse_call(all(), i))
+                    for (const auto argument : call->arguments)
+                        if (argument.size() == 1)
+                            stringified_.insert(static_cast<std::size_t>(argument.data() - all().data()));
+    }
+
+    bool replace_call(const Use& use, const RewriteRule& rule) {
+        if (use.kind != UseKind::Call) return false;
+        const auto call = parse_call(all(), use.token);
+        if (!call) return false;
+        for (const auto& pattern : rule.calls)
+            if (matches(*call, split_arguments(pattern), rule.to)) return replace_call(use, rule.to, *call);
+        return false;
+    }
+
+    /// Whether a call has these arguments, and loses none that does something.
+    static bool matches(const Call& call, const std::vector<std::string_view>& pattern, std::string_view to) {
+        if (call.arguments.size() != pattern.size()) return false;
+        for (std::size_t i = 0; i < pattern.size(); ++i) {
+            const auto argument = call.arguments[i];
+            if (argument.empty()) return false;
+            const bool any = pattern[i].starts_with('$');
+            if (!any && (argument.size() != 1 || !argument.front().is(pattern[i]))) return false;
+            if (any && to.find(pattern[i]) == std::string_view::npos && !is_plain_lvalue(argument)) return false;
+        }
+        return true;
+    }
+
+    /// Replaces what is around the arguments that stay, so that uses in them can be replaced, too.
+    bool replace_call(const Use& use, std::string_view to, const Call& call) {
+        std::vector<Edit> edits;
+        bool open = false;  // a parenthesis around the argument before
+        std::size_t position = all()[use.token].offset;
+        while (true) {
+            const std::size_t dollar = to.find('$');
+            const bool last = dollar == std::string_view::npos;
+            const auto argument = last ? std::span<const Token>() : call.arguments[to[dollar + 1] - '1'];
+            const bool address = !last && dollar > 0 && to[dollar - 1] == '&';
+            const bool plain = is_plain_lvalue(argument);
+            if (address && !plain) return false;
+            const bool cast = !last && dollar > 0 && to[dollar - 1] == ')';
+            const bool wrapped = cast && !plain && !argument.front().is("&");
+            const std::size_t next = last ? all()[call.close].end : argument.front().offset;
+            if (has_comment(position, next)) return false;
+            std::string text(to.substr(0, dollar));
+            if (std::exchange(open, wrapped)) text.insert(0, ")");
+            if (wrapped) text += "(";
+            edits.push_back({.offset = position, .end = next, .text = std::move(text)});
+            if (last) break;
+            position = argument.back().end;
+            to.remove_prefix(dollar + 2);
+        }
+        consume(use, call, edits);
+        needs_header_ = true;
+        std::ranges::move(edits, std::back_inserter(edits_));
+        return true;
+    }
+
+    bool has_comment(std::size_t offset, std::size_t end) const {
+        const std::string_view text = source_.substr(offset, end - offset);
+        return text.find("/*") != std::string_view::npos || text.find("//") != std::string_view::npos ||
+               text.find('#') != std::string_view::npos;
+    }
+
+    /// Marks the tokens that disappear.
+    void consume(const Use& use, const Call& call, const std::vector<Edit>& edits) {
+        for (std::size_t i = use.token; i <= call.close; ++i)
+            for (const auto& edit : edits)
+                if (all()[i].offset >= edit.offset && all()[i].end <= edit.end) consumed_.insert(i);
+    }
+
+    // ---- Headers ----
+
+    void translate_includes() {
+        bool first = true;
+        for (std::size_t i = 0; i < all().size(); ++i) {
+            const Token& token = all()[i];
+            if (token.kind != TokenKind::Header) continue;
+            for (const std::string_view api : {"vipl", "dat"})
+                if (api != target_ && is_api_header(token.text, api))
+                    replace_include(i, api, std::exchange(first, false) && !includes_target());
+        }
+        if (first && needs_header_ && !includes_target()) add_include();
+    }
+
+    bool includes_target() const {
+        return std::ranges::any_of(all(), [&](const Token& token) {
+            return token.kind == TokenKind::Header &&
+                   (is_api_header(token.text, target_) || include_line().ends_with(token.text));
+        });
+    }
+
+    std::string_view include_line() const {
+        if (target_ == "vipl") return "#include <vipl.h>";
+        return target_ == "dat" ? "#include <dat2/udat.h>" : "#include <librpma.h>";
+    }
+
+    void replace_include(std::size_t header, std::string_view api, bool first) {
+        const Token& token = all()[header];
+        const std::size_t start = tokens_.line_starts[token.line - 1];
+        const bool needed = apis_left_.contains(api) || has_directions();
+        if (needed)
+            comments_[start].push_back(fmt::format("{}remove {} when nothing uses it any more", mark, token.text));
+        const std::string line = first ? std::string(include_line()) + newline_ : "";
+        if (needed)
+            edits_.push_back({.offset = start, .end = start, .text = line});
+        else
+            edits_.push_back({.offset = start, .end = end_of_line(token.end), .text = line});
+    }
+
+    /// IN and OUT, which the headers of VIPL and DAT define.
+    bool has_directions() const {
+        return std::ranges::any_of(all(), [](const Token& token) {
+            return token.kind == TokenKind::Identifier && (token.is("IN") || token.is("OUT") || token.is("INOUT"));
+        });
+    }
+
+    std::size_t end_of_line(std::size_t offset) const {
+        const std::size_t newline = source_.find('\n', offset);
+        return newline == std::string_view::npos ? source_.size() : newline + 1;
+    }
+
+    /// For sources that include the API through a header of their own.
+    void add_include() {
+        std::size_t start = 0;
+        for (const Token& token : all())
+            if (token.kind == TokenKind::Header) {
+                start = tokens_.line_starts[token.line - 1];
+                break;
+            }
+        edits_.push_back({.offset = start, .end = start, .text = std::string(include_line()) + newline_});
+    }
+
+    // ---- Comments ----
+
+    void write_comments() {
+        std::set<std::string> explained;
+        std::pair<std::uint32_t, std::string> last;
+        for (const auto& [index, todo] : todos_) {
+            const Token& token = all()[index];
+            const bool again = !explained.insert(todo.name).second;
+            if (again && last == std::pair(todo.line, todo.name)) continue;
+            last = {todo.line, todo.name};
+            const std::string text = fmt::format("{}{}: {}", mark, todo.name, again ? "as above" : todo.advice);
+            if (tokens_.starts_inside[token.line - 1])
+                edits_.push_back({.offset = token.offset, .end = token.offset, .text = "/* " + safe(text) + " */ "});
+            else
+                comments_[tokens_.line_starts[token.line - 1]].push_back(text);
+        }
+        for (const auto& [start, texts] : comments_) {
+            std::string comments;
+            for (const auto& text : texts) comments += comment(text, indentation(start));
+            edits_.push_back({.offset = start, .end = start, .text = std::move(comments)});
+        }
+    }
+
+    static std::string safe(std::string text) {
+        for (std::size_t i = text.find("*/"); i != std::string::npos; i = text.find("*/")) text.replace(i, 2, "* /");
+        return text;
+    }
+
+    std::string indentation(std::size_t start) const {
+        const std::size_t end = std::min(source_.find_first_not_of(" \t", start), source_.size());
+        return std::string(source_.substr(start, end - start));
+    }
+
+    /// A block comment, wrapped.
+    std::string comment(const std::string& text, const std::string& indent) const {
+        std::string block = indent + "/*";
+        std::size_t width = block.size();
+        for (std::size_t start = 0; start < text.size();) {
+            const std::size_t end = std::min(text.find(' ', start), text.size());
+            const std::string word = safe(text.substr(start, end - start));
+            if (width + word.size() + 1 > comment_width) {
+                block += newline_ + indent + "  ";
+                width = indent.size() + 2;
+            }
+            block += " " + word;
+            width += word.size() + 1;
+            start = end + 1;
+        }
+        return block + " */" + newline_;
+    }
+
+    // ---- The result ----
+
+    std::string apply() {
+        std::ranges::stable_sort(edits_, [](const Edit& a, const Edit& b) {
+            return std::pair(a.offset, a.end) < std::pair(b.offset, b.end);  // insertions first
+        });
+        std::string text;
+        std::size_t position = 0;
+        for (const auto& edit : edits_) {
+            text += source_.substr(position, edit.offset - position);
+            text += edit.text;
+            position = edit.end;
+        }
+        return text += source_.substr(position);
+    }
+
+    std::string_view source_;
+    std::string_view target_;
+    Tokens tokens_;
+    std::vector<Use> uses_;
+    std::string newline_;
+    std::vector<Edit> edits_;
+    std::map<std::size_t, Todo> todos_;                         // by token
+    std::map<std::size_t, std::vector<std::string>> comments_;  // by the offset of the line below them
+    std::set<std::size_t> consumed_;                            // tokens that disappear
+    std::set<std::string, std::less<>> apis_left_;
+    std::vector<bool> depths_;              // of each token, whether it is inside of braces
+    std::set<std::string_view> addressed_;  // names after &
+    std::set<std::size_t> stringified_;     // tokens that a macro makes a string of
+    std::size_t replaced_ = 0;
+    bool needs_header_ = false;
+};
+
+}  // namespace
+
+Rewriting rewrite(std::string_view source, std::string_view target) { return Rewriter(source, target).run(); }
+
+}  // namespace viaduct::port

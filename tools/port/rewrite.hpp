@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Replaces what maps one to one, and marks the rest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/port/mapping.hpp"
+
+namespace viaduct::port {
+
+struct Todo {
+    std::uint32_t line = 0;  ///< in the source
+    std::string name;
+    std::string advice;
+};
+
+struct Rewriting {
+    std::string text;
+    std::size_t replaced = 0;
+    std::vector<Todo> todos;  ///< the uses that are left, in the order of the source
+};
+
+/// The target is vipl, dat or rpma.
+Rewriting rewrite(std::string_view source, std::string_view target);
+
+}  // namespace viaduct::port

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SARIF 2.1.0, the format that editors and code reviews read.
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/port/report.hpp"
+
+namespace viaduct::port {
+namespace {
+
+bool is_plain(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-._~/").find(c) != std::string_view::npos;
+}
+
+/// A path as a URI reference.
+std::string uri_of(const std::string& path) {
+    std::string uri;
+    for (const char c : std::filesystem::path(path).lexically_normal().generic_string()) {
+        if (is_plain(c))
+            uri += c;
+        else
+            uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+    return uri.starts_with('/') ? "file://" + uri : uri;
+}
+
+Json rule_of(std::string_view id, std::string_view summary, std::string_view level) {
+    return {{"id", id}, {"shortDescription", {{"text", summary}}}, {"defaultConfiguration", {{"level", level}}}};
+}
+
+std::string rule_name(How how) {
+    switch (how) {
+        case How::OneToOne: return "one-to-one";
+        case How::Pattern: return "pattern";
+        case How::Thought: return "thought";
+    }
+    return {};
+}
+
+Json all_rules() {
+    Json list = Json::array();
+    list.push_back(rule_of("one-to-one", "A name that another one replaces", "note"));
+    list.push_back(rule_of("pattern", "A name that is replaced by a pattern", "note"));
+    list.push_back(rule_of("thought", "A name whose replacement takes thought", "warning"));
+    for (const auto& rule : rules()) list.push_back(rule_of(rule.name, rule.summary, "warning"));
+    return list;
+}
+
+Json result_of(std::string_view rule, std::string_view level, const std::string& text, const std::string& path,
+               const Position& position) {
+    const Json region = {{"startLine", position.line}, {"startColumn", position.column}};
+    return {
+        {"ruleId", rule},
+        {"level", level},
+        {"message", {{"text", text}}},
+        {"locations", {{{"physicalLocation", {{"artifactLocation", {{"uri", uri_of(path)}}}, {"region", region}}}}}}};
+}
+
+void add_results(const FileReport& file, std::string_view target, Json& results) {
+    for (const auto& use : file.uses) {
+        if (!concerns(use, target) || use.kind == UseKind::Declaration) continue;
+        const Counterpart& counterpart = use.entry->to.find(target)->second;
+        results.push_back(result_of(rule_name(counterpart.how), counterpart.how == How::Thought ? "warning" : "note",
+                                    use.name + ": " + counterpart.advice(), file.path, use.position));
+    }
+    for (const auto& warning : file.warnings)
+        results.push_back(result_of(about(warning.rule).name, "warning", warning.text, file.path, warning.position));
+}
+
+}  // namespace
+
+Json to_sarif(const Scan& scan, std::string_view version) {
+    Json results = Json::array();
+    Json notifications = Json::array();
+    for (const auto& file : scan.files) {
+        add_results(file, scan.target, results);
+        if (!file.problem.empty())
+            notifications.push_back(
+                {{"level", "warning"}, {"message", {{"text", file.path + ": skipped: " + file.problem}}}});
+    }
+    const Json driver = {{"name", "vi-port"}, {"version", version}, {"rules", all_rules()}};
+    return {
+        {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+        {"version", "2.1.0"},
+        {"runs",
+         {{{"tool", {{"driver", driver}}},
+           {"columnKind", "unicodeCodePoints"},
+           {"invocations", {{{"executionSuccessful", true}, {"toolExecutionNotifications", std::move(notifications)}}}},
+           {"results", std::move(results)}}}}};
+}
+
+}  // namespace viaduct::port

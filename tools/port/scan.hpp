@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Finds the uses of the three APIs in sources, and what deserves a warning.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/port/mapping.hpp"
+#include "tools/port/sources.hpp"
+#include "tools/port/tokenizer.hpp"
+
+namespace viaduct::port {
+
+enum class UseKind { Call, Reference, Declaration };
+std::string_view text_of(UseKind kind);
+
+struct Position {
+    std::uint32_t line = 0;  ///< from 1
+    std::uint32_t column = 0;
+};
+
+struct Use {
+    const Entry* entry = nullptr;  ///< null: the name looks like one of an API, but Viaduct does not have it
+    std::string name;
+    UseKind kind = UseKind::Reference;
+    Position position;
+    std::size_t token = 0;  ///< its index
+};
+
+/// A reason for a warning.
+enum class Rule {
+    ReliableReception,
+    Discriminator,
+    DeviceName,
+    DepthLimit,
+    PointerIn32Bits,
+    NoRetry,
+    PollAndNotify,
+    VerbsCall,
+    LinkLine,
+    UnknownName,
+};
+
+struct RuleText {
+    Rule rule;
+    std::string_view name;
+    std::string_view summary;
+};
+const std::vector<RuleText>& rules();
+const RuleText& about(Rule rule);
+
+struct Warning {
+    Rule rule = Rule::UnknownName;
+    Position position;
+    std::string text;
+};
+
+struct FileReport {
+    std::string path;
+    std::string problem;  ///< why it was skipped; empty: it was scanned
+    std::string parser;   ///< what divided it into tokens
+    std::uint32_t lines = 0;
+    std::vector<Use> uses;  ///< in the order of the file
+    std::vector<Warning> warnings;
+    std::uint32_t disabled = 0;  ///< uses between #if 0 and #endif, which are not listed
+};
+
+/// How many uses of an API there are, for each kind of mapping.
+struct Totals {
+    std::map<std::string, std::size_t> uses;                ///< for each API
+    std::map<std::string, std::map<How, std::size_t>> how;  ///< for each API: the kinds of mapping to the target
+    std::size_t lines = 0;
+    std::size_t scanned = 0;
+    std::size_t skipped = 0;
+    std::size_t warnings = 0;
+
+    void add(const FileReport& file, std::string_view target);
+};
+
+/// Whether the uses of an API are translated to the target.
+inline bool concerns(const Use& use, std::string_view target) {
+    return use.entry != nullptr && use.entry->api != target && use.entry->to.contains(target);
+}
+
+/// Whether an identifier after this token is used, not declared. Types and other names come before declarations.
+bool precedes_a_use(const Token& token);
+
+/// The names of a source that belong to an API or look so.
+std::vector<Use> find_uses(const Tokens& tokens, std::uint32_t& disabled);
+
+/// Appends the warnings for a source.
+void find_warnings(const Tokens& tokens, const std::vector<Use>& uses, std::vector<Warning>& warnings);
+
+/// Appends the warnings for a build file.
+void find_link_lines(std::string_view content, std::vector<Warning>& warnings);
+
+/// Scans files, one after another, and reports the names that no file declares.
+class Scanner {
+public:
+    void scan(SourceFile file);
+    std::vector<FileReport> finish();
+
+private:
+    void warn_of_missing_retries();
+
+    std::vector<FileReport> files_;
+    std::set<std::string, std::less<>> used_;
+    std::set<std::string, std::less<>> declared_;  ///< names that look like those of an API, but are the program's
+};
+
+}  // namespace viaduct::port

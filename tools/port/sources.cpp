@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/port/sources.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/port/text.hpp"
+
+namespace viaduct::port {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t largest_file = 8 * 1024 * 1024;
+
+/// The kind that a name tells, if it tells one.
+std::optional<FileKind> kind_of(const fs::path& path) {
+    constexpr std::array<std::string_view, 16> sources = {".c",   ".C",   ".cc",  ".cpp", ".cxx", ".c++",
+                                                          ".h",   ".H",   ".hh",  ".hpp", ".hxx", ".h++",
+                                                          ".inl", ".ipp", ".tcc", ".inc"};
+    constexpr std::array<std::string_view, 6> build_suffixes = {".mk", ".mak", ".am", ".cmake", ".pro", ".gyp"};
+    constexpr std::array<std::string_view, 11> build_names = {
+        "Makefile",     "makefile",     "GNUmakefile", "Makefile.in", "Imakefile", "CMakeLists.txt",
+        "configure.ac", "configure.in", "configure",   "meson.build", "SConstruct"};
+    const std::string name = path.filename().string();
+    const std::string suffix = path.extension().string();
+    if (among(sources, suffix)) return FileKind::Source;
+    if (among(build_names, name) || among(build_suffixes, suffix) || name.starts_with("Makefile."))
+        return FileKind::Build;
+    return std::nullopt;
+}
+
+void add_directory(const fs::path& directory, std::vector<SourceFile>& files) {
+    std::error_code error;
+    fs::recursive_directory_iterator it(directory, fs::directory_options::skip_permission_denied, error);
+    if (error) files.push_back({.path = directory, .kind = FileKind::Source, .problem = error.message()});
+    for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
+        const fs::path& path = it->path();
+        std::error_code ignored;
+        if (it->is_directory(ignored) && !it->is_symlink(ignored)) {
+            if (path.filename().string().starts_with('.')) it.disable_recursion_pending();
+            if (::access(path.c_str(), R_OK | X_OK) != 0)
+                files.push_back({.path = path, .kind = FileKind::Source, .problem = "the directory cannot be read"});
+        } else if (const auto kind = kind_of(path); kind && !it->is_directory(ignored)) {
+            files.push_back({.path = path, .kind = *kind, .problem = {}});
+        }
+    }
+}
+
+bool is_binary(std::string_view content) { return content.find('\0') != std::string_view::npos; }
+
+}  // namespace
+
+std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
+    std::vector<SourceFile> files;
+    for (const auto& path : paths) {
+        std::error_code error;
+        if (fs::is_directory(path, error))
+            add_directory(path, files);
+        else
+            files.push_back({.path = path, .kind = kind_of(path).value_or(FileKind::Source), .problem = {}});
+    }
+    std::ranges::sort(files, {}, &SourceFile::path);
+    const auto same = [](const SourceFile& a, const SourceFile& b) { return a.path == b.path; };
+    files.erase(std::unique(files.begin(), files.end(), same), files.end());
+    return files;
+}
+
+std::string read_source(SourceFile& file) {
+    const auto fail = [&](std::string problem) {
+        file.problem = std::move(problem);
+        return std::string();
+    };
+    if (!file.problem.empty()) return {};
+    std::error_code error;
+    const fs::file_status status = fs::status(file.path, error);
+    if (error) return fail(error.message());
+    if (!fs::is_regular_file(status)) return fail("not a regular file");
+    const std::uintmax_t size = fs::file_size(file.path, error);
+    if (error) return fail(error.message());
+    if (size > largest_file) return fail(fmt::format("larger than {} MiB", largest_file / 1024 / 1024));
+    std::ifstream stream(file.path, std::ios::binary);
+    std::string content(size, '\0');
+    stream.read(content.data(), static_cast<std::streamsize>(size));
+    if (!stream && stream.gcount() == 0 && size != 0) return fail("cannot be read");
+    content.resize(static_cast<std::size_t>(stream.gcount()));  // it may have become shorter
+    return is_binary(content) ? fail("a binary file") : content;
+}
+
+}  // namespace viaduct::port

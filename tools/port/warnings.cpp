@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is legal, but does not work as expected with Viaduct or with a peer of another API.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tools/port/call.hpp"
+#include "tools/port/scan.hpp"
+#include "tools/port/text.hpp"
+
+namespace viaduct::port {
+namespace {
+
+// The limits of loopback and ofi devices; RDMA devices may have lower ones.
+constexpr std::uint64_t max_depth = 65535;
+constexpr std::uint64_t max_completions = 1 << 20;
+constexpr std::uint64_t max_transfer_bytes = 1 << 30;
+constexpr std::uint64_t max_discriminator = 64;
+constexpr std::uint64_t max_discriminator_on_devices = 32;
+constexpr std::uint64_t bytes_of_a_port = 2;
+
+bool all_digits(std::string_view text) { return text.find_first_not_of("0123456789") == std::string_view::npos; }
+
+/// Whether a text is a name followed by a number.
+bool is_numbered(std::string_view text, std::string_view name) {
+    return text.starts_with(name) && text.size() > name.size() && all_digits(text.substr(name.size()));
+}
+
+/// Whether a string is a name that devices and adapters had.
+bool is_device_name(std::string_view literal) {
+    constexpr std::array<std::string_view, 4> vipl = {"via", "via_eth", "clanvi", "nic"};
+    constexpr std::array<std::string_view, 4> dat = {"openib-", "ofa-v2-", "infinihost", "ro_aware_"};
+    std::string name = lower(literal);
+    if (name.starts_with("/dev/")) name.erase(0, 5);
+    if (name == "vinic" || is_numbered(name, "vinic") || name == "via_lo" || is_numbered(name, "ibd")) return true;
+    return std::ranges::any_of(vipl, [&](auto prefix) { return is_numbered(name, prefix); }) ||
+           std::ranges::any_of(dat, [&](auto prefix) { return name.starts_with(prefix); });
+}
+
+std::string_view content_of(const Token& string) {
+    std::string_view text = string.text;
+    text.remove_prefix(std::min(text.find('"'), text.size()));
+    if (text.size() < 2) return {};
+    return text.substr(1, text.size() - 2);
+}
+
+class WarningFinder {
+public:
+    WarningFinder(const Tokens& tokens, const std::vector<Use>& uses, std::vector<Warning>& warnings)
+        : tokens_(tokens.all), uses_(uses), warnings_(warnings), constants_(find_constants(tokens.all)) {
+        with_librpma_ =
+            std::ranges::any_of(uses, [](const Use& use) { return use.entry != nullptr && use.entry->api == "rpma"; });
+    }
+
+    void run() {
+        for (const auto& use : uses_) check_use(use);
+        for (std::size_t i = 0; i < tokens_.size(); ++i)
+            if (!tokens_[i].disabled) check_token(i);
+        check_polling();
+    }
+
+private:
+    void warn(Rule rule, const Token& token, std::string text) {
+        warnings_.push_back({.rule = rule, .position = {token.line, token.column}, .text = std::move(text)});
+    }
+
+    // ---- Uses of an API ----
+
+    void check_use(const Use& use) {
+        const Token& token = tokens_[use.token];
+        if (use.name == "VIP_SERVICE_RELIABLE_RECEPTION")
+            warn(Rule::ReliableReception, token,
+                 "a VI with Reliable Reception cannot be connected to DAT and librpma programs, which have Reliable "
+                 "Delivery");
+        if (use.kind != UseKind::Call) return;
+        const auto call = parse_call(tokens_, use.token);
+        if (!call) return;
+        check_depth(use, *call);
+        check_name_of_device(use, *call);
+    }
+
+    struct Limit {
+        std::string_view call;
+        std::size_t argument;
+        std::uint64_t most;
+    };
+
+    void check_depth(const Use& use, const Call& call) {
+        constexpr std::array<Limit, 10> limits = {{{"VipCreateCQ", 1, max_completions},
+                                                   {"VipResizeCQ", 1, max_completions},
+                                                   {"dat_evd_create", 1, max_completions},
+                                                   {"dat_evd_resize", 1, max_completions},
+                                                   {"rpma_conn_cfg_set_cq_size", 1, max_completions},
+                                                   {"rpma_conn_cfg_set_rcq_size", 1, max_completions},
+                                                   {"rpma_conn_cfg_set_sq_size", 1, max_depth},
+                                                   {"rpma_conn_cfg_set_rq_size", 1, max_depth},
+                                                   {"rpma_srq_cfg_set_rq_size", 1, max_depth},
+                                                   {"rpma_srq_cfg_set_rcq_size", 1, max_completions}}};
+        for (const auto& limit : limits)
+            if (use.name == limit.call && limit.argument < call.arguments.size())
+                check_limit(tokens_[use.token], call.arguments[limit.argument], limit.most);
+    }
+
+    void check_limit(const Token& token, std::span<const Token> expression, std::uint64_t most) {
+        const auto value = value_of(expression, constants_);
+        if (value && *value > most)
+            warn(Rule::DepthLimit, token,
+                 fmt::format("{} is above {}, the limit of Viaduct's loopback and ofi devices; RDMA devices may allow "
+                             "less",
+                             *value, most));
+    }
+
+    void check_name_of_device(const Use& use, const Call& call) {
+        constexpr std::array<std::string_view, 4> calls = {"VipOpenNic", "dat_ia_open", "dat_ia_openv",
+                                                           "rpma_utils_get_ibv_context"};
+        if (!among(calls, use.name) || call.arguments.empty()) return;
+        for (const Token& token : call.arguments.front())
+            if (token.kind == TokenKind::String && !is_device_name(content_of(token)))
+                warn(Rule::DeviceName, token,
+                     fmt::format("{} opens {}, which is compiled into the program", use.name, token.text));
+    }
+
+    // ---- Anything else ----
+
+    const Token* next(std::size_t index, std::size_t distance = 1) const {
+        return index + distance < tokens_.size() ? &tokens_[index + distance] : nullptr;
+    }
+    bool next_is(std::size_t index, std::size_t distance, std::string_view text) const {
+        const Token* token = next(index, distance);
+        return token != nullptr && token->is(text);
+    }
+
+    void check_token(std::size_t i) {
+        if (uses_.empty()) return;
+        const Token& token = tokens_[i];
+        if (token.kind == TokenKind::String && is_device_name(content_of(token)))
+            warn(Rule::DeviceName, token,
+                 fmt::format("the name of a device, {}, is compiled into the program", token.text));
+        if (token.kind == TokenKind::Identifier) check_identifier(i);
+        if (token.is("(")) check_cast(i);
+    }
+
+    void check_identifier(std::size_t i) {
+        const Token& token = tokens_[i];
+        const bool assigned = next_is(i, 1, "=") && !next_is(i, 2, "=");
+        if (token.is("DiscriminatorLen") && assigned) check_discriminator(i);
+        if ((token.is("max_recv_dtos") || token.is("max_request_dtos")) && assigned)
+            check_limit(token, value_after(i), max_depth);
+        if (token.is("MaxTransferSize") && assigned) check_limit(token, value_after(i), max_transfer_bytes);
+        if (token.text.starts_with("ibv_") && next_is(i, 1, "(") && with_librpma_ && !token.is("ibv_wc_status_str") &&
+            (i == 0 || precedes_a_use(tokens_[i - 1])))
+            warn(Rule::VerbsCall, token,
+                 fmt::format("{} is called in a program of librpma: without an RDMA device, no object of libibverbs is "
+                             "behind those of librpma, and a struct ibv_context is opaque",
+                             token.text));
+    }
+
+    /// The tokens of the value that is assigned to a token.
+    std::span<const Token> value_after(std::size_t i) const {
+        constexpr std::size_t most_tokens = 16;
+        std::size_t end = i + 2;
+        while (end < tokens_.size() && end - i < most_tokens && !tokens_[end].is(";") && !tokens_[end].is(",") &&
+               !tokens_[end].is("}"))
+            ++end;
+        return std::span(tokens_).subspan(i + 2, end - i - 2);
+    }
+
+    void check_discriminator(std::size_t i) {
+        const auto length = value_of(value_after(i), constants_);
+        const Token& token = tokens_[i];
+        if (!length)
+            warn(Rule::Discriminator, token,
+                 "the length of the discriminator is computed: clients of DAT and librpma reach only discriminators of "
+                 "two bytes, and RDMA devices have at most 32");
+        else if (*length > max_discriminator)
+            warn(Rule::Discriminator, token, fmt::format("{} bytes are above the limit of 64", *length));
+        else if (*length > max_discriminator_on_devices)
+            warn(Rule::Discriminator, token, fmt::format("{} bytes are above 32, the limit of RDMA devices", *length));
+        else if (*length != bytes_of_a_port)
+            warn(
+                Rule::Discriminator, token,
+                fmt::format("clients of DAT and librpma reach only discriminators of two bytes, the port in big-endian "
+                            "order, not of {}",
+                            *length));
+    }
+
+    // ---- Casts of pointers to 32 bits ----
+
+    void check_cast(std::size_t open) {
+        constexpr std::array<std::string_view, 9> narrow = {
+            "VIP_UINT32", "DAT_UINT32", "DAT_COUNT", "uint32_t", "int32_t", "u_int32_t", "UINT32", "unsigned", "int"};
+        std::size_t i = open + 1;
+        while (i < tokens_.size() && tokens_[i].kind == TokenKind::Identifier && among(narrow, tokens_[i].text)) ++i;
+        if (i == open + 1 || i >= tokens_.size() || !tokens_[i].is(")")) return;
+        if (open > 0 && (tokens_[open - 1].kind == TokenKind::Identifier || tokens_[open - 1].is(")"))) {
+            const bool keyword = tokens_[open - 1].is("return") || tokens_[open - 1].is("else");
+            if (!keyword && !tokens_[open - 1].is(")")) return;  // sizeof (int), a declaration of a function
+        }
+        if (is_pointer(i + 1))
+            warn(Rule::PointerIn32Bits, tokens_[open],
+                 fmt::format("a pointer is converted to {}, which has 32 bits", tokens_[i - 1].text));
+    }
+
+    /// Whether the operand that begins here is an address, a pointer of this source, or allocated memory.
+    bool is_pointer(std::size_t i) {
+        constexpr std::array<std::string_view, 4> allocators = {"malloc", "calloc", "valloc", "memalign"};
+        const Token* token = next(i, 0);
+        if (token == nullptr) return false;
+        if (token->is("&")) return true;
+        if (token->is("(") && next_is(i, 2, ")")) token = next(i++);
+        if (token->kind != TokenKind::Identifier) return false;
+        if (among(allocators, token->text)) return next_is(i, 1, "(");
+        if (next_is(i, 1, "->") || next_is(i, 1, ".") || next_is(i, 1, "[") || next_is(i, 1, "(")) return false;
+        return pointers().contains(token->text);
+    }
+
+    /// Names that this source declares as pointers, and never as anything else.
+    const std::set<std::string_view>& pointers() {
+        if (!pointers_.empty() || searched_) return pointers_;
+        searched_ = true;
+        std::set<std::string_view> others;
+        for (std::size_t i = 1; i + 1 < tokens_.size(); ++i) {
+            const Token& token = tokens_[i];
+            const Token& previous = tokens_[i - 1];
+            if (token.kind != TokenKind::Identifier || !ends_declarator(tokens_[i + 1])) continue;
+            if (previous.is("VIP_PVOID") || previous.is("DAT_PVOID") || is_declared_pointer(i))
+                pointers_.insert(token.text);
+            else if (previous.kind == TokenKind::Identifier && !previous.is("return"))
+                others.insert(token.text);
+        }
+        for (const auto name : others) pointers_.erase(name);
+        return pointers_;
+    }
+
+    static bool ends_declarator(const Token& token) {
+        constexpr std::array<std::string_view, 4> ends = {";", ",", "=", ")"};
+        return among(ends, token.text);
+    }
+
+    bool is_declared_pointer(std::size_t i) const {
+        if (i < 3 || !tokens_[i - 1].is("*") || tokens_[i - 2].kind != TokenKind::Identifier) return false;
+        const Token& before = tokens_[i - 3];  // of the type, or of an operand
+        if (before.kind == TokenKind::Identifier) return !before.is("return");
+        return before.is(";") || before.is("{") || before.is("}") || before.is("(") || before.is(",");
+    }
+
+    // ---- Polling and handlers ----
+
+    bool calls(std::string_view name) const {
+        return std::ranges::any_of(uses_,
+                                   [&](const Use& use) { return use.name == name && use.kind == UseKind::Call; });
+    }
+
+    void check_polling() {
+        constexpr std::array<std::array<std::string_view, 2>, 4> pairs = {
+            {{"VipSendDone", "VipSendNotify"},
+             {"VipRecvDone", "VipRecvNotify"},
+             {"VipCQDone", "VipCQNotify"},
+             {"dat_evd_dequeue", "dat_cno_modify_agent"}}};
+        for (const auto& [poll, notify] : pairs) {
+            if (!calls(poll) || !calls(notify)) continue;
+            for (const auto& use : uses_)
+                if (use.name == poll && is_polled(use.token))
+                    warn(Rule::PollAndNotify, tokens_[use.token],
+                         fmt::format("{} polls in a loop, and {} asks for handlers: a completion goes to only one of "
+                                     "them",
+                                     poll, notify));
+        }
+    }
+
+    /// Whether a call is in the parentheses of a while or for.
+    bool is_polled(std::size_t call) const {
+        constexpr std::size_t most_tokens = 100;
+        int depth = 0;
+        for (std::size_t i = call; i > 0 && call - i < most_tokens; --i) {
+            const Token& token = tokens_[i - 1];
+            if (token.is("{") || token.is("}")) return false;
+            if (token.is(")")) ++depth;
+            if (!token.is("(")) continue;
+            if (depth > 0)
+                --depth;
+            else if (i > 1 && (tokens_[i - 2].is("while") || tokens_[i - 2].is("for")))
+                return true;
+        }
+        return false;
+    }
+
+    const std::vector<Token>& tokens_;
+    const std::vector<Use>& uses_;
+    std::vector<Warning>& warnings_;
+    Constants constants_;
+    std::set<std::string_view> pointers_;
+    bool searched_ = false;
+    bool with_librpma_ = false;
+};
+
+// ---- Build files ----
+
+bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+}
+
+std::string_view advice_for_library(std::string_view word) {
+    if (word == "-lgnivipl")
+        return "Viaduct installs libgnivipl.so as another name of libvipl.so; pkg-config vipl has the flags";
+    if (word == "-lvipl") return "links Viaduct's libvipl.so; pkg-config vipl has the flags";
+    if (word == "-ldat") return "links Viaduct's libdat.so (DAT 1.2); pkg-config dat has the flags";
+    if (word == "-ldat2") return "links Viaduct's libdat2.so; pkg-config dat2 has the flags";
+    if (word == "-lrpma") return "links Viaduct's librpma.so; pkg-config librpma has the flags";
+    if (word.starts_with("-ldapl"))
+        return "a provider is loaded as dat.conf says, and not linked: remove it, and link -ldat2 or -ldat";
+    return {};
+}
+
+}  // namespace
+
+void find_warnings(const Tokens& tokens, const std::vector<Use>& uses, std::vector<Warning>& warnings) {
+    WarningFinder(tokens, uses, warnings).run();
+}
+
+void find_link_lines(std::string_view content, std::vector<Warning>& warnings) {
+    std::uint32_t line = 1;
+    std::size_t line_start = 0;
+    bool comment = false;
+    for (std::size_t i = 0; i < content.size();) {
+        if (content[i] == '\n') {
+            ++line;
+            line_start = ++i;
+            comment = false;
+            continue;
+        }
+        std::size_t end = i;
+        while (end < content.size() && is_word(content[end])) ++end;
+        const std::string_view word = content.substr(i, end - i);
+        if (content[i] == '#' || word == "dnl") comment = true;
+        const std::string_view advice = comment ? "" : advice_for_library(word);
+        if (!advice.empty())
+            warnings.push_back({.rule = Rule::LinkLine,
+                                .position = {line, static_cast<std::uint32_t>(i - line_start) + 1},
+                                .text = fmt::format("{}: {}", word, advice)});
+        i = std::max(end, i + 1);
+    }
+}
+
+const std::vector<RuleText>& rules() {
+    static const std::vector<RuleText> all = {
+        {Rule::ReliableReception, "reliable-reception", "Reliable Reception, which DAT and librpma do not have"},
+        {Rule::Discriminator, "discriminator", "a discriminator that DAT and librpma cannot name, or that is too long"},
+        {Rule::DeviceName, "device-name", "the name of a device or adapter in the program"},
+        {Rule::DepthLimit, "depth-limit", "a size above the limits"},
+        {Rule::PointerIn32Bits, "pointer-in-32-bits", "a pointer that is kept in 32 bits"},
+        {Rule::NoRetry, "no-retry", "a client that does not try again if there is no listener"},
+        {Rule::PollAndNotify, "poll-and-notify", "a queue that is polled and has handlers"},
+        {Rule::VerbsCall, "verbs-call", "a call of libibverbs in a program of librpma"},
+        {Rule::LinkLine, "link-line", "a library in a build file"},
+        {Rule::UnknownName, "unknown-name", "a name that looks like one of an API, but is not known"},
+    };
+    return all;
+}
+
+const RuleText& about(Rule rule) { return *std::ranges::find(rules(), rule, &RuleText::rule); }
+
+}  // namespace viaduct::port

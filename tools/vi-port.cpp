@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// vi-port: reads C and C++ sources, and says what to do to move them from one API to another.
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/command_line.hpp"
+#include "tools/port/report.hpp"
+#include "tools/port/rewrite.hpp"
+#include "tools/port/text.hpp"
+
+namespace {
+
+using namespace viaduct::tools;
+namespace port = viaduct::port;
+namespace fs = std::filesystem;
+
+constexpr std::string_view usage =
+    "Usage: vi-port scan [--to API] [options] PATH...\n"
+    "       vi-port explain [--to API] [--json] NAME...\n"
+    "       vi-port rewrite --to API [--output FILE | --in-place] FILE...\n\n"
+    "Reads C and C++ sources that use VIPL, DAT or librpma, reports what they use and\n"
+    "what it becomes in another API, and rewrites what one call or name replaces.\n";
+
+using Words = std::vector<std::string>;
+
+options::options_description describe() {
+    options::options_description description("Options");
+    auto add = description.add_options();
+    add("to", text("API"), "the API to move to: vipl, dat, rpma or core");
+    add("json", "print JSON");
+    add("sarif", text("FILE"), "scan: also write the results to FILE, as SARIF 2.1.0");
+    add("html", text("FILE"), "scan: also write a page with the sources and the guidance to FILE");
+    add("summary,s", "scan: print only the totals");
+    add("output,o", text("FILE"), "rewrite: write to FILE, not to a file beside the source");
+    add("in-place,i", "rewrite: change the source, and keep a copy whose name ends in .orig");
+    add("force,f", "rewrite: overwrite files that exist");
+    add("version,V", "print the version and exit");
+    add("help,h", "print this help and exit");
+    return description;
+}
+
+options::variables_map parse_words(int argc, char** argv, const options::options_description& description) {
+    options::options_description all(description);
+    all.add_options()("command", options::value<std::string>())("words", options::value<Words>());
+    options::positional_options_description positional;
+    positional.add("command", 1).add("words", -1);
+    options::variables_map given;
+    try {
+        options::store(options::command_line_parser(argc, argv).options(all).positional(positional).run(), given);
+    } catch (const options::error& error) {
+        throw UsageError(error.what());
+    }
+    return given;
+}
+
+std::string target_of(const options::variables_map& given) {
+    if (given.count("to") == 0) return {};
+    const auto& target = given["to"].as<std::string>();
+    for (const auto known : port::targets)
+        if (target == known) return target;
+    throw UsageError("unknown API '" + target + "': choose vipl, dat, rpma or core");
+}
+
+Words words_of(const options::variables_map& given, const char* what) {
+    if (given.count("words") == 0) throw UsageError(std::string("no ") + what + " given");
+    return given["words"].as<Words>();
+}
+
+void refuse(const options::variables_map& given, std::initializer_list<const char*> foreign) {
+    for (const char* option : foreign)
+        if (given.count(option) != 0)
+            throw UsageError(fmt::format("--{} cannot be used with {}", option, given["command"].as<std::string>()));
+}
+
+/// Texts of files may be in any encoding; what is not UTF-8 is replaced.
+std::string dump(const nlohmann::ordered_json& json) {
+    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void write_file(const std::string& path, const std::string& content) {
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file << content;
+    file.close();
+    if (!file) throw viaduct::measure::Error("cannot write " + path);
+}
+
+int scan(const options::variables_map& given) {
+    refuse(given, {"output", "in-place", "force"});
+    const std::string target = target_of(given);
+    port::Scanner scanner;
+    for (auto& file : port::find_sources(words_of(given, "path"))) scanner.scan(std::move(file));
+    const port::Scan result = port::make_scan(scanner.finish(), target);
+    if (given.count("sarif") != 0)
+        write_file(given["sarif"].as<std::string>(), dump(port::to_sarif(result, VIADUCT_VERSION)) + "\n");
+    if (given.count("html") != 0) write_file(given["html"].as<std::string>(), port::to_html(result));
+    if (given.count("json") != 0)
+        fmt::print("{}\n", dump(port::to_json(result)));
+    else
+        port::print_text(result, given.count("summary") != 0);
+    return result.totals.skipped == 0 ? 0 : 1;
+}
+
+int explain(const options::variables_map& given) {
+    refuse(given, {"sarif", "html", "summary", "output", "in-place", "force"});
+    const std::string target = target_of(given);
+    auto json = nlohmann::ordered_json::array();
+    int status = 0;
+    bool first = true;
+    for (const auto& name : words_of(given, "name")) {
+        const auto entries = port::Mapping::get().find_all(name);
+        if (entries.empty()) {
+            const Words similar = port::Mapping::get().similar(name);
+            complain(fmt::format("vi-port: {} is no name of VIPL, DAT or librpma{}\n", port::printable(name),
+                                 similar.empty() ? "" : ". Similar: " + port::join(similar)));
+            status = 1;
+        }
+        for (const auto* entry : entries) {
+            if (given.count("json") != 0) {
+                json.push_back(port::to_json(*entry, target));
+                continue;
+            }
+            if (!std::exchange(first, false)) fmt::print("\n");
+            port::print_entry(*entry, target);
+        }
+    }
+    if (given.count("json") != 0) fmt::print("{}\n", dump(json));
+    return status;
+}
+
+/// Beside the source: hello.c becomes hello.rpma.c.
+fs::path default_output(const fs::path& source, const std::string& target) {
+    return source.parent_path() / (source.stem().string() + "." + target + source.extension().string());
+}
+
+/// Where the result goes. Makes the copy of a source that is changed in place.
+fs::path prepare_output(const fs::path& source, const std::string& target, const options::variables_map& given) {
+    const bool in_place = given.count("in-place") != 0;
+    fs::path output = source;
+    if (given.count("output") != 0)
+        output = given["output"].as<std::string>();
+    else if (!in_place)
+        output = default_output(source, target);
+    const fs::path fresh = in_place ? fs::path(source.string() + ".orig") : output;
+    std::error_code error;
+    if (fs::exists(fresh, error) && given.count("force") == 0)
+        throw viaduct::measure::Error(fresh.string() + " exists; --force overwrites it");
+    if (in_place && !fs::copy_file(source, fresh, fs::copy_options::overwrite_existing, error))
+        throw viaduct::measure::Error("cannot write " + fresh.string() + ": " + error.message());
+    if (!in_place && fs::equivalent(source, output, error))
+        throw UsageError("use --in-place to change " + source.string());
+    return output;
+}
+
+nlohmann::ordered_json report_of(const std::string& source, const std::string& output, const port::Rewriting& result) {
+    nlohmann::ordered_json json = {
+        {"source", source}, {"output", output}, {"replaced", result.replaced}, {"todos", nlohmann::json::array()}};
+    for (const auto& todo : result.todos)
+        json["todos"].push_back({{"line", todo.line}, {"name", todo.name}, {"advice", todo.advice}});
+    return json;
+}
+
+int rewrite(const options::variables_map& given) {
+    refuse(given, {"sarif", "html", "summary"});
+    exclude(given, "output", "in-place");
+    const std::string target = target_of(given);
+    if (target.empty() || target == "core") throw UsageError("rewrite needs --to vipl, dat or rpma");
+    const Words paths = words_of(given, "file");
+    if (given.count("output") != 0 && paths.size() > 1) throw UsageError("--output is for one file");
+    auto json = nlohmann::ordered_json::array();
+    int status = 0;
+    for (const auto& path : paths) {
+        port::SourceFile file{.path = path, .kind = port::FileKind::Source, .problem = {}};
+        const std::string source = port::read_source(file);
+        if (!file.problem.empty()) {
+            complain(fmt::format("vi-port: {}: {}\n", port::printable(path), file.problem));
+            status = 1;
+            continue;
+        }
+        const port::Rewriting result = port::rewrite(source, target);
+        const fs::path output = prepare_output(path, target, given);
+        write_file(output, result.text);
+        json.push_back(report_of(path, output, result));
+        if (given.count("json") != 0) continue;
+        for (const auto& todo : result.todos)
+            fmt::print("{}:{}: {}: {}\n", port::printable(path), todo.line, todo.name, todo.advice);
+        fmt::print("{}: {} replaced, {} left to do\n", port::printable(output.string()), result.replaced,
+                   result.todos.size());
+    }
+    if (given.count("json") != 0) fmt::print("{}\n", dump(json));
+    return status;
+}
+
+int run(int argc, char** argv) {
+    const auto description = describe();
+    const auto given = parse_words(argc, argv, description);
+    if (answer_information(given, "vi-port", usage, description)) return 0;
+    if (given.count("command") == 0) throw UsageError("no command given");
+    const auto& command = given["command"].as<std::string>();
+    if (command == "scan") return scan(given);
+    if (command == "explain") return explain(given);
+    if (command == "rewrite") return rewrite(given);
+    throw UsageError("unknown command '" + command + "': choose scan, explain or rewrite");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run_tool("vi-port", run, argc, argv); }
