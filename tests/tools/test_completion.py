@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Completes command lines with bash: test_completion.py COMPLETION TOOL..."""
+import os
+import re
+import subprocess
+import sys
+
+from command_line import check
+
+SCRIPT = """
+source "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+complete -p "${1##*/}" >/dev/null || exit
+_viaduct "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def complete(tool, *words):
+    """Returns what the last word may become."""
+    done = subprocess.run(["bash", "-c", SCRIPT, "bash", sys.argv[1], tool, *words], capture_output=True, text=True,
+                          check=True, timeout=60)
+    check(done.stderr == "", done.stderr)
+    return done.stdout.split()
+
+
+def expect(expected, tool, *words):
+    found = complete(tool, *words)
+    check(found == expected.split(), f"{words}: {found}")
+
+
+def test_every_option(tool):
+    text = subprocess.run([tool, "--help"], capture_output=True, text=True, check=True).stdout
+    described = re.findall(r"^  (?:-. \[ )?(--[a-z-]+)", text, re.MULTILINE)
+    check(len(described) > 5, text)
+    expect(" ".join(described), tool, "--")
+    expect("--json", tool, "--js")
+    expect("--json", tool, "localhost", "--js")
+
+
+def test_values(tool):
+    if os.path.basename(tool) == "vi-info":
+        expect("", tool, "--error", "")
+        return
+    expect("vipl dat rpma core", tool, "--api", "")
+    expect("rpma", tool, "--api", "r")
+    expect("rpma", tool, "--api", "=", "r")
+    expect("vipl dat rpma core", tool, "--api", "=")
+    expect("loopback verbs ofi", tool, "--backend", "")
+    expect("send write read", tool, "--op", "")
+    if os.path.basename(tool) == "vi-perf":
+        expect("latency bandwidth rate connect", tool, "--test", "")
+        expect("latency bandwidth rate connect", tool, "-t", "")
+        expect("polling blocking", tool, "--mode", "")
+    expect("", tool, "--count", "")
+    expect("", tool, "-c", "")
+
+
+def test_hosts(tool):
+    check("localhost" in complete(tool, "local"), "localhost")
+    check("localhost" in complete(tool, "--json", "local"), "localhost")
+
+
+def test_a_tool_that_fails(tool):
+    expect("", os.path.join("/nonexistent", os.path.basename(tool)), "--")
+
+
+if __name__ == "__main__":
+    for path in sys.argv[2:]:
+        for test in test_every_option, test_values, test_hosts, test_a_tool_that_fails:
+            test(path)
+            print(f"ok {test.__name__} {os.path.basename(path)}")
