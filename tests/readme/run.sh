@@ -8,16 +8,10 @@ trap 'rm -f "$received"' EXIT
 "$@" >"$received" &
 server=$!
 
-# Until the server listens, the client's requests are refused.
-attempts=0
-until "$@" "over the valley"; do
-    attempts=$((attempts + 1))
-    if [ $attempts -eq 200 ]; then
-        kill $server
-        exit 1
-    fi
-    sleep 0.05
-done
+if ! VIADUCT_CONNECT_RETRY_MS=50000 "$@" "over the valley"; then
+    kill $server
+    exit 1
+fi
 
 wait $server
 [ "$(cat "$received")" = "over the valley" ]
