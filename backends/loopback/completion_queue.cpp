@@ -46,7 +46,7 @@ CompletionQueue::~CompletionQueue() {
     const Item& item = items_.front();
     item.completion.load(out);
     out.observed = item.observed;
-    if (item.from != nullptr) item.from->count(-1);
+    if (item.from != nullptr) item.from->count_polled();
     if (item.solicited) --solicited_;
     items_.pop();
 }
@@ -244,7 +244,7 @@ bool CompletionQueue::make_room() noexcept {
 }
 
 void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept {
-    from.count(-1);
+    from.count_polled();
     if (items_.size() < capacity_) return log(LogLevel::Error, "out of memory: a completion is lost");
     device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
                    .endpoint_context = endpoint_context,

@@ -41,8 +41,9 @@ protected:
     ~WorkQueue() = default;
     bool is_full() const noexcept { return outstanding() >= depth_; }
     friend class CompletionQueue;
-    [[gnu::always_inline]] void count(std::int32_t change) noexcept {
-        add_alone(outstanding_, static_cast<std::uint32_t>(change));
+    [[gnu::always_inline]] void count_posted() noexcept { add_alone(outstanding_, std::uint32_t{1}); }
+    [[gnu::always_inline]] void count_polled() noexcept {
+        outstanding_.store(outstanding() - 1, std::memory_order_relaxed);
     }
 
 private:
@@ -78,7 +79,7 @@ public:
     bool has_output() const noexcept { return output_ != output_end_; }
     [[gnu::always_inline]] void hand_out(const Completion& completion, WorkQueue& from) noexcept {
         write(completion, *output_++);
-        from.count(-1);
+        from.count_polled();
     }
 
     /// The lock must be held, but not by poll(). Otherwise like push().

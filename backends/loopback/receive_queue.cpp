@@ -102,7 +102,7 @@ inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept 
     if (is_full() || request.sges.size() != 1 || entries_.is_full() || !ring_.advertises()) return false;
     entries_.vacant().assign(request);
     entries_.commit();
-    count(1);
+    count_posted();
     posted_.add();
     posted_bytes_.add(request.sges[0].length);
     ring_.add_receive();
@@ -187,7 +187,7 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
     if (!entries_.reserve(entries_.size() + 1)) return {Code::NoResources, "out of memory"};
     entries_.vacant().assign(request);
     entries_.commit();
-    count(1);
+    count_posted();
     posted_.add();
     posted_bytes_.add(support::total_length(request.sges));
     if (ring_.advertises())
@@ -257,7 +257,7 @@ bool ReceiveQueue::have_receive() noexcept {
     if (!completions_.has_room()) return false;
     if (!shared_->take(entries_.vacant(), member_, connection_->number())) return false;
     entries_.commit();
-    count(1);
+    count_posted();
     return true;
 }
 

@@ -33,7 +33,7 @@ CompletionCode fault_code(wire::Fault fault) noexcept {
 inline void SendQueue::finish_directly(const SendRequest& request, CompletedOperation operation, std::uint32_t bytes,
                                        bool queued, bool confirmed) noexcept {
     if (queued) {
-        count(1);
+        count_posted();
         executed_.push({.context = request.context,
                         .last_slot = confirmed ? ring_.end() : 0,
                         .bytes = bytes,
@@ -43,7 +43,7 @@ inline void SendQueue::finish_directly(const SendRequest& request, CompletedOper
                         .signaled = request.signaled,
                         .with_immediate = false});
     } else if (request.signaled) {
-        count(1);
+        count_posted();
         completions_.enqueue({.context = request.context,
                               .endpoint_context = endpoint_.context(),
                               .bytes = bytes,
@@ -167,7 +167,7 @@ Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& p
             std::memcpy(&operation.value, request.sges[0].address, sizeof operation.value);
     }
     if (connection_ == nullptr) {
-        count(1);
+        count_posted();
         abandon(operation, CompletionCode::Flushed);
         return {};
     }
@@ -177,11 +177,11 @@ Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& p
     const bool in_turn = entries_.empty() && !draining_ && !endpoint_.is_breaking();
     if (!in_turn || request.sges.size() > 2) {
         enqueue(operation);
-        count(1);
+        count_posted();
         progress();
         return {};
     }
-    count(1);
+    count_posted();
     const Outcome outcome = execute(operation);
     if (outcome == Outcome::Blocked) {
         enqueue(operation);
@@ -222,7 +222,7 @@ inline Completion SendQueue::completion_of(const Executed& executed) const noexc
 }
 
 inline void SendQueue::complete(const Executed& executed) noexcept {
-    if (executed.code == CompletionCode::Success && !executed.signaled) return count(-1);
+    if (executed.code == CompletionCode::Success && !executed.signaled) return count_polled();
     completions_.push(completion_of(executed), *this);
 }
 
