@@ -18,9 +18,6 @@ inline constexpr const char* no_vi = "ViHandle is not a VI";
 inline constexpr const char* no_cq = "CQHandle is not a completion queue";
 inline constexpr const char* no_request = "ConnHandle is not a pending connection request";
 
-/// The name of a return code, as programs write it; never null.
-const char* name_of(VIP_RETURN result) noexcept;
-
 /// Returns the code, and leaves the reason for the entry point.
 [[gnu::cold]] VIP_RETURN failed(VIP_RETURN result, const char* why) noexcept;
 

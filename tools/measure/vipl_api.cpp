@@ -5,34 +5,11 @@
 #include <cstddef>
 #include <cstring>
 
+#include "api/vipl/return_name.hpp"
 #include "tools/measure/error.hpp"
 
 namespace viaduct::measure {
 namespace {
-
-const char* text_of(VIP_RETURN result) {
-    switch (result) {
-        case VIP_SUCCESS: return "success";
-        case VIP_NOT_DONE: return "VIP_NOT_DONE";
-        case VIP_INVALID_PARAMETER: return "VIP_INVALID_PARAMETER";
-        case VIP_ERROR_RESOURCE: return "VIP_ERROR_RESOURCE";
-        case VIP_TIMEOUT: return "VIP_TIMEOUT";
-        case VIP_REJECT: return "VIP_REJECT";
-        case VIP_INVALID_RELIABILITY_LEVEL: return "VIP_INVALID_RELIABILITY_LEVEL";
-        case VIP_INVALID_MTU: return "VIP_INVALID_MTU";
-        case VIP_INVALID_QOS: return "VIP_INVALID_QOS";
-        case VIP_INVALID_PTAG: return "VIP_INVALID_PTAG";
-        case VIP_INVALID_RDMAREAD: return "VIP_INVALID_RDMAREAD";
-        case VIP_DESCRIPTOR_ERROR: return "VIP_DESCRIPTOR_ERROR";
-        case VIP_INVALID_STATE: return "VIP_INVALID_STATE";
-        case VIP_ERROR_NAMESERVICE: return "VIP_ERROR_NAMESERVICE";
-        case VIP_NO_MATCH: return "VIP_NO_MATCH";
-        case VIP_NOT_REACHABLE: return "VIP_NOT_REACHABLE";
-        case VIP_ERROR_NOT_SUPPORTED: return "VIP_ERROR_NOT_SUPPORTED";
-        case VIP_INVALID_ADDRESS: return "VIP_INVALID_ADDRESS";
-    }
-    return "unknown result";
-}
 
 /// A VIP_NET_ADDRESS with room for the longest address of ours.
 class NetAddress {
@@ -92,7 +69,7 @@ private:
 
 }  // namespace
 
-void fail_vipl(const char* call, VIP_RETURN result) { throw Error(std::string(call) + ": " + text_of(result)); }
+void fail_vipl(const char* call, VIP_RETURN result) { throw Error(std::string(call) + ": " + vipl::name_of(result)); }
 
 ViplApi::ViplApi(std::uint32_t device) {
     const std::string name = VINICBASENAME + std::to_string(device);
