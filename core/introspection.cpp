@@ -187,7 +187,8 @@ std::string describe_this_process() {
     const std::string devices = describe_devices(backends);
     const std::string listed = describe_endpoints(endpoints);
     return fmt::format(
-        R"({{"version":{},"program":{},"pid":{},"uid":{},"backends":{},"devices":{},"endpoint_count":{},"endpoints":{},"listeners":{}}})",
+        R"({{"version":{},"program":{},"pid":{},"uid":{},"backends":{},"devices":{},"endpoint_count":{},"endpoints":{},"listeners":{}}})"
+        "\n",
         text_of(Json(VIADUCT_VERSION)), text_of(Json(program_invocation_short_name)), getpid(), geteuid(), backends,
         devices, endpoints, listed, describe_listeners());
 }
@@ -217,7 +218,7 @@ Result<std::string> ask_process(const ProcessInfo& process, std::chrono::millise
             return Status(Code::TimedOut, "the process does not answer");
         const ssize_t size = recv(socket->get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
         if (size > 0) answer.append(buffer.data(), static_cast<std::size_t>(size));
-        if (size == 0 && answer.ends_with('}')) return answer;
+        if (size == 0 && answer.ends_with('\n')) return answer;
         if (size == 0) return Status(Code::Rejected, "the process does not finish its answer");
         if (size < 0 && errno != EAGAIN && errno != EINTR) return Status::from_errno(errno, "recv");
     }
