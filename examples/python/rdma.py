@@ -1,95 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""RDMA write and read, with the core, in Python: the client reads the server's memory and then writes to it.
+"""RDMA write and read: the client reads the server's memory and then writes to it.
 The server sends the address and the key of its memory when the client asks."""
-import argparse
-import struct
-import time
-
-from viaduct import core
-
-ROOM = 4096
-TIMEOUT = 10.0
-# Where a peer's memory is, as a message: the 21 bytes of a librpma descriptor: address, size, key, usage. VIPL has no
-# private data, so that the keys travel in messages.
-DESCRIPTOR = struct.Struct("<QQIB")
-USAGE = 1 | 8  # of librpma: READ_SRC, WRITE_DST
+from end import READ_AND_WRITE, ROOM, End, run
 
 
-class End:
-    """An endpoint and the memory of its messages. Calls that fail raise core.Error, whose text says why."""
-
-    def __init__(self):
-        self.device = core.Device()
-        self.memory = self.device.register(2 * ROOM, core.Access.NONE)
-        self.incoming, self.outgoing = self.memory.view[:ROOM], self.memory.view[ROOM:]
-        self.endpoint = self.device.endpoint()  # reliable delivery, the level of DAT and librpma
-
-    def post_receive(self):
-        """A message that comes before its receive waits, unless the sender is a program of VIPL."""
-        self.endpoint.post_receive(self.memory[:ROOM])
-
-    def connect_to(self, address, port):
-        """While nobody listens, the client asks again."""
-        deadline = time.monotonic() + TIMEOUT
-        while True:
-            try:
-                return self.endpoint.connect(address, port, timeout=TIMEOUT)
-            except core.Error as error:
-                if error.code != core.Code.NO_LISTENER or time.monotonic() > deadline:
-                    raise
-            time.sleep(0.01)
-
-    def accept_client(self, port):
-        self.post_receive()  # before the client can send
-        with self.device.listen(port) as listener:
-            listener.accept(self.endpoint)
-
-    def send_message(self, message):
-        self.outgoing[:len(message)] = message
-        self.endpoint.post_send(self.memory[ROOM:ROOM + len(message)])
-        self.endpoint.wait_send()
-
-    def wait_receive(self):
-        """Waits without spinning and returns the message."""
-        return bytes(self.incoming[:self.endpoint.wait_receive().nbytes])
-
-    def register_shared(self, buffer):
-        self.shared = self.device.register(buffer, core.Access.REMOTE_WRITE | core.Access.REMOTE_READ)
-        return DESCRIPTOR.pack(*self.shared[:][:2], self.shared.key, USAGE)
-
-    def learn_key(self, message):
-        address, size, key, _ = DESCRIPTOR.unpack(message)
-        if size < ROOM:
-            raise SystemExit("not the descriptor of enough memory")
-        self.remote = core.Remote(address, key)
-
-    def rdma_read(self, offset, length):
-        """RDMA between `outgoing` and the peer's memory."""
-        self.endpoint.post_read(self.memory[ROOM:ROOM + length], self.remote + offset)
-        self.endpoint.wait_send()
-        return bytes(self.outgoing[:length])
-
-    def rdma_write(self, offset, data):
-        self.outgoing[:len(data)] = data
-        self.endpoint.post_write(self.memory[ROOM:ROOM + len(data)], self.remote + offset)
-        self.endpoint.wait_send()
-
-    def wait_disconnect(self):
-        """When the client disconnects, there is an event."""
-        event = self.endpoint.next_event(timeout=None)
-        if event.kind != core.ConnectionEventKind.DISCONNECTED:
-            raise SystemExit(f"{event.kind.name} instead of DISCONNECTED")
-
-    def disconnect(self):
-        self.endpoint.disconnect()
-        self.device.close()  # and everything that was created on it
-
-
-def server(port):
+def server(port, _):
     end = End()
     table = bytearray(ROOM)
-    key = end.register_shared(table)
+    key = end.register_shared(table, READ_AND_WRITE)
     table[:20] = b"read from the server"
     end.accept_client(port)
     end.wait_receive()  # the client asks for the key
@@ -100,6 +19,7 @@ def server(port):
     end.send_message(b"")
     end.wait_disconnect()
     end.disconnect()
+    end.close_device()
 
 
 def client(address, port, text):
@@ -114,20 +34,8 @@ def client(address, port, text):
     end.send_message(b"")  # tells the server, which RDMA does not
     end.wait_receive()
     end.disconnect()
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=["server", "client"])
-    parser.add_argument("address")
-    parser.add_argument("port", type=int)
-    parser.add_argument("text", nargs="?", default="hello")
-    arguments = parser.parse_args()
-    if arguments.role == "server":
-        server(arguments.port)
-    else:
-        client(arguments.address, arguments.port, arguments.text)
+    end.close_device()
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, server, client)

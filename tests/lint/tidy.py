@@ -15,9 +15,11 @@ import subprocess
 
 PROGRAM = "clang-tidy-19"  # version 14, Debian's default, cannot parse the C++20 parts of gcc's library
 # The sources of a unit are checked as headers. C headers of api/ are excluded, because the APIs define their names.
-HEADERS = r"/(api|backends|bindings|core|tests|tools)/.*\.[ch]pp$|/tests/.*\.h$"
+HEADERS = r"/(api|backends|bindings|core|examples|tests|tools)/.*\.[ch]pp$|/(examples|tests)/.*\.h$"
 # Warnings are left to gcc. -H lists the included files, for the cache.
 OPTIONS = ["--quiet", f"--header-filter={HEADERS}", "--extra-arg=-Wno-error", "--extra-arg=-H"]
+# Of the programs in examples/, which include the end.h of one API, here that of VIPL.
+EXAMPLES = ["-xc", "-std=gnu11", "-Iexamples/vipl", *(f"-Iapi/{api}/include" for api in ("vipl", "udat", "rpma"))]
 
 
 @functools.cache
@@ -81,7 +83,9 @@ def check(root: pathlib.Path, build: pathlib.Path, names: list[str], checks: str
     cache = Cache(root / "build/lint-cache", "\0".join((version, configuration, checks, *OPTIONS)))
 
     def run(source: str) -> str:
-        done = subprocess.run([PROGRAM, "-p", str(build), f"--checks={checks}", *OPTIONS, source], text=True, cwd=root,
+        is_example = source.startswith(str(root / "examples/")) and source.endswith((".c", ".h"))
+        flags = ["--", *EXAMPLES] if is_example else ["-p", str(build)]
+        done = subprocess.run([PROGRAM, f"--checks={checks}", *OPTIONS, source, *flags], text=True, cwd=root,
                               capture_output=True, check=False)
         if done.returncode == 0:
             read = re.findall(r"^\.+ (.+)$", done.stderr, re.MULTILINE)
