@@ -102,6 +102,7 @@ struct EndpointAttributes {
     Reliability reliability = Reliability::ReliableDelivery;
     ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;
     RefusedWrite refused_write = RefusedWrite::Reported;
+    bool any_reliable = false;  ///< joins a peer of either reliable level; needs one of them and RefusedWrite::Reported
     std::uint32_t max_transfer_bytes = 0;  ///< 0: the maximum of the device; matches every peer
     std::uint64_t qos = 0;                 ///< must be 0
     Access access;                         ///< RDMA operations that the endpoint accepts from its peer
@@ -114,7 +115,8 @@ inline std::uint32_t transfer_limit(const EndpointAttributes& attributes, const 
 }
 
 /// Whether two endpoints can be connected: reliability, transfer size and quality of service must be equal (guide,
-/// sections 3.3.2 and 4.6). A transfer size of 0 matches any. Access rights are not compared.
+/// sections 3.3.2 and 4.6). A transfer size of 0 matches any; `any_reliable` matches both reliable levels. Access
+/// rights are not compared.
 VIADUCT_EXPORT Status compatible(const EndpointAttributes& local, const EndpointAttributes& remote) noexcept;
 
 }  // namespace viaduct

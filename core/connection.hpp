@@ -53,9 +53,9 @@ enum class Sharing : std::uint8_t {
     Exclusive,  ///< no: listen() fails if the service has a listener
 };
 
-/// A connection request from a peer. It is answered at most once: by Endpoint::accept(), reject() or refuse().
-/// If it is destroyed without an answer, the peer waits until its deadline (but see ends_if_dropped); if the process
-/// ends, the peer may also be refused. A request may outlive its listener, but not its device. Thread-safe.
+/// A connection request from a peer. It is answered at most once: by Endpoint::accept(), reject(), refuse() or
+/// conflict(). If it is destroyed without an answer, the peer waits until its deadline (but see ends_if_dropped); if
+/// the process ends, the peer may also be refused. A request may outlive its listener, but not its device. Thread-safe.
 class ConnectionRequest {
 public:
     virtual ~ConnectionRequest() = default;
@@ -90,6 +90,11 @@ private:
     /// may be reported before it. TimedOut: the peer has given up, or the request has been answered. InvalidState:
     /// the endpoint is not idle; the request can still be accepted with another endpoint.
     virtual Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept = 0;
+
+public:
+    /// Refuses the request because compatible() says that the attributes of the peer do not match `own`: the peer gets
+    /// Conflict. If there is no conflict in its view, it gets Rejected. Errors as reject().
+    virtual Status conflict(const EndpointAttributes& own) noexcept = 0;
 };
 
 /// Receives the requests for one service as long as it exists. Requests that are left when it is destroyed are refused:

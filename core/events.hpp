@@ -15,7 +15,7 @@ enum class ConnectionEventKind : std::uint8_t {
     Established,
     Rejected,      ///< the peer refused, or the service has no listener; see `reason`
     TimedOut,      ///< no answer before the deadline
-    Conflict,      ///< the attributes of the peer-to-peer partner do not match; see `reason`
+    Conflict,      ///< the attributes of the peer do not match; see `reason`
     Unreachable,   ///< there is no route to the peer
     Disconnected,  ///< the peer ended the connection
     Lost,          ///< the connection broke: an error, or the peer's process ended

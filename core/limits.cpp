@@ -17,10 +17,20 @@ const char* to_string(Reliability reliability) noexcept {
     return "unknown";
 }
 
+namespace {
+
+const char* level_of(const EndpointAttributes& attributes) noexcept {
+    return attributes.any_reliable ? "any reliable level" : to_string(attributes.reliability);
+}
+
+}  // namespace
+
 Status compatible(const EndpointAttributes& local, const EndpointAttributes& remote) noexcept {
-    if (local.reliability != remote.reliability)
-        return {Code::InvalidReliability, explain("the reliability levels differ: %s here, %s at the peer",
-                                                  to_string(local.reliability), to_string(remote.reliability))};
+    const bool reliable = local.reliability != Reliability::Unreliable && remote.reliability != Reliability::Unreliable;
+    const bool adapts = reliable && (local.any_reliable || remote.any_reliable);
+    if (local.reliability != remote.reliability && !adapts)
+        return {Code::InvalidReliability,
+                explain("the reliability levels differ: %s here, %s at the peer", level_of(local), level_of(remote))};
     if (local.max_transfer_bytes != remote.max_transfer_bytes && local.max_transfer_bytes != 0 &&
         remote.max_transfer_bytes != 0)
         return {Code::InvalidTransferSize, explain("the maximum transfer sizes differ: %u bytes here, %u at the peer",
@@ -37,6 +47,9 @@ Status check_attributes(const EndpointAttributes& attributes, const DeviceAttrib
     if (attributes.reliability > Reliability::ReliableReception || (unreliable && !device.capabilities.unreliable))
         return {Code::InvalidReliability, explain("%s does not support the reliability level \"%s\"",
                                                   device.name.c_str(), to_string(attributes.reliability))};
+    if (attributes.any_reliable && (unreliable || attributes.refused_write != RefusedWrite::Reported))
+        return {Code::InvalidReliability,
+                "an endpoint that joins any reliable level must be reliable and report refused writes"};
     if (attributes.max_transfer_bytes > device.max_transfer_bytes)
         return {Code::InvalidTransferSize,
                 explain("a maximum transfer size of %u bytes asked for, the limit of %s is %u",

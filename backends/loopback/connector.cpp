@@ -251,7 +251,7 @@ void Connector::take_peer_requests() {
                               .private_data = peer.private_data()};
         Endpoint& own = *owner_->endpoint;
         if (const Status status = compatible(own.attributes(), event.remote); !status.ok()) {
-            peer.conflict(own.attributes());
+            (void)peer.conflict(own.attributes());  // if this fails, the requester may meet another peer
             return finish(conflict(status, event.remote));
         }
         if (peer.accept_locked(own, parameters_.private_data, event).ok()) return stop();

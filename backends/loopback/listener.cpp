@@ -111,9 +111,8 @@ Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
 
 Status ConnectionRequest::refuse() noexcept { return refuse(make_handshake(MessageType::NoListener, {}, {}, {})); }
 
-void ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
-    (void)refuse(make_handshake(MessageType::Conflict, {}, own, {}));  // if this fails, the requester may meet another
-                                                                       // peer
+Status ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
+    return refuse(make_handshake(MessageType::Conflict, {}, own, {}));
 }
 
 Status ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {

@@ -26,6 +26,7 @@ public:
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
     Status refuse() noexcept override;
+    Status conflict(const EndpointAttributes& own) noexcept override;
     void redirect(const Bytes<Address::max_service>& service) noexcept override { answered_by_ = service; }
 
     const Bytes<Address::max_host>& remote_host_asked_for() const noexcept { return handshake_.remote_host; }
@@ -33,9 +34,6 @@ public:
     /// Like accept(), for an endpoint whose mutex is held and which is idle or connecting (peer-to-peer), with the
     /// event for its observer.
     Status accept_locked(class Endpoint& endpoint, const PrivateData& private_data, const ConnectionEvent& established);
-
-    /// Refuses a peer in the peer-to-peer model because its attributes conflict, and sends it this side's attributes.
-    void conflict(const EndpointAttributes& own) noexcept;
 
 private:
     ConnectionRequest(Device& device, UniqueFd socket, Handshake handshake,

@@ -108,7 +108,7 @@ struct NoListener {
     friend bool operator==(const NoListener&, const NoListener&) = default;
 };
 
-/// The attributes of a peer-to-peer partner do not match those of the sender, which it contains.
+/// The attributes of the peer do not match those of the sender, which it contains.
 struct Conflict {
     static constexpr Type type = Type::Conflict;
 

@@ -174,6 +174,11 @@ Status ConnectionRequest::refuse() noexcept {
     return answer(control::NoListener{});
 }
 
+Status ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
+    const Node::Guard guard(*node_);
+    return answer(control::Conflict{.attributes = own});
+}
+
 // ---- Ports -------------------------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<Port>> Port::get(Node& node, std::uint16_t number) {

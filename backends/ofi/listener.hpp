@@ -29,6 +29,7 @@ public:
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
     Status refuse() noexcept override;
+    Status conflict(const EndpointAttributes& own) noexcept override;
     void redirect(const Service& service) noexcept override { answered_by_ = service; }
 
     // The lock of the node must be held for the functions below.

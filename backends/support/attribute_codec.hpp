@@ -23,6 +23,7 @@ inline constexpr std::uint8_t silent = 8;
 inline constexpr std::uint8_t remote_write = 16;
 inline constexpr std::uint8_t remote_read = 32;
 inline constexpr std::uint8_t remote_atomic = 64;
+inline constexpr std::uint8_t any_reliable = 128;
 }  // namespace attribute_flags
 
 inline EncodedAttributes encode(const EndpointAttributes& attributes) noexcept {
@@ -35,6 +36,7 @@ inline EncodedAttributes encode(const EndpointAttributes& attributes) noexcept {
     set(attributes.access.remote_write, attribute_flags::remote_write);
     set(attributes.access.remote_read, attribute_flags::remote_read);
     set(attributes.access.remote_atomic, attribute_flags::remote_atomic);
+    set(attributes.any_reliable, attribute_flags::any_reliable);
     return {.flags = flags, .max_transfer_bytes = attributes.max_transfer_bytes};
 }
 
@@ -47,6 +49,7 @@ inline std::optional<EndpointAttributes> decode(const EncodedAttributes& encoded
         .reliability = reliability,
         .receiver_not_ready = has(attribute_flags::breaks) ? ReceiverNotReady::Break : ReceiverNotReady::Wait,
         .refused_write = has(attribute_flags::silent) ? RefusedWrite::Silent : RefusedWrite::Reported,
+        .any_reliable = has(attribute_flags::any_reliable),
         .max_transfer_bytes = encoded.max_transfer_bytes,
         .qos = 0,
         .access = {.remote_write = has(attribute_flags::remote_write),

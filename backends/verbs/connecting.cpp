@@ -383,7 +383,7 @@ void Endpoint::on_refusal(const CmEvent& event) noexcept {
     // A peer that refuses a framed request sends a frame. If a process dies with the request pending, no frame is sent.
     const bool nobody =
         no_port || (answered && (handshake.kind == Handshake::Kind::NoListener || (framed_ && !handshake.framed)));
-    if (peer_connector_ != nullptr && handshake.kind == Handshake::Kind::Conflict)
+    if (handshake.kind == Handshake::Kind::Conflict)
         end_attempt(conflict(compatible(attributes_, handshake.attributes), handshake.attributes));
     else if (peer_connector_ != nullptr)
         resume_peer_to_peer(nobody);

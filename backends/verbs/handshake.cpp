@@ -42,6 +42,7 @@ EndpointAttributes Handshake::stock_attributes() noexcept {
     return {.reliability = Reliability::ReliableDelivery,
             .receiver_not_ready = ReceiverNotReady::Wait,
             .refused_write = RefusedWrite::Reported,
+            .any_reliable = true,
             .max_transfer_bytes = 0,
             .qos = 0,
             .access = {.remote_write = true, .remote_read = true, .remote_atomic = true}};
@@ -61,14 +62,17 @@ std::optional<EncodedHandshake> EncodedHandshake::encode(const Handshake& handsh
     const auto data = handshake.private_data.span();
     const auto service = handshake.local_service.span();
     const std::size_t capacity = asks(handshake.kind) ? request_capacity : answer_capacity;
-    if (!handshake.framed) {
+    const bool conflicts = handshake.kind == Handshake::Kind::Conflict;
+    if (!handshake.framed && !conflicts) {
         const bool refuses = handshake.kind == Handshake::Kind::Reject;
         if (data.size() + (refuses ? bare_refusal.size() : 0) > capacity) return std::nullopt;
         if (refuses) encoded.append(bare_refusal);
         encoded.append(data);
         return encoded;
     }
-    if (header_size + service.size() + data.size() > capacity) return std::nullopt;
+    const std::size_t before = handshake.framed ? 0 : bare_refusal.size();  // only of a conflict
+    if (before + header_size + service.size() + data.size() > capacity) return std::nullopt;
+    if (!handshake.framed) encoded.append(bare_refusal);
     const support::EncodedAttributes attributes = support::encode(handshake.attributes);
     encoded.append(magic);
     encoded.append(static_cast<std::uint64_t>(version << 4 | static_cast<int>(handshake.kind)), 1);

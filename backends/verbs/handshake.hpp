@@ -33,11 +33,11 @@ struct Handshake {
         NoListener = 4,
         PeerRequest = 5,  ///< peer-to-peer: see peer_connector.hpp
         Probe = 6,
-        Conflict = 7,  ///< refuses a PeerRequest because the attributes conflict
+        Conflict = 7,  ///< refuses a request of either model because the attributes conflict; never bare
     };
 
     Kind kind = Kind::Request;
-    bool framed = false;  ///< the members below were received rather than assumed
+    bool framed = false;  ///< the members below were received rather than assumed; of an answer: the request was framed
     EndpointAttributes attributes = stock_attributes();
     std::uint64_t service = 0;
     Service local_service{};

@@ -49,17 +49,22 @@ Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_d
 
 Status Request::reject(const PrivateData& private_data) noexcept {
     const std::lock_guard lock(nic_->control());
-    return refuse(Handshake::Kind::Reject, private_data);
+    return refuse({.kind = Handshake::Kind::Reject, .framed = handshake_.framed, .private_data = private_data});
 }
 
 Status Request::refuse() noexcept {
     const std::lock_guard lock(nic_->control());
-    return refuse(Handshake::Kind::NoListener, {});
+    return refuse(no_listener());
 }
 
-Status Request::refuse(Handshake::Kind kind, const PrivateData& private_data) noexcept {
+Status Request::conflict(const EndpointAttributes& own) noexcept {
+    const std::lock_guard lock(nic_->control());
+    return refuse({.kind = Handshake::Kind::Conflict, .framed = handshake_.framed, .attributes = own});
+}
+
+Status Request::refuse(const Handshake& answer) noexcept {
     if (link_ == nullptr) return {};
-    verbs::refuse(link_->id(), {.kind = kind, .framed = handshake_.framed, .private_data = private_data});
+    verbs::refuse(link_->id(), answer);
     link_.reset();
     return {};
 }
@@ -175,7 +180,7 @@ Listener::~Listener() {
         if (!listening_) return;
         nic_->ports().find(port_)->second->remove(*this);
         ListeningPort::close_if_unused(*nic_, port_);
-        for (const auto& request : requests_) (void)request->refuse(Handshake::Kind::NoListener, {}).ok();
+        for (const auto& request : requests_) (void)request->refuse(request->no_listener()).ok();
         left.swap(requests_);
     }
 }

@@ -29,11 +29,15 @@ public:
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
     Status refuse() noexcept override;
+    Status conflict(const EndpointAttributes& own) noexcept override;
     void redirect(const Service&) noexcept override {}  // an answer has no room for it
 
     // The control lock must be held.
     bool given_up() const noexcept { return link_ == nullptr; }
-    Status refuse(Handshake::Kind kind, const PrivateData& private_data) noexcept;
+    Status refuse(const Handshake& answer) noexcept;
+    Handshake no_listener() const noexcept {
+        return {.kind = Handshake::Kind::NoListener, .framed = handshake_.framed};
+    }
 
 private:
     void on_event(CmEvent& event) noexcept override;

@@ -52,6 +52,9 @@ struct Connection {
     Port server;
 };
 
+/// Sends a message from one endpoint to another that it is connected to.
+void exchange(Port& one, Port& other);
+
 /// The fixture for test cases that run once for each backend that connects processes. Only the scripts' processes open
 /// devices.
 class EveryBackendBetweenProcesses {

@@ -54,11 +54,13 @@ TEST_CASE_METHOD(EveryBackend, "connection: each side learns all attributes of t
         Port client(near, {.reliability = Reliability::ReliableDelivery,
                            .receiver_not_ready = first ? ReceiverNotReady::Break : ReceiverNotReady::Wait,
                            .refused_write = first ? RefusedWrite::Reported : RefusedWrite::Silent,
+                           .any_reliable = first,
                            .max_transfer_bytes = 4096,
                            .access = {.remote_write = first, .remote_read = !first, .remote_atomic = first}});
         Port server(far, {.reliability = Reliability::ReliableDelivery,
                           .receiver_not_ready = first ? ReceiverNotReady::Wait : ReceiverNotReady::Break,
                           .refused_write = first ? RefusedWrite::Silent : RefusedWrite::Reported,
+                          .any_reliable = !first,
                           .max_transfer_bytes = 4096,
                           .access = {.remote_write = !first, .remote_read = first, .remote_atomic = !first}});
         must(client.endpoint->connect(parameters_for(near, far.address("attributes"))));
@@ -322,6 +324,64 @@ TEST_CASE_METHOD(EveryBackend, "connection: a refused request ends as NoListener
     CHECK(event.reason == Code::NoListener);
     CHECK(client.endpoint->state() == EndpointState::Unconnected);
     CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a conflict of the attributes is told to a client of either framing") {
+    const Address service = far.exact_address("cf");
+    const auto listener = far.listen_at(service);
+    const EndpointAttributes unreliable{.reliability = Reliability::Unreliable};
+    for (const Framing framing : {Framing::Full, Framing::Bare}) {
+        Port client(near, {.any_reliable = true});
+        auto parameters = parameters_for(near, service);
+        parameters.framing = framing;
+        must(client.endpoint->connect(parameters));
+        const auto request = next_request(*listener);
+        CHECK(request->remote_attributes().any_reliable);
+        must(request->conflict(unreliable));
+        const auto event = client.event();
+        CHECK(event.kind == Kind::Conflict);
+        CHECK(event.reason == Code::InvalidReliability);
+        CHECK(event.remote == unreliable);
+        CHECK(client.endpoint->state() == EndpointState::Unconnected);
+        CHECK(client.quiet());
+
+        Port server(far);
+        CHECK(server.endpoint->accept(*request, {}).code() == Code::TimedOut);
+        CHECK(request->reject({}).ok());
+        must(client.endpoint->connect(parameters));
+        accept_on(server, *listener);
+        CHECK(client.event().kind == Kind::Established);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: a client that sees no conflict was rejected") {
+    const auto listener = far.listen("service");
+    Port client(near);
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    must(next_request(*listener)->conflict(client.endpoint->attributes()));
+    CHECK(client.event().kind == Kind::Rejected);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: an endpoint that joins any reliable level joins both") {
+    for (const Reliability level : {Reliability::ReliableDelivery, Reliability::ReliableReception}) {
+        const PortOptions any{.reliability = Reliability::ReliableDelivery, .any_reliable = true};
+        const PortOptions vi{
+            .reliability = level, .receiver_not_ready = ReceiverNotReady::Break, .refused_write = RefusedWrite::Silent};
+        for (const bool asks : {true, false}) {
+            const auto listener = far.listen("service");
+            Port client(near, asks ? any : vi);
+            Port server(far, asks ? vi : any);
+            must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+            const auto request = next_request(*listener);
+            CHECK(compatible(server.endpoint->attributes(), request->remote_attributes()).ok());
+            accept(server, *request);
+            const auto event = client.event();
+            CHECK(event.kind == Kind::Established);
+            CHECK(compatible(client.endpoint->attributes(), event.remote).ok());
+            exchange(client, server);
+            exchange(server, client);
+        }
+    }
 }
 
 TEST_CASE_METHOD(EveryBackend, "connection: a client learns which service answered") {

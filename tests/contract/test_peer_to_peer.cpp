@@ -27,19 +27,6 @@ ConnectParameters meeting(const Node& mine, const Node& theirs, std::string_view
             .deadline = patience()};
 }
 
-void exchange(Port& one, Port& other) {
-    const Buffer mine(one.node, 8);
-    const Buffer theirs(other.node, 8);
-    const Sge from = mine.sge();
-    const Sge into = theirs.sge();
-    mine.store(4711);
-    other.post(receive_of(1, into));
-    one.post(send_of(2, from));
-    CHECK(other.received().code == CompletionCode::Success);
-    CHECK(one.sent().code == CompletionCode::Success);
-    CHECK(theirs.load() == 4711);
-}
-
 class Peers : public EveryBackend {
 protected:
     bool offered() const { return near.device->attributes().capabilities.peer_to_peer; }

@@ -2,6 +2,7 @@
 // Setup and teardown of connections of the fake backend.
 #include <algorithm>
 
+#include "core/base/outcome.hpp"
 #include "tests/support/fake_endpoint.hpp"
 
 namespace viaduct::testing::fake {
@@ -240,6 +241,10 @@ Status Request::reject(const PrivateData& private_data) noexcept {
 
 Status Request::refuse() noexcept {
     return refuse({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener});
+}
+
+Status Request::conflict(const EndpointAttributes& own) noexcept {
+    return refuse(viaduct::conflict(compatible(remote_attributes(), own), own));
 }
 
 Status Request::refuse(const ConnectionEvent& event) noexcept {

@@ -302,6 +302,7 @@ public:
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
     Status reject(const PrivateData& private_data) noexcept override;
     Status refuse() noexcept override;
+    Status conflict(const EndpointAttributes& own) noexcept override;
     void redirect(const Bytes<Address::max_service>& service) noexcept override { local_.service = service; }
 
 private:

@@ -146,6 +146,9 @@ public:
     Status refuse() noexcept override {
         return attempt([&] { return inner().refuse(); });
     }
+    Status conflict(const EndpointAttributes& own) noexcept override {
+        return attempt([&] { return inner().conflict(own); });
+    }
     void redirect(const Bytes<Address::max_service>& service) noexcept override { inner().redirect(service); }
 };
 

@@ -132,6 +132,7 @@ Port::Port(Node& node, const PortOptions& options)
         {.attributes = {.reliability = options.reliability,
                         .receiver_not_ready = options.receiver_not_ready,
                         .refused_write = options.refused_write,
+                        .any_reliable = options.any_reliable,
                         .max_transfer_bytes = static_cast<std::uint32_t>(node.bytes_up_to(options.max_transfer_bytes)),
                         .qos = 0,
                         .access = access},

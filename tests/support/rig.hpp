@@ -83,6 +83,7 @@ struct PortOptions {
     Reliability reliability = Reliability::ReliableReception;
     ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;
     RefusedWrite refused_write = RefusedWrite::Reported;
+    bool any_reliable = false;
     std::uint32_t max_transfer_bytes = 16u << 20;              ///< reduced to the limit of the device
     Access access{.remote_write = true, .remote_read = true};  ///< without reads if they are not supported
     std::uint64_t context = 0;

@@ -209,6 +209,21 @@ TEST_CASE("compatible: reliability, transfer size and quality of service must ag
     CHECK(compatible(mine, theirs).code() == Code::InvalidReliability);
 }
 
+TEST_CASE("compatible: an endpoint that joins any reliable level") {
+    const EndpointAttributes any{.any_reliable = true};
+    CHECK(compatible(any, any).ok());
+    for (const auto level : {Reliability::ReliableDelivery, Reliability::ReliableReception}) {
+        const EndpointAttributes other{.reliability = level, .refused_write = RefusedWrite::Silent};
+        CHECK(compatible(any, other).ok());
+        CHECK(compatible(other, any).ok());
+    }
+    const EndpointAttributes unreliable{.reliability = Reliability::Unreliable};
+    CHECK(compatible(any, unreliable).code() == Code::InvalidReliability);
+    CHECK(compatible(unreliable, any).code() == Code::InvalidReliability);
+    CHECK(std::string(compatible(unreliable, any).where()) ==
+          "the reliability levels differ: unreliable here, any reliable level at the peer");
+}
+
 namespace {
 
 /// Changes an endpoint from another thread while a request is being accepted.
@@ -224,6 +239,7 @@ public:
     }
     Status reject(const PrivateData&) noexcept override { return {}; }
     Status refuse() noexcept override { return {}; }
+    Status conflict(const EndpointAttributes&) noexcept override { return {}; }
     void redirect(const Bytes<Address::max_service>&) noexcept override {}
 
 private:

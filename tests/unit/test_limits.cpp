@@ -55,3 +55,20 @@ TEST_CASE("limits: no unreliable endpoints") {
     CHECK(code(Reliability::Unreliable) == Code::InvalidReliability);
     CHECK(code(Reliability::ReliableDelivery) == Code::Ok);
 }
+
+TEST_CASE("limits: an endpoint that joins any reliable level is reliable and reports refused writes") {
+    FakeProvider provider;
+    const Node node(provider);
+    const auto queue = node.make_queue();
+    const auto code = [&](EndpointAttributes attributes) {
+        attributes.any_reliable = true;
+        return Endpoint::create(
+                   {.attributes = attributes, .domain = node.domain, .send_queue = queue, .receive_queue = queue})
+            .status()
+            .code();
+    };
+    CHECK(code({}) == Code::Ok);
+    CHECK(code({.reliability = Reliability::ReliableReception}) == Code::Ok);
+    CHECK(code({.reliability = Reliability::Unreliable}) == Code::InvalidReliability);
+    CHECK(code({.refused_write = RefusedWrite::Silent}) == Code::InvalidReliability);
+}
