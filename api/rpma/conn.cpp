@@ -41,7 +41,7 @@ Conn::Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& setting
       registration_(this),
       qp_number_(handles.number_of(registration_.handle()) + 1) {}
 
-int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings, Reliability reliability,
+int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings,
                  std::unique_ptr<Conn>& conn) {
     const Srq* srq = resolve<Srq>(settings.srq);
     if (settings.srq != nullptr && srq == nullptr) return invalid("the configuration has a queue that was deleted");
@@ -53,7 +53,7 @@ int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSett
         return failed(status);
     std::unique_ptr<Conn> created(new Conn(domain, settings));
     if (const Status status = created->create_queues(settings, srq); !status.ok()) return failed(status);
-    if (const Status status = created->create_endpoint(settings, srq, reliability); !status.ok()) return failed(status);
+    if (const Status status = created->create_endpoint(settings, srq); !status.ok()) return failed(status);
     conn = std::move(created);
     return 0;
 }
@@ -83,10 +83,10 @@ Status Conn::create_queues(const ConnSettings& settings, const Srq* srq) {
     return {};
 }
 
-Status Conn::create_endpoint(const ConnSettings& settings, const Srq* srq, Reliability reliability) {
+Status Conn::create_endpoint(const ConnSettings& settings, const Srq* srq) {
     const Cq& receive_cq = srq != nullptr && srq->rcq() != nullptr ? *srq->rcq() : rcq_ != nullptr ? *rcq_ : *cq_;
     auto endpoint = Endpoint::create({
-        .attributes = {.reliability = reliability, .access = {.remote_write = true, .remote_read = true}},
+        .attributes = attributes,
         .domain = domain_,
         .send_queue = cq_->queue(),
         .receive_queue = receive_cq.queue(),

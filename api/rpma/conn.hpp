@@ -17,10 +17,13 @@ namespace viaduct::rpma {
 
 class Conn final : private EndpointObserver {
 public:
-    /// Fails for the same reasons as rpma_conn_req_new(3). `reliability`: that of the requester, for an incoming
-    /// request.
+    /// Of all connections. librpma names no reliability level. What it promises holds at both.
+    static constexpr EndpointAttributes attributes{.any_reliable = true,
+                                                   .access = {.remote_write = true, .remote_read = true}};
+
+    /// Fails for the same reasons as rpma_conn_req_new(3).
     static int create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings,
-                      Reliability reliability, std::unique_ptr<Conn>& conn);
+                      std::unique_ptr<Conn>& conn);
 
     rpma_conn* handle() const noexcept { return static_cast<rpma_conn*>(registration_.handle()); }
     std::uint32_t qp_number() const noexcept { return qp_number_; }
@@ -57,7 +60,7 @@ public:
 private:
     Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& settings);
     Status create_queues(const ConnSettings& settings, const Srq* srq);
-    Status create_endpoint(const ConnSettings& settings, const Srq* srq, Reliability reliability);
+    Status create_endpoint(const ConnSettings& settings, const Srq* srq);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     /// What rpma_conn_next_event(3) returns, and why.
     struct Event {

@@ -46,8 +46,7 @@ int make_request(const Peer& peer, const char* host, const char* port, const Con
     const auto service = find_service(port);
     if (!service.ok()) return failed(service.status());
     std::unique_ptr<Conn> conn;
-    if (const int result = Conn::create(peer.domain(), settings, Reliability::ReliableDelivery, conn); result != 0)
-        return result;
+    if (const int result = Conn::create(peer.domain(), settings, conn); result != 0) return result;
     const Address remote{.host = reached.value(), .service = service.value()};
     hand_over(std::make_unique<ConnReq>(std::move(conn), remote), req);
     log(RPMA_LOG_LEVEL_NOTICE, {}, "requesting a connection to %s:%s\n", host, port);

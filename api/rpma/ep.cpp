@@ -55,8 +55,7 @@ int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
 int to_conn_req(std::unique_ptr<ConnectionRequest> request, const Ep& ep, const ConnSettings& settings,
                 rpma_conn_req** req) try {
     std::unique_ptr<Conn> conn;
-    const Reliability reliability = request->remote_attributes().reliability;
-    if (const int result = Conn::create(ep.domain(), settings, reliability, conn); result != 0) {
+    if (const int result = Conn::create(ep.domain(), settings, conn); result != 0) {
         if (const Status status = request->reject({}); !status.ok())
             viaduct::log(LogLevel::Info, "a connection request was not answered: %s", status.where());
         return result;
@@ -69,10 +68,18 @@ int to_conn_req(std::unique_ptr<ConnectionRequest> request, const Ep& ep, const 
     throw;
 }
 
+/// Requests that no connection of librpma can answer are refused here: the program could do nothing else.
 int take_request(Ep& ep, const ConnSettings& settings, rpma_conn_req** req) {
-    auto request = ep.next_request();
-    if (!request.ok()) return request.status().code() == Code::WouldBlock ? RPMA_E_NO_EVENT : failed(request.status());
-    return to_conn_req(std::move(*request), ep, settings, req);
+    while (true) {
+        auto request = ep.next_request();
+        if (request.status().code() == Code::WouldBlock) return RPMA_E_NO_EVENT;
+        if (!request.ok()) return failed(request.status());
+        const Status agreement = compatible(Conn::attributes, (*request)->remote_attributes());
+        if (agreement.ok()) return to_conn_req(std::move(*request), ep, settings, req);
+        viaduct::log(LogLevel::Info, "refused the request of %s: %s",
+                     text_of((*request)->remote_address().host).c_str(), agreement.where());
+        (void)(*request)->conflict(Conn::attributes);
+    }
 }
 
 }  // namespace

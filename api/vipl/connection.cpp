@@ -77,11 +77,13 @@ VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, cons
     return vi.connect(parameters);
 }
 
-/// Returns the outcome of a request.
-VIP_RETURN finish_request(const Nic& nic, const Result<ConnectionEvent>& outcome, VIP_VI_ATTRIBUTES& remote) noexcept {
+/// Returns the outcome of a request. The level of a connected VI applies to both ends: peers of other APIs have none.
+VIP_RETURN finish_request(const Vi& vi, const Result<ConnectionEvent>& outcome, VIP_VI_ATTRIBUTES& remote) {
     if (!outcome.ok()) return to_return(outcome.status());
     const VIP_RETURN result = to_return(outcome.value());
-    if (result == VIP_SUCCESS) remote = to_vi_attributes(outcome.value().remote, nic.attributes());
+    if (result != VIP_SUCCESS) return result;
+    remote = to_vi_attributes(outcome.value().remote, vi.nic().attributes());
+    remote.ReliabilityLevel = vi.attributes().ReliabilityLevel;
     return result;
 }
 
@@ -145,7 +147,7 @@ VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
             return VIP_INVALID_PARAMETER;
         const VIP_RETURN begun = begin_request(*vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
         if (begun != VIP_SUCCESS) return begun;
-        return finish_request(vi->nic(), vi->attempt.wait(Model::ClientServer), *RemoteViAttribs);
+        return finish_request(*vi, vi->attempt.wait(Model::ClientServer), *RemoteViAttribs);
     });
 }
 
@@ -172,7 +174,7 @@ VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteV
         Vi* vi = resolve<Vi>(ViHandle);
         if (!failure::require({{vi != nullptr, no_vi}, {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
             return VIP_INVALID_PARAMETER;
-        return finish_request(vi->nic(), vi->attempt.try_take(Model::PeerToPeer), *RemoteViAttribs);
+        return finish_request(*vi, vi->attempt.try_take(Model::PeerToPeer), *RemoteViAttribs);
     });
 }
 
@@ -181,6 +183,6 @@ VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteV
         Vi* vi = resolve<Vi>(ViHandle);
         if (!failure::require({{vi != nullptr, no_vi}, {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
             return VIP_INVALID_PARAMETER;
-        return finish_request(vi->nic(), vi->attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
+        return finish_request(*vi, vi->attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
     });
 }

@@ -219,7 +219,10 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
 VIP_RETURN Vi::accept(ConnectionRequest& request) noexcept {
     {
         const std::lock_guard lock(attributes_mutex_);
-        const Status status = compatible(endpoint_->attributes(), request.remote_attributes());
+        const EndpointAttributes& peer = request.remote_attributes();
+        const Status status = compatible(endpoint_->attributes(), peer);
+        // A VI's program waits for another VI of this side (guide, section 3.3.2); programs of other APIs do not.
+        if (!status.ok() && peer.any_reliable) (void)request.conflict(endpoint_->attributes());
         if (!status.ok()) return to_return(status);
     }
     if (endpoint_->state() != EndpointState::Unconnected) return not_idle();

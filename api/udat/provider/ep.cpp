@@ -115,6 +115,11 @@ DAT_EP_ATTR Ep::default_attributes(const DeviceAttributes& device) noexcept {
     return attr;
 }
 
+EndpointAttributes Ep::core_attributes(const DeviceAttributes& device) noexcept {
+    return {.any_reliable = true,
+            .access = {.remote_write = true, .remote_read = true, .remote_atomic = device.capabilities.atomics}};
+}
+
 DAT_RETURN Ep::create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, std::unique_ptr<Ep>& ep) {
     if (const DAT_RETURN result = check_attributes(parts.attr, ia.device()->attributes(), attr_argument);
         result != success)
@@ -162,9 +167,8 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
         const auto request_queue = queue_of(parts.request_evd, parts.attr.max_request_dtos, own_request_queue_);
         if (recv_queue == nullptr || request_queue == nullptr)
             return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
-        const bool atomics = ia().device()->attributes().capabilities.atomics;
         auto endpoint = Endpoint::create({
-            .attributes = {.access = {.remote_write = true, .remote_read = true, .remote_atomic = atomics}},
+            .attributes = core_attributes(ia().device()->attributes()),
             .domain = parts.pz->domain(),
             .send_queue = request_queue,
             .receive_queue = recv_queue,

@@ -45,6 +45,8 @@ public:
 
     /// Returns the attributes that dat_ep_create(3DAT) uses if the consumer passes none.
     static DAT_EP_ATTR default_attributes(const DeviceAttributes& device) noexcept;
+    /// Those of all endpoints. DAT names no reliability level; what it promises holds at both.
+    static EndpointAttributes core_attributes(const DeviceAttributes& device) noexcept;
 
     /// What the provider counts, and what was counted by the core before the counters were reset, as negative numbers.
     Counters<DCNT_EP_ALL_COUNTERS> counters;

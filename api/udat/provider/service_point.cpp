@@ -57,6 +57,12 @@ bool ServicePoint::on_request() noexcept {
             ia().report_lost_device();
         }
         if (!request.ok()) return request.status().code() != Code::NoResources;
+        const EndpointAttributes own = Ep::core_attributes(ia().device()->attributes());
+        if (const Status agreement = compatible(own, (*request)->remote_attributes()); !agreement.ok()) {
+            log_refusal(**request, agreement.where());
+            (void)(*request)->conflict(own);
+            continue;
+        }
         const bool reserved = type() == DAT_HANDLE_TYPE_RSP;
         receive(std::move(*request));
         if (reserved) return true;  // this object may have been destroyed
