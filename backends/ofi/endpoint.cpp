@@ -237,7 +237,7 @@ void Endpoint::end_soon() noexcept {
 
 /// If a request of the peer was refused, the peer has caused the loss.
 ConnectionEvent Endpoint::loss_by_this_side() const noexcept {
-    const bool by_peer = receive_.refusal() == CompletionCode::RemoteProtection;
+    const bool by_peer = receive_.peer_failed();
     return {.kind = ConnectionEventKind::Lost,
             .reason = by_peer ? Code::Unreachable : Code::Ok,
             .why = by_peer ? "a request of the peer was refused" : support::endings::failed_here};

@@ -45,7 +45,7 @@ Status ReceiveQueue::post(const ReceiveRequest& request) {
 void ReceiveQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
     in_progress_ = FrameKind::Open;
-    skipping_ = rejecting_ = false;
+    skipping_ = rejecting_ = no_receive_ = false;
     refusal_ = CompletionCode::Success;
 }
 
@@ -68,6 +68,7 @@ ReceiveQueue::Turn ReceiveQueue::find_receive(const Frame& frame, CompletedOpera
                        (is_reliable() && connection_->remote_attributes().receiver_not_ready == ReceiverNotReady::Wait);
     if (waits) return Turn::Later;
     endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, operation);
+    no_receive_ = is_reliable();
     refuse(frame.header, CompletionCode::RemoteOperation);
     return Turn::Never;
 }

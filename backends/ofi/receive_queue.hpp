@@ -47,6 +47,9 @@ public:
     /// Why the connection breaks: the number of the request and the code for the peer, or Success.
     CompletionCode refusal() const noexcept { return refusal_; }
 
+    /// Whether the peer caused that: it had no right to access the memory, or may not wait for a receive.
+    bool peer_failed() const noexcept { return refusal_ == CompletionCode::RemoteProtection || no_receive_; }
+
 private:
     /// Whether a request can be executed.
     enum class Turn : std::uint8_t { Now, Later, Never };
@@ -88,6 +91,7 @@ private:
     bool skipping_ = false;                     // the operation has failed, so its other fragments are dropped
     bool rejecting_ = false;                    // broken: posted receives complete as Flushed
     CompletionCode refusal_ = CompletionCode::Success;
+    bool no_receive_ = false;  ///< the refused request was a message without a receive
 };
 
 }  // namespace viaduct::ofi

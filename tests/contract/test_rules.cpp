@@ -24,14 +24,6 @@ std::chrono::nanoseconds cpu_time(clockid_t clock) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-/// Checks that both sides of a connection are broken.
-void check_lost(Connection& connection) {
-    CHECK(connection.client.lost());
-    CHECK(connection.server.lost());
-    CHECK(connection.client.endpoint->state() == EndpointState::Disconnected);
-    CHECK(connection.server.endpoint->state() == EndpointState::Disconnected);
-}
-
 }  // namespace
 
 TEST_CASE_METHOD(EveryBackend, "rule 1: RDMA write, read and atomic write complete without a call by the target") {
@@ -117,7 +109,10 @@ TEST_CASE_METHOD(EveryBackend, "rule 3: a reliable connection that may not wait 
         const Completion completion = connection.client.sent();
         CHECK(completion.code == (told ? CompletionCode::RemoteOperation : CompletionCode::Success));
         CHECK(far.hears(AsyncEventKind::ReceiveQueueEmpty, 9));
-        check_lost(connection);
+        CHECK(connection.server.lost_peer());
+        CHECK(connection.client.lost());
+        CHECK(connection.client.endpoint->state() == EndpointState::Disconnected);
+        CHECK(connection.server.endpoint->state() == EndpointState::Disconnected);
     }
 }
 

@@ -169,13 +169,13 @@ void Endpoint::leave(State next, ConnectionEventKind to_peer) noexcept {
     flush_receives();
 }
 
-void Endpoint::lose(ConnectionEventKind kind) noexcept {
+void Endpoint::lose(ConnectionEventKind kind, Code reason) noexcept {
     state_ = State::Broken;
     peer_ = nullptr;
     close_views();
     flush_sends();
     flush_receives();
-    tell({.kind = kind});
+    tell({.kind = kind, .reason = reason});
 }
 
 void Endpoint::tell(const ConnectionEvent& event) noexcept {

@@ -82,7 +82,7 @@ private:
     void flush_sends();
     void flush_receives();
     void leave(State next, ConnectionEventKind to_peer) noexcept;
-    void lose(ConnectionEventKind kind) noexcept;
+    void lose(ConnectionEventKind kind, Code reason = Code::Ok) noexcept;
     void end_if_drained() noexcept;
     void stop_connecting() noexcept;
     void meet_peer();

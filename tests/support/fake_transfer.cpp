@@ -127,7 +127,7 @@ void Endpoint::run_sends() {
         sends_.pop_front();
         if (left_to_drain_) --*left_to_drain_;
         if (outcome.breaks) {
-            peer_->lose(ConnectionEventKind::Lost);
+            peer_->lose(ConnectionEventKind::Lost, Code::Unreachable);
             lose(ConnectionEventKind::Lost);
         }
         end_if_drained();
