@@ -45,6 +45,17 @@ def test_atomics(ia):
     assert (client.lmr.view[:8].cast("Q")[0], word[0]) == (42, 2**64 - 1)
 
 
+def test_a_refused_atomic(ia):
+    if not announced(ia, _dat.DAT_IB_ATTR_FETCH_AND_ADD):
+        pytest.skip("the adapter has no atomic operations")
+    pair = Pair(ia, privileges=dat.MemPrivFlags.ALL).connect()
+    pair.client.ep.post_fetch_and_add(2, pair.client.lmr[:8], pair.server.lmr.target(0, 8))
+    event = pair.client.requested.wait(TIMEOUT)
+    assert isinstance(event, dat.IbDtoEvent) and not event.ok
+    assert event.status is dat.DtoCompletionStatus.ERR_REMOTE_ACCESS
+    assert event.ext_status is dat.IbStatus.OP_ERR
+
+
 def test_counters(pair, capfd):
     for _ in range(3):
         pair.send(b"counted")

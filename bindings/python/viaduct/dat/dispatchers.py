@@ -199,8 +199,8 @@ class Evd(Counting):
                                       OPERATIONS[data[4]], data[5])
         if kind is IbDtoEvent and extension is not None:
             return IbDtoEvent(NUMBERS[number], self, n_more, data[0], data[1], STATUSES[data[2]], data[3],
-                              OPERATIONS[data[4]], data[5], IbExtType(extension[0]), IbStatus(extension[1]),
-                              extension[2])
+                              OPERATIONS[data[4]], data[5], IbExtType(extension[0]),
+                              IbStatus.OP_ERR if extension[1] else IbStatus.OP_SUCCESS, extension[2])
         if kind is RmrBindCompletionEvent:
             return RmrBindCompletionEvent(NUMBERS[number], self, n_more, data[0], data[1], STATUSES[data[2]])
         if kind is CrArrivalEvent:

@@ -66,7 +66,8 @@ class IbDtoEvent(DtoCompletionEvent):
     """The completion of an atomic operation, of a write with immediate data, or of the receive that such a write
     completed.
 
-    ext_type, ext_status    type and status of the extension
+    ext_type                type of the extension
+    ext_status              OP_SUCCESS, or OP_ERR if `status` is an error
     immed_data              the immediate data, 32 bits, of a receive
     """
     ext_type: IbExtType
