@@ -33,6 +33,10 @@ class Wire:
         with contextlib.suppress(BrokenPipeError):
             self.stream.sendall(f"{word}\n".encode())
 
+    def has_word(self):
+        """Whether hear() would not wait."""
+        return bool(select.select([self.stream], [], [], 0)[0])
+
     def hear(self):
         """Waits for the other end's word. Empty if that end has finished."""
         word = b""
