@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens between a client and a server. A situation is a client and a server: functions that return the words that
-this end's API says, in the order in which they are said.
+"""What happens between a client and a server. A situation is a client and a server: functions that return the words of
+this end's API, in the order in which they are said.
 
 They get the class of their end, a Wire to the other end (two_ends.py), the number of a service, and the name of the
 other end's API.
@@ -156,10 +156,15 @@ def of_vipl(End, **attributes):
     return End(**attributes) if End.__module__ == "vipl_end" else End()
 
 
-def try_level(End, wire, service, is_server, level):
+def time_for(End, peer):
+    """Between two VIs a conflict lasts until the client gives up."""
+    return SHORT_S if End.__module__ == "vipl_end" and peer == "vipl" else PATIENCE_S
+
+
+def try_level(End, wire, service, peer, is_server, level):
     end = of_vipl(End, level=level)
     if not is_server:
-        words = call(end, wire, service, timeout=SHORT_S)
+        words = call(end, wire, service, timeout=time_for(End, peer))
         wire.tell("done")
         return words
     end.listen(service)
@@ -174,26 +179,26 @@ def try_level(End, wire, service, is_server, level):
 @situation("unreliable_client", applies=lambda client, server: client == "vipl")
 class _:
     def client(End, wire, service, peer):
-        return try_level(End, wire, service, False, "UNRELIABLE")
+        return try_level(End, wire, service, peer, False, "UNRELIABLE")
 
     def server(End, wire, service, peer):
-        return try_level(End, wire, service, True, "RELIABLE_DELIVERY")
+        return try_level(End, wire, service, peer, True, "RELIABLE_DELIVERY")
 
 
 @situation("unreliable_server", applies=lambda client, server: server == "vipl")
 class _:
     def client(End, wire, service, peer):
-        return try_level(End, wire, service, False, "RELIABLE_DELIVERY")
+        return try_level(End, wire, service, peer, False, "RELIABLE_DELIVERY")
 
     def server(End, wire, service, peer):
-        return try_level(End, wire, service, True, "UNRELIABLE")
+        return try_level(End, wire, service, peer, True, "UNRELIABLE")
 
 
 @situation("transfer_size", applies=with_vipl)
 class _:
     def client(End, wire, service, peer):
         end = of_vipl(End, max_transfer=4096)
-        words = call(end, wire, service, timeout=SHORT_S)
+        words = call(end, wire, service, timeout=time_for(End, peer))
         wire.tell("done")
         return words
 
@@ -306,7 +311,8 @@ def shown(end, wire):
 @situation("write")
 class _:
     def client(End, wire, service, peer):
-        return user(End, wire, service, lambda end, keys: [end.write(keys, HELLO)])
+        # A write of a VI may complete before the data arrive, but a read is executed after it.
+        return user(End, wire, service, lambda end, keys: [end.write(keys, HELLO), end.read(keys, 8)])
 
     def server(End, wire, service, peer):
         return owner(End, wire, service, shown)
