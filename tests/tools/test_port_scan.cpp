@@ -59,6 +59,8 @@ TEST_CASE("port_scan: libibverbs belongs to librpma only in sources that use it"
 TEST_CASE("port_scan: warnings") {
     const std::string use = opening;
     CHECK(warnings_of(use).empty());
+    CHECK(warnings_of("x = VIP_SERVICE_UNRELIABLE;") == Words{"unreliable"});
+    CHECK(warnings_of("x = VIP_SERVICE_RELIABLE_DELIVERY;").empty());
     CHECK(warnings_of("x = VIP_SERVICE_RELIABLE_RECEPTION;") == Words{"reliable-reception"});
     CHECK(warnings_of(use + "a->DiscriminatorLen = 2;").empty());
     CHECK(warnings_of(use + "a->DiscriminatorLen = 5;") == Words{"discriminator"});

@@ -33,6 +33,7 @@ struct Use {
 
 /// A reason for a warning.
 enum class Rule {
+    Unreliable,
     ReliableReception,
     Discriminator,
     DeviceName,

@@ -70,10 +70,13 @@ private:
 
     void check_use(const Use& use) {
         const Token& token = tokens_[use.token];
+        if (use.name == "VIP_SERVICE_UNRELIABLE")
+            warn(Rule::Unreliable, token,
+                 "an unreliable VI cannot be connected to DAT and librpma programs, whose connections are reliable");
         if (use.name == "VIP_SERVICE_RELIABLE_RECEPTION")
             warn(Rule::ReliableReception, token,
-                 "a VI with Reliable Reception cannot be connected to DAT and librpma programs, which have Reliable "
-                 "Delivery");
+                 "VipConnectWait reports Reliable Delivery for clients of DAT and librpma, which join a VI with "
+                 "Reliable Reception: do not compare the levels");
         if (use.kind != UseKind::Call) return;
         const auto call = parse_call(tokens_, use.token);
         if (!call) return;
@@ -347,7 +350,9 @@ void find_link_lines(std::string_view content, std::vector<Warning>& warnings) {
 
 const std::vector<RuleText>& rules() {
     static const std::vector<RuleText> all = {
-        {Rule::ReliableReception, "reliable-reception", "Reliable Reception, which DAT and librpma do not have"},
+        {Rule::Unreliable, "unreliable", "an unreliable VI, which DAT and librpma do not join"},
+        {Rule::ReliableReception, "reliable-reception",
+         "Reliable Reception, which DAT and librpma join, but do not name"},
         {Rule::Discriminator, "discriminator", "a discriminator that DAT and librpma cannot name, or that is too long"},
         {Rule::DeviceName, "device-name", "the name of a device or adapter in the program"},
         {Rule::DepthLimit, "depth-limit", "a size above the limits"},
