@@ -75,6 +75,7 @@ class Mapping:
     def __init__(self):
         data = json.loads(MAPPING.read_text())
         self.topics, self.entries, self.apis = data["topics"], data["entries"], data["apis"]
+        self.traced_as = data["traced_as"]
         self.headers = headers()
         self.declared = {api: self.headers[api].names for api in ("vipl", "rpma")}
         self.declared["dat"] = self.headers["dat1"].names | self.headers["dat2"].names
@@ -90,6 +91,7 @@ class Mapping:
                 for fault in self.faults_of_entry(api, entry):
                     yield f"{api}: {entry['name']}: {fault}"
         yield from self.faults_of_topics()
+        yield from self.faults_of_traces()
 
     def faults_of_names(self, api):
         listed = collections.Counter(name for entry in self.entries[api] for name in names_of(entry))
@@ -157,6 +159,29 @@ class Mapping:
             for api in self.apis:
                 for aspect in set(topic[api]) - ASPECTS:
                     yield f"topic {name}: unknown aspect {aspect}"
+
+    def faults_of_traces(self):
+        """Functions that no trace shows under their name are macros or inline functions."""
+        tables = [json.loads(path.read_text()) for path in sorted((ROOT / "tools/run/trace").glob("*.json"))]
+        traced = {name for table in tables for name in [*table.get("calls", {}), *table.get("like_calls", [])]}
+        macros = macro_calls(words_of("api/udat/include/*/*.h"))
+        for name in {name for header in self.headers.values() for name in header.prototypes} | set(macros):
+            if name not in traced and name not in self.traced_as:
+                yield f"{name} is in no trace, and traced_as lacks it"
+        for name, shown in self.traced_as.items():
+            if shown != macros.get(name, ""):
+                yield f"{name} is traced as {macros.get(name, '')}, not {shown}"
+
+
+def macro_calls(text):
+    """The functions that macros of DAT call, with the operation of dat_extension_op."""
+    text, macros = text.replace("\\\n", " "), {}
+    for name, parameters, body in re.findall(r"^#define (dat_\w+)(\(?)(.*)", text, re.M):
+        called = re.search(r"\b(dat_\w+)\(" if parameters else r"(dat_\w+)", body)
+        operation = re.search(r"DAT_IB_\w+?_OP\b", body)
+        if called:
+            macros[name] = f"dat_extension_op({operation[0]})" if operation else called[1]
+    return {name: macros.get(called, called) for name, called in macros.items()}
 
 
 def main():
