@@ -180,7 +180,7 @@ int rewrite(const options::variables_map& given) {
     refuse(given, {"sarif", "html", "trace", "summary"});
     exclude(given, "output", "in-place");
     const std::string target = target_of(given);
-    if (target.empty() || target == "core") throw UsageError("rewrite needs --to vipl, dat or rpma");
+    if (target.empty()) throw UsageError("rewrite needs --to");
     const Words paths = words_of(given, "file");
     if (given.count("output") != 0 && paths.size() > 1) throw UsageError("--output is for one file");
     auto json = nlohmann::ordered_json::array();

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import tempfile
 import time
 
@@ -78,7 +79,6 @@ def test_bad_options(tool):
         (["scan", "--in-place", "."], "--in-place cannot be used with scan"),
         (["explain", "--html", "x", "VipOpenNic"], "--html cannot be used with explain"),
         (["rewrite", "x.c"], "rewrite needs --to"),
-        (["rewrite", "--to", "core", "x.c"], "rewrite needs --to vipl, dat or rpma"),
         (["rewrite", "--to", "rpma", "-o", "y", "-i", "x.c"], "cannot be used together"),
         (["rewrite", "--to", "rpma", "-o", "y", "x.c", "z.c"], "--output is for one file"),
     ]:
@@ -204,7 +204,8 @@ def test_bad_traces(tool):
         for content in "", "VipOpenNic(a, b)\n", RAN, b"\0\xff[]] (", "{}\n{\"cat\": 1}\n[\n", "{" * 100000:
             result = tool.run("scan", "--trace", files.write("trace", content), files.path, status=2)
             check("no call in it" in result.stderr, result.stderr)
-        lines = [*TRACE.splitlines()[:5], "12:04:07.571832 [47", '{"call": "VipDisconnect", "times": 3, "args": []}', '{"cat']
+        lines = [*TRACE.splitlines()[:5], "12:04:07.571832 [47", '{"call": "VipDisconnect", "times": 3, "args": []}',
+                 '{"cat']
         report = scanned(tool, files, "--trace", files.write("trace", "\n".join(lines)))["trace"]
         check(report["functions"][0]["name"] == "VipDisconnect" and report["functions"][0]["calls"] == 5, report)
 
@@ -308,6 +309,15 @@ def test_sources_of_random_bytes(tool):
         scanned(tool, files, "--to", "rpma")
         for path in sorted(files.path.glob("*.c")):
             tool.run("rewrite", "--to", "rpma", "--in-place", path)
+
+
+def test_rewrite_to_core(tool):
+    with Files(hello__c=HELLO) as files:
+        text = tool.run("rewrite", "--to", "core", files.path / "hello.c").stdout
+        check("hello.core.c: 0 replaced, 7 left to do" in text, text)
+        new = (files.path / "hello.core.c").read_text()
+        comment = re.compile(r" */\* TODO\(vi-port\).*?\*/\n", re.S)
+        check("Endpoint::disconnect" in new and comment.sub("", new) == HELLO, new)
 
 
 def test_speed(tool):

@@ -24,7 +24,7 @@ std::string_view text_of(How how);
 
 /// How a use can be rewritten without knowing more of the program.
 struct RewriteRule {
-    std::vector<std::string> calls;  ///< the arguments that a call must have; $1 is any. Empty: a name
+    std::vector<std::string> calls;  ///< the arguments that a call must have; $1 is any, &$1 an address. Empty: a name
     std::string to;                  ///< the replacement, with $1 for the first argument
     bool local = false;              ///< only the type of a local variable whose address is not taken
     bool compared = false;           ///< only an operand of == or !=
