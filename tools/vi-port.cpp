@@ -2,6 +2,7 @@
 // vi-port: reads C and C++ sources, and says what to do to move them from one API to another.
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -34,6 +35,8 @@ options::options_description describe() {
     add("json", "print JSON");
     add("sarif", text("FILE"), "scan: also write the results to FILE, as SARIF 2.1.0");
     add("html", text("FILE"), "scan: also write a page with the sources and the guidance to FILE");
+    add("trace", options::value<Words>()->value_name("FILE")->composing(),
+        "scan: order the calls by how often they ran; FILE was written by vi-run --trace. May be given several times");
     add("summary,s", "scan: print only the totals");
     add("output,o", text("FILE"), "rewrite: write to FILE, not to a file beside the source");
     add("in-place,i", "rewrite: change the source, and keep a copy whose name ends in .orig");
@@ -88,12 +91,22 @@ void write_file(const std::string& path, const std::string& content) {
     if (!file) throw viaduct::measure::Error("cannot write " + path);
 }
 
+std::optional<port::Trace> trace_of(const options::variables_map& given) {
+    if (given.count("trace") == 0) return std::nullopt;
+    port::Trace trace;
+    for (const auto& path : given["trace"].as<Words>())
+        if (const auto problem = trace.add(path); !problem.empty())
+            throw viaduct::measure::Error(fmt::format("cannot use the trace {}: {}", port::printable(path), problem));
+    return trace;
+}
+
 int scan(const options::variables_map& given) {
     refuse(given, {"output", "in-place", "force"});
     const std::string target = target_of(given);
+    auto trace = trace_of(given);
     port::Scanner scanner;
     for (auto& file : port::find_sources(words_of(given, "path"))) scanner.scan(std::move(file));
-    const port::Scan result = port::make_scan(scanner.finish(), target);
+    const port::Scan result = port::make_scan(scanner.finish(), target, std::move(trace));
     if (given.count("sarif") != 0)
         write_file(given["sarif"].as<std::string>(), dump(port::to_sarif(result, VIADUCT_VERSION)) + "\n");
     if (given.count("html") != 0) write_file(given["html"].as<std::string>(), port::to_html(result));
@@ -105,7 +118,7 @@ int scan(const options::variables_map& given) {
 }
 
 int explain(const options::variables_map& given) {
-    refuse(given, {"sarif", "html", "summary", "output", "in-place", "force"});
+    refuse(given, {"sarif", "html", "trace", "summary", "output", "in-place", "force"});
     const std::string target = target_of(given);
     auto json = nlohmann::ordered_json::array();
     int status = 0;
@@ -164,10 +177,10 @@ nlohmann::ordered_json report_of(const std::string& source, const std::string& o
 }
 
 int rewrite(const options::variables_map& given) {
-    refuse(given, {"sarif", "html", "summary"});
+    refuse(given, {"sarif", "html", "trace", "summary"});
     exclude(given, "output", "in-place");
     const std::string target = target_of(given);
-    if (target.empty() || target == "core") throw UsageError("rewrite needs --to vipl, dat or rpma");
+    if (target.empty()) throw UsageError("rewrite needs --to");
     const Words paths = words_of(given, "file");
     if (given.count("output") != 0 && paths.size() > 1) throw UsageError("--output is for one file");
     auto json = nlohmann::ordered_json::array();

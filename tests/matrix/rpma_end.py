@@ -8,7 +8,7 @@ from viaduct import core, rpma
 from ends import PATIENCE_S, SIZE, BaseEnd, received
 
 SUCCESS = "0"
-DESCRIPTOR = struct.Struct("<QQIB")  # address, size, key, usage: docs/migration.md
+DESCRIPTOR = struct.Struct("<QQIB")  # address, size, key, usage: docs/migration/keys.md
 ADDRESS = "10.0.0.3" if core.backend() == "verbs" else "127.0.0.1"
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that links in the pages are valid and that there are no merge markers, that README.md contains the program
-tests/installed/core.cpp, and that docs/thread-safety.md has a row for each call of vipl.h, dat2/*.h and librpma.h,
-possibly as a pattern such as `rpma_log_*`."""
+tests/installed/core.cpp, that docs/thread-safety.md has a row for each call of vipl.h, dat2/*.h and librpma.h,
+possibly as a pattern such as `rpma_log_*`, that docs/migration/traps.md has each warning of vi-port, and that the
+examples of all APIs have the same functions in the same order."""
 
 import fnmatch
 import pathlib
@@ -10,7 +11,11 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+# Of each end.h, end.hpp and end.py; they may have more. Python opens devices and registers memory in End.
+STEPS = ["open_device", "register_memory", "create_endpoint", "post_receive", "connect_to", "accept_request",
+         "accept_client", "send_message", "wait_receive", "register_shared", "learn_key", "rdma_read", "rdma_write",
+         "flush", "wait_disconnect", "disconnect", "close_device", "serve_clients"]
 
 
 def broken_links() -> list[str]:
@@ -66,7 +71,27 @@ def thread_safety_gaps() -> list[str]:
     return [f"docs/thread-safety.md: rows and calls differ: {sorted(gaps)}"] if gaps else []
 
 
+def missing_traps() -> list[str]:
+    rules = re.findall(r'\{Rule::\w+, "([\w-]+)"', (ROOT / "tools/port/warnings.cpp").read_text())
+    assert len(rules) > 5, rules
+    traps = (ROOT / "docs/migration/traps.md").read_text()
+    return [f"docs/migration/traps.md: nothing about `{rule}`" for rule in rules if f"`{rule}`" not in traps]
+
+
+def unlike_examples() -> list[str]:
+    problems = []
+    for path in (ROOT / "examples").glob("*/end.*"):
+        python = path.suffix == ".py"
+        defined = re.findall(r"^ *(?:async )?def (\w+)\(" if python else r"^(?:static )?inline [^;=]*?(\w+)\(",
+                             path.read_text(), re.MULTILINE)
+        steps = STEPS[3:] if python else STEPS
+        if [name for name in defined if name in steps] != steps:
+            problems.append(f"{path.relative_to(ROOT)}: its functions are {defined}")
+    return problems
+
+
 if __name__ == "__main__":
-    found = broken_links() + unfinished_merges() + stale_examples() + thread_safety_gaps()
+    found = broken_links() + unfinished_merges() + stale_examples() + unlike_examples()
+    found += thread_safety_gaps() + missing_traps()
     print("\n".join(found))
     sys.exit(bool(found))

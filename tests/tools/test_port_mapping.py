@@ -1,22 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks tools/port/mapping.json against the public headers: test_port_mapping.py SOURCE_DIRECTORY [MAPPING]
+"""Checks tools/port/mapping.json against the public headers: test_port_mapping.py SOURCE_DIRECTORY VI_INFO [MAPPING]
 
-Every name that a header declares must have an entry, and every name in the file must exist.
+Every name that a header declares must have an entry, every member of a structure of attributes a row in a table, and
+every name in the file must exist. The limits must be those that vi-info prints.
 """
 import collections
 import json
 import pathlib
+import os
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-MAPPING = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ROOT / "tools/port/mapping.json")
+VI_INFO = sys.argv[2]
+MAPPING = pathlib.Path(sys.argv[3] if len(sys.argv) > 3 else ROOT / "tools/port/mapping.json")
 APIS = "vipl", "dat", "rpma"
 HOW = "one-to-one", "pattern", "thought"
 KINDS = "function", "type", "constants", "state", "event", "error", "status"
 ASPECTS = {"ownership", "blocking", "time", "order", "threads", "errors"}
 GUARD = re.compile(r"_H$|^_VIPL_$")
+# The structures whose members the table of attributes must name, by the column, and setters that count as members.
+ATTRIBUTES = {
+    "vipl": ("api/vipl/include/vipl.h", ("VIP_NIC_ATTRIBUTES", "VIP_VI_ATTRIBUTES")),
+    "dat": ("api/udat/include/dat2/*.h", ("dat_ia_attr", "dat_ep_attr")),
+    "core": ("core/*.hpp", ("DeviceAttributes", "EndpointAttributes", "EndpointConfig")),
+}
+SETTERS = re.compile(r"\b(rpma_\w*cfg_set_\w+)\(")
 
 
 class Header:
@@ -71,10 +82,28 @@ def names_of(entry):
     return [entry["name"], *entry.get("members", [])]
 
 
+def members_of(structure, text):
+    """Of `struct NAME {...}` or `typedef struct {...} NAME`, without functions."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
+    body = re.search(rf"\bstruct {structure} \{{(.*?)\n\}}", text, re.S) or \
+        re.search(rf"typedef struct \{{([^}}]*)\}} {structure};", text)
+    declarations = [re.split("[={]", part)[0] for part in body.group(1).split(";") if part.strip() and "(" not in part]
+    names = [re.search(r"(\w+)\W*(?:\[\w+\])?\s*$", declaration).group(1) for declaration in declarations]
+    return [name for name in names if name != "attributes"]  # which has rows of its own
+
+
+def limits_of(backend):
+    environment = os.environ | {"VIADUCT_BACKEND": backend}
+    output = subprocess.check_output([VI_INFO, "--json", "viaduct-lo"], env=environment, timeout=60)
+    return json.loads(output)["limits"]
+
+
 class Mapping:
     def __init__(self):
         data = json.loads(MAPPING.read_text())
         self.topics, self.entries, self.apis = data["topics"], data["entries"], data["apis"]
+        self.traced_as = data["traced_as"]
+        self.tables = data["tables"]
         self.headers = headers()
         self.declared = {api: self.headers[api].names for api in ("vipl", "rpma")}
         self.declared["dat"] = self.headers["dat1"].names | self.headers["dat2"].names
@@ -90,6 +119,49 @@ class Mapping:
                 for fault in self.faults_of_entry(api, entry):
                     yield f"{api}: {entry['name']}: {fault}"
         yield from self.faults_of_topics()
+        yield from self.faults_of_traces()
+        yield from self.faults_of_tables()
+        yield from self.faults_of_attributes()
+        yield from self.faults_of_limits()
+
+    def rows(self):
+        for table in self.tables.values():
+            for part in table.get("parts", [table]):
+                yield from part["rows"]
+
+    def faults_of_tables(self):
+        """Every row has a cell for each API, and every name in it exists."""
+        known = set().union(*self.declared.values())
+        for row in self.rows():
+            for api in self.apis:
+                for text in re.findall(r"`([^`]+)`", row[api]):
+                    exists = True
+                    if re.match(r"(Vip|VIP_|dat_|DAT_|rpma_|RPMA_|IBV_)", text):
+                        exists = text in known
+                    elif re.match(r"[A-Z]\w*::\w+$", text):
+                        exists = set(text.split("::")) <= self.core
+                    if not exists:
+                        yield f"{row['about']}: {api}: {text} does not exist"
+
+    def faults_of_attributes(self):
+        named = {api: " ".join(row[api] for part in self.tables["attributes"]["parts"] for row in part["rows"])
+                 for api in self.apis}
+        wanted = {("rpma", name) for name in SETTERS.findall(words_of("api/rpma/include/librpma.h"))}
+        for api, (pattern, structures) in ATTRIBUTES.items():
+            for structure in structures:
+                members = members_of(structure, words_of(pattern))
+                assert len(members) > 3, f"{structure}: {members}"
+                wanted |= {(api, member) for member in members}
+        for api, name in sorted(wanted):
+            if not re.search(rf"\b{name}\b", named[api]):
+                yield f"attributes: {api}: {name} is in no row"
+
+    def faults_of_limits(self):
+        for backend in "loopback", "ofi":
+            actual = limits_of(backend)
+            for row in self.tables["limits"]["rows"]:
+                if row[backend] != actual[row["limit"]]:
+                    yield f"limits: {row['limit']} of {backend} is {actual[row['limit']]}, not {row[backend]}"
 
     def faults_of_names(self, api):
         listed = collections.Counter(name for entry in self.entries[api] for name in names_of(entry))
@@ -157,6 +229,29 @@ class Mapping:
             for api in self.apis:
                 for aspect in set(topic[api]) - ASPECTS:
                     yield f"topic {name}: unknown aspect {aspect}"
+
+    def faults_of_traces(self):
+        """Functions that no trace shows under their name are macros or inline functions."""
+        tables = [json.loads(path.read_text()) for path in sorted((ROOT / "tools/run/trace").glob("*.json"))]
+        traced = {name for table in tables for name in [*table.get("calls", {}), *table.get("like_calls", [])]}
+        macros = macro_calls(words_of("api/udat/include/*/*.h"))
+        for name in {name for header in self.headers.values() for name in header.prototypes} | set(macros):
+            if name not in traced and name not in self.traced_as:
+                yield f"{name} is in no trace, and traced_as lacks it"
+        for name, shown in self.traced_as.items():
+            if shown != macros.get(name, ""):
+                yield f"{name} is traced as {macros.get(name, '')}, not {shown}"
+
+
+def macro_calls(text):
+    """The functions that macros of DAT call, with the operation of dat_extension_op."""
+    text, macros = text.replace("\\\n", " "), {}
+    for name, parameters, body in re.findall(r"^#define (dat_\w+)(\(?)(.*)", text, re.M):
+        called = re.search(r"\b(dat_\w+)\(" if parameters else r"(dat_\w+)", body)
+        operation = re.search(r"DAT_IB_\w+?_OP\b", body)
+        if called:
+            macros[name] = f"dat_extension_op({operation[0]})" if operation else called[1]
+    return {name: macros.get(called, called) for name, called in macros.items()}
 
 
 def main():

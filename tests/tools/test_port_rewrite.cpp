@@ -14,7 +14,7 @@ using namespace viaduct::port;
 TEST_CASE("port_rewrite: names and calls") {
     const auto text = [](std::string_view source) { return rewrite(source, "rpma").text; };
     CHECK(text("VIP_ULONG n = 1;\n") == "unsigned long n = 1;\n");
-    CHECK(text("VIP_PVOID p;\n") == "void * p;\n");
+    CHECK(text("VIP_PVOID p;\n") == "void *p;\n");
     CHECK(text("void f() { VIP_RETURN r = g(&a); if (r != VIP_SUCCESS) h(); }") ==
           "void f() { int r = g(&a); if (r != 0) h(); }");
     CHECK(text("VipDisconnect(v->vi);\n") ==
@@ -52,6 +52,29 @@ TEST_CASE("port_rewrite: between VIPL and DAT") {
           "#include <vipl.h>\nVIP_PROTECTION_HANDLE pz;\n");
     CHECK(rewrite("VipDestroyPtag(get(), tag);", "dat").replaced == 0);  // get() would not be called
     CHECK(rewrite("dat_cr_reject(cr, size, data);", "vipl").replaced == 0);
+}
+
+TEST_CASE("port_rewrite: from librpma") {
+    const auto text = [](std::string_view source, std::string_view target) { return rewrite(source, target).text; };
+    CHECK(text("#include <librpma.h>\nrpma_mr_dereg(&end->region);\n", "dat") ==
+          "#include <dat2/udat.h>\ndat_lmr_free((DAT_LMR_HANDLE)end->region);\n");
+    CHECK(text("rpma_conn_disconnect(conn);\n", "vipl") == "#include <vipl.h>\nVipDisconnect((VIP_VI_HANDLE)conn);\n");
+    CHECK(rewrite("rpma_mr_dereg(region);", "dat").replaced == 0);  // a pointer to a pointer
+    CHECK(rewrite("rpma_mr_dereg(&get()->region);", "dat").replaced == 0);
+    CHECK(rewrite("rpma_conn_delete(&conn, 1);", "dat").replaced == 0);
+}
+
+TEST_CASE("port_rewrite: to the core") {
+    const std::string text = rewrite("#include <vipl.h>\nVipDisconnect(vi);\n", "core").text;
+    CHECK(text.find("\n#include <vipl.h>\n/* TODO(vi-port): VipDisconnect: Endpoint::disconnect") != std::string::npos);
+    CHECK(text.ends_with("*/\nVipDisconnect(vi);\n"));
+}
+
+TEST_CASE("port_rewrite: advice is given once") {
+    const std::string text =
+        rewrite("VIP_DESCRIPTOR d;\nx = VIP_DESCRIPTOR_ALIGNMENT;\nVIP_DESCRIPTOR e;\n", "rpma").text;
+    CHECK(text.find("VIP_DESCRIPTOR_ALIGNMENT: as for VIP_DESCRIPTOR */") != std::string::npos);
+    CHECK(text.find("VIP_DESCRIPTOR: as above */\nVIP_DESCRIPTOR e;") != std::string::npos);
 }
 
 TEST_CASE("port_rewrite: comments do not break the source") {

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rewrites the conformance programs and compiles the results: test_port_rewrite.py VI_PORT COMPILER SOURCE_DIRECTORY
+"""Rewrites the conformance programs and the examples, and compiles the results:
+
+    test_port_rewrite.py VI_PORT COMPILER SOURCE_DIRECTORY
 
 The programs use every call in every way that C knows, so what compiles afterwards shows that replacements fit.
 """
+import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -15,28 +19,58 @@ TOOL, COMPILER, ROOT = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 LEFT_OUT = {"header_alone.c", "registry.c"}
 # Replacements that at least must have been made, so that the test notices if nothing is replaced any more.
 LEAST_REPLACED = {("vipl", "rpma"): 400, ("udat", "rpma"): 400, ("dat1", "rpma"): 80,
-                  ("vipl", "dat"): 400, ("udat", "vipl"): 400}
+                  ("vipl", "dat"): 400, ("udat", "vipl"): 400, ("rpma", "dat"): 60, ("rpma", "vipl"): 6}
+EXAMPLES = "hello", "echo", "rdma", "log"
+LEAST_REPLACED_IN_EXAMPLES = {("vipl", "rpma"): 20, ("vipl", "dat"): 25, ("vipl", "core"): 0,
+                              ("dat", "rpma"): 10, ("dat", "vipl"): 10, ("dat", "core"): 0,
+                              ("rpma", "dat"): 5, ("rpma", "vipl"): 1, ("rpma", "core"): 0}
 
 
-def compile_fault(source, suite, tree):
+def compile_fault(source, *directories):
     include = [f"-I{ROOT / 'api' / api / 'include'}" for api in ("vipl", "udat", "rpma")]
-    include += [f"-I{tree / 'tests/conformance' / suite}", f"-I{tree}"]
+    include += [f"-I{directory}" for directory in directories]
     done = subprocess.run([COMPILER, "-std=gnu11", "-fsyntax-only", "-w", *include, source], capture_output=True,
                           text=True, timeout=60)
     return "" if done.returncode == 0 else done.stderr
 
 
 def replaced_in(source, target):
-    done = subprocess.run([TOOL, "rewrite", "--to", target, source], capture_output=True, text=True, timeout=60)
+    """Returns the number of replacements; checks that the report and the new source have the same TODOs."""
+    done = subprocess.run([TOOL, "rewrite", "--json", "--to", target, source], capture_output=True, text=True,
+                          timeout=60)
     if done.returncode != 0:
         sys.exit(f"{source}: {done.stderr}")
-    return int(done.stdout.splitlines()[-1].split(": ")[-1].split()[0])
+    report, = json.loads(done.stdout)
+    listed = {todo["name"] for todo in report["todos"]}
+    written = set(re.findall(r"TODO\(vi-port\):\s+(\w+):", pathlib.Path(report["output"]).read_text()))
+    if listed != written:
+        sys.exit(f"{source}: the report and the comments differ: {listed ^ written}")
+    return report["replaced"]
+
+
+def faults_of_examples(tree):
+    shutil.copytree(ROOT / "examples", tree / "examples")
+    for (api, target), least in LEAST_REPLACED_IN_EXAMPLES.items():
+        end = tree / "examples" / api / "end.h"
+        replaced = replaced_in(end, target)
+        print(f"example {api} to {target}: {replaced} replacements")
+        if replaced < least:
+            yield "these are too few"
+        directory = tree / "examples" / f"{api}_to_{target}"
+        directory.mkdir()
+        end.with_name(f"end.{target}.h").rename(directory / "end.h")
+        for program in EXAMPLES:
+            if fault := compile_fault(tree / "examples" / f"{program}.c", directory):
+                yield f"{program}: {fault}"
 
 
 def main():
     faults = 0
     with tempfile.TemporaryDirectory() as directory:
         tree = pathlib.Path(directory)
+        for fault in faults_of_examples(tree):
+            faults += 1
+            print(fault)
         for name in "conformance", "support":
             shutil.copytree(ROOT / "tests" / name, tree / "tests" / name)
         for (suite, target), least in LEAST_REPLACED.items():
@@ -45,7 +79,7 @@ def main():
             replaced = 0
             for source in sources:
                 replaced += replaced_in(source, target)
-                fault = compile_fault(source.with_suffix(f".{target}.c"), suite, tree)
+                fault = compile_fault(source.with_suffix(f".{target}.c"), tree / "tests/conformance" / suite, tree)
                 if fault:
                     faults += 1
                     print(f"{source.name}:\n{fault}")

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import tempfile
 import time
 
@@ -73,10 +74,11 @@ def test_bad_options(tool):
         (["rewrite", "--to", "rpma"], "no file given"),
         (["scan", "--to", "mpi", "."], "unknown API 'mpi'"),
         (["scan", "--no-such-option", "."], "no-such-option"),
+        (["scan", "--trace", "/no/such", "."], "cannot use the trace /no/such: No such file"),
+        (["explain", "--trace", "x", "VipOpenNic"], "--trace cannot be used with explain"),
         (["scan", "--in-place", "."], "--in-place cannot be used with scan"),
         (["explain", "--html", "x", "VipOpenNic"], "--html cannot be used with explain"),
         (["rewrite", "x.c"], "rewrite needs --to"),
-        (["rewrite", "--to", "core", "x.c"], "rewrite needs --to vipl, dat or rpma"),
         (["rewrite", "--to", "rpma", "-o", "y", "-i", "x.c"], "cannot be used together"),
         (["rewrite", "--to", "rpma", "-o", "y", "x.c", "z.c"], "--output is for one file"),
     ]:
@@ -145,6 +147,67 @@ def test_retries(tool):
         check(rules_of(scanned(tool, files)) == ["no-retry"] * 3, scanned(tool, files))
         files.write("b.c", "x = VIP_NO_MATCH + DAT_CONNECTION_EVENT_NON_PEER_REJECTED + RPMA_CONN_REJECTED;")
         check(rules_of(scanned(tool, files)) == [], scanned(tool, files))
+
+
+TRACE = """\
+12:04:07.571600 [4711] +++ started ./hello +++
+12:04:07.571648 [4711] VipOpenNic(DeviceName="VIPL, times=7 <0.1>", NicHandle=nic#1) = VIP_SUCCESS <0.000012>
+12:04:07.571830 [4711.4712] VipCQDone(CQHandle=cq#1) = VIP_NOT_DONE, times=60215 <0.004127>
+12:04:07.571831 [4711] VipDisconnect(ViHandle=vi#1) = VIP_SUCCESS <0.000012>
+12:04:07.571832 [4711] VipDisconnect(ViHandle=vi#2) = VIP_SUCCESS <0.000012>
+12:04:07.572100 [4711] dat_ia_openv(ia_name_ptr="x") = DAT_SUCCESS <0.000012>
+12:04:07.572101 [4711] dat_extension_op(handle=ep#1, operation=DAT_IB_FETCH_AND_ADD_OP) = DAT_SUCCESS <0.000012>
+12:04:07.572102 [4711] dat_extension_op(handle=ep#1, operation=DAT_IB_UD_SEND_OP) = DAT_SUCCESS <0.000012>
+12:04:07.572206 [4711] VipConnectWait(NicHandle=nic#1, Timeout=VIP_INFINITE <unfinished after 2.118730 s>
+12:04:09.572206 [4711] +++ killed by SIGKILL +++
+"""
+RAN = """\
+void f(void) { VipResizeCQ(cq, 1); VipDisconnect(a); VipDisconnect(b); open = VipOpenNic; close = VipCloseNic; }
+int g(void) { return dat_ia_open(n, 8, &e, &ia) || dat_ib_post_fetch_and_add(ep, 1, &l, c, &r, 0); }
+"""
+
+
+def test_trace(tool):
+    with Files(ran__c=RAN) as files:
+        trace = files.write("trace", TRACE)
+        report = scanned(tool, files, "--trace", trace)["trace"]
+        functions = [(function["name"], function["calls"], len(function["uses"])) for function in report["functions"]]
+        check(functions == [("VipDisconnect", 2, 2), ("VipOpenNic", 1, 1), ("dat_ia_open", 1, 1),
+                            ("dat_ib_post_fetch_and_add", 1, 1), ("VipResizeCQ", 0, 1)], functions)
+        missing = [(call["name"], call["calls"]) for call in report["not_in_sources"]]
+        check(missing == [("VipCQDone", 60215), ("VipConnectWait", 1), ("dat_extension_op(DAT_IB_UD_SEND_OP)", 1)],
+              missing)
+        text = tool.run("scan", "--to", "rpma", "--trace", trace, files.path).stdout
+        order = [text.index(words) for words in ("2  VipDisconnect: one to one: rpma_conn_disconnect", "1  VipOpenNic",
+                                                 "Never called", "0  VipResizeCQ", "not in these sources",
+                                                 "60215  VipCQDone", "60222 calls in the trace; 1 of 5 functions")]
+        check(order == sorted(order), text)
+        twice = scanned(tool, files, "--trace", trace, "--trace", trace)["trace"]
+        check(twice["functions"][0]["calls"] == 4, twice)
+        sarif, page = files.path / "x.sarif", files.path / "x.html"
+        tool.run("scan", "--to", "rpma", "--trace", trace, "--sarif", sarif, "--html", page, files.path)
+        results = json.loads(sarif.read_text())["runs"][0]["results"]
+        check([result["message"]["text"].split(":")[0] for result in results[:2]] == ["VipDisconnect"] * 2, results)
+        check(results[0]["properties"]["calls"] == 2, results[0])
+        check("Calls in the trace" in page.read_text() and "60215" in page.read_text(), page.read_text())
+
+
+def test_all_calls_of_an_extension(tool):
+    with Files(ran__c="int f(void) { return dat_extension_op(ep, op); }") as files:
+        report = scanned(tool, files, "--trace", files.write("trace", TRACE))["trace"]
+        check([function["calls"] for function in report["functions"]] == [2], report)
+        check(not any("extension" in call["name"] for call in report["not_in_sources"]), report)
+
+
+def test_bad_traces(tool):
+    with Files(ran__c=RAN) as files:
+        for content in "", "VipOpenNic(a, b)\n", RAN, b"\0\xff[]] (", "{}\n{\"cat\": 1}\n[\n", "{" * 100000:
+            result = tool.run("scan", "--trace", files.write("trace", content), files.path, status=2)
+            check("no call in it" in result.stderr, result.stderr)
+        lines = [*TRACE.splitlines()[:5], "12:04:07.571832 [47", '{"call": "VipDisconnect", "times": 3, "args": []}',
+                 '{"cat']
+        report = scanned(tool, files, "--trace", files.write("trace", "\n".join(lines)))["trace"]
+        check(report["functions"][0]["name"] == "VipDisconnect" and report["functions"][0]["calls"] == 5, report)
 
 
 def test_sarif(tool):
@@ -246,6 +309,15 @@ def test_sources_of_random_bytes(tool):
         scanned(tool, files, "--to", "rpma")
         for path in sorted(files.path.glob("*.c")):
             tool.run("rewrite", "--to", "rpma", "--in-place", path)
+
+
+def test_rewrite_to_core(tool):
+    with Files(hello__c=HELLO) as files:
+        text = tool.run("rewrite", "--to", "core", files.path / "hello.c").stdout
+        check("hello.core.c: 0 replaced, 7 left to do" in text, text)
+        new = (files.path / "hello.core.c").read_text()
+        comment = re.compile(r" */\* TODO\(vi-port\).*?\*/\n", re.S)
+        check("Endpoint::disconnect" in new and comment.sub("", new) == HELLO, new)
 
 
 def test_speed(tool):

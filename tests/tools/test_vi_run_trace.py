@@ -134,6 +134,20 @@ def test_formats(tool):
         check(events[0]["ph"] == "M" and events[0]["args"]["name"].endswith("viaduct_traced polls"), events[0])
 
 
+def test_vi_port_reads_every_format(tool):
+    for form in "text", "json", "perfetto":
+        with Trace() as trace:
+            traced(tool, trace, "polls", options=["--trace-format", form])
+            source = pathlib.Path(__file__).with_name("traced.c")
+            said = subprocess.run([TOOLS / "vi-port", "scan", "--json", "--trace", trace.path, source],
+                                  capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
+            report = json.loads(said)["trace"]
+            counts = {function["name"]: function["calls"] for function in report["functions"] if function["calls"]}
+            check(counts == {"VipCQDone": 2 * ROUNDS + 1, "VipCreateCQ": 2, "VipDestroyCQ": 2, "VipCloseNic": 1,
+                             "VipOpenNic": 1}, f"{form}: {counts}")
+            check(report["not_in_sources"] == [], report)
+
+
 def test_summary(tool):
     said = tool.run("--quiet", "--summary", TRACED, "polls").stderr.splitlines()
     rows = {line.split()[-1]: line.split() for line in said}

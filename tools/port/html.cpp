@@ -89,6 +89,19 @@ std::string totals_of(const Scan& scan) {
     return html + "</table>\n";
 }
 
+std::string calls_of(const Scan& scan) {
+    std::string html = "<h2>Calls in the trace</h2>\n<table><tr><th>calls<th>function<th>used at</tr>\n";
+    for (const auto& ran : functions_by_count(scan)) {
+        html += fmt::format("<tr><td>{}<td>{}<td>", ran.count, escape(ran.name));
+        for (const auto& [file, position] : ran.places)
+            html += fmt::format("{}:{} ", escape(file->path), position.line);
+        html += "</tr>\n";
+    }
+    for (const auto& [name, count] : not_in_sources(scan))
+        html += fmt::format("<tr><td>{}<td>{}<td class=\"alarm\">not in these sources</tr>\n", count, escape(name));
+    return html + "</table>\n";
+}
+
 std::string page_of(const FileReport& file, std::string_view target) {
     SourceFile source{.path = file.path, .kind = FileKind::Source, .problem = {}};
     const std::string content = read_source(source);
@@ -116,6 +129,7 @@ std::string to_html(const Scan& scan) {
     std::string html(head);
     if (!scan.target.empty()) html += fmt::format("<p>To {}.</p>\n", escape(Mapping::get().title(scan.target)));
     html += totals_of(scan);
+    if (scan.trace) html += calls_of(scan);
     for (const auto& file : scan.files)
         if (!file.problem.empty())
             html += fmt::format("<p class=\"alarm\">{}: skipped: {}</p>\n", escape(file.path), escape(file.problem));

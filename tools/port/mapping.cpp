@@ -104,6 +104,7 @@ const RewriteRule* Counterpart::rule_for(std::string_view name) const {
 
 Mapping::Mapping(const nlohmann::json& data) {
     for (const auto& [api, about] : data.at("apis").items()) titles_[api] = about.at("title");
+    for (const auto& [name, traced] : data.at("traced_as").items()) traced_as_[name] = traced;
     for (const auto& [name, topic] : data.at("topics").items()) topics_[name] = topic_of(topic);
     for (const auto target : targets)
         for (const auto& entry : data.at("entries").value(std::string(target), nlohmann::json::array()))

@@ -24,7 +24,7 @@ std::string_view text_of(How how);
 
 /// How a use can be rewritten without knowing more of the program.
 struct RewriteRule {
-    std::vector<std::string> calls;  ///< the arguments that a call must have; $1 is any. Empty: a name
+    std::vector<std::string> calls;  ///< the arguments that a call must have; $1 is any, &$1 an address. Empty: a name
     std::string to;                  ///< the replacement, with $1 for the first argument
     bool local = false;              ///< only the type of a local variable whose address is not taken
     bool compared = false;           ///< only an operand of == or !=
@@ -78,6 +78,9 @@ public:
     const Topic& topic(const std::string& name) const { return topics_.at(name); }
     const std::string& title(std::string_view api) const { return titles_.find(api)->second; }
 
+    /// The functions that names which are none in the libraries appear as in traces; empty: not at all.
+    const std::map<std::string, std::string, std::less<>>& traced_as() const { return traced_as_; }
+
 private:
     explicit Mapping(const nlohmann::json& data);
 
@@ -85,6 +88,7 @@ private:
     std::unordered_multimap<std::string_view, const Entry*> by_name_;
     std::map<std::string, Topic, std::less<>> topics_;
     std::map<std::string, std::string, std::less<>> titles_;
+    std::map<std::string, std::string, std::less<>> traced_as_;
 };
 
 }  // namespace viaduct::port

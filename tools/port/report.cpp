@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/port/report.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -22,14 +23,29 @@ Json to_json(const Counterpart& counterpart) {
     return json;
 }
 
-Json to_json(const Use& use, std::string_view target) {
+Json to_json(const Use& use, const Scan& scan) {
     Json json = {{"name", use.name}, {"use", text_of(use.kind)}};
     json.update(position_of(use.position));
     json["in_viaduct"] = use.entry != nullptr;
     if (use.entry == nullptr) return json;
     json["api"] = use.entry->api;
     json["kind"] = use.entry->kind;
-    if (concerns(use, target)) json["counterpart"] = to_json(use.entry->to.find(target)->second);
+    if (concerns(use, scan.target)) json["counterpart"] = to_json(use.entry->to.find(scan.target)->second);
+    return json;
+}
+
+Json trace_of(const Scan& scan) {
+    Json json = {{"functions", Json::array()}, {"not_in_sources", Json::array()}};
+    for (const auto& ran : functions_by_count(scan)) {
+        Json& function = json["functions"].emplace_back(
+            Json{{"name", ran.name}, {"api", ran.entry->api}, {"calls", ran.count}, {"uses", Json::array()}});
+        for (const auto& [file, position] : ran.places) {
+            function["uses"].push_back({{"path", file->path}});
+            function["uses"].back().update(position_of(position));
+        }
+    }
+    for (const auto& [name, count] : not_in_sources(scan))
+        json["not_in_sources"].push_back({{"name", name}, {"calls", count}});
     return json;
 }
 
@@ -52,7 +68,7 @@ Json to_json(const Totals& totals) {
     return json;
 }
 
-Json to_json(const FileReport& file, std::string_view target) {
+Json to_json(const FileReport& file, const Scan& scan) {
     Json json = {{"path", file.path}};
     if (!file.problem.empty()) {
         json["skipped"] = file.problem;
@@ -60,14 +76,14 @@ Json to_json(const FileReport& file, std::string_view target) {
     }
     json.update({{"parser", file.parser}, {"lines", file.lines}, {"uses", Json::array()}, {"warnings", Json::array()}});
     if (file.disabled != 0) json["disabled_uses"] = file.disabled;
-    for (const auto& use : file.uses) json["uses"].push_back(to_json(use, target));
+    for (const auto& use : file.uses) json["uses"].push_back(to_json(use, scan));
     for (const auto& warning : file.warnings) {
         Json entry = {{"rule", about(warning.rule).name}, {"text", warning.text}};
         entry.update(position_of(warning.position));
         json["warnings"].push_back(std::move(entry));
     }
     Totals totals;
-    totals.add(file, target);
+    totals.add(file, scan.target);
     json["totals"] = to_json(totals)["apis"];
     return json;
 }
@@ -98,6 +114,45 @@ void print_file(const FileReport& file, std::string_view target) {
                    warning.text, about(warning.rule).name);
 }
 
+/// "1 file", "2 files"
+std::string counted(std::uint64_t count, std::string_view noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void print_function(const Ran& ran, std::string_view target) {
+    const auto counterpart = ran.entry->to.find(target);
+    const bool translated = counterpart != ran.entry->to.end();
+    fmt::print("{:>10}  {}{}{}{}\n", ran.count, ran.name, translated ? ": " : "",
+               translated ? text_of(counterpart->second.how) : "",
+               translated ? ": " + counterpart->second.advice() : "");
+    for (const auto& [file, position] : ran.places)
+        fmt::print("{:10}  {}:{}:{}\n", "", printable(file->path), position.line, position.column);
+}
+
+/// The functions in the order of their counts, and those that the sources do not name.
+void print_trace(const Scan& scan) {
+    const auto functions = functions_by_count(scan);
+    const auto first_idle = std::ranges::find(functions, 0U, &Ran::count);
+    fmt::print("Calls in the trace, the most frequent first:\n");
+    for (auto ran = functions.begin(); ran != first_idle; ++ran) print_function(*ran, scan.target);
+    if (first_idle == functions.begin()) fmt::print("  none of these sources\n");
+    if (first_idle != functions.end()) fmt::print("\nNever called:\n");
+    for (auto ran = first_idle; ran != functions.end(); ++ran) print_function(*ran, scan.target);
+    const auto missing = not_in_sources(scan);
+    if (!missing.empty()) fmt::print("\nIn the trace, but not in these sources:\n");
+    for (const auto& [name, count] : missing) fmt::print("{:>10}  {}\n", count, name);
+    fmt::print("\nAll uses:\n");
+}
+
+void print_trace_totals(const Scan& scan) {
+    const auto functions = functions_by_count(scan);
+    const auto idle = static_cast<std::uint64_t>(std::ranges::count(functions, 0U, &Ran::count));
+    std::uint64_t calls = 0;
+    for (const auto& [name, count] : scan.trace->calls()) calls += count;
+    fmt::print("{} in the trace; {} of {} in the sources never called; {} only in the trace\n", counted(calls, "call"),
+               idle, counted(functions.size(), "function"), counted(not_in_sources(scan).size(), "function"));
+}
+
 std::string estimate_of(const Totals& totals, const std::string& api) {
     const auto how = totals.how.find(api);
     if (how == totals.how.end()) return {};
@@ -111,8 +166,7 @@ std::string estimate_of(const Totals& totals, const std::string& api) {
 
 void print_totals(const Totals& totals, const std::string& indent) {
     for (const auto& [api, uses] : totals.uses)
-        fmt::print("{}{}: {} use{}{}\n", indent, mapping().title(api), uses, uses == 1 ? "" : "s",
-                   estimate_of(totals, api));
+        fmt::print("{}{}: {}{}\n", indent, mapping().title(api), counted(uses, "use"), estimate_of(totals, api));
 }
 
 void print_change(std::string_view from, const Difference& change, std::string_view to) {
@@ -152,13 +206,14 @@ std::vector<Difference> differences(const Topic& topic, std::string_view from, s
     return found;
 }
 
-Scan make_scan(std::vector<FileReport> files, std::string target) {
-    Scan scan{.files = std::move(files), .target = std::move(target), .totals = {}};
+Scan make_scan(std::vector<FileReport> files, std::string target, std::optional<Trace> trace) {
+    Scan scan{.files = std::move(files), .target = std::move(target), .trace = std::move(trace), .totals = {}};
     for (const auto& file : scan.files) scan.totals.add(file, scan.target);
     return scan;
 }
 
 void print_text(const Scan& scan, bool summary) {
+    if (!summary && scan.trace) print_trace(scan);
     if (!summary)
         for (const auto& file : scan.files) print_file(file, scan.target);
     if (!summary && !scan.target.empty()) print_changes(scan);
@@ -169,21 +224,23 @@ void print_text(const Scan& scan, bool summary) {
         if (!file.problem.empty()) {
             if (summary) fmt::print("{}: skipped: {}\n", printable(file.path), file.problem);
         } else if (!totals.uses.empty() || totals.warnings != 0) {
-            fmt::print("{}: {} lines, {}{}\n", printable(file.path), file.lines, file.parser,
-                       file.disabled == 0 ? "" : fmt::format(", {} uses disabled by #if 0", file.disabled));
+            fmt::print("{}: {}, {}{}\n", printable(file.path), counted(file.lines, "line"), file.parser,
+                       file.disabled == 0 ? "" : ", " + counted(file.disabled, "use") + " disabled by #if 0");
             print_totals(totals, "  ");
         }
     }
     const Totals& totals = scan.totals;
-    fmt::print("{} files, {} skipped, {} lines, {} warnings\n", totals.scanned, totals.skipped, totals.lines,
-               totals.warnings);
+    fmt::print("{}, {} skipped, {}, {}\n", counted(totals.scanned, "file"), totals.skipped,
+               counted(totals.lines, "line"), counted(totals.warnings, "warning"));
     print_totals(totals, "");
+    if (scan.trace) print_trace_totals(scan);
     if (totals.uses.empty()) fmt::print("No use of VIPL, DAT or librpma was found.\n");
 }
 
 Json to_json(const Scan& scan) {
     Json json = {{"target", scan.target.empty() ? Json() : Json(scan.target)}, {"files", Json::array()}};
-    for (const auto& file : scan.files) json["files"].push_back(to_json(file, scan.target));
+    if (scan.trace) json["trace"] = trace_of(scan);
+    for (const auto& file : scan.files) json["files"].push_back(to_json(file, scan));
     json["totals"] = to_json(scan.totals);
     return json;
 }

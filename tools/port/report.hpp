@@ -2,13 +2,17 @@
 // The results of a scan, for people and for programs.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "tools/port/scan.hpp"
+#include "tools/port/trace.hpp"
 
 namespace viaduct::port {
 
@@ -16,11 +20,27 @@ using Json = nlohmann::ordered_json;
 
 struct Scan {
     std::vector<FileReport> files;
-    std::string target;  ///< empty: only what Viaduct has
+    std::string target;          ///< empty: only what Viaduct has
+    std::optional<Trace> trace;  ///< what ran
     Totals totals;
 };
 
-Scan make_scan(std::vector<FileReport> files, std::string target);
+Scan make_scan(std::vector<FileReport> files, std::string target, std::optional<Trace> trace);
+
+/// A function that the sources call, and how often it ran.
+struct Ran {
+    const Entry* entry = nullptr;
+    std::string name;
+    std::uint64_t count = 0;
+    std::vector<std::pair<const FileReport*, Position>> places;
+};
+
+/// The functions of the sources, those that ran most often first. Those that a trace never shows are left out. Needs a
+/// trace.
+std::vector<Ran> functions_by_count(const Scan& scan);
+
+/// The functions of the trace that no source names, in the same order.
+std::vector<std::pair<std::string, std::uint64_t>> not_in_sources(const Scan& scan);
 
 /// Prints what `--summary` leaves, or everything.
 void print_text(const Scan& scan, bool summary);

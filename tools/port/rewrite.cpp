@@ -39,6 +39,7 @@ bool is_api_header(std::string_view header, std::string_view api) {
     if (header.size() < 2) return false;
     const std::string_view path = header.substr(1, header.size() - 2);
     const std::string_view name = path.substr(path.rfind('/') + 1);
+    if (api == "rpma") return name == "librpma.h";
     return api == "vipl" ? name == "vipl.h" : api == "dat" && among(dat, name);
 }
 
@@ -116,7 +117,10 @@ private:
         if (rule.local && !declares_local(use.token)) return false;
         if (rule.compared && !is_compared(use.token)) return false;
         if (stringified_.contains(use.token)) return false;
-        edits_.push_back({.offset = token.offset, .end = token.end, .text = rule.to});
+        // "VIP_PVOID p" becomes "void *p".
+        const bool joins = rule.to.ends_with('*') && source_.substr(token.end, 1) == " " &&
+                           use.token + 1 < all().size() && all()[use.token + 1].offset == token.end + 1;
+        edits_.push_back({.offset = token.offset, .end = token.end + (joins ? 1 : 0), .text = rule.to});
         needs_header_ = needs_header_ || Mapping::get().find(rule.to) != nullptr;
         return true;
     }
@@ -197,32 +201,45 @@ private:
         const auto call = parse_call(all(), use.token);
         if (!call) return false;
         for (const auto& pattern : rule.calls)
-            if (matches(*call, split_arguments(pattern), rule.to)) return replace_call(use, rule.to, *call);
+            if (const auto arguments = match(*call, split_arguments(pattern), rule.to))
+                return replace_call(use, rule.to, *call, *arguments);
         return false;
     }
 
-    /// Whether a call has these arguments, and loses none that does something.
-    static bool matches(const Call& call, const std::vector<std::string_view>& pattern, std::string_view to) {
-        if (call.arguments.size() != pattern.size()) return false;
+    using Arguments = std::map<char, std::span<const Token>>;  // by the digit after $
+
+    /// The arguments of a call for a pattern such as "&$1, NULL, $2". Nothing if it is another call, or if an argument
+    /// that does something would be lost.
+    static std::optional<Arguments> match(const Call& call, const std::vector<std::string_view>& pattern,
+                                          std::string_view to) {
+        if (call.arguments.size() != pattern.size()) return std::nullopt;
+        Arguments arguments;
         for (std::size_t i = 0; i < pattern.size(); ++i) {
-            const auto argument = call.arguments[i];
-            if (argument.empty()) return false;
-            const bool any = pattern[i].starts_with('$');
-            if (!any && (argument.size() != 1 || !argument.front().is(pattern[i]))) return false;
-            if (any && to.find(pattern[i]) == std::string_view::npos && !is_plain_lvalue(argument)) return false;
+            auto argument = call.arguments[i];
+            std::string_view wanted = pattern[i];
+            if (!argument.empty() && wanted.starts_with('&') && argument.front().is("&")) {
+                argument = argument.subspan(1);
+                wanted.remove_prefix(1);
+                if (!is_plain_lvalue(argument)) return std::nullopt;
+            }
+            if (argument.empty()) return std::nullopt;
+            const bool any = wanted.starts_with('$');
+            if (!any && (argument.size() != 1 || !argument.front().is(wanted))) return std::nullopt;
+            if (any && to.find(wanted) == std::string_view::npos && !is_plain_lvalue(argument)) return std::nullopt;
+            if (any) arguments[wanted[1]] = argument;
         }
-        return true;
+        return arguments;
     }
 
     /// Replaces what is around the arguments that stay, so that uses in them can be replaced, too.
-    bool replace_call(const Use& use, std::string_view to, const Call& call) {
+    bool replace_call(const Use& use, std::string_view to, const Call& call, const Arguments& arguments) {
         std::vector<Edit> edits;
         bool open = false;  // a parenthesis around the argument before
         std::size_t position = all()[use.token].offset;
         while (true) {
             const std::size_t dollar = to.find('$');
             const bool last = dollar == std::string_view::npos;
-            const auto argument = last ? std::span<const Token>() : call.arguments[to[dollar + 1] - '1'];
+            const auto argument = last ? std::span<const Token>() : arguments.at(to[dollar + 1]);
             const bool address = !last && dollar > 0 && to[dollar - 1] == '&';
             const bool plain = is_plain_lvalue(argument);
             if (address && !plain) return false;
@@ -264,7 +281,7 @@ private:
         for (std::size_t i = 0; i < all().size(); ++i) {
             const Token& token = all()[i];
             if (token.kind != TokenKind::Header) continue;
-            for (const std::string_view api : {"vipl", "dat"})
+            for (const std::string_view api : {"vipl", "dat", "rpma"})
                 if (api != target_ && is_api_header(token.text, api))
                     replace_include(i, api, std::exchange(first, false) && !includes_target());
         }
@@ -273,12 +290,13 @@ private:
 
     bool includes_target() const {
         return std::ranges::any_of(all(), [&](const Token& token) {
-            return token.kind == TokenKind::Header &&
-                   (is_api_header(token.text, target_) || include_line().ends_with(token.text));
+            return token.kind == TokenKind::Header && is_api_header(token.text, target_);
         });
     }
 
+    /// Nothing for the core, which is no C: its headers are for the program that comes out in the end.
     std::string_view include_line() const {
+        if (target_ == "core") return {};
         if (target_ == "vipl") return "#include <vipl.h>";
         return target_ == "dat" ? "#include <dat2/udat.h>" : "#include <librpma.h>";
     }
@@ -286,10 +304,10 @@ private:
     void replace_include(std::size_t header, std::string_view api, bool first) {
         const Token& token = all()[header];
         const std::size_t start = tokens_.line_starts[token.line - 1];
-        const bool needed = apis_left_.contains(api) || has_directions();
+        const bool needed = apis_left_.contains(api) || (api != "rpma" && has_directions());
         if (needed)
             comments_[start].push_back(fmt::format("{}remove {} when nothing uses it any more", mark, token.text));
-        const std::string line = first ? std::string(include_line()) + newline_ : "";
+        const std::string line = first && !include_line().empty() ? std::string(include_line()) + newline_ : "";
         if (needed)
             edits_.push_back({.offset = start, .end = start, .text = line});
         else
@@ -322,14 +340,19 @@ private:
     // ---- Comments ----
 
     void write_comments() {
-        std::set<std::string> explained;
-        std::pair<std::uint32_t, std::string> last;
+        std::map<std::string_view, std::string_view> explained;  // by the advice, for which name first
+        std::set<std::string_view> seen;
+        std::pair<std::uint32_t, std::string_view> last;
         for (const auto& [index, todo] : todos_) {
             const Token& token = all()[index];
-            const bool again = !explained.insert(todo.name).second;
-            if (again && last == std::pair(todo.line, todo.name)) continue;
+            const bool again = !seen.insert(todo.name).second;
+            if (again && last == std::pair<std::uint32_t, std::string_view>(todo.line, todo.name)) continue;
             last = {todo.line, todo.name};
-            const std::string text = fmt::format("{}{}: {}", mark, todo.name, again ? "as above" : todo.advice);
+            const auto [same, is_new] = explained.emplace(todo.advice, todo.name);
+            const std::string text = fmt::format("{}{}: {}", mark, todo.name,
+                                                 again    ? "as above"
+                                                 : is_new ? todo.advice
+                                                          : fmt::format("as for {}", same->second));
             if (tokens_.starts_inside[token.line - 1])
                 edits_.push_back({.offset = token.offset, .end = token.offset, .text = "/* " + safe(text) + " */ "});
             else

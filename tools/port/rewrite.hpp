@@ -23,7 +23,7 @@ struct Rewriting {
     std::vector<Todo> todos;  ///< the uses that are left, in the order of the source
 };
 
-/// The target is vipl, dat or rpma.
+/// To the core, which has no counterparts in C, everything is left with a comment.
 Rewriting rewrite(std::string_view source, std::string_view target);
 
 }  // namespace viaduct::port

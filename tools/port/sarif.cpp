@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SARIF 2.1.0, the format that editors and code reviews read.
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -59,12 +62,20 @@ Json result_of(std::string_view rule, std::string_view level, const std::string&
         {"locations", {{{"physicalLocation", {{"artifactLocation", {{"uri", uri_of(path)}}}, {"region", region}}}}}}};
 }
 
-void add_results(const FileReport& file, std::string_view target, Json& results) {
+/// How often the call of a result ran.
+std::uint64_t calls_in(const Json& result) {
+    return result.contains("properties") ? result["properties"]["calls"].get<std::uint64_t>() : 0;
+}
+
+void add_results(const FileReport& file, const Scan& scan, Json& results) {
     for (const auto& use : file.uses) {
-        if (!concerns(use, target) || use.kind == UseKind::Declaration) continue;
-        const Counterpart& counterpart = use.entry->to.find(target)->second;
-        results.push_back(result_of(rule_name(counterpart.how), counterpart.how == How::Thought ? "warning" : "note",
-                                    use.name + ": " + counterpart.advice(), file.path, use.position));
+        if (!concerns(use, scan.target) || use.kind == UseKind::Declaration) continue;
+        const Counterpart& counterpart = use.entry->to.find(scan.target)->second;
+        Json& result = results.emplace_back(result_of(rule_name(counterpart.how),
+                                                      counterpart.how == How::Thought ? "warning" : "note",
+                                                      use.name + ": " + counterpart.advice(), file.path, use.position));
+        const auto calls = scan.trace ? scan.trace->count_of(use.name) : std::nullopt;
+        if (calls && use.kind == UseKind::Call && use.entry->kind == "function") result["properties"]["calls"] = *calls;
     }
     for (const auto& warning : file.warnings)
         results.push_back(result_of(about(warning.rule).name, "warning", warning.text, file.path, warning.position));
@@ -76,11 +87,12 @@ Json to_sarif(const Scan& scan, std::string_view version) {
     Json results = Json::array();
     Json notifications = Json::array();
     for (const auto& file : scan.files) {
-        add_results(file, scan.target, results);
+        add_results(file, scan, results);
         if (!file.problem.empty())
             notifications.push_back(
                 {{"level", "warning"}, {"message", {{"text", file.path + ": skipped: " + file.problem}}}});
     }
+    if (scan.trace) std::ranges::stable_sort(results.get_ref<Json::array_t&>(), std::ranges::greater(), calls_in);
     const Json driver = {{"name", "vi-port"}, {"version", version}, {"rules", all_rules()}};
     return {
         {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
