@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the tables of docs/migration from mapping.json.
-
-    pages.py            writes the pages
-    pages.py --check    compares them with what it would write, and changes nothing
-"""
+"""Writes the tables of docs/migration from mapping.json."""
+import argparse
 import json
 import pathlib
 import sys
@@ -122,16 +119,19 @@ def pages():
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare the pages with what would be written")
+    check = parser.parse_args().check
     stale = 0
     for path, text in pages().items():
         if path.exists() and path.read_text() == text:
             continue
         stale += 1
-        if "--check" in sys.argv[1:]:
+        if check:
             print(f"{path.name} is not what tools/port/pages.py writes; run it")
         else:
             path.write_text(text)
-    return 1 if stale and "--check" in sys.argv[1:] else 0
+    return int(check and stale > 0)
 
 
 if __name__ == "__main__":
