@@ -91,7 +91,7 @@ inline void register_memory(End& end) {
 }
 
 inline void create_endpoint(End& end) {
-    // The default is reliable delivery, the level of DAT and librpma.
+    // The default is reliable delivery, which DAT and librpma join.
     const EndpointConfig config{.attributes = {.access = {.remote_write = true, .remote_read = true}},
                                 .domain = domain,
                                 .send_queue = sends,

@@ -23,7 +23,7 @@ class End:
         self.device = device or core.Device()
         self.memory = self.device.register(2 * ROOM, core.Access.NONE)  # the peer may neither read nor write here
         self.incoming, self.outgoing = self.memory.view[:ROOM], self.memory.view[ROOM:]
-        self.endpoint = self.device.endpoint()  # reliable delivery, the level of DAT and librpma
+        self.endpoint = self.device.endpoint()  # reliable delivery, which DAT and librpma join
 
     def post_receive(self):
         """A message that comes before its receive waits, unless the sender is a program of VIPL."""

@@ -68,7 +68,7 @@ static inline void register_memory(struct End* end) {
 
 /* Without a completion queue, programs wait for the work queues of the VI. */
 static inline void create_endpoint(struct End* end, VIP_CQ_HANDLE received) {
-    /* Both ends must ask for the same level. DAT and librpma have this one only. */
+    /* Two VIs must have the same level. DAT and librpma join both reliable ones. */
     VIP_VI_ATTRIBUTES attributes = {.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY,
                                     .MaxTransferSize = nic_attributes.MaxTransferSize,
                                     .Ptag = ptag,
