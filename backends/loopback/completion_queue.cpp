@@ -32,6 +32,7 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
       context_(init.context),
       channel_(static_cast<Channel*>(init.channel)),
       observer_(init.observer),
+      record_(init.record),
       capacity_(init.capacity) {
     if (channel_ != nullptr) channel_->join();
 }
@@ -93,25 +94,32 @@ bool CompletionQueue::poll_one(Completion& out) noexcept {
     if (!lock_.try_lock_as_owner()) [[unlikely]]
         return poll_one_slowly(out);
     count_poll();
-    if (items_.empty() || special_ != 0 || polls() % look_every == 0) return find_one_as_owner(out);
-    take_front(out);
-    lock_.unlock_as_owner();
-    return true;
+    if (!items_.empty() && special_ == 0 && polls() % look_every != 0) {
+        take_front(out);
+        lock_.unlock_as_owner();
+        return true;
+    }
+    return items_.empty() && !is(oversubscribed) ? find_one_as_owner(out) : poll_one_as_owner(out);
 }
 
 bool CompletionQueue::poll_one_slowly(Completion& out) noexcept { return poll({&out, 1}) != 0; }
 
-/// The rest of poll_one(), which took the lock and counted the poll.
+// The rest of poll_one(), which took the lock and counted the poll.
+
 bool CompletionQueue::find_one_as_owner(Completion& out) noexcept {
-    bool found = false;
+    const bool found = find({&out, 1}) != 0;
+    lock_.unlock_as_owner();
+    return found;
+}
+
+bool CompletionQueue::poll_one_as_owner(Completion& out) noexcept {
     const bool many = is(oversubscribed);
-    if (!many) [[likely]] {
-        const bool queued = !items_.empty();
-        found = queued ? take({&out, 1}) != 0 : find({&out, 1}) != 0;
-        if (queued && polls() % look_every == 0) progress();
+    if (!many) {
+        take({&out, 1});
+        if (polls() % look_every == 0) progress();
     }
     lock_.unlock_as_owner();
-    return many ? poll_many({&out, 1}) != 0 : found;
+    return !many || poll_many({&out, 1}) != 0;
 }
 
 /// Lets the work queues write completions into an array, until it is full. Returns their number.
@@ -279,7 +287,8 @@ Status CompletionQueue::arm(Arm what) noexcept {
             set(armed, true);
             armed_for_ = what;
             device_.agent().sleep_begins();
-            for (WorkQueue* queue : is(oversubscribed) ? ready_->all_busy() : std::span(attached_)) queue->expect_ring();
+            for (WorkQueue* queue : is(oversubscribed) ? ready_->all_busy() : std::span(attached_))
+                queue->expect_ring();
             if (is(oversubscribed))
                 for (WorkQueue* queue : ready_->revisited) queue->expect_ring();
         }

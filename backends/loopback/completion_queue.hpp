@@ -38,6 +38,12 @@ public:
     std::uint32_t outstanding() const noexcept { return outstanding_.load(std::memory_order_relaxed); }
 
 protected:
+    /// Which requests and messages are handled directly.
+    enum class Kind {
+        Word,  // of 8 bytes, in the regions that were used last: without a call of another function
+        Any,
+    };
+
     ~WorkQueue() = default;
     bool is_full() const noexcept { return outstanding() >= depth_; }
     friend class CompletionQueue;
@@ -82,7 +88,7 @@ public:
 
     /// The lock must be held, but not by poll(). Otherwise like push().
     [[gnu::always_inline]] void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {
-        if (items_.size() >= room_ && !make_room()) [[unlikely]]
+        if (!has_place()) [[unlikely]]
             return lose(from, completion.endpoint_context, completion.operation);
         const bool counts = solicited || completion.code != CompletionCode::Success;
         Item& item = items_.vacant();
@@ -94,18 +100,54 @@ public:
         signal_items();
     }
 
+    /// The lock must be held, but not by poll(). Queues the completion of a request of the send queue that succeeded
+    /// while it was posted. There must be a place for it, and can_add_success() must be true. Call signal_items() next.
+    [[gnu::always_inline]] void add_success(std::uint64_t context, std::uint64_t endpoint_context,
+                                            CompletedOperation operation, std::uint32_t bytes,
+                                            WorkQueue& from) noexcept {
+        if (record_ != nullptr) record_->write(context, operation, bytes);
+        Item& item = items_.vacant();
+        items_.commit();
+        item.completion.store_success(context, endpoint_context, operation, bytes, if_recorded_);
+        item.outstanding = &from.outstanding_;
+    }
+
+    /// Reports whether there are no programs that an observer has to tell.
+    bool can_add_success() const noexcept { return observer_ == nullptr || record_ != nullptr; }
+
+    /// The lock must be held. Reports whether there is a place for one more completion. If it makes one or not, false
+    /// means that the completion is lost.
+    [[gnu::always_inline]] bool has_place() noexcept { return items_.size() < room_ || make_room(); }
+
+    /// The lock must be held. Reports whether a completion may be added without has_place() and signal_items().
+    bool is_quiet() const noexcept { return items_.size() < room_ && !is(armed); }
+
+    /// The lock must be held. Wakes a consumer that sleeps if there are completions for it. Returns whether there are
+    /// any.
+    ///
+    /// The thread that armed the queue may take only some of the completions while another thread already sleeps.
+    [[gnu::always_inline]] bool signal_items() noexcept {
+        if (is(armed) && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
+        return !items_.empty();
+    }
+
+    /// The lock must be held. Reports a completion for which there was no place.
+    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, std::uint64_t endpoint_context,
+                                           CompletedOperation operation) noexcept;
+
     /// The lock must be held. Reports whether poll() has as many completions as it was asked for, and will be called
     /// again for what has arrived besides.
-    bool is_output_full() const noexcept {
-        return output_ == output_end_ && output_ != nullptr && !is(oversubscribed);
-    }
+    bool is_output_full() const noexcept { return output_ == output_end_ && output_ != nullptr && !is(oversubscribed); }
 
     /// The lock must be held. Reports whether the consumer is assumed to poll this work queue.
     bool is_polled(const WorkQueue& queue) const noexcept { return !is(armed) && (!is(oversubscribed) || queue.busy_); }
 
+    /// The lock must be held. Reports whether polls look at each work queue.
+    bool polls_all() const noexcept { return (special_ & (armed | oversubscribed)) == 0; }
+
     /// The lock must be held. Reports whether polls will find a confirmation that the work queue waits for. Otherwise
     /// the peer must ring.
-    bool will_find_confirmation(WorkQueue& queue) noexcept {
+    [[gnu::noinline]] bool will_find_confirmation(WorkQueue& queue) noexcept {
         if (is(oversubscribed) && !is(armed)) [[unlikely]]
             revisit(queue);
         return !is(armed);
@@ -158,10 +200,9 @@ private:
         to.observed = from.observed;
     }
     [[gnu::cold, gnu::noinline]] bool make_room() noexcept;
-    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, std::uint64_t endpoint_context,
-                                           CompletedOperation operation) noexcept;
     void take_front(Completion& out) noexcept;
     [[gnu::noinline]] bool poll_one_slowly(Completion& out) noexcept;
+    [[gnu::noinline]] bool poll_one_as_owner(Completion& out) noexcept;
     [[gnu::noinline]] bool find_one_as_owner(Completion& out) noexcept;
     void add_counting() noexcept {
         ++solicited_;
@@ -208,11 +249,6 @@ private:
     void progress() noexcept;
     [[gnu::always_inline]] void count_poll() noexcept { add_alone(polls_, std::uint32_t{1}); }
 
-    /// The thread that armed the queue may take only some of the completions while another thread already sleeps.
-    [[gnu::always_inline]] bool signal_items() noexcept {
-        if (is(armed) && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
-        return !items_.empty();
-    }
     [[gnu::noinline]] void disarm() noexcept;
     void set_oversubscribed(bool on) noexcept;
 
@@ -220,6 +256,8 @@ private:
     const std::uint64_t context_;
     Channel* const channel_;
     const CompletionObserver observer_;
+    const CompletionRecord* const record_;
+    const std::uint64_t if_recorded_ = PackedCompletion::observed_if(record_ != nullptr);
     BiasedLock lock_;  // guards the members below
     std::uint32_t capacity_;
     std::size_t room_ = 0;  // how many items fit without make_room(); at most capacity_

@@ -23,8 +23,19 @@ public:
                 (counts ? counting : 0);
     }
 
+    /// The same for a successful request of the send queue. `observed`: observed_if().
+    [[gnu::always_inline]] void store_success(std::uint64_t context, std::uint64_t endpoint_context,
+                                              CompletedOperation operation, std::uint32_t bytes,
+                                              std::uint64_t observed) noexcept {
+        context_ = context;
+        endpoint_context_ = endpoint_context;
+        numbers_ = bytes;
+        rest_ = static_cast<std::uint64_t>(operation) | observed;
+    }
+    static constexpr std::uint64_t observed_if(bool is_observed) noexcept { return std::uint64_t{is_observed} << 32; }
+
     /// Sets Completion::observed.
-    void mark_observed() noexcept { rest_ = rest_ | observed; }
+    void mark_observed() noexcept { rest_ = rest_ | observed_if(true); }
 
     bool counts() const noexcept { return (rest_ & counting) != 0; }
 
@@ -47,7 +58,6 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t observed = std::uint64_t{1} << 32;
     static constexpr std::uint64_t counting = std::uint64_t{1} << 40;  // where Completion has no field
 
     support::Word<std::uint64_t> context_;

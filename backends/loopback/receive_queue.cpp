@@ -110,6 +110,14 @@ inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept 
 }
 
 bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
+    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+        return try_post_slowly(request);
+    const bool posted = post_directly(request);
+    completions_.lock().unlock_as_owner();
+    return posted;
+}
+
+bool ReceiveQueue::try_post_slowly(const ReceiveRequest& request) noexcept {
     const std::lock_guard lock(completions_.lock());
     return post_directly(request);
 }

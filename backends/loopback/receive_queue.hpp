@@ -74,7 +74,8 @@ private:
     };
 
     // The common case of a post and of a message.
-    bool post_directly(const ReceiveRequest& request) noexcept;
+    [[gnu::always_inline]] bool post_directly(const ReceiveRequest& request) noexcept;
+    [[gnu::noinline]] bool try_post_slowly(const ReceiveRequest& request) noexcept;
     [[gnu::always_inline]] bool receive_directly(const wire::Slot& slot, std::uint8_t flags) noexcept;
 
     // All other cases.
