@@ -214,9 +214,10 @@ public:
 
 struct CompletionQueueInit {
     std::uint32_t capacity = 0;
-    std::uint64_t context = 0;              ///< returned in overrun events and in the events of the channel
-    Channel* channel = nullptr;             ///< for arm(); may serve several queues; outlives the queue
-    CompletionObserver observer = nullptr;  ///< may be null
+    std::uint64_t context = 0;                 ///< returned in overrun events and in the events of the channel
+    Channel* channel = nullptr;                ///< for arm(); may serve several queues; outlives the queue
+    CompletionObserver observer = nullptr;     ///< may be null
+    const CompletionRecord* record = nullptr;  ///< may be null; a backend may call the observer instead
 };
 
 struct EndpointInit {

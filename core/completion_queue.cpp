@@ -33,14 +33,25 @@ Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr
                                                                  std::uint64_t context,
                                                                  std::shared_ptr<Channel> channel,
                                                                  CompletionObserver observer) {
+    return create(std::move(device), capacity, context, std::move(channel), observer, nullptr);
+}
+
+Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device, std::uint32_t capacity,
+                                                                 std::uint64_t context,
+                                                                 std::shared_ptr<Channel> channel,
+                                                                 CompletionObserver observer,
+                                                                 const CompletionRecord* record) {
     if (const Status status = check_completions(capacity, device->attributes()); !status.ok()) return status;
     if (channel == nullptr) {
         auto own = Channel::create(device);
         if (!own.ok()) return own.status();
         channel = std::move(*own);
     }
-    auto queue = Internals::backend(*device).create_completion_queue(
-        {.capacity = capacity, .context = context, .channel = &Internals::backend(*channel), .observer = observer});
+    auto queue = Internals::backend(*device).create_completion_queue({.capacity = capacity,
+                                                                      .context = context,
+                                                                      .channel = &Internals::backend(*channel),
+                                                                      .observer = observer,
+                                                                      .record = record});
     if (!queue.ok()) return queue.status();
     return std::shared_ptr<CompletionQueue>(
         new CompletionQueue(std::move(device), std::move(channel), std::move(*queue)));

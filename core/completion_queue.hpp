@@ -45,6 +45,10 @@ public:
                                                            std::uint64_t context,
                                                            std::shared_ptr<Channel> channel = nullptr,
                                                            CompletionObserver observer = nullptr);
+    /// `record`: outlives the queue.
+    static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device, std::uint32_t capacity,
+                                                           std::uint64_t context, std::shared_ptr<Channel> channel,
+                                                           CompletionObserver observer, const CompletionRecord* record);
     ~CompletionQueue();
 
     /// Takes up to out.size() completions, in order. Never blocks.

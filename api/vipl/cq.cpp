@@ -12,7 +12,8 @@ Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), entries_(capacity), regist
 
 Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
     std::unique_ptr<Cq> cq(new Cq(nic, capacity));
-    auto queue = CompletionQueue::create(nic.device(), capacity, cq->registration_.value(), nullptr, Vi::on_completion);
+    auto queue = CompletionQueue::create(nic.device(), capacity, cq->registration_.value(), nullptr, Vi::on_completion,
+                                         &success_record);
     if (!queue.ok()) return queue.status();
     cq->queue_ = std::move(*queue);
     cq->notifier_ = std::make_unique<Notifier>(*cq->queue_);

@@ -92,6 +92,15 @@ inline VIP_DESCRIPTOR* descriptor_of(const Completion& completion) noexcept {
     std::atomic_ref(control.Status).store(status, std::memory_order_release);
 }
 
+/// How the backend writes the outcome of a send that succeeds while it is posted: as write_back().
+inline constexpr CompletionRecord success_record{
+    .offset = offsetof(VIP_CONTROL_SEGMENT, Length),
+    .status = {VIP_STATUS_DONE | to_operation_bits(CompletedOperation::Send),
+               VIP_STATUS_DONE | to_operation_bits(CompletedOperation::RdmaWrite),
+               VIP_STATUS_DONE | to_operation_bits(CompletedOperation::RdmaRead)}};
+static_assert(offsetof(VIP_DESCRIPTOR, CS) == 0 &&
+              offsetof(VIP_CONTROL_SEGMENT, Status) == offsetof(VIP_CONTROL_SEGMENT, Length) + sizeof(std::uint32_t));
+
 /// The result of the Done and Wait calls for a complete descriptor.
 inline VIP_RETURN result_of(const Completion& completion) noexcept {
     return completion.code == CompletionCode::Success ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR;

@@ -43,7 +43,8 @@ VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAt
 /// Returns the core's queue of a completion queue, or a new one for a work queue without a completion queue.
 Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const Cq* cq) {
     if (cq != nullptr) return cq->queue();
-    return CompletionQueue::create(nic.device(), nic.attributes().default_queue_depth, 0, nullptr, Vi::on_completion);
+    return CompletionQueue::create(nic.device(), nic.attributes().default_queue_depth, 0, nullptr, Vi::on_completion,
+                                   &success_record);
 }
 
 const char* post_call(QueueKind queue) noexcept { return queue == QueueKind::Send ? "VipPostSend" : "VipPostRecv"; }
@@ -127,8 +128,23 @@ bool Vi::destroyable() const noexcept {
     return endpoint_->state() == EndpointState::Unconnected && send_.empty() && receive_.empty();
 }
 
-/// Checks that a descriptor may be read at all: it is aligned and in memory with the VI's protection tag (guide,
-/// section 3.8.1).
+/// Reports whether a descriptor with up to two segments may be read: it is aligned and in memory with the VI's
+/// protection tag (guide, section 3.8.1), which has held the queue's last descriptor, too. postable() knows all other
+/// descriptors that may be read.
+inline bool Vi::holds_plain(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
+                            const WorkQueue& queue) const noexcept {
+    if (reinterpret_cast<std::uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
+    const DescriptorMemory& region = queue.last_memory();
+    if (region.key.load(std::memory_order_acquire) != memory) return false;
+    if (region.domain.load(std::memory_order_relaxed) != domain_.load(std::memory_order_relaxed)) return false;
+    const std::uint64_t offset =
+        reinterpret_cast<std::uintptr_t>(descriptor) - region.begin.load(std::memory_order_relaxed);
+    std::uint64_t end = 0;
+    if (__builtin_add_overflow(offset, 2 * sizeof(VIP_DESCRIPTOR_SEGMENT), &end)) return false;
+    return end <= region.room.load(std::memory_order_relaxed);
+}
+
+/// Reports whether a descriptor may be read at all.
 bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, WorkQueue& queue) const noexcept {
     if (reinterpret_cast<std::uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
     const DescriptorMemory& region = queue.find_memory(memory);
@@ -144,7 +160,8 @@ bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, WorkQ
 }
 
 VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    if (!postable(descriptor, memory, send_)) return refuse_post(descriptor, QueueKind::Send);
+    if (!holds_plain(descriptor, memory, send_)) [[unlikely]]
+        return check_and_post_send(descriptor, memory);
     SendRequest request;
     if (read_plain_send(*descriptor, limits(), request)) [[likely]] {
         descriptor->CS.Status = 0;
@@ -155,7 +172,8 @@ VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noex
 }
 
 VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    if (!postable(descriptor, memory, receive_)) return refuse_post(descriptor, QueueKind::Receive);
+    if (!holds_plain(descriptor, memory, receive_)) [[unlikely]]
+        return check_and_post_receive(descriptor, memory);
     ReceiveRequest request;
     if (read_plain_receive(*descriptor, request)) [[likely]] {
         descriptor->CS.Status = 0;
@@ -163,6 +181,15 @@ VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) n
             return VIP_SUCCESS;
     }
     return post_any_receive(descriptor);
+}
+
+VIP_RETURN Vi::check_and_post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
+    return postable(descriptor, memory, send_) ? post_any_send(descriptor) : refuse_post(descriptor, QueueKind::Send);
+}
+
+VIP_RETURN Vi::check_and_post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
+    return postable(descriptor, memory, receive_) ? post_any_receive(descriptor)
+                                                  : refuse_post(descriptor, QueueKind::Receive);
 }
 
 VIP_RETURN Vi::post_any_send(VIP_DESCRIPTOR* descriptor) noexcept {

@@ -64,7 +64,11 @@ private:
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void copy_attributes() noexcept;
     DescriptorLimits limits() const noexcept;
+    [[gnu::always_inline]] bool holds_plain(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
+                                            const WorkQueue& queue) const noexcept;
     bool postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, WorkQueue& queue) const noexcept;
+    [[gnu::noinline]] VIP_RETURN check_and_post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
+    [[gnu::noinline]] VIP_RETURN check_and_post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
     [[gnu::noinline]] VIP_RETURN post_any_send(VIP_DESCRIPTOR* descriptor) noexcept;
     [[gnu::noinline]] VIP_RETURN post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_post(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;

@@ -37,12 +37,13 @@ public:
     VIP_RETURN notify(VIP_PVOID context, NotifyHandler handler);
     void cancel_notifies() noexcept { notifier_.stop(); }
 
+    /// The memory of the last descriptor that was posted. Its key differs from all others if that is gone.
+    const DescriptorMemory& last_memory() const noexcept { return *memory_.load(std::memory_order_acquire); }
+
     /// Returns memory without a domain if no region has this key or it is too small for a descriptor.
     const DescriptorMemory& find_memory(VIP_MEM_HANDLE key) noexcept {
-        const DescriptorMemory* memory = memory_.load(std::memory_order_acquire);
-        if (memory->key.load(std::memory_order_acquire) == key) [[likely]]
-            return *memory;
-        return find_other_memory(key);
+        const DescriptorMemory& memory = last_memory();
+        return memory.key.load(std::memory_order_acquire) == key ? memory : find_other_memory(key);
     }
 
     DescriptorList complete;  ///< taken from the completion queue but not yet by the program; guarded by the Cq

@@ -32,28 +32,27 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
       context_(init.context),
       channel_(static_cast<Channel*>(init.channel)),
       observer_(init.observer),
+      record_(init.record),
       capacity_(init.capacity) {
     if (channel_ != nullptr) channel_->join();
 }
 
 CompletionQueue::~CompletionQueue() {
     if (channel_ != nullptr) channel_->take_back_event(*this);
-    if (armed_) device_.agent().sleep_ends();
+    if (is(armed)) device_.agent().sleep_ends();
     device_.completion_queue_closed();
 }
 
 [[gnu::always_inline]] inline void CompletionQueue::take_front(Completion& out) noexcept {
     const Item& item = items_.front();
     item.completion.load(out);
-    out.observed = item.observed;
-    if (item.from != nullptr) item.from->count_polled();
-    if (item.solicited) --solicited_;
+    subtract_one_alone(*item.outstanding);
     items_.pop();
 }
 
 inline void CompletionQueue::finish_taking() noexcept {
-    if (waits_for_room_) [[unlikely]] {
-        waits_for_room_ = false;
+    if (is(waits_for_room)) [[unlikely]] {
+        set(waits_for_room, false);
         progress();
     }
     signal_items();
@@ -61,7 +60,10 @@ inline void CompletionQueue::finish_taking() noexcept {
 
 std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
     std::size_t taken = 0;
-    for (; taken < out.size() && !items_.empty(); ++taken) take_front(out[taken]);
+    for (; taken < out.size() && !items_.empty(); ++taken) {
+        if (is(counting) && items_.front().completion.counts()) set(counting, --solicited_ != 0);
+        take_front(out[taken]);
+    }
     if (taken != 0) finish_taking();
     return taken;
 }
@@ -78,7 +80,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     {
         const std::lock_guard guard(lock_);
         count_poll();
-        if (!oversubscribed_) [[likely]] {
+        if (!is(oversubscribed)) [[likely]] {
             const std::size_t taken = take(out);
             const bool look = taken < out.size() || polls() % look_every == 0;
             return look ? taken + find(out.subspan(taken)) : taken;
@@ -87,20 +89,37 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     return poll_many(out);
 }
 
+/// The common case is a queued completion that needs nothing else. It takes no registers that have to be saved.
 bool CompletionQueue::poll_one(Completion& out) noexcept {
-    {
-        const std::lock_guard guard(lock_);
-        count_poll();
-        if (!oversubscribed_) [[likely]] {
-            if (items_.empty()) return find({&out, 1}) != 0;
-            take_front(out);
-            finish_taking();
-            if (polls() % look_every == 0) [[unlikely]]
-                progress();
-            return true;
-        }
+    if (!lock_.try_lock_as_owner()) [[unlikely]]
+        return poll_one_slowly(out);
+    count_poll();
+    if (!items_.empty() && special_ == 0 && polls() % look_every != 0) {
+        take_front(out);
+        lock_.unlock_as_owner();
+        return true;
     }
-    return poll_many({&out, 1}) != 0;
+    return items_.empty() && !is(oversubscribed) ? find_one_as_owner(out) : poll_one_as_owner(out);
+}
+
+bool CompletionQueue::poll_one_slowly(Completion& out) noexcept { return poll({&out, 1}) != 0; }
+
+// The rest of poll_one(), which took the lock and counted the poll.
+
+bool CompletionQueue::find_one_as_owner(Completion& out) noexcept {
+    const bool found = find({&out, 1}) != 0;
+    lock_.unlock_as_owner();
+    return found;
+}
+
+bool CompletionQueue::poll_one_as_owner(Completion& out) noexcept {
+    const bool many = is(oversubscribed);
+    if (!many) {
+        take({&out, 1});
+        if (polls() % look_every == 0) progress();
+    }
+    lock_.unlock_as_owner();
+    return !many || poll_many({&out, 1}) != 0;
 }
 
 /// Lets the work queues write completions into an array, until it is full. Returns their number.
@@ -115,7 +134,7 @@ std::size_t CompletionQueue::poll_many(std::span<Completion> out) noexcept {
     std::size_t found = 0;
     {
         const std::lock_guard guard(lock_);
-        if (!oversubscribed_) return 0;  // not any more
+        if (!is(oversubscribed)) return 0;  // not any more
         found = poll_ready(out, others);
     }
     if (others.count == 0) return found;
@@ -180,7 +199,7 @@ void CompletionQueue::serve(const Others& others) noexcept {
 }
 
 bool CompletionQueue::rings_often(const WorkQueue& queue) noexcept {
-    if (!oversubscribed_ || queue.busy_) return false;
+    if (!is(oversubscribed) || queue.busy_) return false;
     if (std::ranges::find(ready_->rang, &queue) != ready_->rang.end())
         return ready_->busy_count + 2 <= Ready::max_busy;  // for both queues of its endpoint
     ready_->rang[ready_->rings++ % ready_->rang.size()] = &queue;
@@ -188,7 +207,7 @@ bool CompletionQueue::rings_often(const WorkQueue& queue) noexcept {
 }
 
 void CompletionQueue::add_busy(WorkQueue& queue) noexcept {
-    if (!oversubscribed_ || queue.busy_ || ready_->busy_count == Ready::max_busy) return;
+    if (!is(oversubscribed) || queue.busy_ || ready_->busy_count == Ready::max_busy) return;
     queue.busy_ = true;
     queue.used_at_ = polls();
     ready_->busy[ready_->busy_count++] = &queue;
@@ -214,7 +233,7 @@ bool CompletionQueue::ready() noexcept {
     {
         const std::lock_guard guard(lock_);
         count_poll();
-        if (!oversubscribed_)
+        if (!is(oversubscribed))
             progress();
         else if (items_.empty())
             poll_ready({}, others);
@@ -230,8 +249,8 @@ void CompletionQueue::progress() noexcept {
 }
 
 bool CompletionQueue::has_room() noexcept {
-    waits_for_room_ = waits_for_room_ || (output_ == output_end_ && items_.size() >= capacity_);
-    return !waits_for_room_;
+    if (output_ == output_end_ && items_.size() >= capacity_) set(waits_for_room, true);
+    return !is(waits_for_room);
 }
 
 /// Makes room for one more item. Returns false if the queue is full or memory runs out.
@@ -253,7 +272,7 @@ void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, Comp
 }
 
 void CompletionQueue::disarm() noexcept {
-    armed_ = false;
+    set(armed, false);
     device_.agent().sleep_ends();
     channel_->leave_event(*this, context_);
 }
@@ -263,13 +282,14 @@ Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_->fd() < 0) return {Code::NoResources, "the channel has no descriptor"};
     {
         const std::lock_guard guard(lock_);
-        if (!armed_) {
+        if (!is(armed)) {
             channel_->take_back_event(*this);
-            armed_ = true;
+            set(armed, true);
             armed_for_ = what;
             device_.agent().sleep_begins();
-            for (WorkQueue* queue : oversubscribed_ ? ready_->all_busy() : std::span(attached_)) queue->expect_ring();
-            if (oversubscribed_)
+            for (WorkQueue* queue : is(oversubscribed) ? ready_->all_busy() : std::span(attached_))
+                queue->expect_ring();
+            if (is(oversubscribed))
                 for (WorkQueue* queue : ready_->revisited) queue->expect_ring();
         }
         if (what == Arm::Any) armed_for_ = Arm::Any;
@@ -301,7 +321,7 @@ void CompletionQueue::detach(WorkQueue& queue) noexcept {
     const BiasedLock::SlowPathGuard guard(lock_);
     std::erase(attached_, &queue);
     for (std::size_t i = 0; i < items_.size(); ++i)
-        if (items_[i].from == &queue) items_[i].from = nullptr;
+        if (items_[i].outstanding == &queue.outstanding_) items_[i].outstanding = &orphans_;
     if (queue.busy_) {
         std::ranges::partition(ready_->all_busy(), [&](const WorkQueue* busy) { return busy != &queue; });
         --ready_->busy_count;
@@ -311,8 +331,10 @@ void CompletionQueue::detach(WorkQueue& queue) noexcept {
     set_oversubscribed(attached_.size() > max_polled_queues);
 }
 
-void CompletionQueue::set_oversubscribed(bool oversubscribed) noexcept {
-    if (!std::exchange(oversubscribed_, oversubscribed) && oversubscribed) {
+void CompletionQueue::set_oversubscribed(bool on) noexcept {
+    const bool before = is(oversubscribed);
+    set(oversubscribed, on);
+    if (on && !before) {
         for (WorkQueue* queue : ready_->all_busy()) queue->busy_ = false;  // from an earlier time
         ready_->busy_count = 0;
         for (WorkQueue* queue : attached_) queue->expect_ring();

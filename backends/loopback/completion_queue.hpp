@@ -38,13 +38,17 @@ public:
     std::uint32_t outstanding() const noexcept { return outstanding_.load(std::memory_order_relaxed); }
 
 protected:
+    /// Which requests and messages are handled directly.
+    enum class Kind {
+        Word,  // of 8 bytes, in the regions that were used last: without a call of another function
+        Any,
+    };
+
     ~WorkQueue() = default;
     bool is_full() const noexcept { return outstanding() >= depth_; }
     friend class CompletionQueue;
     [[gnu::always_inline]] void count_posted() noexcept { add_alone(outstanding_, std::uint32_t{1}); }
-    [[gnu::always_inline]] void count_polled() noexcept {
-        outstanding_.store(outstanding() - 1, std::memory_order_relaxed);
-    }
+    [[gnu::always_inline]] void count_polled() noexcept { subtract_one_alone(outstanding_); }
 
 private:
     const std::uint32_t depth_;
@@ -84,32 +88,69 @@ public:
 
     /// The lock must be held, but not by poll(). Otherwise like push().
     [[gnu::always_inline]] void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {
-        if (items_.size() >= room_ && !make_room()) [[unlikely]]
+        if (!has_place()) [[unlikely]]
             return lose(from, completion.endpoint_context, completion.operation);
+        const bool counts = solicited || completion.code != CompletionCode::Success;
         Item& item = items_.vacant();
         items_.commit();
-        item.completion.store(completion);
-        item.observed = observer_ != nullptr && observer_(item.completion.view());
-        item.from = &from;
-        const bool counts = solicited || completion.code != CompletionCode::Success;
-        item.solicited = counts;
-        if (counts) ++solicited_;
+        item.completion.store(completion, counts);
+        if (observer_ != nullptr && observer_(item.completion.view())) item.completion.mark_observed();
+        item.outstanding = &from.outstanding_;
+        if (counts) add_counting();
         signal_items();
     }
 
+    /// The lock must be held, but not by poll(). Queues the completion of a request of the send queue that succeeded
+    /// while it was posted. There must be a place for it, and can_add_success() must be true. Call signal_items() next.
+    [[gnu::always_inline]] void add_success(std::uint64_t context, std::uint64_t endpoint_context,
+                                            CompletedOperation operation, std::uint32_t bytes,
+                                            WorkQueue& from) noexcept {
+        if (record_ != nullptr) record_->write(context, operation, bytes);
+        Item& item = items_.vacant();
+        items_.commit();
+        item.completion.store_success(context, endpoint_context, operation, bytes, if_recorded_);
+        item.outstanding = &from.outstanding_;
+    }
+
+    /// Reports whether there are no programs that an observer has to tell.
+    bool can_add_success() const noexcept { return observer_ == nullptr || record_ != nullptr; }
+
+    /// The lock must be held. Reports whether there is a place for one more completion. If it makes one or not, false
+    /// means that the completion is lost.
+    [[gnu::always_inline]] bool has_place() noexcept { return items_.size() < room_ || make_room(); }
+
+    /// The lock must be held. Reports whether a completion may be added without has_place() and signal_items().
+    bool is_quiet() const noexcept { return items_.size() < room_ && !is(armed); }
+
+    /// The lock must be held. Wakes a consumer that sleeps if there are completions for it. Returns whether there are
+    /// any.
+    ///
+    /// The thread that armed the queue may take only some of the completions while another thread already sleeps.
+    [[gnu::always_inline]] bool signal_items() noexcept {
+        if (is(armed) && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
+        return !items_.empty();
+    }
+
+    /// The lock must be held. Reports a completion for which there was no place.
+    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, std::uint64_t endpoint_context,
+                                           CompletedOperation operation) noexcept;
+
     /// The lock must be held. Reports whether poll() has as many completions as it was asked for, and will be called
     /// again for what has arrived besides.
-    bool is_output_full() const noexcept { return output_ == output_end_ && output_ != nullptr && !oversubscribed_; }
+    bool is_output_full() const noexcept { return output_ == output_end_ && output_ != nullptr && !is(oversubscribed); }
 
     /// The lock must be held. Reports whether the consumer is assumed to poll this work queue.
-    bool is_polled(const WorkQueue& queue) const noexcept { return !armed_ && (!oversubscribed_ || queue.busy_); }
+    bool is_polled(const WorkQueue& queue) const noexcept { return !is(armed) && (!is(oversubscribed) || queue.busy_); }
+
+    /// The lock must be held. Reports whether polls look at each work queue.
+    bool polls_all() const noexcept { return (special_ & (armed | oversubscribed)) == 0; }
 
     /// The lock must be held. Reports whether polls will find a confirmation that the work queue waits for. Otherwise
     /// the peer must ring.
-    bool will_find_confirmation(WorkQueue& queue) noexcept {
-        if (oversubscribed_ && !armed_) [[unlikely]]
+    [[gnu::noinline]] bool will_find_confirmation(WorkQueue& queue) noexcept {
+        if (is(oversubscribed) && !is(armed)) [[unlikely]]
             revisit(queue);
-        return !armed_;
+        return !is(armed);
     }
 
     /// Called for a work queue whose doorbell rang, with the lock held. Reports whether add_busy() is useful: the
@@ -133,10 +174,18 @@ public:
 private:
     struct Item {
         PackedCompletion completion;
-        support::Word<bool> observed;
-        support::Word<bool> solicited;  // or failed
-        WorkQueue* from = nullptr;      // null if the endpoint was destroyed
+        std::atomic<std::uint32_t>* outstanding = nullptr;  // of the work queue, or orphans_ if that was destroyed
     };
+
+    /// What the common case of a poll does not handle.
+    enum Special : unsigned {
+        oversubscribed = 1,  // too many work queues to poll each; the doorbell boards show which ones are ready
+        armed = 2,
+        waits_for_room = 4,  // a work queue waits for room
+        counting = 8,        // items are solicited or failed
+    };
+    [[gnu::always_inline]] bool is(Special special) const noexcept { return (special_ & special) != 0; }
+    void set(Special special, bool on) noexcept { special_ = on ? special_ | special : special_ & ~special; }
 
     /// Copies field by field; see Word.
     [[gnu::always_inline]] static void write(const Completion& from, Completion& to) noexcept {
@@ -151,9 +200,14 @@ private:
         to.observed = from.observed;
     }
     [[gnu::cold, gnu::noinline]] bool make_room() noexcept;
-    [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, std::uint64_t endpoint_context,
-                                           CompletedOperation operation) noexcept;
     void take_front(Completion& out) noexcept;
+    [[gnu::noinline]] bool poll_one_slowly(Completion& out) noexcept;
+    [[gnu::noinline]] bool poll_one_as_owner(Completion& out) noexcept;
+    [[gnu::noinline]] bool find_one_as_owner(Completion& out) noexcept;
+    void add_counting() noexcept {
+        ++solicited_;
+        set(counting, true);
+    }
     void finish_taking() noexcept;
     /// The work queues of an oversubscribed queue that deserve attention.
     struct Ready {
@@ -193,31 +247,27 @@ private:
         return found;
     }
     void progress() noexcept;
-    void count_poll() noexcept { polls_.store(polls() + 1, std::memory_order_relaxed); }
+    [[gnu::always_inline]] void count_poll() noexcept { add_alone(polls_, std::uint32_t{1}); }
 
-    /// The thread that armed the queue may take only some of the completions while another thread already sleeps.
-    [[gnu::always_inline]] bool signal_items() noexcept {
-        if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
-        return !items_.empty();
-    }
     [[gnu::noinline]] void disarm() noexcept;
-    void set_oversubscribed(bool oversubscribed) noexcept;
+    void set_oversubscribed(bool on) noexcept;
 
     Device& device_;
     const std::uint64_t context_;
     Channel* const channel_;
     const CompletionObserver observer_;
+    const CompletionRecord* const record_;
+    const std::uint64_t if_recorded_ = PackedCompletion::observed_if(record_ != nullptr);
     BiasedLock lock_;  // guards the members below
     std::uint32_t capacity_;
     std::size_t room_ = 0;  // how many items fit without make_room(); at most capacity_
     support::Fifo<Item> items_{16};
-    std::size_t solicited_ = 0;  // number of solicited items
+    std::size_t solicited_ = 0;  // number of solicited or failed items
+    std::atomic<std::uint32_t> orphans_{0};
+    unsigned special_ = 0;
     std::vector<WorkQueue*> attached_;
-    bool oversubscribed_ = false;   // too many work queues to poll each; the doorbell boards show which ones are ready
     std::unique_ptr<Ready> ready_;  // exists once the queue was oversubscribed
-    bool armed_ = false;
     Arm armed_for_ = Arm::Any;
-    bool waits_for_room_ = false;   // a work queue waits for room
     Completion* output_ = nullptr;  // the rest of the consumer's array while poll() makes progress
     Completion* output_end_ = nullptr;
     std::atomic<std::uint32_t> polls_{0};

@@ -41,15 +41,22 @@ public:
     std::uint64_t context() const noexcept { return context_; }
     std::uint32_t domain_id() const noexcept { return domain_id_; }
     /// Checks access to the first `bytes` bytes of an SGE. `cache`: of the caller.
-    bool may_use(RegionCache& cache, const Sge& sge, std::uint64_t bytes, bool written) const noexcept {
+    [[gnu::always_inline]] bool may_use(RegionCache& cache, const Sge& sge, std::uint64_t bytes,
+                                        bool written) const noexcept {
         return may_use(cache, sge.key, static_cast<const std::byte*>(sge.address), bytes, written);
     }
-    bool may_use(RegionCache& cache, std::uint32_t key, const std::byte* address, std::uint64_t bytes,
-                 bool written) const noexcept {
+    [[gnu::always_inline]] bool may_use(RegionCache& cache, std::uint32_t key, const std::byte* address,
+                                        std::uint64_t bytes, bool written) const noexcept {
         if (bytes == 0) return true;
         return cache.allows(*regions_, key, reinterpret_cast<std::uint64_t>(address), bytes,
                             written ? local_write : local_read,
                             [this](const RegionView& region) { return local_uses(region); });
+    }
+    /// The same without a look-up. Returns false if the memory is not in the region that was used last.
+    [[gnu::always_inline]] bool may_use_again(const RegionCache& cache, const Sge& sge, std::uint64_t bytes,
+                                              bool written) const noexcept {
+        return cache.allows_again(*regions_, sge.key, reinterpret_cast<std::uint64_t>(sge.address), bytes,
+                                  written ? local_write : local_read);
     }
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }

@@ -12,6 +12,8 @@
 namespace viaduct::loopback {
 namespace {
 
+using support::word_bytes;
+
 using wire::SlotKind;
 
 /// Slots that the producer wants to be confirmed at the end of the pass, or in which it needs the area again.
@@ -100,7 +102,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
 /// Queues a receive of one SGE, if there is room. Otherwise returns false, and post() handles it.
 inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept {
     if (is_full() || request.sges.size() != 1 || entries_.is_full() || !ring_.advertises()) return false;
-    entries_.vacant().assign(request);
+    entries_.vacant().assign_single(request);
     entries_.commit();
     count_posted();
     posted_.add();
@@ -110,6 +112,14 @@ inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept 
 }
 
 bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
+    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+        return try_post_slowly(request);
+    const bool posted = post_directly(request);
+    completions_.lock().unlock_as_owner();
+    return posted;
+}
+
+bool ReceiveQueue::try_post_slowly(const ReceiveRequest& request) noexcept {
     const std::lock_guard lock(completions_.lock());
     return post_directly(request);
 }
@@ -124,12 +134,16 @@ Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::siz
 /// Receives a message of one slot for which there is a receive of one SGE that it fits, from the first check to the
 /// completion. Returns false, without any effect, if the slot is another one or the receive fails. Then receive()
 /// handles it.
+template <ReceiveQueue::Kind kind>
 inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t flags) noexcept {
-    constexpr auto others = wire::slot_flags::more | wire::slot_flags::invalidate;
-    const std::uint32_t length = slot.length;  // copied, like the flags, because the peer may change the slot
+    using namespace wire::slot_flags;
+    constexpr unsigned others = more | invalidate | (kind == Kind::Word ? external : 0u);
+    // Copied, like the flags, because the peer may change the slot.
+    const std::uint32_t length = kind == Kind::Word ? word_bytes : slot.length;
+    if (kind == Kind::Word && (slot.length != word_bytes || !completions_.has_output())) return false;
     if (slot.kind != SlotKind::Message || (flags & others) != 0 || in_message_ || entries_.empty()) return false;
     const std::byte* payload = slot.payload;
-    if ((flags & wire::slot_flags::external) != 0) {
+    if (kind == Kind::Any && (flags & external) != 0) {
         const Arrival arrival = read(slot);
         payload = arrival.payload;
         if (payload == nullptr || arrival.length != length || arrival.total != length) return false;
@@ -139,41 +153,68 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
     const Receive& receive = entries_.front();
     const Sge* const sge = receive.sges.single();
     if (sge == nullptr || receive.fault != CompletionCode::Success || length > sge->length ||
-        length > endpoint_.max_transfer_bytes() || !endpoint_.may_use(local_, *sge, length, true))
+        length > endpoint_.max_transfer_bytes())
+        return false;
+    if (kind == Kind::Word ? !endpoint_.may_use_again(local_, *sge, length, true)
+                           : !endpoint_.may_use(local_, *sge, length, true))
         return false;
     ring_.note(slot);
     support::deliver_piece(static_cast<std::byte*>(sge->address), payload, length);
-    const bool with_immediate = (flags & wire::slot_flags::immediate) != 0;
-    completions_.push({.context = receive.context,
-                       .endpoint_context = endpoint_.context(),
-                       .bytes = length,
-                       .immediate = with_immediate ? slot.immediate : 0,
-                       .operation = CompletedOperation::Receive,
-                       .code = CompletionCode::Success,
-                       .with_immediate = with_immediate,
-                       .invalidated = false},
-                      *this, (flags & wire::slot_flags::solicited) != 0);
-    if ((flags & wire::slot_flags::external) == 0) [[likely]]
+    const bool with_immediate = (flags & immediate) != 0;
+    const Completion completion{.context = receive.context,
+                                .endpoint_context = endpoint_.context(),
+                                .bytes = length,
+                                .immediate = with_immediate ? slot.immediate : 0,
+                                .operation = CompletedOperation::Receive,
+                                .code = CompletionCode::Success,
+                                .with_immediate = with_immediate,
+                                .invalidated = false};
+    if constexpr (kind == Kind::Word)
+        completions_.hand_out(completion, *this);
+    else
+        completions_.push(completion, *this, (flags & solicited) != 0);
+    if (kind == Kind::Word || (flags & external) == 0) [[likely]]
         traffic_.add(CountedOperation::Receive, Way::Slot, length);
     else
         traffic_.add(CountedOperation::Receive, Way::Area, length);
     entries_.pop();
     ring_.pop();
-    if (ring_.owes_confirmation() || length == wire::fragment_bytes) ring_.confirm();
+    if (kind == Kind::Any && (ring_.owes_confirmation() || length == wire::fragment_bytes)) ring_.confirm();
     return true;
 }
 
 /// Receives what has arrived. For a consumer that polls, stops when it has got as many completions as it asked for.
 void ReceiveQueue::progress() noexcept {
-    std::uint8_t seen = 0;  // flags of all slots
-    while (consuming_) {
-        const wire::Slot& slot = ring_.front();
-        if (!ring_.has_arrived(slot)) break;
-        const std::uint8_t flags = slot.flags;
-        if (!receive_directly(slot, flags) && !receive(slot)) break;
-        seen |= flags;
-        if (completions_.is_output_full()) break;
+    const wire::Slot& slot = ring_.front();
+    if (!consuming_ || !ring_.has_arrived(slot)) {
+        if (acknowledgment_due_) confirm(0);
+        return;
     }
+    const std::uint8_t flags = slot.flags;
+    if (!receive_directly<Kind::Word>(slot, flags)) return receive_all(0);
+    if (ring_.owes_confirmation()) return confirm_and_go_on(flags);
+    if (!completions_.is_output_full() && ring_.has_arrived(ring_.front())) return receive_all(flags);
+    confirm_if_due(flags);
+}
+
+void ReceiveQueue::confirm_and_go_on(std::uint8_t seen) noexcept {
+    ring_.confirm();
+    if (!completions_.is_output_full() && ring_.has_arrived(ring_.front())) return receive_all(seen);
+    confirm_if_due(seen);
+}
+
+/// As progress(), after slots with the flags `seen`. The slot at the front has arrived.
+void ReceiveQueue::receive_all(std::uint8_t seen) noexcept {
+    do {
+        const wire::Slot& slot = ring_.front();
+        const std::uint8_t flags = slot.flags;
+        if (!receive_directly<Kind::Any>(slot, flags) && !receive(slot)) break;
+        seen |= flags;
+    } while (!completions_.is_output_full() && ring_.has_arrived(ring_.front()));
+    confirm_if_due(seen);
+}
+
+inline void ReceiveQueue::confirm_if_due(std::uint8_t seen) noexcept {
     if ((seen & (at_once | wire::slot_flags::confirm)) != 0 || acknowledgment_due_) confirm(seen);
 }
 

@@ -74,8 +74,12 @@ private:
     };
 
     // The common case of a post and of a message.
-    bool post_directly(const ReceiveRequest& request) noexcept;
+    [[gnu::always_inline]] bool post_directly(const ReceiveRequest& request) noexcept;
+    [[gnu::noinline]] bool try_post_slowly(const ReceiveRequest& request) noexcept;
+    template <Kind kind>
     [[gnu::always_inline]] bool receive_directly(const wire::Slot& slot, std::uint8_t flags) noexcept;
+    [[gnu::noinline]] void receive_all(std::uint8_t seen) noexcept;
+    [[gnu::noinline]] void confirm_and_go_on(std::uint8_t seen) noexcept;
 
     // All other cases.
     [[gnu::noinline]] Status post(const ReceiveRequest& request) noexcept;
@@ -98,6 +102,7 @@ private:
     [[gnu::noinline]] void refuse_order(RemoteUse use) noexcept;
     [[gnu::noinline]] void fail_connection(wire::Fault fault) noexcept;
     void stop() noexcept;
+    void confirm_if_due(std::uint8_t seen) noexcept;
     [[gnu::noinline]] void confirm(std::uint8_t seen) noexcept;
 
     Endpoint& endpoint_;

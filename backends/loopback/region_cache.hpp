@@ -14,18 +14,31 @@ public:
     /// a region may be used. It is called if another key was used before, or if any key of the table has become invalid
     /// since then; what it returns for a region must not change until forget().
     template <class Uses>
-    bool allows(const wire::RegionTable& table, std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
-                unsigned uses, Uses uses_of) noexcept {
-        if (key != key_ || table.generation.load(std::memory_order_acquire) != generation_) [[unlikely]]
+    [[gnu::always_inline]] bool allows(const wire::RegionTable& table, std::uint32_t key, std::uint64_t address,
+                                       std::uint64_t bytes, unsigned uses, Uses uses_of) noexcept {
+        if (is_other(table, key)) [[unlikely]]
             read(table, key, uses_of);
-        std::uint64_t end = 0;
-        const bool wraps = __builtin_add_overflow(address - base_, bytes, &end);
-        return (uses_ & uses) == uses && !wraps && end <= length_;
+        return covers(address, bytes, uses);
+    }
+
+    /// The same for the region that was used last, without a look-up. Returns false if the memory is in another one.
+    [[gnu::always_inline]] bool allows_again(const wire::RegionTable& table, std::uint32_t key, std::uint64_t address,
+                                             std::uint64_t bytes, unsigned uses) const noexcept {
+        return !is_other(table, key) && covers(address, bytes, uses);
     }
 
     void forget() noexcept { *this = {}; }
 
 private:
+    [[gnu::always_inline]] bool is_other(const wire::RegionTable& table, std::uint32_t key) const noexcept {
+        return key != key_ || table.generation.load(std::memory_order_acquire) != generation_;
+    }
+    [[gnu::always_inline]] bool covers(std::uint64_t address, std::uint64_t bytes, unsigned uses) const noexcept {
+        std::uint64_t end = 0;
+        if ((uses_ & uses) != uses || __builtin_add_overflow(address - base_, bytes, &end)) return false;
+        return end <= length_;
+    }
+
     /// A key that is not valid may become so without a new generation, so it is not cached.
     template <class Uses>
     [[gnu::noinline]] void read(const wire::RegionTable& table, std::uint32_t key, Uses uses_of) noexcept {

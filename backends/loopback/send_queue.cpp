@@ -10,6 +10,8 @@
 namespace viaduct::loopback {
 namespace {
 
+using support::word_bytes;
+
 /// The ways to use a region of the peer that access_directly() knows.
 enum DirectUse : unsigned { write = 1, read = 2, reachable = 4 };
 
@@ -28,8 +30,15 @@ CompletionCode fault_code(wire::Fault fault) noexcept {
 
 // ---- The common case ---------------------------------------------------------------------------------------------
 
+/// Reports whether finish_directly() may be called.
+template <SendQueue::Kind kind>
+inline bool SendQueue::can_finish(bool queued) const noexcept {
+    return queued ? !executed_.is_full() : kind == Kind::Any || completions_.is_quiet();
+}
+
 /// Completes an executed request now or, if `queued`, in its turn and, if `confirmed`, not before the peer's
 /// confirmation.
+template <SendQueue::Kind kind>
 inline void SendQueue::finish_directly(const SendRequest& request, CompletedOperation operation, std::uint32_t bytes,
                                        bool queued, bool confirmed) noexcept {
     if (queued) {
@@ -39,31 +48,44 @@ inline void SendQueue::finish_directly(const SendRequest& request, CompletedOper
                         .bytes = bytes,
                         .operation = operation,
                         .code = CompletionCode::Success,
-                        .confirmed = confirmed,
                         .signaled = request.signaled,
                         .with_immediate = false});
     } else if (request.signaled) {
         count_posted();
-        completions_.enqueue({.context = request.context,
-                              .endpoint_context = endpoint_.context(),
-                              .bytes = bytes,
-                              .immediate = 0,
-                              .operation = operation,
-                              .code = CompletionCode::Success,
-                              .with_immediate = false,
-                              .invalidated = false},
-                             *this, false);
+        if (kind == Kind::Word || completions_.has_place())
+            completions_.add_success(request.context, endpoint_.context(), operation, bytes, *this);
+        else
+            completions_.lose(*this, endpoint_.context(), operation);
+        if (kind != Kind::Word) completions_.signal_items();
     }
 }
 
+template <SendQueue::Kind kind>
+inline bool SendQueue::may_use(const Sge& sge, std::uint32_t length, bool written) noexcept {
+    return kind == Kind::Word ? endpoint_.may_use_again(local_, sge, length, written)
+                              : endpoint_.may_use(local_, sge, length, written);
+}
+
+template <SendQueue::Kind kind>
+inline bool SendQueue::may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept {
+    const wire::RegionTable& regions = connection_->peer().regions();
+    if constexpr (kind == Kind::Word) return remote_.allows_again(regions, remote.key, remote.address, length, uses);
+    return remote_.allows(regions, remote.key, remote.address, length, uses,
+                          [this](const RegionView& region) { return direct_uses(region); });
+}
+
+template <SendQueue::Kind kind>
 inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t length) noexcept {
     if (length > wire::fragment_bytes || !ring_.has_slot() || !ring_.has_credit()) return false;
     const std::uint8_t confirm = confirmation_flag_;
-    if (confirm != 0 && confirmation(request) == wire::slot_flags::acknowledge) return false;
+    if (confirm == wire::slot_flags::acknowledge) return false;
+    if (confirm != 0 && !completions_.polls_all() &&
+        (kind == Kind::Word || !completions_.will_find_confirmation(*this)))
+        return false;
     const bool queued = confirm != 0 || !executed_.empty();
-    if (queued && executed_.is_full()) return false;
+    if (!can_finish<kind>(queued)) return false;
     auto* const source = static_cast<const std::byte*>(request.sges[0].address);
-    if (!endpoint_.may_use(local_, request.sges[0].key, source, length, false)) return false;
+    if (!may_use<kind>(request.sges[0], length, false)) return false;
     wire::Slot& slot = ring_.next();
     std::uint8_t flags = marks_of(request) | confirm;
     if (length <= wire::inline_bytes) {
@@ -79,33 +101,31 @@ inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t l
     }
     ring_.take_credit();
     ring_.publish(slot, wire::SlotKind::Message, flags, length, request.immediate);
+    finish_directly<kind>(request, CompletedOperation::Send, length, queued, confirm != 0);
     ring_.ring_unless_polled();
-    finish_directly(request, CompletedOperation::Send, length, queued, confirm != 0);
     return true;
 }
 
-template <RemoteUse use>
+template <SendQueue::Kind kind, RemoteUse use>
 inline bool SendQueue::access_directly(const SendRequest& request, std::uint32_t length) noexcept {
     constexpr bool is_read = use == RemoteUse::Read;
     if (request.with_immediate || (is_read && reliability() == Reliability::Unreliable)) return false;
     auto* const own = static_cast<std::byte*>(request.sges[0].address);
-    if (!endpoint_.may_use(local_, request.sges[0].key, own, length, is_read)) return false;
+    if (!may_use<kind>(request.sges[0], length, is_read)) return false;
     const RemoteAddress& remote = request.remote;
     const Peer& peer = connection_->peer();
-    const auto uses = [this](const RegionView& region) { return direct_uses(region); };
-    if (!remote_.allows(peer.regions(), remote.key, remote.address, length, reachable | (is_read ? read : write), uses))
-        return false;
+    if (!may_access<kind>(remote, length, reachable | (is_read ? read : write))) return false;
     auto* const target = peer.is_this_process() ? reinterpret_cast<std::byte*>(remote.address)
                                                 : peer.mapped(remote.key, remote.address, length, !is_read);
     const bool queued = !executed_.empty();
-    if (target == nullptr || (queued && executed_.is_full())) return false;
+    if (target == nullptr || !can_finish<kind>(queued)) return false;
     traffic_.add(is_read ? CountedOperation::RdmaRead : CountedOperation::RdmaWrite, Way::Mapped, length);
     if (is_read)
         support::copy_piece(own, target, length);
     else
         support::deliver_piece(target, own, length);
-    finish_directly(request, is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite, length, queued,
-                    false);
+    finish_directly<kind>(request, is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite, length,
+                          queued, false);
     return true;
 }
 
@@ -118,36 +138,62 @@ unsigned SendQueue::direct_uses(const RegionView& region) const noexcept {
            (connection_->peer().is_this_process() || region.is_mappable() ? reachable : 0u);
 }
 
-bool SendQueue::read_directly(const SendRequest& request, std::uint32_t length) noexcept {
-    return access_directly<RemoteUse::Read>(request, length);
-}
-
-/// Executes a request of one SGE right away, from the first check to the completion. Returns false, without any effect,
-/// if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that is mapped here. Then
-/// post() handles it.
-inline bool SendQueue::post_directly(const SendRequest& request) noexcept {
-    if (!direct_.load(std::memory_order_relaxed) || !entries_.empty() || is_full()) return false;
-    if (request.sges.size() != 1 || request.fault != CompletionCode::Success) return false;
-    const std::uint32_t length = request.sges[0].length;
-    if (length > direct_bytes_) return false;
-    switch (request.opcode) {
-        case Opcode::Send: return send_directly(request, length);
-        case Opcode::RdmaWrite: return access_directly<RemoteUse::Write>(request, length);
-        case Opcode::RdmaRead: return read_directly(request, length);
+/// Executes a request of one SGE of `length` bytes right away, from the first check to the completion. Returns false,
+/// without any effect, if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that
+/// is mapped here. Then post() handles it.
+template <SendQueue::Kind kind>
+inline bool SendQueue::post_directly(const SendRequest& request, Opcode opcode, std::uint32_t length) noexcept {
+    if (length >= direct_below_.load(std::memory_order_relaxed) || !entries_.empty() || is_full()) return false;
+    if (request.fault != CompletionCode::Success) return false;
+    switch (opcode) {
+        case Opcode::Send: return send_directly<kind>(request, length);
+        case Opcode::RdmaWrite: return access_directly<kind, RemoteUse::Write>(request, length);
+        case Opcode::RdmaRead: return access_directly<kind, RemoteUse::Read>(request, length);
         default: return false;
     }
 }
 
+inline Status SendQueue::post_one(const SendRequest& request) noexcept {
+    if (request.sges.size() == 1 && post_directly<Kind::Any>(request, request.opcode, request.sges[0].length))
+        return {};
+    return post(request);
+}
+
 bool SendQueue::try_post(const SendRequest& request) noexcept {
-    const std::lock_guard lock(completions_.lock());
-    return post_directly(request);
+    if (request.sges.size() != 1 || request.sges[0].length != word_bytes) return try_post_any(request);
+    switch (request.opcode) {
+        case Opcode::Send: return try_post_word<Opcode::Send>(request);
+        case Opcode::RdmaWrite: return try_post_word<Opcode::RdmaWrite>(request);
+        case Opcode::RdmaRead: return try_post_word<Opcode::RdmaRead>(request);
+        default: return try_post_any(request);
+    }
+}
+
+template <Opcode opcode>
+bool SendQueue::try_post_word(const SendRequest& request) noexcept {
+    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+        return try_post_slowly(request);
+    const bool posted = post_directly<Kind::Word>(request, opcode, word_bytes);
+    completions_.lock().unlock_as_owner();
+    return posted || try_post_any(request);
+}
+
+bool SendQueue::try_post_any(const SendRequest& request) noexcept {
+    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+        return try_post_slowly(request);
+    const bool posted = post_one(request).ok();
+    completions_.lock().unlock_as_owner();
+    return posted;
+}
+
+bool SendQueue::try_post_slowly(const SendRequest& request) noexcept {
+    std::size_t posted = 0;
+    return post_all({&request, 1}, posted).ok();
 }
 
 Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     const std::lock_guard lock(completions_.lock());
-    return support::post_each(requests, posted, [this](const SendRequest& request) {
-        return post_directly(request) ? Status() : post(request);
-    });
+    return support::post_each(requests, posted, [this](const SendRequest& request) { return post_one(request); });
 }
 
 // ---- The general case --------------------------------------------------------------------------------------------
@@ -267,7 +313,7 @@ void SendQueue::execute_entries() noexcept {
 void SendQueue::retire() noexcept {
     while (!executed_.empty()) {
         const Executed& oldest = executed_.front();
-        if (oldest.confirmed && !ring_.is_consumed(oldest.last_slot)) return;
+        if (!ring_.is_consumed(oldest.last_slot)) return;
         complete(oldest);
         executed_.pop();
         if (draining_ && --left_ == 0) endpoint_.request_end();
@@ -307,11 +353,10 @@ SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outc
     const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
     return {
         .context = request.context,
-        .last_slot = operation.last_slot,
+        .last_slot = outcome == Outcome::InFlight ? operation.last_slot : 0,
         .bytes = static_cast<std::uint32_t>(operation.code == CompletionCode::Success ? operation.total : of_failure),
         .operation = operation_of(request.opcode),
         .code = operation.code,
-        .confirmed = outcome == Outcome::InFlight,
         .signaled = request.signaled,
         .with_immediate = notifies(request)};
 }
@@ -325,7 +370,7 @@ void SendQueue::add_to(EndpointCounters& counters) const noexcept {
 
 /// Completes an executed request, or queues it until its turn or the peer's confirmation. There must be room.
 void SendQueue::finish(const Executed& executed) noexcept {
-    if (!executed.confirmed && executed_.empty())
+    if (executed.last_slot == 0 && executed_.empty())
         complete(executed);
     else
         executed_.push(executed);
@@ -359,8 +404,10 @@ void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noe
     local_.forget();
     remote_.forget();
     confirmation_flag_ = confirmation_flag();
-    direct_bytes_ = std::min<std::uint32_t>(endpoint_.max_transfer_bytes(), support::checked_from_bytes - 1);
-    direct_.store(true, std::memory_order_relaxed);
+    if (completions_.can_add_success())
+        direct_below_.store(
+            std::min<std::uint32_t>(endpoint_.max_transfer_bytes(), support::checked_from_bytes - 1) + 1,
+            std::memory_order_relaxed);
     draining_ = false;
 }
 
@@ -378,7 +425,7 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
     };
     for (; !executed_.empty(); executed_.pop()) {
         const Executed& oldest = executed_.front();
-        if (oldest.confirmed)
+        if (oldest.last_slot != 0)
             give_up(oldest, unconfirmed());
         else
             complete(oldest);

@@ -38,7 +38,7 @@ public:
     void attach(Connection& connection, const RingConsumer& incoming) noexcept;
 
     /// Executes no more requests directly, because the connection breaks. May be called by any thread.
-    void suspend() noexcept { direct_.store(false, std::memory_order_relaxed); }
+    void suspend() noexcept { direct_below_.store(0, std::memory_order_relaxed); }
 
     /// Executes the requests that are queued now, but no later ones, and notifies the endpoint when that is done.
     void drain() noexcept;
@@ -81,11 +81,10 @@ private:
     /// An executed request whose completion waits for its turn or for the peer's confirmation.
     struct Executed {
         std::uint64_t context = 0;
-        std::uint64_t last_slot = 0;
+        std::uint64_t last_slot = 0;  // complete when it is consumed; 0: at once
         std::uint32_t bytes = 0;
         CompletedOperation operation = CompletedOperation::Send;
         CompletionCode code = CompletionCode::Success;
-        bool confirmed = false;  // needs the peer's confirmation: complete when last_slot is consumed
         bool signaled = true;
         bool with_immediate = false;
     };
@@ -119,11 +118,24 @@ private:
     enum class Credit { Taken, Missing, Awaited };
 
     // The common case of a post.
-    [[gnu::always_inline]] bool post_directly(const SendRequest& request) noexcept;
-    template <RemoteUse use>
+    template <Kind kind>
+    [[gnu::always_inline]] bool post_directly(const SendRequest& request, Opcode opcode, std::uint32_t length) noexcept;
+    template <Kind kind, RemoteUse use>
     [[gnu::always_inline]] bool access_directly(const SendRequest& request, std::uint32_t length) noexcept;
-    [[gnu::noinline]] bool read_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    template <Kind kind>
     [[gnu::always_inline]] bool send_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    template <Kind kind>
+    [[gnu::always_inline]] bool may_use(const Sge& sge, std::uint32_t length, bool written) noexcept;
+    template <Kind kind>
+    [[gnu::always_inline]] bool may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept;
+    template <Opcode opcode>
+    [[gnu::noinline]] bool try_post_word(const SendRequest& request) noexcept;
+    [[gnu::noinline]] bool try_post_any(const SendRequest& request) noexcept;
+    [[gnu::noinline]] bool try_post_slowly(const SendRequest& request) noexcept;
+    [[gnu::always_inline]] Status post_one(const SendRequest& request) noexcept;
+    template <Kind kind>
+    [[gnu::always_inline]] bool can_finish(bool queued) const noexcept;
+    template <Kind kind>
     [[gnu::always_inline]] void finish_directly(const SendRequest& request, CompletedOperation operation,
                                                 std::uint32_t bytes, bool queued, bool confirmed) noexcept;
 
@@ -189,8 +201,8 @@ private:
     Endpoint& endpoint_;
     CompletionQueue& completions_;
     Connection* connection_ = nullptr;
-    std::atomic<bool> direct_{false};     // connected, and neither draining nor breaking
-    std::uint32_t direct_bytes_ = 0;      // the maximum length of a request that is executed directly
+    // Requests of fewer bytes may be executed directly. 0: none, as the endpoint is not connected, drains or breaks.
+    std::atomic<std::uint32_t> direct_below_{0};
     std::uint8_t confirmation_flag_ = 0;  // the slot flag for the confirmation of messages on this connection, or 0
     support::OutgoingTraffic<Way::Slot, Way::Agent> traffic_;
     support::Fifo<Executed> executed_{16};  // always has room for all entries

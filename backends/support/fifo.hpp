@@ -39,7 +39,7 @@ public:
 
     /// Returns the place of the next element, which contains a removed element; commit() appends it. There must be
     /// room.
-    T& vacant() noexcept { return at(end_); }
+    [[gnu::always_inline]] T& vacant() noexcept { return at(end_); }
     void commit() noexcept { ++end_; }
     [[gnu::always_inline]] void push(const T& item) noexcept(std::is_nothrow_copy_assignable_v<T>) {
         vacant() = item;
@@ -48,7 +48,7 @@ public:
 
     /// Indexes from the front.
     T& operator[](std::size_t index) noexcept { return at(begin_ + index); }
-    T& front() noexcept { return at(begin_); }
+    [[gnu::always_inline]] T& front() noexcept { return at(begin_); }
     void pop() noexcept { ++begin_; }
 
 private:
@@ -66,7 +66,7 @@ private:
         return true;
     }
 
-    T& at(std::size_t position) noexcept { return items_[position & mask_]; }
+    [[gnu::always_inline]] T& at(std::size_t position) noexcept { return items_[position & mask_]; }
 
     std::unique_ptr<T[]> items_;
     std::size_t mask_ = ~std::size_t{0};  // the capacity - 1; the capacity is a power of two, or 0

@@ -24,6 +24,13 @@ struct Receive {
         context = request.context;
         fault = request.fault;
     }
+
+    /// The same for a request of one SGE.
+    [[gnu::always_inline]] void assign_single(const ReceiveRequest& request) noexcept {
+        sges.assign_single(request.sges[0]);
+        context = request.context;
+        fault = request.fault;
+    }
 };
 
 }  // namespace viaduct::support

@@ -24,11 +24,17 @@ public:
     void assign(std::span<const Sge> sges) {
         size_ = sges.size();
         if (size_ == 1)
-            copy_fields(sges[0], few_[0]);
+            assign_single(sges[0]);
         else if (size_ <= few_.size())
             for (std::size_t i = 0; i < size_; ++i) copy_fields(sges[i], few_[i]);
         else
             many_.assign(sges.begin(), sges.end());
+    }
+
+    /// The same for a list of one.
+    [[gnu::always_inline]] void assign_single(const Sge& sge) noexcept {
+        size_ = 1;
+        copy_fields(sge, few_[0]);
     }
 
     /// The SGE if there is exactly one, otherwise null.
@@ -70,9 +76,12 @@ inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std:
     return count;
 }
 
+/// The length of the data that copy_piece() copies without a call.
+inline constexpr std::uint32_t word_bytes = 8;
+
 inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
-    if (length == 8)
-        std::memcpy(target, source, 8);  // one store without a call
+    if (length == word_bytes)
+        std::memcpy(target, source, word_bytes);
     else
         std::memcpy(target, source, length);
 }
@@ -80,7 +89,7 @@ inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t
 /// Like copy_piece(), but the last 8 bytes become visible after all others, because programs poll for them.
 [[gnu::always_inline]] inline void deliver_piece(std::byte* target, const std::byte* source,
                                                  std::uint64_t length) noexcept {
-    constexpr std::uint64_t last = 8;
+    constexpr std::uint64_t last = word_bytes;
     if (length > last) {
         std::memcpy(target, source, length - last);
         std::atomic_thread_fence(std::memory_order_release);

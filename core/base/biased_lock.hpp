@@ -15,14 +15,7 @@ namespace viaduct {
 class VIADUCT_EXPORT BiasedLock {
 public:
     void lock() noexcept {
-        if (owner_.load(std::memory_order_relaxed) == this_thread()) {
-            active_.store(true, std::memory_order_relaxed);
-            std::atomic_signal_fence(std::memory_order_seq_cst);
-            if (!wanted_.load(std::memory_order_acquire)) [[likely]]
-                return;
-            active_.store(false, std::memory_order_release);
-        }
-        lock_slowly(true);
+        if (!try_lock_as_owner()) lock_slowly(true);
     }
 
     void unlock() noexcept {
@@ -31,6 +24,19 @@ public:
         else
             active_.store(false, std::memory_order_release);
     }
+
+    /// Takes the lock if the calling thread is its owner and no other thread wants it. Release it with
+    /// unlock_as_owner(), which is shorter than unlock(), or with OwnerGuard.
+    [[gnu::always_inline]] bool try_lock_as_owner() noexcept {
+        if (owner_.load(std::memory_order_relaxed) != this_thread()) return false;
+        active_.store(true, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        if (!wanted_.load(std::memory_order_acquire)) [[likely]]
+            return true;
+        active_.store(false, std::memory_order_release);
+        return false;
+    }
+    [[gnu::always_inline]] void unlock_as_owner() noexcept { active_.store(false, std::memory_order_release); }
 
     /// Takes the lock through the slow path and does not change the bias. For occasional users, mainly the agent.
     class SlowPathGuard {

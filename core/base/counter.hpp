@@ -22,6 +22,17 @@ template <class Number>
 #endif
 }
 
+/// The same subtraction of 1.
+template <class Number>
+[[gnu::always_inline]] inline void subtract_one_alone(std::atomic<Number>& number) noexcept {
+#if defined(__x86_64__)
+    static_assert(sizeof number == 4);
+    asm inline("subl $1, %0" : "+m"(number) : : "cc");
+#else
+    number.store(number.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+#endif
+}
+
 /// A number that one thread at a time increases, and that any thread reads.
 class Counter {
 public:

@@ -29,6 +29,12 @@ struct Setup {
                             });
     }
 
+    bool allows_again(std::uint32_t which, std::uint64_t offset = 0, std::uint64_t bytes = 4096,
+                      unsigned uses = a_use) const {
+        return cache.allows_again(table.table(), which, reinterpret_cast<std::uint64_t>(memory.data()) + offset, bytes,
+                                  uses);
+    }
+
     OwnRegionTable table = std::move(*OwnRegionTable::create());
     alignas(4096) std::array<std::byte, 4096> memory{};
     alignas(4096) std::array<std::byte, 4096> other{};
@@ -59,6 +65,28 @@ TEST_CASE("region cache: only the range and the uses of the region are allowed")
     CHECK_FALSE(setup.allows(setup.key, 0, ~std::uint64_t{0}));
     CHECK_FALSE(setup.allows(setup.key, 0, 1, other_use));
     CHECK_FALSE(setup.allows(setup.key, 0, 1, a_use | other_use));
+}
+
+TEST_CASE("region cache: without a look-up, only the region that was used last is allowed") {
+    Setup setup;
+    CHECK_FALSE(setup.allows_again(setup.key));
+    CHECK(setup.allows(setup.key));
+    CHECK(setup.allows_again(setup.key));
+    CHECK(setup.allows_again(setup.key, 4095, 1));
+    CHECK_FALSE(setup.allows_again(setup.key, 4095, 2));
+    CHECK_FALSE(setup.allows_again(setup.key, ~std::uint64_t{0}, 1));
+    CHECK_FALSE(setup.allows_again(setup.key, ~std::uint64_t{0}, 2));
+    CHECK_FALSE(setup.allows_again(setup.key, 0, 1, other_use));
+    CHECK_FALSE(setup.allows_again(setup.key + 1));
+    const std::uint32_t other = setup.add(setup.other);
+    CHECK_FALSE(setup.allows_again(other));
+    CHECK(setup.allows_again(setup.key));
+    setup.table.remove(other);  // any key that becomes invalid ends what is known
+    CHECK_FALSE(setup.allows_again(setup.key));
+    CHECK(setup.allows(setup.key));
+    setup.table.remove(setup.key);
+    CHECK_FALSE(setup.allows_again(setup.key));
+    CHECK_FALSE(setup.allows_again(0));
 }
 
 TEST_CASE("region cache: a removed region is not allowed any more") {
