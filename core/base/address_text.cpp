@@ -2,6 +2,7 @@
 #include "core/base/address_text.hpp"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -43,8 +44,8 @@ AddressText text_of(const Service& service) noexcept {
 
 AddressText text_of(const Address& address) noexcept {
     AddressText text;
-    std::snprintf(text.text_.data(), text.text_.size(), "%s of %s", text_of(address.service).c_str(),
-                  text_of(address.host).c_str());
+    fmt::format_to_n(text.text_.data(), text.text_.size() - 1, "{} of {}", text_of(address.service).c_str(),
+                     text_of(address.host).c_str());
     return text;
 }
 
