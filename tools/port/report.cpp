@@ -74,7 +74,9 @@ Json to_json(const FileReport& file, const Scan& scan) {
         json["skipped"] = file.problem;
         return json;
     }
-    json.update({{"parser", file.parser}, {"lines", file.lines}, {"uses", Json::array()}, {"warnings", Json::array()}});
+    json["parser"] = file.parser;
+    if (!file.reason.empty()) json["parser_reason"] = file.reason;
+    json.update({{"lines", file.lines}, {"uses", Json::array()}, {"warnings", Json::array()}});
     if (file.disabled != 0) json["disabled_uses"] = file.disabled;
     for (const auto& use : file.uses) json["uses"].push_back(to_json(use, scan));
     for (const auto& warning : file.warnings) {
@@ -224,7 +226,8 @@ void print_text(const Scan& scan, bool summary) {
         if (!file.problem.empty()) {
             if (summary) fmt::print("{}: skipped: {}\n", printable(file.path), file.problem);
         } else if (!totals.uses.empty() || totals.warnings != 0) {
-            fmt::print("{}: {}, {}{}\n", printable(file.path), counted(file.lines, "line"), file.parser,
+            fmt::print("{}: {}, {}{}{}\n", printable(file.path), counted(file.lines, "line"), file.parser,
+                       file.reason.empty() ? "" : " (libclang: " + printable(file.reason) + ")",
                        file.disabled == 0 ? "" : ", " + counted(file.disabled, "use") + " disabled by #if 0");
             print_totals(totals, "  ");
         }
