@@ -369,6 +369,16 @@ def test_libclang(tool):
         check("VipOpenNic" in [todo["name"] for todo in report["todos"]] and "V(OpenNic)" in new, report)
 
 
+def test_libclang_reads_headers_alone(tool):
+    """A header that relies on others declares their structures again."""
+    if lacks_libclang(tool):
+        return
+    with Files(end__h="int wait_for(struct rpma_cq *queue, enum rpma_conn_event *event);\n") as files:
+        file, = scanned(tool, files)["files"]
+        names = [use["name"] for use in file["uses"]]
+        check(file["parser"] == "libclang" and names == ["rpma_cq", "rpma_conn_event"], file)
+
+
 def test_libclang_needs_what_compilers_need(tool):
     if lacks_libclang(tool):
         return

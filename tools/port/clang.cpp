@@ -47,6 +47,8 @@ struct Clang {
     decltype(&::clang_getCursorSpelling) spelling = nullptr;
     decltype(&::clang_getCursorLinkage) linkage = nullptr;
     decltype(&::clang_getCursorSemanticParent) parent = nullptr;
+    decltype(&::clang_getCursorDefinition) definition = nullptr;
+    decltype(&::clang_Cursor_isNull) is_null = nullptr;
     decltype(&::clang_getCursorExtent) extent = nullptr;
     decltype(&::clang_getFile) file = nullptr;
     decltype(&::clang_File_isEqual) same_file = nullptr;
@@ -69,7 +71,8 @@ struct Clang {
                find(kind, "clang_getCursorKind") && find(location, "clang_getCursorLocation") &&
                find(file_location, "clang_getFileLocation") && find(referenced, "clang_getCursorReferenced") &&
                find(spelling, "clang_getCursorSpelling") && find(linkage, "clang_getCursorLinkage") &&
-               find(parent, "clang_getCursorSemanticParent") && find(extent, "clang_getCursorExtent") &&
+               find(parent, "clang_getCursorSemanticParent") && find(definition, "clang_getCursorDefinition") &&
+               find(is_null, "clang_Cursor_isNull") && find(extent, "clang_getCursorExtent") &&
                find(file, "clang_getFile") && find(same_file, "clang_File_isEqual") &&
                find(tokenize, "clang_tokenize") && find(token_text, "clang_getTokenSpelling") &&
                find(dispose_tokens, "clang_disposeTokens") && find(text, "clang_getCString") &&
@@ -226,9 +229,18 @@ private:
         if (clang_.kind(parent) == CXCursor_EnumDecl) parent = clang_.parent(parent);
         if (among_kinds(members_of, clang_.kind(parent))) return true;
         const CXLinkageKind linkage = clang_.linkage(declaration);
-        if (clang_.kind(parent) == CXCursor_FunctionDecl) return linkage != CXLinkage_External;
+        if (clang_.kind(parent) == CXCursor_FunctionDecl)
+            return linkage != CXLinkage_External && (!is_tag(declaration) || is_defined(declaration));
         return linkage == CXLinkage_Internal && is_in_main_file(declaration);
     }
+
+    bool is_tag(CXCursor declaration) const {
+        constexpr std::array<CXCursorKind, 3> tags = {CXCursor_StructDecl, CXCursor_UnionDecl, CXCursor_EnumDecl};
+        return among_kinds(tags, clang_.kind(declaration));
+    }
+
+    /// Whether there is more than the mention of a structure, as in the parameters of a function.
+    bool is_defined(CXCursor declaration) const { return clang_.is_null(clang_.definition(declaration)) == 0; }
 
     static bool among_kinds(const auto& kinds, CXCursorKind kind) {
         return std::ranges::find(kinds, kind) != kinds.end();
