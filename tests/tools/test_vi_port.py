@@ -217,7 +217,7 @@ def test_sarif(tool):
     with Files(**{"hello world__c": HELLO}) as files:
         files.write("zero.c", b"\0")
         output = files.path / "x.sarif"
-        tool.run("scan", "--to", "dat", "--sarif", output, files.path, status=1)
+        tool.run("scan", "--to", "dat", "--parser", "tokenizer", "--sarif", output, files.path, status=1)
         sarif = json.loads(output.read_text())
         check(sarif["version"] == "2.1.0" and "sarif-2.1.0" in sarif["$schema"], sarif)
         run, = sarif["runs"]
@@ -229,6 +229,7 @@ def test_sarif(tool):
             place = result["locations"][0]["physicalLocation"]
             check(place["artifactLocation"]["uri"].endswith("hello%20world.c"), place)
             check(place["region"]["startLine"] >= 1 and place["region"]["startColumn"] >= 1, place)
+        check([artifact["properties"]["parser"] for artifact in run["artifacts"]] == ["tokenizer"], run["artifacts"])
         check("zero.c" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"], run)
 
 

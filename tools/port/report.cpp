@@ -141,7 +141,7 @@ void print_trace(const Scan& scan) {
     if (first_idle != functions.end()) fmt::print("\nNever called:\n");
     for (auto ran = first_idle; ran != functions.end(); ++ran) print_function(*ran, scan.target);
     const auto missing = not_in_sources(scan);
-    if (!missing.empty()) fmt::print("\nIn the trace, but not in these sources:\n");
+    if (!missing.empty()) fmt::print("\nCalled, but not in these sources:\n");
     for (const auto& [name, count] : missing) fmt::print("{:>10}  {}\n", count, name);
     fmt::print("\nAll uses:\n");
 }
