@@ -35,6 +35,9 @@ options::options_description describe() {
     add("json", "print JSON");
     add("sarif", text("FILE"), "scan: also write the results to FILE, as SARIF 2.1.0");
     add("html", text("FILE"), "scan: also write a page with the sources and the guidance to FILE");
+    add("parser", text("NAME"),
+        "what reads the sources, libclang where it can by default: auto, libclang or tokenizer");
+    add("build-path,p", text("DIR"), "the directory of compile_commands.json, for libclang");
     add("trace", options::value<Words>()->value_name("FILE")->composing(),
         "scan: order the calls by how often they ran; FILE was written by vi-run --trace. May be given several times");
     add("summary,s", "scan: print only the totals");
@@ -100,12 +103,32 @@ std::optional<port::Trace> trace_of(const options::variables_map& given) {
     return trace;
 }
 
+/// How libclang parses; nothing: not at all.
+std::optional<port::CompileCommands> commands_of(const options::variables_map& given, const Words& paths) {
+    const std::string parser = given.count("parser") == 0 ? "auto" : given["parser"].as<std::string>();
+    if (parser != "auto" && parser != "libclang" && parser != "tokenizer")
+        throw UsageError("unknown parser '" + parser + "': choose auto, libclang or tokenizer");
+    port::CompileCommands commands;
+    if (given.count("build-path") != 0) {
+        if (const auto problem = commands.read(given["build-path"].as<std::string>()); !problem.empty())
+            throw viaduct::measure::Error(problem);
+    } else {
+        for (const auto& path : paths) commands.read(path);  // it may be there
+    }
+    if (parser == "tokenizer") return std::nullopt;
+    const std::string problem = port::why_no_libclang();
+    if (problem.empty()) return commands;
+    if (parser == "libclang") throw viaduct::measure::Error("cannot use libclang: " + problem);
+    return std::nullopt;
+}
+
 int scan(const options::variables_map& given) {
     refuse(given, {"output", "in-place", "force"});
     const std::string target = target_of(given);
     auto trace = trace_of(given);
-    port::Scanner scanner;
-    for (auto& file : port::find_sources(words_of(given, "path"))) scanner.scan(std::move(file));
+    const Words paths = words_of(given, "path");
+    port::Scanner scanner(commands_of(given, paths));
+    for (auto& file : port::find_sources(paths)) scanner.scan(std::move(file));
     const port::Scan result = port::make_scan(scanner.finish(), target, std::move(trace));
     if (given.count("sarif") != 0)
         write_file(given["sarif"].as<std::string>(), dump(port::to_sarif(result, VIADUCT_VERSION)) + "\n");
@@ -118,7 +141,7 @@ int scan(const options::variables_map& given) {
 }
 
 int explain(const options::variables_map& given) {
-    refuse(given, {"sarif", "html", "trace", "summary", "output", "in-place", "force"});
+    refuse(given, {"sarif", "html", "parser", "build-path", "trace", "summary", "output", "in-place", "force"});
     const std::string target = target_of(given);
     auto json = nlohmann::ordered_json::array();
     int status = 0;
@@ -168,9 +191,13 @@ fs::path prepare_output(const fs::path& source, const std::string& target, const
     return output;
 }
 
-nlohmann::ordered_json report_of(const std::string& source, const std::string& output, const port::Rewriting& result) {
-    nlohmann::ordered_json json = {
-        {"source", source}, {"output", output}, {"replaced", result.replaced}, {"todos", nlohmann::json::array()}};
+nlohmann::ordered_json report_of(const std::string& source, const std::string& output, const port::Rewriting& result,
+                                 bool with_libclang) {
+    nlohmann::ordered_json json = {{"source", source},
+                                   {"output", output},
+                                   {"parser", with_libclang ? "libclang" : "tokenizer"},
+                                   {"replaced", result.replaced},
+                                   {"todos", nlohmann::json::array()}};
     for (const auto& todo : result.todos)
         json["todos"].push_back({{"line", todo.line}, {"name", todo.name}, {"advice", todo.advice}});
     return json;
@@ -183,6 +210,7 @@ int rewrite(const options::variables_map& given) {
     if (target.empty()) throw UsageError("rewrite needs --to");
     const Words paths = words_of(given, "file");
     if (given.count("output") != 0 && paths.size() > 1) throw UsageError("--output is for one file");
+    const auto commands = commands_of(given, {});
     auto json = nlohmann::ordered_json::array();
     int status = 0;
     for (const auto& path : paths) {
@@ -193,10 +221,12 @@ int rewrite(const options::variables_map& given) {
             status = 1;
             continue;
         }
-        const port::Rewriting result = port::rewrite(source, target);
+        const port::Meanings meanings =
+            commands ? port::parse_with_libclang(path, source, *commands) : port::Meanings{.problem = "not wanted"};
+        const port::Rewriting result = port::rewrite(source, target, meanings);
         const fs::path output = prepare_output(path, target, given);
         write_file(output, result.text);
-        json.push_back(report_of(path, output, result));
+        json.push_back(report_of(path, output, result, meanings.problem.empty()));
         if (given.count("json") != 0) continue;
         for (const auto& todo : result.todos)
             fmt::print("{}:{}: {}: {}\n", port::printable(path), todo.line, todo.name, todo.advice);

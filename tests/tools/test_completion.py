@@ -42,6 +42,15 @@ def test_every_option(tool):
 
 
 def test_values(tool):
+    if os.path.basename(tool) == "vi-port":
+        expect("scan explain rewrite", tool, "")
+        expect("rewrite", tool, "rew")
+        expect("rewrite", tool, "--json", "rew")
+        expect("", tool, "scan", "rew")  # a file
+        expect("vipl dat rpma core", tool, "scan", "--to", "")
+        expect("auto libclang tokenizer", tool, "scan", "--parser", "")
+        expect("", tool, "scan", "--trace", "")
+        return
     if os.path.basename(tool) == "vi-info":
         expect("", tool, "--error", "")
         return
@@ -60,6 +69,8 @@ def test_values(tool):
 
 
 def test_hosts(tool):
+    if os.path.basename(tool) == "vi-port":
+        return
     check("localhost" in complete(tool, "local"), "localhost")
     check("localhost" in complete(tool, "--json", "local"), "localhost")
 

@@ -91,3 +91,27 @@ TEST_CASE("port_scan: libraries in build files") {
     CHECK(warnings[0].position.column == 12);
     CHECK(warnings[1].position.line == 3);
 }
+
+TEST_CASE("port_scan: uses are corrected with what a compiler knows") {
+    const std::string source = "VipCloseNic(a); V(b); VIP_SUCCESS;";
+    const Tokens tokens = tokenize(source);
+    std::uint32_t disabled = 0;
+    auto uses = find_uses(tokens, disabled);
+    const auto macro = static_cast<std::uint32_t>(source.find("V(b)"));
+    const Meanings meanings{.problem = {},
+                            .own = {0},
+                            .hidden = {{.name = "VipOpenNic", .offset = macro},
+                                       {.name = "unknown", .offset = macro},
+                                       {.name = "VipOpenNic", .offset = macro + 100}}};
+    correct_uses(tokens, meanings, uses);
+    REQUIRE(uses.size() == 2);
+    CHECK(uses[0].name == "VipOpenNic");
+    CHECK(uses[0].position.column == macro + 1);
+    CHECK(uses[1].name == "VIP_SUCCESS");
+}
+
+TEST_CASE("port_scan: command lines are divided as shells do") {
+    CHECK(split_command(R"(cc  -DA='b "c' "-D\"e\" f" g\ h '' )") == Words{"cc", "-DA=b \"c", "-D\"e\" f", "g h", ""});
+    CHECK(split_command("").empty());
+    CHECK(split_command("'open") == Words{"open"});
+}

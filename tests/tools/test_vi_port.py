@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import re
+import subprocess
 import tempfile
 import time
 
@@ -74,6 +75,8 @@ def test_bad_options(tool):
         (["rewrite", "--to", "rpma"], "no file given"),
         (["scan", "--to", "mpi", "."], "unknown API 'mpi'"),
         (["scan", "--no-such-option", "."], "no-such-option"),
+        (["scan", "--parser", "yacc", "."], "unknown parser 'yacc': choose auto, libclang or tokenizer"),
+        (["scan", "-p", "/no/such", "."], "cannot read /no/such/compile_commands.json"),
         (["scan", "--trace", "/no/such", "."], "cannot use the trace /no/such: No such file"),
         (["explain", "--trace", "x", "VipOpenNic"], "--trace cannot be used with explain"),
         (["scan", "--in-place", "."], "--in-place cannot be used with scan"),
@@ -214,7 +217,7 @@ def test_sarif(tool):
     with Files(**{"hello world__c": HELLO}) as files:
         files.write("zero.c", b"\0")
         output = files.path / "x.sarif"
-        tool.run("scan", "--to", "dat", "--sarif", output, files.path, status=1)
+        tool.run("scan", "--to", "dat", "--parser", "tokenizer", "--sarif", output, files.path, status=1)
         sarif = json.loads(output.read_text())
         check(sarif["version"] == "2.1.0" and "sarif-2.1.0" in sarif["$schema"], sarif)
         run, = sarif["runs"]
@@ -226,6 +229,7 @@ def test_sarif(tool):
             place = result["locations"][0]["physicalLocation"]
             check(place["artifactLocation"]["uri"].endswith("hello%20world.c"), place)
             check(place["region"]["startLine"] >= 1 and place["region"]["startColumn"] >= 1, place)
+        check([artifact["properties"]["parser"] for artifact in run["artifacts"]] == ["tokenizer"], run["artifacts"])
         check("zero.c" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"], run)
 
 
@@ -311,6 +315,104 @@ def test_sources_of_random_bytes(tool):
             tool.run("rewrite", "--to", "rpma", "--in-place", path)
 
 
+HEADER = """\
+typedef void *VIP_NIC_HANDLE;
+typedef enum { VIP_SUCCESS, VIP_NOT_DONE } VIP_RETURN;
+enum { VIP_STATE_IDLE };
+VIP_RETURN VipOpenNic(const char *name, VIP_NIC_HANDLE *nic);
+VIP_RETURN VipCloseNic(VIP_NIC_HANDLE nic);
+"""
+# What a compiler knows: 3 names are the program's own, and a macro makes a call that nothing spells.
+SHADOWS = """\
+#include "nic/vipl.h"
+static int rpma_read(int x) { return x; }
+int f(int VIP_STATE_IDLE) {
+    int VIP_NOT_DONE = rpma_read(VIP_STATE_IDLE);
+    return VIP_NOT_DONE == VIP_SUCCESS;
+}
+#define V(name) Vip##name
+#define CLOSE VipCloseNic(nic)
+#ifdef OTHER
+VIP_RETURN h(void) { return VIP_NOT_DONE; }
+#endif
+VIP_RETURN g(VIP_NIC_HANDLE nic) { if (V(OpenNic)("x", &nic) != VIP_SUCCESS) return VIP_SUCCESS; return CLOSE; }
+"""
+
+
+def lacks_libclang(tool):
+    with Files(a__c="") as files:
+        command = [tool.path, "scan", "--parser", "libclang", files.path]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        check(done.returncode == 0 or "cannot use libclang" in done.stderr, done.stderr)
+        return done.returncode != 0
+
+
+def test_libclang(tool):
+    if lacks_libclang(tool):
+        return
+    with Files(shadows__c=SHADOWS) as files:
+        files.write("nic/vipl.h", HEADER)
+        by_tokens = scanned(tool, files, "--parser", "tokenizer")
+        by_compiler = scanned(tool, files)
+        parsers = [[file["parser"] for file in report["files"]] for report in (by_tokens, by_compiler)]
+        check(parsers == [["tokenizer"] * 2, ["libclang"] * 2], parsers)
+        found, meant = set(uses_of(by_tokens)), set(uses_of(by_compiler))
+        own = {(line, name) for line, _, name in found - meant}
+        check(own == {(2, "rpma_read"), (3, "VIP_STATE_IDLE"), (4, "VIP_NOT_DONE"), (4, "rpma_read"),
+                      (4, "VIP_STATE_IDLE"), (5, "VIP_NOT_DONE")}, own)
+        check(meant - found == {(12, 40, "VipOpenNic")}, meant - found)
+        check((10, 29, "VIP_NOT_DONE") in meant, "a name in a part that is not compiled is lost")
+        check((8, 15, "VipCloseNic") in meant, "a name in a macro is lost")
+        text = tool.run("rewrite", "--to", "rpma", "--json", "--output", files.path / "new.c", files.path / "shadows.c")
+        report, = json.loads(text.stdout)
+        new = (files.path / "new.c").read_text()
+        check(report["parser"] == "libclang" and "static int rpma_read" in new, new)
+        check("VipOpenNic" in [todo["name"] for todo in report["todos"]] and "V(OpenNic)" in new, report)
+
+
+def test_libclang_reads_headers_alone(tool):
+    """A header that relies on others declares their structures again."""
+    if lacks_libclang(tool):
+        return
+    with Files(end__h="int wait_for(struct rpma_cq *queue, enum rpma_conn_event *event);\n") as files:
+        file, = scanned(tool, files)["files"]
+        names = [use["name"] for use in file["uses"]]
+        check(file["parser"] == "libclang" and names == ["rpma_cq", "rpma_conn_event"], file)
+
+
+def test_libclang_needs_what_compilers_need(tool):
+    if lacks_libclang(tool):
+        return
+    with Files(**{"src/shadows__c": SHADOWS, "include/nic/vipl__h": HEADER}) as files:
+        file = scanned(tool, files)["files"][1]
+        check(file["parser"] == "tokenizer" and "nic/vipl.h" in file["parser_reason"], file)
+        text = tool.run("scan", files.path).stdout
+        check("tokenizer (libclang: line 1: 'nic/vipl.h' file not found)" in text, text)
+        command = {"directory": str(files.path / "build"), "file": "../src/shadows.c",
+                   "command": "cc -fplugin=evil.so -march=none -DOTHER='1 2' -I ../include -o x -c ../src/shadows.c"}
+        for form in command, {**command, "command": "", "arguments": command["command"].split()}:
+            files.write("compile_commands.json", json.dumps([1, form]))
+            report = scanned(tool, files, "-p", files.path)
+            check(report["files"][1]["parser"] == "libclang", report["files"][1])
+            check(uses_of(report) == uses_of(scanned(tool, files)), "the file in the scanned directory is not found")
+        files.write("compile_commands.json", "[")
+        result = tool.run("scan", "-p", files.path, files.path, status=2)
+        check("no compilation database" in result.stderr, result.stderr)
+
+
+def test_libclang_survives(tool):
+    """Sources that make compilers fail or work forever are read by the tokenizer."""
+    bomb = "".join(f"#define A{i} A{i + 1} A{i + 1}\n" for i in range(40)) + "#define A40 1;\nint x = A0\n"
+    sources = {"bomb.c": bomb, "deep.c": "int x = " + "(" * 100000 + ";", "endless.c": '#include "endless.c"\n',
+               "zero.c": '#include "/dev/zero"\n', "wait.c": '#include "fifo"\n'}
+    with Files() as files:
+        os.mkfifo(files.path / "fifo")
+        for name, text in sources.items():
+            files.write(name, "int VipCloseNic(int); int f(int nic) { return VipCloseNic(nic); }\n" + text)
+        for file in scanned(tool, files)["files"]:
+            check(file["parser"] == "tokenizer" and len(file["uses"]) == 2, file)
+
+
 def test_rewrite_to_core(tool):
     with Files(hello__c=HELLO) as files:
         text = tool.run("rewrite", "--to", "core", files.path / "hello.c").stdout
@@ -324,7 +426,7 @@ def test_speed(tool):
     lines = HELLO.replace("main", "f").count("\n")
     with Files(many__c=HELLO * (100000 // lines + 1)) as files:
         start = time.monotonic()
-        text = tool.run("scan", "--to", "rpma", "--summary", files.path).stdout
+        text = tool.run("scan", "--to", "rpma", "--summary", "--parser", "tokenizer", files.path).stdout
         seconds = time.monotonic() - start
         print(f"{seconds:.2f} s: {text.splitlines()[-1]}")
         check("VIPL 1.0: 70007 uses" in text and seconds < 10, f"{seconds} s: {text}")

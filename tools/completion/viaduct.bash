@@ -69,6 +69,12 @@ _viaduct() {
     case $help in
         *PROGRAM*) [ $programs -eq 1 ] && return ;; # the options are those of that program
     esac
+    local commands
+    commands=$(sed -n "s/^\(Usage: \| *\)${tool##*/} \([a-z][a-z]*\) .*/\2/p" <<<"$help")
+    if [ -n "$commands" ] && [ "$programs" -eq 0 ] && [[ $current != -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
+        return
+    fi
     case $current in
         -*) mapfile -t COMPREPLY < <(compgen -W "$(cut -d ' ' -f 1 <<<"$options")" -- "$current") ;;
         *)

@@ -102,12 +102,18 @@ std::string calls_of(const Scan& scan) {
     return html + "</table>\n";
 }
 
+std::string reader_of(const FileReport& file) {
+    if (file.parser == "libclang") return "libclang";
+    if (file.parser == "lines") return "the line";
+    return file.reason.empty() ? "the tokenizer" : "the tokenizer (libclang: " + escape(file.reason) + ")";
+}
+
 std::string page_of(const FileReport& file, std::string_view target) {
     SourceFile source{.path = file.path, .kind = FileKind::Source, .problem = {}};
     const std::string content = read_source(source);
     const auto lines = guidance_of(file, target);
-    std::string html = fmt::format("<h2>{}</h2>\n<p>{} lines, read by the {}.</p>\n<table class=\"source\">\n",
-                                   escape(file.path), file.lines, file.parser == "lines" ? "line" : file.parser);
+    std::string html = fmt::format("<h2>{}</h2>\n<p>{} lines, read by {}.</p>\n<table class=\"source\">\n",
+                                   escape(file.path), file.lines, reader_of(file));
     std::uint32_t number = 1;
     for (std::size_t start = 0; start < content.size(); ++number) {
         const std::size_t end = std::min(content.find('\n', start), content.size());

@@ -74,7 +74,9 @@ Json to_json(const FileReport& file, const Scan& scan) {
         json["skipped"] = file.problem;
         return json;
     }
-    json.update({{"parser", file.parser}, {"lines", file.lines}, {"uses", Json::array()}, {"warnings", Json::array()}});
+    json["parser"] = file.parser;
+    if (!file.reason.empty()) json["parser_reason"] = file.reason;
+    json.update({{"lines", file.lines}, {"uses", Json::array()}, {"warnings", Json::array()}});
     if (file.disabled != 0) json["disabled_uses"] = file.disabled;
     for (const auto& use : file.uses) json["uses"].push_back(to_json(use, scan));
     for (const auto& warning : file.warnings) {
@@ -139,7 +141,7 @@ void print_trace(const Scan& scan) {
     if (first_idle != functions.end()) fmt::print("\nNever called:\n");
     for (auto ran = first_idle; ran != functions.end(); ++ran) print_function(*ran, scan.target);
     const auto missing = not_in_sources(scan);
-    if (!missing.empty()) fmt::print("\nIn the trace, but not in these sources:\n");
+    if (!missing.empty()) fmt::print("\nCalled, but not in these sources:\n");
     for (const auto& [name, count] : missing) fmt::print("{:>10}  {}\n", count, name);
     fmt::print("\nAll uses:\n");
 }
@@ -224,7 +226,8 @@ void print_text(const Scan& scan, bool summary) {
         if (!file.problem.empty()) {
             if (summary) fmt::print("{}: skipped: {}\n", printable(file.path), file.problem);
         } else if (!totals.uses.empty() || totals.warnings != 0) {
-            fmt::print("{}: {}, {}{}\n", printable(file.path), counted(file.lines, "line"), file.parser,
+            fmt::print("{}: {}, {}{}{}\n", printable(file.path), counted(file.lines, "line"), file.parser,
+                       file.reason.empty() ? "" : " (libclang: " + printable(file.reason) + ")",
                        file.disabled == 0 ? "" : ", " + counted(file.disabled, "use") + " disabled by #if 0");
             print_totals(totals, "  ");
         }

@@ -74,10 +74,11 @@ bool is_plain_lvalue(std::span<const Token> tokens) {
 
 class Rewriter {
 public:
-    Rewriter(std::string_view source, std::string_view target)
+    Rewriter(std::string_view source, std::string_view target, const Meanings& meanings)
         : source_(source), target_(target), tokens_(tokenize(source)) {
         std::uint32_t disabled = 0;
         uses_ = find_uses(tokens_, disabled);
+        correct_uses(tokens_, meanings, uses_);
         look_around();
         newline_ = source.find("\r\n") == std::string_view::npos ? "\n" : "\r\n";
     }
@@ -100,7 +101,8 @@ private:
 
     void translate(const Use& use) {
         const Counterpart& counterpart = use.entry->to.find(target_)->second;
-        if (const auto* rule = counterpart.rule_for(use.name); rule != nullptr) {
+        const bool spelled = all()[use.token].is(use.name);  // and not made by a macro
+        if (const auto* rule = counterpart.rule_for(use.name); rule != nullptr && spelled) {
             const bool done = rule->calls.empty() ? replace_name(use, *rule) : replace_call(use, *rule);
             if (done) {
                 ++replaced_;
@@ -428,6 +430,8 @@ private:
 
 }  // namespace
 
-Rewriting rewrite(std::string_view source, std::string_view target) { return Rewriter(source, target).run(); }
+Rewriting rewrite(std::string_view source, std::string_view target, const Meanings& meanings) {
+    return Rewriter(source, target, meanings).run();
+}
 
 }  // namespace viaduct::port

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/port/mapping.hpp"
+#include "tools/port/clang.hpp"
 
 namespace viaduct::port {
 
@@ -24,6 +24,6 @@ struct Rewriting {
 };
 
 /// To the core, which has no counterparts in C, everything is left with a comment.
-Rewriting rewrite(std::string_view source, std::string_view target);
+Rewriting rewrite(std::string_view source, std::string_view target, const Meanings& meanings = {});
 
 }  // namespace viaduct::port

@@ -85,8 +85,12 @@ void add_results(const FileReport& file, const Scan& scan, Json& results) {
 
 Json to_sarif(const Scan& scan, std::string_view version) {
     Json results = Json::array();
+    Json artifacts = Json::array();
     Json notifications = Json::array();
     for (const auto& file : scan.files) {
+        if (file.problem.empty())
+            artifacts.push_back(
+                {{"location", {{"uri", uri_of(file.path)}}}, {"properties", {{"parser", file.parser}}}});
         add_results(file, scan, results);
         if (!file.problem.empty())
             notifications.push_back(
@@ -101,6 +105,7 @@ Json to_sarif(const Scan& scan, std::string_view version) {
          {{{"tool", {{"driver", driver}}},
            {"columnKind", "unicodeCodePoints"},
            {"invocations", {{{"executionSuccessful", true}, {"toolExecutionNotifications", std::move(notifications)}}}},
+           {"artifacts", std::move(artifacts)},
            {"results", std::move(results)}}}}};
 }
 

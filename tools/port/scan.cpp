@@ -144,8 +144,24 @@ void Totals::add(const FileReport& file, std::string_view target) {
     }
 }
 
+void correct_uses(const Tokens& tokens, const Meanings& meanings, std::vector<Use>& uses) {
+    std::erase_if(uses, [&](const Use& use) { return meanings.own.contains(tokens.all[use.token].offset); });
+    for (const auto& hidden : meanings.hidden) {
+        const auto token = std::ranges::lower_bound(tokens.all, hidden.offset, {}, &Token::offset);
+        const Entry* entry = Mapping::get().find(hidden.name);
+        if (token == tokens.all.end() || token->offset != hidden.offset || entry == nullptr) continue;
+        uses.push_back({.entry = entry,
+                        .name = hidden.name,
+                        .kind = UseKind::Call,
+                        .position = {token->line, token->column},
+                        .token = static_cast<std::size_t>(token - tokens.all.begin())});
+    }
+    std::ranges::stable_sort(uses, {}, &Use::token);
+}
+
 void Scanner::scan(SourceFile file) {
-    FileReport report{.path = file.path.string(), .problem = {}, .parser = {}, .lines = 0, .uses = {}, .warnings = {}};
+    FileReport report{
+        .path = file.path.string(), .problem = {}, .parser = {}, .reason = {}, .lines = 0, .uses = {}, .warnings = {}};
     const std::string content = read_source(file);
     report.problem = file.problem;
     if (report.problem.empty() && file.kind == FileKind::Build) {
@@ -153,17 +169,29 @@ void Scanner::scan(SourceFile file) {
         report.lines = static_cast<std::uint32_t>(std::ranges::count(content, '\n'));
         find_link_lines(content, report.warnings);
     } else if (report.problem.empty()) {
-        const Tokens tokens = tokenize(content);
-        report.parser = "tokenizer";
-        report.lines = tokens.lines;
-        report.uses = find_uses(tokens, report.disabled);
-        find_warnings(tokens, report.uses, report.warnings);
-        for (const auto& use : report.uses) {
-            used_.insert(use.name);
-            if (use.entry == nullptr && use.kind == UseKind::Declaration) declared_.insert(use.name);
-        }
+        scan_source(content, report);
     }
     files_.push_back(std::move(report));
+}
+
+void Scanner::scan_source(const std::string& content, FileReport& report) {
+    const Tokens tokens = tokenize(content);
+    report.parser = "tokenizer";
+    report.lines = tokens.lines;
+    report.uses = find_uses(tokens, report.disabled);
+    if (commands_ && !report.uses.empty()) {
+        const Meanings meanings = parse_with_libclang(report.path, content, *commands_);
+        report.reason = meanings.problem;
+        if (meanings.problem.empty()) {
+            report.parser = "libclang";
+            correct_uses(tokens, meanings, report.uses);
+        }
+    }
+    find_warnings(tokens, report.uses, report.warnings);
+    for (const auto& use : report.uses) {
+        used_.insert(use.name);
+        if (use.entry == nullptr && use.kind == UseKind::Declaration) declared_.insert(use.name);
+    }
 }
 
 std::vector<FileReport> Scanner::finish() {

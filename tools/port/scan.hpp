@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "tools/port/clang.hpp"
+#include "tools/port/compile_commands.hpp"
 #include "tools/port/mapping.hpp"
 #include "tools/port/sources.hpp"
 #include "tools/port/tokenizer.hpp"
@@ -63,7 +67,8 @@ struct Warning {
 struct FileReport {
     std::string path;
     std::string problem;  ///< why it was skipped; empty: it was scanned
-    std::string parser;   ///< what divided it into tokens
+    std::string parser;   ///< what read it
+    std::string reason;   ///< why libclang did not
     std::uint32_t lines = 0;
     std::vector<Use> uses;  ///< in the order of the file
     std::vector<Warning> warnings;
@@ -99,15 +104,23 @@ void find_warnings(const Tokens& tokens, const std::vector<Use>& uses, std::vect
 /// Appends the warnings for a build file.
 void find_link_lines(std::string_view content, std::vector<Warning>& warnings);
 
+/// Removes the uses of names that mean something else, and adds those that macros hide.
+void correct_uses(const Tokens& tokens, const Meanings& meanings, std::vector<Use>& uses);
+
 /// Scans files, one after another, and reports the names that no file declares.
 class Scanner {
 public:
+    /// Uses libclang where it can, with these commands. Without them, only the tokenizer.
+    explicit Scanner(std::optional<CompileCommands> commands) : commands_(std::move(commands)) {}
+
     void scan(SourceFile file);
     std::vector<FileReport> finish();
 
 private:
+    void scan_source(const std::string& content, FileReport& report);
     void warn_of_missing_retries();
 
+    std::optional<CompileCommands> commands_;
     std::vector<FileReport> files_;
     std::set<std::string, std::less<>> used_;
     std::set<std::string, std::less<>> declared_;  ///< names that look like those of an API, but are the program's

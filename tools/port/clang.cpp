@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/port/clang.hpp"
+
+#include <clang-c/Index.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/port/mapping.hpp"
+#include "tools/port/text.hpp"
+
+namespace viaduct::port {
+namespace {
+
+// ---- The library ----
+
+/// The functions of libclang that are called here. Their interface is the same in all versions.
+struct Clang {
+    decltype(&::clang_createIndex) create_index = nullptr;
+    decltype(&::clang_parseTranslationUnit2FullArgv) parse = nullptr;
+    decltype(&::clang_getNumDiagnostics) count_diagnostics = nullptr;
+    decltype(&::clang_getDiagnostic) diagnostic = nullptr;
+    decltype(&::clang_getDiagnosticSeverity) severity = nullptr;
+    decltype(&::clang_getDiagnosticSpelling) diagnostic_text = nullptr;
+    decltype(&::clang_getDiagnosticLocation) diagnostic_location = nullptr;
+    decltype(&::clang_getTranslationUnitCursor) root = nullptr;
+    decltype(&::clang_visitChildren) visit = nullptr;
+    decltype(&::clang_getCursorKind) kind = nullptr;
+    decltype(&::clang_getCursorLocation) location = nullptr;
+    decltype(&::clang_getFileLocation) file_location = nullptr;
+    decltype(&::clang_getCursorReferenced) referenced = nullptr;
+    decltype(&::clang_getCursorSpelling) spelling = nullptr;
+    decltype(&::clang_getCursorLinkage) linkage = nullptr;
+    decltype(&::clang_getCursorSemanticParent) parent = nullptr;
+    decltype(&::clang_getCursorDefinition) definition = nullptr;
+    decltype(&::clang_Cursor_isNull) is_null = nullptr;
+    decltype(&::clang_getCursorExtent) extent = nullptr;
+    decltype(&::clang_getFile) file = nullptr;
+    decltype(&::clang_File_isEqual) same_file = nullptr;
+    decltype(&::clang_tokenize) tokenize = nullptr;
+    decltype(&::clang_getTokenSpelling) token_text = nullptr;
+    decltype(&::clang_disposeTokens) dispose_tokens = nullptr;
+    decltype(&::clang_getCString) text = nullptr;
+    decltype(&::clang_disposeString) dispose_string = nullptr;
+
+    bool load(void* library) {
+        const auto find = [library](auto& function, const char* name) {
+            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+            return function != nullptr;
+        };
+        return find(create_index, "clang_createIndex") && find(parse, "clang_parseTranslationUnit2FullArgv") &&
+               find(count_diagnostics, "clang_getNumDiagnostics") && find(diagnostic, "clang_getDiagnostic") &&
+               find(severity, "clang_getDiagnosticSeverity") && find(diagnostic_text, "clang_getDiagnosticSpelling") &&
+               find(diagnostic_location, "clang_getDiagnosticLocation") &&
+               find(root, "clang_getTranslationUnitCursor") && find(visit, "clang_visitChildren") &&
+               find(kind, "clang_getCursorKind") && find(location, "clang_getCursorLocation") &&
+               find(file_location, "clang_getFileLocation") && find(referenced, "clang_getCursorReferenced") &&
+               find(spelling, "clang_getCursorSpelling") && find(linkage, "clang_getCursorLinkage") &&
+               find(parent, "clang_getCursorSemanticParent") && find(definition, "clang_getCursorDefinition") &&
+               find(is_null, "clang_Cursor_isNull") && find(extent, "clang_getCursorExtent") &&
+               find(file, "clang_getFile") && find(same_file, "clang_File_isEqual") &&
+               find(tokenize, "clang_tokenize") && find(token_text, "clang_getTokenSpelling") &&
+               find(dispose_tokens, "clang_disposeTokens") && find(text, "clang_getCString") &&
+               find(dispose_string, "clang_disposeString");
+    }
+
+    std::string take(CXString string) const {
+        const char* const words = text(string);
+        std::string result = words == nullptr ? "" : words;
+        dispose_string(string);
+        return result;
+    }
+};
+
+/// The newest version that is installed.
+void* open_library() {
+    constexpr int newest = 30;
+    constexpr int oldest = 11;
+    for (int version = newest; version >= oldest; --version)
+        if (void* library = dlopen(fmt::format("libclang-{}.so.1", version).c_str(), RTLD_LAZY | RTLD_LOCAL))
+            return library;
+    return dlopen("libclang.so.1", RTLD_LAZY | RTLD_LOCAL);
+}
+
+/// Null if there is none.
+const Clang* get_clang() {
+    static const std::unique_ptr<const Clang> clang = []() -> std::unique_ptr<const Clang> {
+        auto loaded = std::make_unique<Clang>();
+        void* const library = open_library();
+        if (library == nullptr || !loaded->load(library)) return nullptr;
+        return loaded;
+    }();
+    return clang.get();
+}
+
+// ---- In the process that parses ----
+
+/// Reports what it finds as lines of text, the last of which is "end".
+class Reporter {
+public:
+    Reporter(const Clang& clang, std::string_view source, int output)
+        : clang_(clang), source_(source), output_(output) {}
+
+    void run(const std::vector<std::string>& command) {
+        std::vector<const char*> arguments;
+        for (const auto& word : command) arguments.push_back(word.c_str());
+        CXTranslationUnit unit = nullptr;
+        clang_.parse(clang_.create_index(0, 0), nullptr, arguments.data(), static_cast<int>(arguments.size()), nullptr,
+                     0, CXTranslationUnit_DetailedPreprocessingRecord, &unit);
+        unit_ = unit;
+        if (unit != nullptr) main_file_ = clang_.file(unit, command.back().c_str());
+        if (const std::string problem = unit == nullptr ? "it cannot parse this" : first_error(); !problem.empty())
+            return say("problem " + problem + "\nend\n");
+        clang_.visit(clang_.root(unit), note_macro, this);
+        clang_.visit(clang_.root(unit), visit, this);
+        std::string lines;
+        for (const auto& [offset, own] : own_)
+            if (own) lines += fmt::format("own {}\n", offset);
+        for (const auto& [offset, name] : hidden_) lines += fmt::format("hidden {} {}\n", offset, name);
+        say(lines + "end\n");
+    }
+
+private:
+    void say(std::string_view text) const {
+        while (!text.empty()) {
+            const ssize_t written = write(output_, text.data(), text.size());
+            if (written <= 0) return;
+            text.remove_prefix(static_cast<std::size_t>(written));
+        }
+    }
+
+    std::string first_error() const {
+        for (unsigned i = 0; i < clang_.count_diagnostics(unit_); ++i) {
+            CXDiagnostic diagnostic = clang_.diagnostic(unit_, i);
+            if (clang_.severity(diagnostic) < CXDiagnostic_Error) continue;
+            unsigned line = 0;
+            clang_.file_location(clang_.diagnostic_location(diagnostic), nullptr, &line, nullptr, nullptr);
+            return fmt::format("line {}: {}", line, clang_.take(clang_.diagnostic_text(diagnostic)));
+        }
+        return {};
+    }
+
+    /// Whether something is written in the main file, or comes from a macro that is used there.
+    bool is_in_main_file(CXCursor cursor) const {
+        CXFile file = nullptr;
+        clang_.file_location(clang_.location(cursor), &file, nullptr, nullptr, nullptr);
+        return file != nullptr && clang_.same_file(file, main_file_) != 0;
+    }
+
+    unsigned offset_of(CXCursor cursor) const {
+        unsigned offset = 0;
+        clang_.file_location(clang_.location(cursor), nullptr, nullptr, nullptr, &offset);
+        return offset;
+    }
+
+    // ---- Macros ----
+
+    static CXChildVisitResult note_macro(CXCursor cursor, CXCursor, CXClientData data) {
+        auto& self = *static_cast<Reporter*>(data);
+        if (self.clang_.kind(cursor) == CXCursor_MacroDefinition)
+            self.macros_.insert_or_assign(self.clang_.take(self.clang_.spelling(cursor)), cursor);
+        if (self.clang_.kind(cursor) == CXCursor_MacroExpansion && self.is_in_main_file(cursor))
+            self.expansions_.emplace(self.offset_of(cursor), self.clang_.take(self.clang_.spelling(cursor)));
+        return CXChildVisit_Continue;
+    }
+
+    /// Adds the words in the definition of a macro, and in those of the macros that it uses.
+    void add_words(const std::string& macro, std::set<std::string>& words) const {
+        const auto definition = macros_.find(macro);
+        if (!words.insert(macro).second || definition == macros_.end()) return;
+        CXToken* tokens = nullptr;
+        unsigned count = 0;
+        clang_.tokenize(unit_, clang_.extent(definition->second), &tokens, &count);
+        for (unsigned i = 0; i < count; ++i) add_words(clang_.take(clang_.token_text(unit_, tokens[i])), words);
+        clang_.dispose_tokens(unit_, tokens, count);
+    }
+
+    // ---- Names ----
+
+    static CXChildVisitResult visit(CXCursor cursor, CXCursor, CXClientData data) {
+        auto& self = *static_cast<Reporter*>(data);
+        if (!self.is_in_main_file(cursor)) return CXChildVisit_Continue;
+        self.examine(cursor);
+        return CXChildVisit_Recurse;
+    }
+
+    void examine(CXCursor cursor) {
+        const CXCursor meant = clang_.referenced(cursor);
+        const std::string name = clang_.take(clang_.spelling(meant));
+        if (name.empty() || Mapping::get().find(name) == nullptr) return;
+        const unsigned offset = offset_of(cursor);
+        if (offset <= source_.size() && source_.substr(offset, name.size()) == name) {
+            const bool own = is_own(meant);
+            const auto [known, is_new] = own_.emplace(offset, own);
+            known->second = known->second && own;
+            return;
+        }
+        const auto expansion = expansions_.find(offset);
+        const bool function =
+            clang_.kind(cursor) == CXCursor_DeclRefExpr && clang_.kind(meant) == CXCursor_FunctionDecl;
+        if (!function || expansion == expansions_.end()) return;
+        std::set<std::string> words;
+        add_words(expansion->second, words);
+        if (!words.contains(name)) hidden_.emplace(offset, name);
+    }
+
+    /// Whether a declaration is the program's own, and not one of an API: a variable, a parameter or a type inside a
+    /// function, a member of a namespace or a class, or a static function or variable.
+    bool is_own(CXCursor declaration) const {
+        constexpr std::array<CXCursorKind, 6> members_of = {CXCursor_Namespace,  CXCursor_ClassDecl,
+                                                            CXCursor_StructDecl, CXCursor_UnionDecl,
+                                                            CXCursor_CXXMethod,  CXCursor_ClassTemplate};
+        CXCursor parent = clang_.parent(declaration);
+        if (clang_.kind(parent) == CXCursor_EnumDecl) parent = clang_.parent(parent);
+        if (among_kinds(members_of, clang_.kind(parent))) return true;
+        const CXLinkageKind linkage = clang_.linkage(declaration);
+        if (clang_.kind(parent) == CXCursor_FunctionDecl)
+            return linkage != CXLinkage_External && (!is_tag(declaration) || is_defined(declaration));
+        return linkage == CXLinkage_Internal && is_in_main_file(declaration);
+    }
+
+    bool is_tag(CXCursor declaration) const {
+        constexpr std::array<CXCursorKind, 3> tags = {CXCursor_StructDecl, CXCursor_UnionDecl, CXCursor_EnumDecl};
+        return among_kinds(tags, clang_.kind(declaration));
+    }
+
+    /// Whether there is more than the mention of a structure, as in the parameters of a function.
+    bool is_defined(CXCursor declaration) const { return clang_.is_null(clang_.definition(declaration)) == 0; }
+
+    static bool among_kinds(const auto& kinds, CXCursorKind kind) {
+        return std::ranges::find(kinds, kind) != kinds.end();
+    }
+
+    const Clang& clang_;
+    std::string_view source_;
+    int output_;
+    CXTranslationUnit unit_ = nullptr;
+    CXFile main_file_ = nullptr;
+    std::map<std::string, CXCursor> macros_;
+    std::map<unsigned, std::string> expansions_;  // in the main file, by their offsets
+    std::map<unsigned, bool> own_;                // for each name of an API, by its offset
+    std::set<std::pair<unsigned, std::string>> hidden_;
+};
+
+void limit(int resource, rlim_t most) {
+    const rlimit value{most, most};
+    setrlimit(static_cast<__rlimit_resource>(resource), &value);
+}
+
+/// Bounds what a hostile source can cost.
+void limit_resources() {
+    constexpr rlim_t most_work_s = 6;
+    constexpr unsigned most_time_s = 20;  // it may wait, for example for a pipe
+    limit(RLIMIT_CPU, most_work_s);
+    alarm(most_time_s);
+    limit(RLIMIT_CORE, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers map far more than they use
+    constexpr rlim_t most_memory = rlim_t{2} << 30;
+    limit(RLIMIT_AS, most_memory);
+#endif
+}
+
+[[noreturn]] void parse_and_exit(const Clang& clang, std::string_view source, const std::vector<std::string>& command,
+                                 int output) noexcept {
+    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
+    limit_resources();
+    try {
+        Reporter(clang, source, output).run(command);
+        _exit(0);
+    } catch (...) {
+        _exit(1);
+    }
+}
+
+// ---- In the process that asks ----
+
+std::vector<std::string> command_for(const std::string& path, const CompileCommands& commands) {
+    std::vector<std::string> command = {"clang",
+                                        "-fsyntax-only",
+                                        "-w",
+                                        "-Wno-implicit-function-declaration",
+                                        "-Wno-implicit-int",
+                                        "-Wno-int-conversion",
+                                        "-Wno-return-type",
+                                        "-Wno-incompatible-function-pointer-types",
+                                        "-fno-spell-checking"};
+    for (auto& flag : commands.flags_for(path)) command.push_back(std::move(flag));
+    // The headers of this installation, behind all others.
+    std::error_code error;
+    const auto own = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / VIADUCT_BIN_TO_INCLUDE;
+    if (!error) command.insert(command.end(), {"-idirafter", own.lexically_normal().string()});
+    command.push_back(std::filesystem::absolute(path).string());
+    return command;
+}
+
+std::string read_all(int input) {
+    std::string text;
+    std::array<char, 4096> buffer{};
+    while (true) {
+        const ssize_t count = read(input, buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return text;
+        text.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+}
+
+Meanings meanings_in(std::string_view text) {
+    Meanings meanings;
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        const std::size_t blank = line.find(' ');
+        const std::string_view rest = blank == std::string_view::npos ? "" : line.substr(blank + 1);
+        std::uint32_t offset = 0;
+        std::from_chars(rest.data(), rest.data() + rest.size(), offset);
+        if (line == "end") return meanings;
+        if (line.starts_with("problem ")) meanings.problem = rest;
+        if (line.starts_with("own ")) meanings.own.insert(offset);
+        if (line.starts_with("hidden "))
+            meanings.hidden.push_back({.name = std::string(rest.substr(rest.find(' ') + 1)), .offset = offset});
+    }
+    return {.problem = "it crashed, or needed too much time or memory", .own = {}, .hidden = {}};
+}
+
+}  // namespace
+
+std::string why_no_libclang() { return get_clang() == nullptr ? "libclang is not installed" : ""; }
+
+Meanings parse_with_libclang(const std::string& path, std::string_view source, const CompileCommands& commands) {
+    if (const std::string problem = why_no_libclang(); !problem.empty())
+        return {.problem = problem, .own = {}, .hidden = {}};
+    Mapping::get();
+    const std::vector<std::string> command = command_for(path, commands);
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return {.problem = std::strerror(errno), .own = {}, .hidden = {}};
+    const pid_t child = fork();
+    if (child == 0) parse_and_exit(*get_clang(), source, command, ends[1]);
+    close(ends[1]);
+    const std::string text = child > 0 ? read_all(ends[0]) : "";
+    close(ends[0]);
+    if (child > 0) waitpid(child, nullptr, 0);
+    return meanings_in(text);
+}
+
+}  // namespace viaduct::port
