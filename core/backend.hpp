@@ -189,8 +189,8 @@ public:
     /// called. For errors that a front-end detects. Also breaks an idle endpoint.
     virtual void fail() noexcept = 0;
 
-    /// Posts a request if that takes no more than the common case does. Otherwise returns false, without any effect;
-    /// post_send() then posts it or reports why not.
+    /// Posts a request if the backend can do so without a list of requests. Otherwise returns false and has posted
+    /// nothing; post_send() then posts it or reports why not.
     virtual bool try_post_send(const SendRequest& request) noexcept {
         (void)request;
         return false;

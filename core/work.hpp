@@ -152,7 +152,7 @@ struct Completion {
     CompletionCode code = CompletionCode::Success;
     bool with_immediate = false;  ///< of a receive: `immediate` holds data
     bool invalidated = false;     ///< of a receive: the message invalidated the window with that key
-    bool observed = false;        ///< the observer of the queue was called and returned true
+    bool observed = false;        ///< the observer has returned true, or the CompletionRecord was written
 
     QueueKind queue() const noexcept {
         return operation < CompletedOperation::Receive ? QueueKind::Send : QueueKind::Receive;

@@ -168,7 +168,7 @@ VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noex
         if (endpoint_->try_post_send(request)) [[likely]]
             return VIP_SUCCESS;
     }
-    return post_any_send(descriptor);
+    return check_and_post_send(descriptor, memory);
 }
 
 VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
@@ -180,7 +180,7 @@ VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) n
         if (endpoint_->try_post_receive(request)) [[likely]]
             return VIP_SUCCESS;
     }
-    return post_any_receive(descriptor);
+    return check_and_post_receive(descriptor, memory);
 }
 
 VIP_RETURN Vi::check_and_post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {

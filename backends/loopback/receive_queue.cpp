@@ -185,11 +185,11 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
 
 /// Receives what has arrived. For a consumer that polls, stops when it has got as many completions as it asked for.
 void ReceiveQueue::progress() noexcept {
-    const wire::Slot& slot = ring_.front();
-    if (!consuming_ || !ring_.has_arrived(slot)) {
+    if (!consuming_ || !ring_.has_arrived(ring_.front())) {
         if (acknowledgment_due_) confirm(0);
         return;
     }
+    const wire::Slot& slot = ring_.front();
     const std::uint8_t flags = slot.flags;
     if (!receive_directly<Kind::Word>(slot, flags)) return receive_all(0);
     if (ring_.owes_confirmation()) return confirm_and_go_on(flags);

@@ -26,7 +26,7 @@ public:
     }
 
     /// Takes the lock if the calling thread is its owner and no other thread wants it. Release it with
-    /// unlock_as_owner(), which is shorter than unlock(), or with OwnerGuard.
+    /// unlock_as_owner(), which is shorter than unlock().
     [[gnu::always_inline]] bool try_lock_as_owner() noexcept {
         if (owner_.load(std::memory_order_relaxed) != this_thread()) return false;
         active_.store(true, std::memory_order_relaxed);

@@ -140,6 +140,21 @@ TEST(memory_too_small_for_a_descriptor) {
     }
 }
 
+/* With more segments than the memory has room for, in memory that has held another descriptor. */
+static void too_many_segments_for_the_memory(PostCall post) {
+    enum { ROOM = 2 };
+    Endpoint *end = opened();
+    const VIP_VI_HANDLE vi = create_vi(end, end->ptag);
+    const VIP_ULONG length = sizeof *memory + sizeof(VIP_CONTROL_SEGMENT) + ROOM * sizeof(VIP_DESCRIPTOR_SEGMENT);
+    const VIP_MEM_HANDLE handle = enrol(end, memory, length, end->ptag);
+    accepts(vi, post, &memory[0], handle);
+    memory[1].CS.SegCount = ROOM + 1;
+    refuses(end, vi, post, &memory[1], handle);
+}
+
+TEST(send_with_too_many_segments_for_the_memory) { too_many_segments_for_the_memory(VipPostSend); }
+TEST(receive_with_too_many_segments_for_the_memory) { too_many_segments_for_the_memory(VipPostRecv); }
+
 /* ---- Threads ----------------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 2, ROUNDS = 300 };
