@@ -136,8 +136,9 @@ static inline void learn_key(struct End* end, size_t length) {
     TRY(rpma_mr_remote_from_descriptor(end->in, length, &theirs));
     TRY(rpma_mr_remote_get_size(theirs, &size));
     if (size < ROOM) stop("not the descriptor of enough memory");
-    /* librpma refuses persistent flushes until it knows that the server's platform allows them. Programs of librpma
-       tell each other in private data (rpma_peer_cfg_get_descriptor); servers of Viaduct always do. */
+    /* librpma refuses persistent flushes until it knows that the server's platform allows them. librpma
+       programs usually exchange this in private data (rpma_peer_cfg_get_descriptor). With Viaduct every server allows
+       them. */
     TRY(rpma_peer_cfg_new(&server_configuration));
     TRY(rpma_peer_cfg_set_direct_write_to_pmem(server_configuration, true));
     TRY(rpma_conn_apply_remote_peer_cfg(end->conn, server_configuration));
