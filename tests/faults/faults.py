@@ -155,7 +155,10 @@ class Hosts:
         self.server.begin("take")
         self.place.await_listening(self.server.process)  # a VIPL server listens only while it waits for a client
         self.client.begin("connect")
-        self.server.end("ok")
+        try:
+            self.server.end("ok")
+        except Failed as problem:
+            raise Failed(f"{problem}; the client: {self.client.answer()}") from None
 
     def connect(self):
         self.request()

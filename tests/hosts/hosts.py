@@ -109,6 +109,8 @@ class Hosts:
         while not all("LOWER_UP" in self.run(host, "ip", "link", "show", DEVICES[host]) for host in ADDRESSES):
             check(time.monotonic() < deadline, "the link does not come up")
             time.sleep(0.01)  # nothing notifies of it
+        for host in ADDRESSES:  # or a connection waits for a resolution that began without a link, and fails with it
+            self.run(host, "ip", "neighbour", "flush", "dev", DEVICES[host])
 
     def cut(self):
         self.run(FAR, "ip", "link", "set", DEVICES[FAR], "down")
