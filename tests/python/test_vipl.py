@@ -391,6 +391,7 @@ def test_descriptors_in_memory_of_the_program(nic, pair):
     server.post_recv(receiving)
     client.post_send(sending)
     assert server.recv_wait(TIMEOUT) is receiving
+    assert client.send_wait(TIMEOUT) is sending
     assert bytes(region.view[2048:2052]) == b"data"
     assert receiving.raw.CS.SegCount == 2
     for offset in (8, 4096 - 32):

@@ -101,9 +101,10 @@ static VIP_RETURN call_connect_request(void) {
     return VipConnectRequest(end->vi, &request.local.address, &request.remote.address, LONG_MS,
                              &request.remote_attribs);
 }
-static VIP_RETURN call_peer_request(void) {
-    return VipConnectPeerRequest(end->vi, &request.local.address, &request.remote.address, SHORT_MS);
+static VIP_RETURN request_peer(VIP_ULONG timeout_ms) {
+    return VipConnectPeerRequest(end->vi, &request.local.address, &request.remote.address, timeout_ms);
 }
+static VIP_RETURN call_peer_request(void) { return request_peer(SHORT_MS); }
 static VIP_RETURN call_reject(void) { return VipConnectReject(end->conn); }
 
 TEST(connect_wait) {
@@ -184,10 +185,15 @@ TEST(setting_attributes_needs_none) {
     needs_none(call_set_mem, is_hardware(end) ? VIP_ERROR_NOT_SUPPORTED : VIP_SUCCESS);
 }
 
-TEST(results_of_peer_requests_need_none) {
+TEST(asking_for_the_result_of_a_peer_request_needs_none) {
     open_with((Options){0});
-    CHECK_RC(call_peer_request(), VIP_SUCCESS);
+    CHECK_RC(request_peer(LONG_MS), VIP_SUCCESS);
     needs_none(call_peer_done, VIP_NOT_DONE);
+}
+
+TEST(waiting_for_the_result_of_a_peer_request_needs_none) {
+    open_with((Options){0});
+    CHECK_RC(request_peer(SHORT_MS), VIP_SUCCESS);
     needs_none(call_peer_wait, VIP_TIMEOUT);
 }
 

@@ -79,6 +79,7 @@ class Vi(Handled):
         for done in (_vipl.VipSendDone, _vipl.VipRecvDone):
             while done(self.handle) != (ReturnCode.DESCRIPTOR_ERROR, 0):
                 pass
+        _vipl.VipDisconnect(self.handle)  # again: a descriptor in memory that is gone has broken the VI meanwhile
         _vipl.VipDestroyVi(self.handle)
         self._gone()
 
