@@ -90,12 +90,33 @@ TEST_CASE("port_rewrite: comments do not break the source") {
           "/* TODO(vi-port): VipNSShutdown: as above */\nVipNSShutdown(k);\n");
 }
 
+TEST_CASE("port_rewrite: calls over several lines") {
+    CHECK(rewrite("VipDestroyPtag(nic,\n   VIP_INVALID_PTAG);\nint x;\n", "dat").text ==
+          "#include <dat2/udat.h>\ndat_pz_free(/* TODO(vi-port): VIP_INVALID_PTAG: " +
+              Mapping::get().find("VIP_INVALID_PTAG")->to.find("dat")->second.advice() +
+              " */ VIP_INVALID_PTAG);\nint x;\n");
+    const std::string text = rewrite("dat_pz_free(\n f(DAT_HANDLE_NULL,\n DAT_HANDLE_NULL));\nint x;\n", "vipl").text;
+    CHECK(text.find("int x;") == text.rfind("int x;"));
+}
+
+TEST_CASE("port_rewrite: what is beside an #include stays") {
+    const auto text = [](std::string_view source) { return rewrite(source, "rpma").text; };
+    CHECK(text("#include <vipl.h> /* first\n second */\nVIP_UINT8 x;\n") ==
+          "#include <librpma.h> /* first\n second */\nuint8_t x;\n");
+    CHECK(text("/* first\n second */ #include <vipl.h>\nVIP_UINT8 x;\n") ==
+          "/* first\n second */ #include <librpma.h>\nuint8_t x;\n");
+    CHECK(text("#include <vipl.h>\n#include <vipl.h> // again\n#include <vipl.h>\nVIP_UINT8 x;\n") ==
+          "#include <librpma.h>\n // again\nuint8_t x;\n");
+    CHECK(text("#include \\\n <vipl.h>\nVIP_UINT8 x;\n") == "#include <librpma.h>\nuint8_t x;\n");
+}
+
 TEST_CASE("port_rewrite: sources that were changed at random") {
     const std::string seed =
         "#include <vipl.h>\n#if 0\n#define A(x) #x \\\n VipOpenNic(x)\n#endif\n/* c */ // d\nchar *s = R\"x(a)x\" "
         "\"b\\n\" 'c';\n"
         "int f() { VIP_PVOID p, q; VIP_RETURN r = VipDisconnect(vi); dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG);\n"
-        "VipDestroyVi(a->b[3]); a.DiscriminatorLen = 1 << 3; x = (int)&p; while (VipRecvDone(vi, &d)) {} 1'0 }\n";
+        "VipDestroyVi(a->b[3]); a.DiscriminatorLen = 1 << 3; x = (int)&p; while (VipRecvDone(vi, &d)) {} 1'0 }\n"
+        "VipDestroyPtag(nic,\n VIP_INVALID_PTAG); dat_ep_disconnect(\n DAT_HANDLE_NULL,\n DAT_CLOSE_ABRUPT_FLAG);\n";
     const auto octets = std::as_bytes(std::span(seed));
     viaduct::fuzz::Mutator mutator;
     for (unsigned round = 0; round < viaduct::fuzz::rounds() / 10; ++round) {
@@ -114,7 +135,10 @@ TEST_CASE("port_rewrite: sources that were changed at random") {
         std::uint32_t disabled = 0;
         std::vector<Warning> warnings;
         find_warnings(tokens, find_uses(tokens, disabled), warnings);
-        const Rewriting result = rewrite(text, "rpma");
-        if (result.replaced == 0 && result.todos.empty() && result.text != text) FAIL("changed: " << text);
+        for (const char* target : {"rpma", "dat"}) {  // throws if replacements overlap
+            INFO("source: " << text);
+            const Rewriting result = rewrite(text, target);
+            if (result.replaced == 0 && result.todos.empty() && result.text != text) FAIL("changed: " << text);
+        }
     }
 }

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
@@ -305,15 +307,26 @@ private:
 
     void replace_include(std::size_t header, std::string_view api, bool first) {
         const Token& token = all()[header];
-        const std::size_t start = tokens_.line_starts[token.line - 1];
+        const std::size_t hash = source_.rfind('#', all()[header - 1].offset);
+        const auto line = std::ranges::upper_bound(tokens_.line_starts, hash) - tokens_.line_starts.begin() - 1;
+        const bool begins_line = !tokens_.starts_inside[static_cast<std::size_t>(line)];
+        const std::size_t start = begins_line ? tokens_.line_starts[static_cast<std::size_t>(line)] : hash;
         const bool needed = apis_left_.contains(api) || (api != "rpma" && has_directions());
-        if (needed)
+        const std::string replacement = first ? std::string(include_line()) : "";
+        const std::string with_newline = replacement.empty() ? "" : replacement + newline_;
+        const std::size_t end = end_of_line(token.end);
+        if (needed) {
             comments_[start].push_back(fmt::format("{}remove {} when nothing uses it any more", mark, token.text));
-        const std::string line = first && !include_line().empty() ? std::string(include_line()) + newline_ : "";
-        if (needed)
-            edits_.push_back({.offset = start, .end = start, .text = line});
-        else
-            edits_.push_back({.offset = start, .end = end_of_line(token.end), .text = line});
+            edits_.push_back({.offset = start, .end = start, .text = with_newline});
+        } else if (begins_line && is_blank(start, hash) && is_blank(token.end, end)) {
+            edits_.push_back({.offset = start, .end = end, .text = with_newline});
+        } else {
+            edits_.push_back({.offset = hash, .end = token.end, .text = replacement});
+        }
+    }
+
+    bool is_blank(std::size_t offset, std::size_t end) const {
+        return source_.substr(offset, end - offset).find_first_not_of(" \t\r\n") == std::string_view::npos;
     }
 
     /// IN and OUT, which the headers of VIPL and DAT define.
@@ -345,6 +358,8 @@ private:
         std::map<std::string_view, std::string_view> explained;  // by the advice, for which name first
         std::set<std::string_view> seen;
         std::pair<std::uint32_t, std::string_view> last;
+        std::vector<Edit> inline_comments;
+        sort_edits();
         for (const auto& [index, todo] : todos_) {
             const Token& token = all()[index];
             const bool again = !seen.insert(todo.name).second;
@@ -355,8 +370,9 @@ private:
                                                  again    ? "as above"
                                                  : is_new ? todo.advice
                                                           : fmt::format("as for {}", same->second));
-            if (tokens_.starts_inside[token.line - 1])
-                edits_.push_back({.offset = token.offset, .end = token.offset, .text = "/* " + safe(text) + " */ "});
+            if (tokens_.starts_inside[token.line - 1] || is_replaced(tokens_.line_starts[token.line - 1]))
+                inline_comments.push_back(
+                    {.offset = token.offset, .end = token.offset, .text = "/* " + safe(text) + " */ "});
             else
                 comments_[tokens_.line_starts[token.line - 1]].push_back(text);
         }
@@ -365,6 +381,13 @@ private:
             for (const auto& text : texts) comments += comment(text, indentation(start));
             edits_.push_back({.offset = start, .end = start, .text = std::move(comments)});
         }
+        std::ranges::move(inline_comments, std::back_inserter(edits_));
+    }
+
+    /// Whether a place is in the middle of something that is replaced, as the second line of a call may be.
+    bool is_replaced(std::size_t offset) const {
+        const auto after = std::ranges::lower_bound(edits_, offset, {}, &Edit::offset);  // they are sorted
+        return after != edits_.begin() && std::prev(after)->end > offset;
     }
 
     static std::string safe(std::string text) {
@@ -397,13 +420,18 @@ private:
 
     // ---- The result ----
 
-    std::string apply() {
+    void sort_edits() {
         std::ranges::stable_sort(edits_, [](const Edit& a, const Edit& b) {
             return std::pair(a.offset, a.end) < std::pair(b.offset, b.end);  // insertions first
         });
+    }
+
+    std::string apply() {
+        sort_edits();
         std::string text;
         std::size_t position = 0;
         for (const auto& edit : edits_) {
+            if (edit.offset < position || edit.end < edit.offset) throw std::logic_error("replacements overlap");
             text += source_.substr(position, edit.offset - position);
             text += edit.text;
             position = edit.end;
