@@ -39,6 +39,10 @@ TEST_CASE("port_scan: calls, references and declarations") {
     CHECK(uses_of("return VipOpenNic(a, b);") == Words{"VipOpenNic call"});
     CHECK(uses_of("x = a * VipOpenNic(a, b); y = c && VipOpenNic(d, e);") ==
           Words{"VipOpenNic call", "VipOpenNic call"});
+    CHECK(uses_of("return a & VipDisconnect(v); return a * VipOpenNic(b);") ==
+          Words{"VipDisconnect call", "VipOpenNic call"});
+    CHECK(uses_of("case DAT_SUCCESS ... DAT_TIMEOUT_EXPIRED:") ==
+          Words{"DAT_SUCCESS reference", "DAT_TIMEOUT_EXPIRED reference"});
     CHECK(uses_of("extern VIP_RETURN VipOpenNic(int, int);") ==
           Words{"VIP_RETURN reference", "VipOpenNic declaration"});
     CHECK(uses_of("const char *rpma_err_2str(int);") == Words{"rpma_err_2str declaration"});

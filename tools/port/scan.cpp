@@ -65,7 +65,9 @@ private:
 
     bool is_member() const {
         const Token* previous = before();
-        return previous != nullptr && (previous->is("->") || previous->is("."));
+        if (previous == nullptr || !(previous->is("->") || previous->is("."))) return false;
+        const Token* second = before(2);  // a dot, too, in "case 1 ... 9"
+        return !(second != nullptr && previous->is(".") && second->is(".") && second->end == previous->offset);
     }
 
     /// Whether the previous tokens are the head of a #define: "define NAME" or "define NAME(...)".
@@ -90,10 +92,11 @@ private:
         return typed && !is_operand(index_ - 2) ? UseKind::Declaration : UseKind::Call;
     }
 
-    /// Whether an identifier is an operand, as in "= a * f()".
+    /// Whether an identifier is an operand, as in "= a * f()" and "return a * f()".
     bool is_operand(std::size_t index) const {
         if (index == 0) return false;
         const Token& previous = tokens_[index - 1];
+        if (previous.kind == TokenKind::Identifier) return precedes_a_use(previous);
         return previous.kind == TokenKind::Punctuation && !previous.is(";") && !previous.is("}") && !previous.is("{");
     }
 
