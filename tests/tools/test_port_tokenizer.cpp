@@ -27,6 +27,14 @@ TEST_CASE("port_tokenizer: words, numbers, operators") {
     CHECK(words_of("").empty());
 }
 
+TEST_CASE("port_tokenizer: a byte order mark") {
+    const std::string source = "\xEF\xBB\xBF#define a\n";
+    const Tokens tokens = tokenize(source);
+    REQUIRE(tokens.all.size() == 2);
+    CHECK(tokens.all[0].is(TokenKind::Directive, "define"));
+    CHECK(tokens.all[0].column == 2);
+}
+
 TEST_CASE("port_tokenizer: comments and literals hide names") {
     CHECK(words_of("a /* b */ c // d\ne") == Words{"a", "c", "e"});
     CHECK(words_of("a /* b // c\n d */ e") == Words{"a", "e"});

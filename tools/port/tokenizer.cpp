@@ -37,7 +37,11 @@ struct Condition {
 
 class Tokenizer {
 public:
-    explicit Tokenizer(std::string_view source) : source_(source) { start_line(0, false); }
+    explicit Tokenizer(std::string_view source) : source_(source) {
+        constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+        if (source.starts_with(byte_order_mark)) position_ = byte_order_mark.size();
+        start_line(position_, false);
+    }
 
     Tokens run() {
         skip_continuations();
