@@ -223,7 +223,7 @@ int rewrite(const options::variables_map& given) {
         }
         const port::Meanings meanings =
             commands ? port::parse_with_libclang(path, source, *commands) : port::Meanings{.problem = "not wanted"};
-        const port::Rewriting result = port::rewrite(source, target, meanings);
+        const port::Rewriting result = port::rewrite(source, target, meanings, port::language_of(path));
         const fs::path output = prepare_output(path, target, given);
         write_file(output, result.text);
         json.push_back(report_of(path, output, result, meanings.problem.empty()));

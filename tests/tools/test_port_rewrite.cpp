@@ -99,6 +99,74 @@ TEST_CASE("port_rewrite: calls over several lines") {
     CHECK(text.find("int x;") == text.rfind("int x;"));
 }
 
+TEST_CASE("port_rewrite: names that the program declares or tests are left") {
+    for (const char* source :
+         {"#ifndef VIP_PVOID\n#endif\n", "typedef void *VIP_PVOID;\n", "typedef int x, VIP_ULONG;\n",
+          "typedef char VIP_ULONG[4];\n", "typedef struct { int a; } VIP_ULONG;\n", "#undef VIP_ULONG\n",
+          "enum { VIP_TRUE };\n", "enum e { a = f(1, 2), VIP_TRUE = 1 };\n", "#ifdef VIP_TRUE\n#endif\n",
+          "#if defined(VIP_TRUE) || a\n#endif\n", "#if !defined VIP_TRUE\n#endif\n"}) {
+        INFO(source);
+        const Rewriting result = rewrite(source, "rpma");
+        CHECK(result.replaced == 0);
+        CHECK(result.text.ends_with(source));
+    }
+    CHECK(rewrite("typedef VIP_ULONG x;\nenum { a = VIP_TRUE };\n", "rpma").replaced == 2);
+}
+
+TEST_CASE("port_rewrite: only types of local variables are changed to others") {
+    const auto replaced = [](const std::string& source) { return rewrite(source, "rpma").replaced != 0; };
+    CHECK(replaced("int f(int a)\n{ VIP_RETURN r; }"));
+    CHECK(replaced("f(a) int a; { if (a) { VIP_RETURN r; } }"));
+    CHECK(replaced("#ifdef A\nint f(void) {\n#else\nint f(int a) {\n#endif\nint b; VIP_RETURN r; }"));
+    CHECK_FALSE(replaced("#ifdef A\nint f(void) {\n#else\nint f(int a) {\n#endif\n}\nint x; VIP_RETURN r;"));
+    CHECK_FALSE(replaced("struct s { int a; VIP_RETURN r; };"));
+    CHECK_FALSE(replaced("struct __attribute__((packed)) { int a; VIP_RETURN r; } s;"));
+    CHECK_FALSE(replaced("void f(void) { struct { int a; VIP_RETURN r; } s; }"));
+    CHECK_FALSE(replaced("extern \"C\" { VIP_RETURN r; }"));
+    for (const char* address : {"&r", "&(r)", "&((r))", "&p->r", "&a.b[1].r", "&(*p).r"}) {
+        INFO(address);
+        CHECK(replaced("void f(void) { VIP_RETURN r; }"));
+        CHECK_FALSE(replaced("void f(void) { VIP_RETURN r; g(" + std::string(address) + "); }"));
+    }
+    CHECK(rewrite("VIP_RETURN f() { VIP_RETURN r = g(); return r; }", "rpma", {}, Language::Cxx).replaced == 0);
+    CHECK(language_of("a/b.cpp") == Language::Cxx);
+    CHECK(language_of("a.b/c.h") == Language::C);
+}
+
+TEST_CASE("port_rewrite: a pointer is no replacement for a type everywhere") {
+    const auto replaced = [](std::string_view source) { return rewrite(source, "rpma").replaced; };
+    CHECK(replaced("const VIP_PVOID p;") == 0);
+    CHECK(replaced("volatile static VIP_PVOID p;") == 0);
+    CHECK(replaced("static VIP_PVOID const p;") == 1);
+    CHECK(replaced("for (VIP_PVOID a = x, b = x;;) {}") == 0);
+    CHECK(replaced("for (VIP_PVOID a = x; a;) {}") == 1);
+    CHECK(replaced("x = VIP_ULONG(y);") == 0);
+    CHECK(replaced("x = VIP_PVOID(y);") == 0);
+    CHECK(replaced("x = VIP_ULONG{3};") == 0);
+    CHECK(replaced("x = (VIP_ULONG)(y);") == 1);
+}
+
+TEST_CASE("port_rewrite: where the header is included") {
+    const auto text = [](std::string_view source) { return rewrite(source, "rpma").text; };
+    const std::string call = "VipDisconnect(a);\n";
+    const std::string result = "rpma_conn_disconnect((struct rpma_conn *)a);\n";
+    const std::string line = "#include <librpma.h>\n";
+    CHECK(text("#if 0\n#include <a.h>\n#endif\n#include \"b.h\"\n" + call) ==
+          "#if 0\n#include <a.h>\n#endif\n" + line + "#include \"b.h\"\n" + result);
+    CHECK(text("#ifdef A\n#include <a.h>\n#endif\n" + call) == line + "#ifdef A\n#include <a.h>\n#endif\n" + result);
+    CHECK(text("#ifndef A\n#define A\n#include <a.h>\n#endif\n" + call) ==
+          "#ifndef A\n#define A\n" + line + "#include <a.h>\n#endif\n" + result);
+    const std::string mark = "\xEF\xBB\xBF";
+    CHECK(text(mark + call) == mark + line + result);
+    CHECK(text(mark + "VipNSShutdown(n);\n") ==
+          mark + "/* TODO(vi-port): VipNSShutdown: Delete the call. */\nVipNSShutdown(n);\n");
+}
+
+TEST_CASE("port_rewrite: comments in long lines stay short") {
+    const std::string line(100000, ' ');
+    CHECK(rewrite(line + "VIP_DESCRIPTOR d;\n", "rpma").text.size() < line.size() + 2000);
+}
+
 TEST_CASE("port_rewrite: what is beside an #include stays") {
     const auto text = [](std::string_view source) { return rewrite(source, "rpma").text; };
     CHECK(text("#include <vipl.h> /* first\n second */\nVIP_UINT8 x;\n") ==

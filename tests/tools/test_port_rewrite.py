@@ -26,11 +26,16 @@ LEAST_REPLACED_IN_EXAMPLES = {("vipl", "rpma"): 20, ("vipl", "dat"): 25, ("vipl"
                               ("rpma", "dat"): 5, ("rpma", "vipl"): 1, ("rpma", "core"): 0}
 
 
+# What mistakes in replacements lead to. Nothing else of the programs matters here.
+ERRORS = [f"-Werror={fault}" for fault in ("implicit-function-declaration", "incompatible-pointer-types",
+                                           "int-conversion", "discarded-qualifiers")]
+
+
 def compile_fault(source, *directories):
     include = [f"-I{ROOT / 'api' / api / 'include'}" for api in ("vipl", "udat", "rpma")]
     include += [f"-I{directory}" for directory in directories]
-    done = subprocess.run([COMPILER, "-std=gnu11", "-fsyntax-only", "-w", *include, source], capture_output=True,
-                          text=True, timeout=60)
+    done = subprocess.run([COMPILER, "-std=gnu11", "-D_GNU_SOURCE", "-fsyntax-only", *ERRORS, *include, source],
+                          capture_output=True, text=True, timeout=60)
     return "" if done.returncode == 0 else done.stderr
 
 

@@ -20,6 +20,7 @@ namespace viaduct::port {
 namespace {
 
 constexpr std::size_t comment_width = 100;
+constexpr std::size_t deepest_comment = 40;
 constexpr std::string_view mark = "TODO(vi-port): ";
 
 /// A range of the source and what replaces it.
@@ -76,11 +77,13 @@ bool is_plain_lvalue(std::span<const Token> tokens) {
 
 class Rewriter {
 public:
-    Rewriter(std::string_view source, std::string_view target, const Meanings& meanings)
-        : source_(source), target_(target), tokens_(tokenize(source)) {
+    Rewriter(std::string_view source, std::string_view target, const Meanings& meanings, Language language)
+        : source_(source), target_(target), language_(language), tokens_(tokenize(source)) {
         std::uint32_t disabled = 0;
         uses_ = find_uses(tokens_, disabled);
         correct_uses(tokens_, meanings, uses_);
+        find_functions();
+        find_declarations();
         look_around();
         newline_ = source.find("\r\n") == std::string_view::npos ? "\n" : "\r\n";
     }
@@ -117,10 +120,11 @@ private:
 
     bool replace_name(const Use& use, const RewriteRule& rule) {
         const Token& token = all()[use.token];
-        if (rule.to.ends_with('*') && declares_several(use.token)) return false;
-        if (rule.local && !declares_local(use.token)) return false;
+        if (rule.to.ends_with('*') && (declares_several(use.token) || is_qualified(use.token))) return false;
+        if (rule.to.find(' ') != std::string::npos && begins_conversion(use.token)) return false;
+        if (rule.local && (language_ != Language::C || !declares_local(use.token))) return false;
         if (rule.compared && !is_compared(use.token)) return false;
-        if (stringified_.contains(use.token)) return false;
+        if (stringified_.contains(use.token) || is_declared(use.token)) return false;
         // "VIP_PVOID p" becomes "void *p".
         const bool joins = rule.to.ends_with('*') && source_.substr(token.end, 1) == " " &&
                            use.token + 1 < all().size() && all()[use.token + 1].offset == token.end + 1;
@@ -133,8 +137,9 @@ private:
     /// "VIP_PVOID a, b".
     bool declares_several(std::size_t type) const {
         constexpr std::size_t most_tokens = 100;
+        const bool in_for = type > 1 && all()[type - 1].is("(") && all()[type - 2].is("for");
         const bool argument = type > 0 && (all()[type - 1].is("(") || all()[type - 1].is(","));
-        if (argument) return false;
+        if (argument && !in_for) return false;
         int depth = 0;
         for (std::size_t i = type + 1; i < std::min(all().size(), type + most_tokens); ++i) {
             const Token& token = all()[i];
@@ -146,12 +151,25 @@ private:
         return true;
     }
 
+    /// Whether a type has a qualifier before it: "const void *p" is no replacement for "const VIP_PVOID p".
+    bool is_qualified(std::size_t type) const {
+        constexpr std::array<std::string_view, 7> storage = {"static", "extern",       "register", "typedef",
+                                                             "inline", "thread_local", "auto"};
+        while (type > 0 && among(storage, all()[type - 1].text)) --type;
+        return type > 0 && (all()[type - 1].is("const") || all()[type - 1].is("volatile"));
+    }
+
+    /// Whether a type may begin a conversion of C++, which takes a single word: "VIP_ULONG(x)".
+    bool begins_conversion(std::size_t type) const {
+        return type + 1 < all().size() && (all()[type + 1].is("(") || all()[type + 1].is("{"));
+    }
+
     /// Whether a type begins the declaration of local variables whose addresses are not taken. Elsewhere another
     /// source may rely on the type.
     bool declares_local(std::size_t type) const {
         constexpr std::size_t most_tokens = 100;
         const Token* previous = type > 0 ? &all()[type - 1] : nullptr;
-        if (previous == nullptr || !depths_[type]) return false;
+        if (previous == nullptr || !in_function_[type]) return false;
         if (!previous->is(";") && !previous->is("{") && !previous->is("}") && !previous->is("const")) return false;
         bool name_follows = true;
         int depth = 0;
@@ -168,6 +186,54 @@ private:
         return false;
     }
 
+    /// Whether the program itself declares a name, or asks whether it is defined.
+    bool is_declared(std::size_t name) const {
+        constexpr std::array<std::string_view, 6> tests = {"ifdef", "ifndef", "elifdef", "elifndef", "define", "undef"};
+        if (name == 0) return false;
+        const Token& previous = all()[name - 1];
+        if (previous.kind == TokenKind::Directive && among(tests, previous.text)) return true;
+        if (previous.is("defined") || (name > 1 && previous.is("(") && all()[name - 2].is("defined"))) return true;
+        return declared_.contains(name);
+    }
+
+    /// Notes the names that typedefs and enumerations declare.
+    void find_declarations() {
+        for (std::size_t i = 0; i < all().size(); ++i)
+            if (all()[i].is("typedef")) i = note_typedef(i + 1);
+        for (std::size_t i = 0; i < all().size(); ++i)
+            if (all()[i].is("enum")) i = note_enumerators(i + 1);
+    }
+
+    /// Returns the end of the declaration.
+    std::size_t note_typedef(std::size_t i) {
+        int depth = 0;
+        for (; i + 1 < all().size() && !(depth <= 0 && all()[i].is(";")); ++i) {
+            const Token& token = all()[i];
+            if (token.is("(") || token.is("{") || token.is("[")) ++depth;
+            if (token.is(")") || token.is("}") || token.is("]")) --depth;
+            if (token.kind != TokenKind::Identifier) continue;
+            const Token& next = all()[i + 1];
+            const bool ends = next.is(";") || next.is(",") || next.is("[") ||
+                              (next.is("(") && i + 2 < all().size() && !all()[i + 2].is("*"));
+            const bool pointer = all()[i - 1].is("*") && next.is(")");  // to a function
+            if (depth == 0 ? ends : depth == 1 && pointer) declared_.insert(i);
+        }
+        return i;
+    }
+
+    /// Returns the end of the list, or of what is no list.
+    std::size_t note_enumerators(std::size_t i) {
+        while (i < all().size() && (all()[i].kind == TokenKind::Identifier || all()[i].is(":"))) ++i;
+        if (i == all().size() || !all()[i].is("{")) return i;
+        int depth = 0;
+        for (; i < all().size() && !all()[i].is("}") && !all()[i].is(";"); ++i) {
+            if (all()[i].is("(")) ++depth;
+            if (all()[i].is(")")) --depth;
+            if (depth == 0 && (all()[i].is("{") || all()[i].is(","))) declared_.insert(i + 1);
+        }
+        return i;
+    }
+
     bool is_compared(std::size_t operand) const {
         const auto is = [&](std::size_t index, std::string_view text) {
             return index < all().size() && all()[index].is(text);
@@ -176,18 +242,70 @@ private:
         return right || (is(operand + 2, "=") && (is(operand + 1, "=") || is(operand + 1, "!")));
     }
 
-    /// Notes what is inside functions, which names have their addresses taken, and which tokens become strings.
-    void look_around() {
-        std::size_t depth = 0;
-        std::set<std::string_view> stringifying;
-        std::string_view macro;  // whose definition is being read
-        depths_.reserve(all().size());
+    /// Notes what is inside functions. The braces of the branches of an #if count once.
+    void find_functions() {
+        std::vector<bool> open;                 // braces, and whether statements are inside of them
+        std::vector<std::size_t> conditionals;  // the braces that are open where they begin
+        in_function_.reserve(all().size());
         for (std::size_t i = 0; i < all().size(); ++i) {
             const Token& token = all()[i];
-            if (token.is("}") && depth > 0) --depth;
-            depths_.push_back(depth > 0);
-            if (token.is("{")) ++depth;
-            if (token.is("&") && i + 1 < all().size()) addressed_.insert(all()[i + 1].text);
+            if (token.kind == TokenKind::Directive) {
+                if (token.text.starts_with("if")) conditionals.push_back(open.size());
+                if (token.text.starts_with("el") && !conditionals.empty()) open.resize(conditionals.back(), false);
+                if (token.is("endif") && !conditionals.empty()) conditionals.pop_back();
+            }
+            const bool in_directive = token.directive != 0;
+            if (token.is("}") && !in_directive && !open.empty()) open.pop_back();
+            const bool inside = !open.empty() && open.back();
+            in_function_.push_back(inside && !in_directive);
+            if (token.is("{") && !in_directive) open.push_back(inside ? opens_block(i) : opens_function(i));
+        }
+    }
+
+    /// Whether a brace inside a function begins a block, and not a structure or a list of values.
+    bool opens_block(std::size_t brace) const {
+        constexpr std::array<std::string_view, 8> before = {")", "(", ";", "{", "}", ":", "else", "do"};
+        return brace > 0 && among(before, all()[brace - 1].text);
+    }
+
+    /// Whether a brace outside of functions begins one. Those with parameters as in K&R C have declarations before it.
+    bool opens_function(std::size_t brace) const {
+        constexpr std::array<std::string_view, 5> structures = {"struct", "union", "enum", "__attribute__", "_Alignas"};
+        constexpr std::size_t most_tokens = 500;
+        if (brace == 0) return false;
+        if (!all()[brace - 1].is(")")) return all()[brace - 1].is(";");
+        int depth = 0;
+        for (std::size_t i = brace; i-- > (brace > most_tokens ? brace - most_tokens : 2);) {
+            if (all()[i].is(")")) ++depth;
+            if (all()[i].is("(")) --depth;
+            if (depth == 0) return !among(structures, all()[i - 1].text) && !among(structures, all()[i - 2].text);
+        }
+        return true;
+    }
+
+    /// Notes the names after &, as in "&(p->r)".
+    void note_addressed(std::size_t operand) {
+        constexpr std::array<std::string_view, 7> punctuation = {"(", ")", "->", ".", "[", "]", "*"};
+        constexpr std::size_t most_tokens = 20;
+        int depth = 0;
+        for (std::size_t i = operand; i < std::min(all().size(), operand + most_tokens); ++i) {
+            const Token& token = all()[i];
+            if (token.is("(")) ++depth;
+            if (token.is(")") && --depth < 0) return;
+            if (token.kind == TokenKind::Identifier)
+                addressed_.insert(token.text);
+            else if (token.kind != TokenKind::Number && !among(punctuation, token.text))
+                return;
+        }
+    }
+
+    /// Notes which names have their addresses taken, and which tokens become strings.
+    void look_around() {
+        std::set<std::string_view> stringifying;
+        std::string_view macro;  // whose definition is being read
+        for (std::size_t i = 0; i < all().size(); ++i) {
+            const Token& token = all()[i];
+            if (token.is("&")) note_addressed(i + 1);
             if (token.kind == TokenKind::Directive)
                 macro = token.is("define") && i + 1 < all().size() ? all()[i + 1].text : std::string_view();
             if (token.is("#") && token.directive != 0) stringifying.insert(macro);
@@ -343,13 +461,26 @@ private:
 
     /// For sources that include the API through a header of their own.
     void add_include() {
-        std::size_t start = 0;
-        for (const Token& token : all())
-            if (token.kind == TokenKind::Header) {
-                start = tokens_.line_starts[token.line - 1];
-                break;
-            }
+        const std::size_t start = place_for_include();
         edits_.push_back({.offset = start, .end = start, .text = std::string(include_line()) + newline_});
+    }
+
+    /// Before the first #include that is in no conditional, except that of a header against being read twice.
+    std::size_t place_for_include() const {
+        const auto is_directive = [&](std::size_t i, std::string_view name) {
+            return all()[i].is(TokenKind::Directive, name);
+        };
+        const bool guarded =
+            all().size() > 3 && is_directive(0, "ifndef") && is_directive(2, "define") && all()[1].is(all()[3].text);
+        int depth = guarded ? -1 : 0;
+        for (std::size_t i = 0; i < all().size(); ++i) {
+            const Token& token = all()[i];
+            if (token.kind == TokenKind::Directive && token.text.starts_with("if")) ++depth;
+            if (is_directive(i, "endif")) --depth;
+            if (token.kind == TokenKind::Header && depth == 0 && !tokens_.starts_inside[token.line - 1])
+                return tokens_.line_starts[token.line - 1];
+        }
+        return tokens_.line_starts.front();
     }
 
     // ---- Comments ----
@@ -397,7 +528,7 @@ private:
 
     std::string indentation(std::size_t start) const {
         const std::size_t end = std::min(source_.find_first_not_of(" \t", start), source_.size());
-        return std::string(source_.substr(start, end - start));
+        return std::string(source_.substr(start, std::min(end - start, deepest_comment)));
     }
 
     /// A block comment, wrapped.
@@ -441,6 +572,7 @@ private:
 
     std::string_view source_;
     std::string_view target_;
+    Language language_;
     Tokens tokens_;
     std::vector<Use> uses_;
     std::string newline_;
@@ -449,7 +581,8 @@ private:
     std::map<std::size_t, std::vector<std::string>> comments_;  // by the offset of the line below them
     std::set<std::size_t> consumed_;                            // tokens that disappear
     std::set<std::string, std::less<>> apis_left_;
-    std::vector<bool> depths_;              // of each token, whether it is inside of braces
+    std::vector<bool> in_function_;         // of each token
+    std::set<std::size_t> declared_;        // tokens that typedefs and enumerations declare
     std::set<std::string_view> addressed_;  // names after &
     std::set<std::size_t> stringified_;     // tokens that a macro makes a string of
     std::size_t replaced_ = 0;
@@ -458,8 +591,13 @@ private:
 
 }  // namespace
 
-Rewriting rewrite(std::string_view source, std::string_view target, const Meanings& meanings) {
-    return Rewriter(source, target, meanings).run();
+Language language_of(std::string_view path) {
+    constexpr std::array<std::string_view, 3> suffixes = {"c", "h", "inc"};
+    return among(suffixes, path.substr(path.rfind('.') + 1)) ? Language::C : Language::Cxx;
+}
+
+Rewriting rewrite(std::string_view source, std::string_view target, const Meanings& meanings, Language language) {
+    return Rewriter(source, target, meanings, language).run();
 }
 
 }  // namespace viaduct::port
