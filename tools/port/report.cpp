@@ -113,7 +113,7 @@ void print_file(const FileReport& file, std::string_view target) {
         if (use.entry != nullptr) print_use(file, use, target, !seen.insert(use.name).second);
     for (const auto& warning : file.warnings)
         fmt::print("{}:{}:{}: warning: {} [{}]\n", printable(file.path), warning.position.line, warning.position.column,
-                   warning.text, about(warning.rule).name);
+                   printable(warning.text), about(warning.rule).name);
 }
 
 /// "1 file", "2 files"

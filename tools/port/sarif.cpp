@@ -52,13 +52,23 @@ Json all_rules() {
     return list;
 }
 
+/// A text as a plain text message, in which brackets begin links.
+std::string message(std::string_view text) {
+    std::string escaped;
+    for (const char c : text) {
+        if (c == '[' || c == ']' || c == '\\') escaped += '\\';
+        escaped += c;
+    }
+    return escaped;
+}
+
 Json result_of(std::string_view rule, std::string_view level, const std::string& text, const std::string& path,
                const Position& position) {
     const Json region = {{"startLine", position.line}, {"startColumn", position.column}};
     return {
         {"ruleId", rule},
         {"level", level},
-        {"message", {{"text", text}}},
+        {"message", {{"text", message(text)}}},
         {"locations", {{{"physicalLocation", {{"artifactLocation", {{"uri", uri_of(path)}}}, {"region", region}}}}}}};
 }
 
@@ -94,7 +104,7 @@ Json to_sarif(const Scan& scan, std::string_view version) {
         add_results(file, scan, results);
         if (!file.problem.empty())
             notifications.push_back(
-                {{"level", "warning"}, {"message", {{"text", file.path + ": skipped: " + file.problem}}}});
+                {{"level", "warning"}, {"message", {{"text", message(file.path + ": skipped: " + file.problem)}}}});
     }
     if (scan.trace) std::ranges::stable_sort(results.get_ref<Json::array_t&>(), std::ranges::greater(), calls_in);
     const Json driver = {{"name", "vi-port"}, {"version", version}, {"rules", all_rules()}};
