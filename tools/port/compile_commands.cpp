@@ -2,6 +2,7 @@
 #include "tools/port/compile_commands.hpp"
 
 #include <array>
+#include <cstdint>
 #include <fstream>
 #include <utility>
 
@@ -81,6 +82,10 @@ std::vector<std::string> split_command(std::string_view command) {
 
 std::string CompileCommands::read(const fs::path& directory) {
     const fs::path path = directory / "compile_commands.json";
+    constexpr std::uintmax_t largest = 256 * 1024 * 1024;
+    std::error_code error;
+    if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > largest || error)
+        return "cannot read " + path.string();
     std::ifstream file(path);
     if (!file) return "cannot read " + path.string();
     const nlohmann::json commands = nlohmann::json::parse(file, nullptr, false);
