@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // vi-port: reads C and C++ sources, and says what to do to move them from one API to another.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,7 +48,7 @@ options::options_description describe() {
         "scan: order the calls by how often they ran; FILE was written by vi-run --trace. May be given several times");
     add("summary,s", "scan: print only the totals");
     add("output,o", text("FILE"), "rewrite: write to FILE, not to a file beside the source");
-    add("in-place,i", "rewrite: change the source, and keep a copy whose name ends in .orig");
+    add("in-place,i", "rewrite: change the source, and keep its first copy, whose name ends in .orig");
     add("force,f", "rewrite: overwrite files that exist");
     add("version,V", "print the version and exit");
     add("help,h", "print this help and exit");
@@ -94,6 +100,15 @@ void write_file(const std::string& path, const std::string& content) {
     if (!file) throw viaduct::measure::Error("cannot write " + path);
 }
 
+/// An output must not be one of the sources.
+template <class Paths>
+void refuse_source(const fs::path& output, const Paths& sources) {
+    std::error_code error;
+    for (const auto& source : sources)
+        if (fs::equivalent(source, output, error))
+            throw UsageError(fmt::format("{} is a source; only rewrite --in-place changes it", output.string()));
+}
+
 std::optional<port::Trace> trace_of(const options::variables_map& given) {
     if (given.count("trace") == 0) return std::nullopt;
     port::Trace trace;
@@ -112,7 +127,7 @@ std::optional<port::CompileCommands> commands_of(const options::variables_map& g
     if (given.count("build-path") != 0) {
         if (const auto problem = commands.read(given["build-path"].as<std::string>()); !problem.empty())
             throw viaduct::measure::Error(problem);
-    } else {
+    } else if (parser != "tokenizer") {
         for (const auto& path : paths) commands.read(path);  // it may be there
     }
     if (parser == "tokenizer") return std::nullopt;
@@ -128,7 +143,11 @@ int scan(const options::variables_map& given) {
     auto trace = trace_of(given);
     const Words paths = words_of(given, "path");
     port::Scanner scanner(commands_of(given, paths));
-    for (auto& file : port::find_sources(paths)) scanner.scan(std::move(file));
+    auto files = port::find_sources(paths);
+    for (const char* option : {"sarif", "html"})
+        if (given.count(option) != 0)
+            refuse_source(given[option].as<std::string>(), files | std::views::transform(&port::SourceFile::path));
+    for (auto& file : files) scanner.scan(std::move(file));
     const port::Scan result = port::make_scan(scanner.finish(), target, std::move(trace));
     if (given.count("sarif") != 0)
         write_file(given["sarif"].as<std::string>(), dump(port::to_sarif(result, VIADUCT_VERSION)) + "\n");
@@ -172,23 +191,87 @@ fs::path default_output(const fs::path& source, const std::string& target) {
     return source.parent_path() / (source.stem().string() + "." + target + source.extension().string());
 }
 
-/// Where the result goes. Makes the copy of a source that is changed in place.
-fs::path prepare_output(const fs::path& source, const std::string& target, const options::variables_map& given) {
-    const bool in_place = given.count("in-place") != 0;
-    fs::path output = source;
-    if (given.count("output") != 0)
-        output = given["output"].as<std::string>();
-    else if (!in_place)
-        output = default_output(source, target);
-    const fs::path fresh = in_place ? fs::path(source.string() + ".orig") : output;
+/// Where the result goes.
+fs::path output_of(const fs::path& source, const std::string& target, const options::variables_map& given) {
+    if (given.count("in-place") != 0) return source;
+    if (given.count("output") != 0) return given["output"].as<std::string>();
+    return default_output(source, target);
+}
+
+/// A file beside another one, which takes its place if all goes well.
+class NewFile {
+public:
+    /// The file has the permissions of the source.
+    NewFile(fs::path place, const std::string& content, const fs::path& source)
+        : place_(std::move(place)), path_(place_.string() + ".XXXXXX") {
+        std::error_code error;
+        const fs::file_status status = fs::status(source, error);
+        const int fd = error ? -1 : ::mkstemp(path_.data());
+        if (fd < 0) throw viaduct::measure::Error("cannot write " + place_.string());
+        ::close(fd);
+        try {
+            write_file(path_, content);
+            fs::permissions(path_, status.permissions());
+        } catch (const std::exception&) {
+            remove();
+            throw viaduct::measure::Error("cannot write " + place_.string());
+        }
+    }
+    ~NewFile() {
+        if (!placed_) remove();
+    }
+    NewFile(const NewFile&) = delete;
+    NewFile& operator=(const NewFile&) = delete;
+
+    void place() {
+        std::error_code error;
+        fs::rename(path_, place_, error);
+        if (error) throw viaduct::measure::Error("cannot write " + place_.string() + ": " + error.message());
+        placed_ = true;
+    }
+
+private:
+    void remove() const {
+        std::error_code ignored;
+        fs::remove(path_, ignored);
+    }
+
+    fs::path place_;
+    std::string path_;
+    bool placed_ = false;
+};
+
+/// Changes a source. The first copy stays: it is the source as it was.
+void replace_source(const fs::path& source, const std::string& content, bool force) {
+    const fs::path copy = source.string() + ".orig";
     std::error_code error;
-    if (fs::exists(fresh, error) && given.count("force") == 0)
-        throw viaduct::measure::Error(fresh.string() + " exists; --force overwrites it");
-    if (in_place && !fs::copy_file(source, fresh, fs::copy_options::overwrite_existing, error))
-        throw viaduct::measure::Error("cannot write " + fresh.string() + ": " + error.message());
-    if (!in_place && fs::equivalent(source, output, error))
-        throw UsageError("use --in-place to change " + source.string());
-    return output;
+    const bool copied = fs::exists(fs::symlink_status(copy, error));
+    if (copied && !force) throw viaduct::measure::Error(copy.string() + " exists; --force keeps it and goes on");
+    const fs::path place = fs::canonical(source, error);  // a symbolic link stays one
+    if (error) throw viaduct::measure::Error("cannot write " + source.string() + ": " + error.message());
+    NewFile file(place, content, source);
+    if (!copied && !fs::copy_file(source, copy, error)) {
+        const std::string reason = error.message();
+        fs::remove(copy, error);
+        throw viaduct::measure::Error("cannot write " + copy.string() + ": " + reason);
+    }
+    try {
+        file.place();
+    } catch (const viaduct::measure::Error&) {
+        if (!copied) fs::remove(copy, error);
+        throw;
+    }
+}
+
+void write_output(const fs::path& source, const fs::path& output, const std::string& content,
+                  const options::variables_map& given) {
+    const bool force = given.count("force") != 0;
+    if (given.count("in-place") != 0) return replace_source(source, content, force);
+    std::error_code error;
+    const bool exists = fs::exists(output, error);
+    if (exists && !force) throw viaduct::measure::Error(output.string() + " exists; --force overwrites it");
+    if (exists && !fs::is_regular_file(output, error)) return write_file(output.string(), content);
+    NewFile(exists ? fs::canonical(output) : output, content, source).place();
 }
 
 nlohmann::ordered_json report_of(const std::string& source, const std::string& output, const port::Rewriting& result,
@@ -203,6 +286,30 @@ nlohmann::ordered_json report_of(const std::string& source, const std::string& o
     return json;
 }
 
+/// Returns the exit status.
+int rewrite_file(const std::string& path, const std::string& target,
+                 const std::optional<port::CompileCommands>& commands, const options::variables_map& given,
+                 nlohmann::ordered_json& json) {
+    port::SourceFile file{.path = path, .kind = port::FileKind::Source, .problem = {}};
+    const std::string source = port::read_source(file);
+    if (!file.problem.empty()) {
+        complain(fmt::format("vi-port: {}: {}\n", port::printable(path), file.problem));
+        return 1;
+    }
+    const port::Meanings meanings =
+        commands ? port::parse_with_libclang(path, source, *commands) : port::Meanings{.problem = "not wanted"};
+    const port::Rewriting result = port::rewrite(source, target, meanings, port::language_of(path));
+    const fs::path output = output_of(path, target, given);
+    write_output(path, output, result.text, given);
+    json.push_back(report_of(path, output, result, meanings.problem.empty()));
+    if (given.count("json") != 0) return 0;
+    for (const auto& todo : result.todos)
+        fmt::print("{}:{}: {}: {}\n", port::printable(path), todo.line, todo.name, todo.advice);
+    fmt::print("{}: {} replaced, {} left to do\n", port::printable(output.string()), result.replaced,
+               result.todos.size());
+    return 0;
+}
+
 int rewrite(const options::variables_map& given) {
     refuse(given, {"sarif", "html", "trace", "summary"});
     exclude(given, "output", "in-place");
@@ -213,25 +320,15 @@ int rewrite(const options::variables_map& given) {
     const auto commands = commands_of(given, {});
     auto json = nlohmann::ordered_json::array();
     int status = 0;
+    if (given.count("in-place") == 0)
+        for (const auto& path : paths) refuse_source(output_of(path, target, given), paths);
     for (const auto& path : paths) {
-        port::SourceFile file{.path = path, .kind = port::FileKind::Source, .problem = {}};
-        const std::string source = port::read_source(file);
-        if (!file.problem.empty()) {
-            complain(fmt::format("vi-port: {}: {}\n", port::printable(path), file.problem));
-            status = 1;
-            continue;
+        try {
+            status = std::max(status, rewrite_file(path, target, commands, given, json));
+        } catch (const viaduct::measure::Error& error) {  // the others may succeed
+            complain(fmt::format("vi-port: {}\n", port::printable(error.what())));
+            status = 2;
         }
-        const port::Meanings meanings =
-            commands ? port::parse_with_libclang(path, source, *commands) : port::Meanings{.problem = "not wanted"};
-        const port::Rewriting result = port::rewrite(source, target, meanings, port::language_of(path));
-        const fs::path output = prepare_output(path, target, given);
-        write_file(output, result.text);
-        json.push_back(report_of(path, output, result, meanings.problem.empty()));
-        if (given.count("json") != 0) continue;
-        for (const auto& todo : result.todos)
-            fmt::print("{}:{}: {}: {}\n", port::printable(path), todo.line, todo.name, todo.advice);
-        fmt::print("{}: {} replaced, {} left to do\n", port::printable(output.string()), result.replaced,
-                   result.todos.size());
     }
     if (given.count("json") != 0) fmt::print("{}\n", dump(json));
     return status;
@@ -251,4 +348,7 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return run_tool("vi-port", run, argc, argv); }
+int main(int argc, char** argv) {
+    (void)std::signal(SIGXFSZ, SIG_IGN);  // writing then fails
+    return run_tool("vi-port", run, argc, argv);
+}

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs vi-port as a user would: test_vi_port.py PATH_OF_VI_PORT"""
+"""Runs vi-port as a user would: test_vi_port.py PATH_OF_VI_PORT with|without
+
+The last word tells whether it was built with libclang.
+"""
 import html.parser
 import json
 import os
@@ -8,10 +11,13 @@ import pathlib
 import random
 import re
 import subprocess
+import sys
 import tempfile
 import time
 
 from command_line import Tool, check, finish
+
+BUILT_WITH_LIBCLANG = {"with": True, "without": False}[sys.argv.pop()]
 
 HELLO = """\
 #include <vipl.h>
@@ -265,6 +271,45 @@ def test_output_that_cannot_be_written(tool):
             tool.run("scan", option, files.path / "no/such/directory", files.path, status=2)
 
 
+def test_output_that_is_a_source(tool):
+    with Files(a__c=HELLO, b__c=HELLO, Makefile="all:\n") as files:
+        for option in "--sarif", "--html":
+            for name in "a.c", "Makefile":
+                content = (files.path / name).read_text()
+                result = tool.run("scan", option, files.path / name, files.path, status=2)
+                check("is a source" in result.stderr and (files.path / name).read_text() == content, result.stderr)
+        command = ["rewrite", "--to", "rpma", "--force"]
+        tool.run(*command, "-o", files.path / "a.c", files.path / "a.c", status=2)
+        (files.path / "a.rpma.c").write_text(HELLO)
+        tool.run(*command, files.path / "b.c", files.path / "a.rpma.c", files.path / "a.c", status=2)
+        check((files.path / "a.rpma.c").read_text() == HELLO, "a source was overwritten")
+        check(not (files.path / "b.rpma.c").exists(), "changed files although the command is wrong")
+
+
+def test_text_of_sources_in_reports(tool):
+    with Files() as files:
+        files.write("a.c", 'const char *name = "nic\x1b[2J"; VipOpenNic("\x1b[2J[a](b)", &nic);\n')
+        text = tool.run("scan", files.path).stdout
+        check("\x1b" not in text and "?[2J" in text, repr(text))
+        output = files.path / "x.sarif"
+        tool.run("scan", "--to", "rpma", "--sarif", output, files.path)
+        message = json.loads(output.read_text())["runs"][0]["results"][-1]["message"]["text"]
+        check("\x1b\\[2J\\[a\\](b)" in message, message)
+
+
+def test_compile_commands_that_are_no_file(tool):
+    with Files(a__c=HELLO) as files:
+        os.mkfifo(files.path / "compile_commands.json")
+        for parser in "auto", "tokenizer":
+            scanned(tool, files, "--parser", parser)
+        result = tool.run("scan", "-p", files.path, files.path, status=2)
+        check("cannot read" in result.stderr, result.stderr)
+        (files.path / "compile_commands.json").unlink()
+        (files.path / "compile_commands.json").touch()
+        os.truncate(files.path / "compile_commands.json", 1 << 40)
+        scanned(tool, files)
+
+
 def test_hostile_files(tool):
     with Files() as files:
         files.write("binary.c", b"VipOpenNic(a, b);\0\1\2")
@@ -344,6 +389,7 @@ def lacks_libclang(tool):
         command = [tool.path, "scan", "--parser", "libclang", files.path]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         check(done.returncode == 0 or "cannot use libclang" in done.stderr, done.stderr)
+        check((done.returncode == 0) == BUILT_WITH_LIBCLANG, f"built {sys.argv}: {done.stderr}")
         return done.returncode != 0
 
 
@@ -455,6 +501,39 @@ def test_rewrite(tool):
         result = tool.run("rewrite", "--to", "rpma", files.path / "none.c", files.write("b.c", b"\0"), status=1)
         check("none.c" in result.stderr and "a binary file" in result.stderr, result.stderr)
         check(not (files.path / "none.rpma.c").exists(), "a file was made of nothing")
+
+
+def test_rewrite_goes_on(tool):
+    with Files(a__c=HELLO, b__c=HELLO, c__c=HELLO) as files:
+        files.write("b.rpma.c", "mine")
+        paths = [files.path / name for name in ("a.c", "b.c", "c.c")]
+        result = tool.run("rewrite", "--to", "rpma", "--json", *paths, status=2)
+        reported = [pathlib.Path(report["source"]).name for report in json.loads(result.stdout)]
+        check(reported == ["a.c", "c.c"] and "b.rpma.c exists" in result.stderr, result)
+        check((files.path / "b.rpma.c").read_text() == "mine", "overwritten")
+
+
+def test_rewrite_in_place_keeps_the_first_copy(tool):
+    with Files(a__c=HELLO) as files:
+        source, copy = files.path / "a.c", files.path / "a.c.orig"
+        source.chmod(0o640)
+        command = ["rewrite", "--to", "rpma", "--in-place", "--force", source]
+        tool.run(*command)
+        tool.run(*command)
+        check(copy.read_text() == HELLO, "the copy is not the first one")
+        check(source.stat().st_mode & 0o777 == 0o640, f"mode {source.stat().st_mode:o}")
+        check({path.name for path in files.path.iterdir()} == {"a.c", "a.c.orig"}, "files were left")
+
+
+def test_rewrite_that_cannot_be_written(tool):
+    content = HELLO * 1000
+    with Files(a__c=content) as files:
+        command = [tool.path, "rewrite", "--to", "rpma", "--parser", "tokenizer", "--in-place", files.path / "a.c"]
+        done = subprocess.run(["sh", "-c", 'ulimit -f 10; exec "$0" "$@"', *command], capture_output=True, text=True,
+                              timeout=60)
+        check(done.returncode == 2 and "cannot write" in done.stderr, done)
+        check((files.path / "a.c").read_text() == content, "the source is damaged")
+        check([path.name for path in files.path.iterdir()] == ["a.c"], list(files.path.iterdir()))
 
 
 finish(globals(), Tool("vi-port"))
