@@ -119,6 +119,9 @@ TEST_CASE("port_rewrite: only types of local variables are changed to others") {
     CHECK(replaced("f(a) int a; { if (a) { VIP_RETURN r; } }"));
     CHECK(replaced("#ifdef A\nint f(void) {\n#else\nint f(int a) {\n#endif\nint b; VIP_RETURN r; }"));
     CHECK_FALSE(replaced("#ifdef A\nint f(void) {\n#else\nint f(int a) {\n#endif\n}\nint x; VIP_RETURN r;"));
+    CHECK(replaced("#define A do { const VIP_RETURN r = f(); } while (0)\n"));
+    CHECK_FALSE(replaced("#define A struct s { int a; VIP_RETURN r; }\n"));
+    CHECK_FALSE(replaced("#define A do {\nint x; VIP_RETURN r;\n"));
     CHECK_FALSE(replaced("struct s { int a; VIP_RETURN r; };"));
     CHECK_FALSE(replaced("struct __attribute__((packed)) { int a; VIP_RETURN r; } s;"));
     CHECK_FALSE(replaced("void f(void) { struct { int a; VIP_RETURN r; } s; }"));

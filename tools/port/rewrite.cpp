@@ -20,7 +20,7 @@ namespace viaduct::port {
 namespace {
 
 constexpr std::size_t comment_width = 100;
-constexpr std::size_t deepest_comment = 40;
+constexpr std::size_t deepest_comment = 60;
 constexpr std::string_view mark = "TODO(vi-port): ";
 
 /// A range of the source and what replaces it.
@@ -242,10 +242,12 @@ private:
         return right || (is(operand + 2, "=") && (is(operand + 1, "=") || is(operand + 1, "!")));
     }
 
-    /// Notes what is inside functions. The braces of the branches of an #if count once.
+    /// Notes what is inside functions. The braces of the branches of an #if count once; a macro has its own.
     void find_functions() {
         std::vector<bool> open;                 // braces, and whether statements are inside of them
         std::vector<std::size_t> conditionals;  // the braces that are open where they begin
+        std::vector<bool> in_macro;
+        std::uint32_t directive = 0;
         in_function_.reserve(all().size());
         for (std::size_t i = 0; i < all().size(); ++i) {
             const Token& token = all()[i];
@@ -254,11 +256,12 @@ private:
                 if (token.text.starts_with("el") && !conditionals.empty()) open.resize(conditionals.back(), false);
                 if (token.is("endif") && !conditionals.empty()) conditionals.pop_back();
             }
-            const bool in_directive = token.directive != 0;
-            if (token.is("}") && !in_directive && !open.empty()) open.pop_back();
-            const bool inside = !open.empty() && open.back();
-            in_function_.push_back(inside && !in_directive);
-            if (token.is("{") && !in_directive) open.push_back(inside ? opens_block(i) : opens_function(i));
+            if (token.directive != std::exchange(directive, token.directive)) in_macro.clear();
+            auto& braces = directive != 0 ? in_macro : open;
+            if (token.is("}") && !braces.empty()) braces.pop_back();
+            const bool inside = !braces.empty() && braces.back();
+            in_function_.push_back(inside);
+            if (token.is("{")) braces.push_back(inside || directive != 0 ? opens_block(i) : opens_function(i));
         }
     }
 
