@@ -15,6 +15,7 @@ const char* vipl_state(EndpointState state) {
         case EndpointState::Unconnected:
         case EndpointState::Reserved: return "Idle";
         case EndpointState::TentativePending:
+            return "Connect Pending (does not occur: a request has no VI until `VipConnectAccept`)";
         case EndpointState::PassivePending:
         case EndpointState::ActivePending: return "Connect Pending";
         case EndpointState::Connected: return "Connected";
