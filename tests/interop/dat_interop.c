@@ -15,7 +15,7 @@
 
 enum { EVENTS = 16 };
 
-void* const function_of_library = (void*)(uintptr_t)dat_ia_openv;
+const char* const library = "libdat2.so.2";
 
 /* ---- An end ------------------------------------------------------------------------------------------------------ */
 

@@ -7,6 +7,7 @@
 #include "interop.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,15 +149,18 @@ static void run_server(End* end) {
 
 /* Checks that the loaded library is in the directory. */
 static void check_library(const char* directory) {
-    Dl_info info;
-    CHECK(dladdr(function_of_library, &info) != 0);
-    char *found = realpath(info.dli_fname, NULL), *wanted = realpath(directory, NULL);
+    void* loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    CHECK(loaded != NULL);
+    struct link_map* entry = NULL;
+    OK(dlinfo(loaded, RTLD_DI_LINKMAP, &entry));
+    char *found = realpath(entry->l_name, NULL), *wanted = realpath(directory, NULL);
     CHECK(found != NULL && wanted != NULL);
     printf("%s: %s\n", role, found);
     *strrchr(found, '/') = '\0';
     OK(strcmp(found, wanted));
     free(found);
     free(wanted);
+    dlclose(loaded);
 }
 
 int main(int argc, char** argv) {

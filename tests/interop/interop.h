@@ -42,8 +42,8 @@ void check_and_clear(size_t at, size_t length, unsigned seed);
 
 typedef struct End End;
 
-/* Any function of the library. */
-extern void* const function_of_library;
+/* The library of the API, which the program is linked with. */
+extern const char* const library;
 
 End* open_end(const char* address, const char* port);
 void listen_at(End* end);
