@@ -89,17 +89,20 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     return poll_many(out);
 }
 
-/// The common case is a queued completion that needs nothing else. It takes no registers that have to be saved.
+/// The common case is a queued completion that needs nothing else, or a completion queue of one work queue, which may
+/// have one. It takes no registers that have to be saved.
 bool CompletionQueue::poll_one(Completion& out) noexcept {
     if (!lock_.try_lock_as_owner()) [[unlikely]]
         return poll_one_slowly(out);
     count_poll();
-    if (!items_.empty() && special_ == 0 && polls() % look_every != 0) {
+    if (!items_.empty()) {
+        if (special_ != 0 || polls() % look_every == 0) return poll_one_as_owner(out);
         take_front(out);
         lock_.unlock_as_owner();
         return true;
     }
-    return items_.empty() && !is(oversubscribed) ? find_one_as_owner(out) : poll_one_as_owner(out);
+    if (only_ != nullptr) return only_->poll_one_as_owner(out);
+    return is(oversubscribed) ? poll_one_as_owner(out) : find_one_as_owner(out);
 }
 
 bool CompletionQueue::poll_one_slowly(Completion& out) noexcept { return poll({&out, 1}) != 0; }
@@ -314,7 +317,7 @@ void CompletionQueue::attach(WorkQueue& queue) {
         if (ready_->revisited.capacity() <= attached_.size()) ready_->revisited.reserve(2 * attached_.size());
     }
     attached_.push_back(&queue);
-    set_oversubscribed(attached_.size() > max_polled_queues);
+    attached_changed();
 }
 
 void CompletionQueue::detach(WorkQueue& queue) noexcept {
@@ -328,6 +331,11 @@ void CompletionQueue::detach(WorkQueue& queue) noexcept {
     }
     if (queue.revisited_) std::erase(ready_->revisited, &queue);
     if (ready_ != nullptr) std::ranges::replace(ready_->rang, static_cast<const WorkQueue*>(&queue), nullptr);
+    attached_changed();
+}
+
+void CompletionQueue::attached_changed() noexcept {
+    only_ = attached_.size() == 1 ? attached_.front() : nullptr;
     set_oversubscribed(attached_.size() > max_polled_queues);
 }
 

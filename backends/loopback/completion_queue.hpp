@@ -28,6 +28,11 @@ public:
     explicit WorkQueue(std::uint32_t depth) noexcept : depth_(depth) {}
     virtual void progress() noexcept = 0;
 
+    /// Takes a completion for CompletionQueue::poll_one() if no completion is queued and there is no other work queue.
+    /// The thread holds the lock as its owner; the function releases it. What is not common is left to
+    /// CompletionQueue::find_one_as_owner().
+    virtual bool poll_one_as_owner(Completion& out) noexcept = 0;
+
     /// Asks the peer to ring the doorbell when requests complete, because this side will not poll.
     virtual void expect_ring() noexcept = 0;
 
@@ -49,6 +54,20 @@ protected:
     friend class CompletionQueue;
     [[gnu::always_inline]] void count_posted() noexcept { add_alone(outstanding_, std::uint32_t{1}); }
     [[gnu::always_inline]] void count_polled() noexcept { subtract_one_alone(outstanding_); }
+
+    /// Gives a completion to a poll. Copies field by field; see Word.
+    [[gnu::always_inline]] void hand_out(const Completion& completion, Completion& to) noexcept {
+        to.context = completion.context;
+        to.endpoint_context = completion.endpoint_context;
+        to.bytes = completion.bytes;
+        to.immediate = completion.immediate;
+        to.operation = completion.operation;
+        to.code = completion.code;
+        to.with_immediate = completion.with_immediate;
+        to.invalidated = completion.invalidated;
+        to.observed = completion.observed;
+        count_polled();
+    }
 
 private:
     const std::uint32_t depth_;
@@ -74,17 +93,18 @@ public:
     /// The lock must be held. If there is no room, the completion is lost and the device reports it.
     [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept {
         if (has_output())
-            hand_out(completion, from);
+            from.hand_out(completion, *output_++);
         else
             enqueue(completion, from, solicited);
     }
 
-    /// The lock must be held. Reports whether poll() wants a completion, and gives it one.
+    /// The lock must be held. Reports whether poll() wants a completion.
     bool has_output() const noexcept { return output_ != output_end_; }
-    [[gnu::always_inline]] void hand_out(const Completion& completion, WorkQueue& from) noexcept {
-        write(completion, *output_++);
-        from.count_polled();
-    }
+
+    /// The lock must be held. Where poll() wants the next completion, or null if it wants none. Call hand_out_next()
+    /// once it is written.
+    Completion* output() const noexcept { return has_output() ? output_ : nullptr; }
+    void hand_out_next() noexcept { ++output_; }
 
     /// The lock must be held, but not by poll(). Otherwise like push().
     [[gnu::always_inline]] void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {
@@ -168,6 +188,10 @@ public:
     void attach(WorkQueue& queue);
     void detach(WorkQueue& queue) noexcept;
 
+    /// The rest of poll_one() if no completion is queued, with the lock held by its owner: lets the work queues make
+    /// progress, and releases the lock.
+    [[gnu::noinline]] bool find_one_as_owner(Completion& out) noexcept;
+
     /// Changes whenever a consumer polls. The agent uses it to detect that it is not needed.
     std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
 
@@ -187,23 +211,10 @@ private:
     [[gnu::always_inline]] bool is(Special special) const noexcept { return (special_ & special) != 0; }
     void set(Special special, bool on) noexcept { special_ = on ? special_ | special : special_ & ~special; }
 
-    /// Copies field by field; see Word.
-    [[gnu::always_inline]] static void write(const Completion& from, Completion& to) noexcept {
-        to.context = from.context;
-        to.endpoint_context = from.endpoint_context;
-        to.bytes = from.bytes;
-        to.immediate = from.immediate;
-        to.operation = from.operation;
-        to.code = from.code;
-        to.with_immediate = from.with_immediate;
-        to.invalidated = from.invalidated;
-        to.observed = from.observed;
-    }
     [[gnu::cold, gnu::noinline]] bool make_room() noexcept;
     void take_front(Completion& out) noexcept;
     [[gnu::noinline]] bool poll_one_slowly(Completion& out) noexcept;
     [[gnu::noinline]] bool poll_one_as_owner(Completion& out) noexcept;
-    [[gnu::noinline]] bool find_one_as_owner(Completion& out) noexcept;
     void add_counting() noexcept {
         ++solicited_;
         set(counting, true);
@@ -250,6 +261,7 @@ private:
     [[gnu::always_inline]] void count_poll() noexcept { add_alone(polls_, std::uint32_t{1}); }
 
     [[gnu::noinline]] void disarm() noexcept;
+    void attached_changed() noexcept;
     void set_oversubscribed(bool on) noexcept;
 
     Device& device_;
@@ -266,6 +278,7 @@ private:
     std::atomic<std::uint32_t> orphans_{0};
     unsigned special_ = 0;
     std::vector<WorkQueue*> attached_;
+    WorkQueue* only_ = nullptr;           // if exactly one is attached
     std::unique_ptr<Ready> ready_;  // exists once the queue was oversubscribed
     Arm armed_for_ = Arm::Any;
     Completion* output_ = nullptr;  // the rest of the consumer's array while poll() makes progress

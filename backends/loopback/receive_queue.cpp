@@ -74,8 +74,9 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     ring_.attach(connection.incoming());
     local_.forget();
     received_ = 0;
-    acknowledgment_due_ = in_message_ = skipping_ = false;
-    consuming_ = true;
+    acknowledgment_due_ = skipping_ = false;
+    special_ = 0;
+    set(short_transfers, endpoint_.max_transfer_bytes() < word_bytes);
     needs_wakeup_.store(true, std::memory_order_relaxed);
     ring_.set_need_wakeup(true);  // as in the new segment
 }
@@ -92,7 +93,8 @@ void ReceiveQueue::detach(bool reject) noexcept {
     ring_.detach();
     connection_ = nullptr;
     rejecting_ = reject;
-    acknowledgment_due_ = in_message_ = consuming_ = false;
+    acknowledgment_due_ = false;
+    special_ = stopped;
     flush_.reset();
     while (!entries_.empty()) complete_front({}, CompletionCode::Flushed, 0);
 }
@@ -131,19 +133,43 @@ Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::siz
     });
 }
 
+/// Receives a message of 8 bytes for which there is a receive of one SGE in the region that was used last, from the
+/// first check to the completion, unless the state is special. Calls no other function. Returns false, without any
+/// effect, in all other cases. Then receive_directly() handles the slot.
+inline bool ReceiveQueue::receive_word(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept {
+    using namespace wire::slot_flags;
+    if (slot.kind != SlotKind::Message || slot.length != word_bytes || (flags & (more | invalidate | external)) != 0)
+        return false;
+    if (entries_.empty()) return false;
+    const Receive& receive = entries_.front();
+    const Sge* const sge = receive.sges.single();
+    if (sge == nullptr || receive.fault != CompletionCode::Success || sge->length < word_bytes ||
+        !endpoint_.may_use_again(local_, *sge, word_bytes, true))
+        return false;
+    ring_.note(slot);
+    std::memcpy(sge->address, slot.payload, word_bytes);
+    PackedCompletion::write_success(out, receive.context, endpoint_.context(), CompletedOperation::Receive, word_bytes);
+    if ((flags & immediate) != 0) [[unlikely]] {
+        out.immediate = slot.immediate;
+        out.with_immediate = true;
+    }
+    count_polled();
+    traffic_.add(CountedOperation::Receive, Way::Slot, word_bytes);
+    entries_.pop();
+    ring_.pop();
+    return true;
+}
+
 /// Receives a message of one slot for which there is a receive of one SGE that it fits, from the first check to the
 /// completion. Returns false, without any effect, if the slot is another one or the receive fails. Then receive()
-/// handles it.
-template <ReceiveQueue::Kind kind>
-inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t flags) noexcept {
+/// handles it. `out`: where a poll wants the completion, or null to queue it.
+inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t flags, Completion* out) noexcept {
     using namespace wire::slot_flags;
-    constexpr unsigned others = more | invalidate | (kind == Kind::Word ? external : 0u);
-    // Copied, like the flags, because the peer may change the slot.
-    const std::uint32_t length = kind == Kind::Word ? word_bytes : slot.length;
-    if (kind == Kind::Word && (slot.length != word_bytes || !completions_.has_output())) return false;
-    if (slot.kind != SlotKind::Message || (flags & others) != 0 || in_message_ || entries_.empty()) return false;
+    const std::uint32_t length = slot.length;  // copied, like the flags, because the peer may change the slot
+    if (slot.kind != SlotKind::Message || (flags & (more | invalidate)) != 0 || is(in_message) || entries_.empty())
+        return false;
     const std::byte* payload = slot.payload;
-    if (kind == Kind::Any && (flags & external) != 0) {
+    if ((flags & external) != 0) {
         const Arrival arrival = read(slot);
         payload = arrival.payload;
         if (payload == nullptr || arrival.length != length || arrival.total != length) return false;
@@ -153,10 +179,7 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
     const Receive& receive = entries_.front();
     const Sge* const sge = receive.sges.single();
     if (sge == nullptr || receive.fault != CompletionCode::Success || length > sge->length ||
-        length > endpoint_.max_transfer_bytes())
-        return false;
-    if (kind == Kind::Word ? !endpoint_.may_use_again(local_, *sge, length, true)
-                           : !endpoint_.may_use(local_, *sge, length, true))
+        length > endpoint_.max_transfer_bytes() || !endpoint_.may_use(local_, *sge, length, true))
         return false;
     ring_.note(slot);
     support::deliver_piece(static_cast<std::byte*>(sge->address), payload, length);
@@ -169,46 +192,75 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
                                 .code = CompletionCode::Success,
                                 .with_immediate = with_immediate,
                                 .invalidated = false};
-    if constexpr (kind == Kind::Word)
-        completions_.hand_out(completion, *this);
+    if (out != nullptr)
+        hand_out(completion, *out);
     else
-        completions_.push(completion, *this, (flags & solicited) != 0);
-    if (kind == Kind::Word || (flags & external) == 0) [[likely]]
+        completions_.enqueue(completion, *this, (flags & solicited) != 0);
+    if ((flags & external) == 0) [[likely]]
         traffic_.add(CountedOperation::Receive, Way::Slot, length);
     else
         traffic_.add(CountedOperation::Receive, Way::Area, length);
     entries_.pop();
     ring_.pop();
-    if (kind == Kind::Any && (ring_.owes_confirmation() || length == wire::fragment_bytes)) ring_.confirm();
+    if (ring_.owes_confirmation() || length == wire::fragment_bytes) ring_.confirm();
+    return true;
+}
+
+/// The common case is a message for receive_word(), or that nothing has arrived.
+bool ReceiveQueue::poll_one_as_owner(Completion& out) noexcept {
+    if (special_ != 0) return completions_.find_one_as_owner(out);
+    const wire::Slot& slot = ring_.front();
+    if (!ring_.has_arrived(slot)) {
+        if (acknowledgment_due_) return completions_.find_one_as_owner(out);
+        completions_.lock().unlock_as_owner();
+        return false;
+    }
+    const std::uint8_t flags = slot.flags;
+    if (!receive_word(slot, flags, out)) return receive_one_as_owner(slot, flags, out);
+    if (ring_.owes_confirmation() || (flags & at_once) != 0) return confirm_as_owner(flags);
+    if ((flags & wire::slot_flags::confirm) != 0) {
+        acknowledgment_due_ = true;
+        if (ring_.is_producer_waiting()) return confirm_as_owner(flags);
+    }
+    completions_.lock().unlock_as_owner();
+    return true;
+}
+
+/// The rest of poll_one_as_owner() for another slot.
+bool ReceiveQueue::receive_one_as_owner(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept {
+    if (!receive_directly(slot, flags, &out)) return completions_.find_one_as_owner(out);
+    confirm_if_due(flags);
+    completions_.lock().unlock_as_owner();
+    return true;
+}
+
+/// The rest of poll_one_as_owner() after a slot with the flags `seen`.
+bool ReceiveQueue::confirm_as_owner(std::uint8_t seen) noexcept {
+    if (ring_.owes_confirmation()) ring_.confirm();
+    confirm_if_due(seen);
+    completions_.lock().unlock_as_owner();
     return true;
 }
 
 /// Receives what has arrived. For a consumer that polls, stops when it has got as many completions as it asked for.
 void ReceiveQueue::progress() noexcept {
-    if (!consuming_ || !ring_.has_arrived(ring_.front())) {
+    if (is(stopped) || !ring_.has_arrived(ring_.front())) {
         if (acknowledgment_due_) confirm(0);
         return;
     }
-    const wire::Slot& slot = ring_.front();
-    const std::uint8_t flags = slot.flags;
-    if (!receive_directly<Kind::Word>(slot, flags)) return receive_all(0);
-    if (ring_.owes_confirmation()) return confirm_and_go_on(flags);
-    if (!completions_.is_output_full() && ring_.has_arrived(ring_.front())) return receive_all(flags);
-    confirm_if_due(flags);
-}
-
-void ReceiveQueue::confirm_and_go_on(std::uint8_t seen) noexcept {
-    ring_.confirm();
-    if (!completions_.is_output_full() && ring_.has_arrived(ring_.front())) return receive_all(seen);
-    confirm_if_due(seen);
-}
-
-/// As progress(), after slots with the flags `seen`. The slot at the front has arrived.
-void ReceiveQueue::receive_all(std::uint8_t seen) noexcept {
+    std::uint8_t seen = 0;  // the flags of all slots
     do {
         const wire::Slot& slot = ring_.front();
         const std::uint8_t flags = slot.flags;
-        if (!receive_directly<Kind::Any>(slot, flags) && !receive(slot)) break;
+        Completion* const out = completions_.output();
+        if (out != nullptr && special_ == 0 && receive_word(slot, flags, *out)) {
+            completions_.hand_out_next();
+            if (ring_.owes_confirmation()) ring_.confirm();
+        } else if (receive_directly(slot, flags, out)) {
+            if (out != nullptr) completions_.hand_out_next();
+        } else if (!receive(slot)) {
+            break;
+        }
         seen |= flags;
     } while (!completions_.is_output_full() && ring_.has_arrived(ring_.front()));
     confirm_if_due(seen);
@@ -246,7 +298,7 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
     if (!is_due(arrival, slot)) return false;
     ring_.note(slot);
     consume(arrival, slot);
-    if (!consuming_) return false;  // the slot that could not be received is not confirmed
+    if (is(stopped)) return false;  // the slot that could not be received is not confirmed
     ring_.pop();
     if (ring_.owes_confirmation() || ((arrival.flags & at_once) != 0 && arrival.length == wire::fragment_bytes))
         ring_.confirm();
@@ -288,7 +340,7 @@ ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept 
 }
 
 bool ReceiveQueue::is_due(const Arrival& arrival, const wire::Slot& slot) noexcept {
-    if (takes_receive(arrival.kind) && shared_ != nullptr && !in_message_ && !have_receive()) return false;
+    if (takes_receive(arrival.kind) && shared_ != nullptr && !is(in_message) && !have_receive()) return false;
     return arrival.kind != SlotKind::AgentFlush || is_flushed(slot);
 }
 
@@ -318,7 +370,7 @@ bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
         case SlotKind::WriteNotice:
         case SlotKind::NoticeAborted:
         case SlotKind::RefusedNotice: {
-            if (in_message_) return stop();  // the receive belongs to the message
+            if (is(in_message)) return stop();  // the receive belongs to the message
             if (entries_.empty()) {
                 endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, received_operation(arrival.kind));
                 return fail_connection(wire::Fault::Operation);
@@ -351,14 +403,14 @@ bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
 void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
     if (arrival.payload == nullptr) return stop();
     const bool last = (arrival.flags & wire::slot_flags::more) == 0;
-    if (!in_message_) {
+    if (!is(in_message)) {
         if (entries_.empty()) {  // a correct peer sends NoReceive instead
             endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
             return stop();
         }
         received_ = 0;
         skipping_ = false;
-        in_message_ = true;
+        set(in_message, true);
     }
     if (!skipping_) {  // check each fragment, because the memory may be deregistered meanwhile
         if (received_ + arrival.length > arrival.total) return stop();  // longer than announced and checked
@@ -375,13 +427,13 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         if (last && received_ != arrival.total) return stop();  // shorter than announced
         if (last) finish_front(arrival, static_cast<std::uint32_t>(received_));
     }
-    in_message_ = !last;
+    set(in_message, !last);
 }
 
 /// The peer lost the rest of the message that is being received.
 void ReceiveQueue::abort_message(const Arrival& arrival) noexcept {
-    if (!in_message_) return stop();
-    in_message_ = false;
+    if (!is(in_message)) return stop();
+    set(in_message, false);
     if (!skipping_) fail_front(arrival, CompletionCode::PartialMessage);
 }
 
@@ -450,7 +502,7 @@ void ReceiveQueue::fail_connection(wire::Fault fault) noexcept {
 }
 
 void ReceiveQueue::stop() noexcept {
-    consuming_ = false;
+    set(stopped, true);
     endpoint_.request_break();
 }
 

@@ -30,6 +30,7 @@ public:
     bool try_post(const ReceiveRequest& request) noexcept;
     Status post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
     void progress() noexcept override;
+    bool poll_one_as_owner(Completion& out) noexcept override;
 
     /// Confirms consumed slots to the peer immediately.
     void confirm_promptly() noexcept;
@@ -73,13 +74,22 @@ private:
         const std::byte* payload;  // inline or in the area; null if the slot is invalid
     };
 
+    /// What the common case of a message does not handle.
+    enum Special : unsigned {
+        stopped = 1,     // not connected, or the next slot cannot be consumed and ends the connection
+        in_message = 2,  // the next slot continues a message
+        short_transfers = 4,  // of fewer than 8 bytes
+    };
+    bool is(Special special) const noexcept { return (special_ & special) != 0; }
+    void set(Special special, bool on) noexcept { special_ = on ? special_ | special : special_ & ~special; }
+
     // The common case of a post and of a message.
     [[gnu::always_inline]] bool post_directly(const ReceiveRequest& request) noexcept;
     [[gnu::noinline]] bool try_post_slowly(const ReceiveRequest& request) noexcept;
-    template <Kind kind>
-    [[gnu::always_inline]] bool receive_directly(const wire::Slot& slot, std::uint8_t flags) noexcept;
-    [[gnu::noinline]] void receive_all(std::uint8_t seen) noexcept;
-    [[gnu::noinline]] void confirm_and_go_on(std::uint8_t seen) noexcept;
+    [[gnu::always_inline]] bool receive_word(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept;
+    [[gnu::always_inline]] bool receive_directly(const wire::Slot& slot, std::uint8_t flags, Completion* out) noexcept;
+    [[gnu::noinline]] bool receive_one_as_owner(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept;
+    [[gnu::noinline]] bool confirm_as_owner(std::uint8_t seen) noexcept;
 
     // All other cases.
     [[gnu::noinline]] Status post(const ReceiveRequest& request) noexcept;
@@ -118,12 +128,11 @@ private:
     RegionCache local_;                         // for the SGEs of receives
     std::shared_ptr<support::FlushJob> flush_;  // requested by the next slot
 
+    unsigned special_ = stopped;
     std::uint64_t received_ = 0;             // received bytes of the current message
     std::atomic<bool> needs_wakeup_{false};  // whether the peer was asked to ring
     bool acknowledgment_due_ = false;        // a sender waits for a confirmation, but it is not urgent
-    bool in_message_ = false;
     bool skipping_ = false;   // the receive has failed, so the remaining fragments of the message are dropped
-    bool consuming_ = false;  // connected, unless the next slot cannot be consumed and ends the connection
     bool rejecting_ = false;  // broken: posted receives complete as Flushed
 };
 

@@ -46,7 +46,7 @@ public:
     }
 
     /// Reads what the slot at the front tells about the opposite direction. Called before pop().
-    void note(const wire::Slot& slot) noexcept {
+    [[gnu::always_inline]] void note(const wire::Slot& slot) noexcept {
         told_credit_.store(slot.credit, std::memory_order_relaxed);
         const std::uint64_t told = told_consumed_.load(std::memory_order_relaxed);
         const auto more = static_cast<std::uint16_t>(slot.consumed.load(std::memory_order_relaxed) - told);
@@ -54,7 +54,9 @@ public:
     }
 
     /// Consumes the slot at the front.
-    void pop() noexcept { next_.store(next_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+    [[gnu::always_inline]] void pop() noexcept {
+        next_.store(next_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
 
     /// Reports whether so many slots are consumed that the producer should know.
     bool owes_confirmation() const noexcept {
@@ -65,6 +67,11 @@ public:
     void confirm() noexcept;
     /// The same, but does not look whether the producer waits.
     void confirm_quietly() noexcept;
+
+    /// Reports whether the producer waits for confirmations or receives.
+    bool is_producer_waiting() const noexcept {
+        return ring_.direction->producer.waiting.load(std::memory_order_relaxed) != 0;
+    }
 
     /// Tells a producer that waits. Otherwise, if `anyway`, only writes the number.
     void confirm_if_awaited(bool anyway) noexcept;
@@ -102,10 +109,6 @@ private:
     static constexpr std::uint32_t confirm_every = wire::slot_count / 4;
 
     [[gnu::noinline]] void ring_producer() noexcept;
-    bool is_producer_waiting() const noexcept {
-        return ring_.direction->producer.waiting.load(std::memory_order_relaxed) != 0;
-    }
-
     Ring ring_;
     bool attached_ = false;
     std::atomic<std::uint32_t> next_{0};  // the position of the front; the total number of consumed slots

@@ -272,20 +272,33 @@ inline void SendQueue::complete(const Executed& executed) noexcept {
     completions_.push(completion_of(executed), *this);
 }
 
-/// Gives the completion of the only executed request to a poll, if the peer has consumed it. Returns false, without any
-/// effect, in all other cases. Then advance() handles them.
-inline bool SendQueue::retire_directly() noexcept {
-    if (executed_.size() != 1 || draining_ || !completions_.has_output()) return false;
+/// Takes the completion of the only executed request, if the peer has consumed it. Returns false, without any effect,
+/// in all other cases. Then advance() handles them.
+inline bool SendQueue::retire_directly(Completion& out) noexcept {
+    if (executed_.size() != 1 || !entries_.empty() || draining_) return false;
     const Executed& executed = executed_.front();
-    if (!executed.signaled || executed.code != CompletionCode::Success || !ring_.read_all_consumed()) return false;
-    completions_.hand_out(completion_of(executed), *this);
+    if (!executed.signaled || executed.code != CompletionCode::Success || executed.with_immediate ||
+        !ring_.read_all_consumed())
+        return false;
+    PackedCompletion::write_success(out, executed.context, endpoint_.context(), executed.operation, executed.bytes);
+    count_polled();
     executed_.pop();
     ring_.set_waiting(false);
     return true;
 }
 
+/// The common case is a completion for retire_directly(), or that no request is under way.
+bool SendQueue::poll_one_as_owner(Completion& out) noexcept {
+    const bool found = retire_directly(out);
+    if (!found && !(entries_.empty() && executed_.empty())) return completions_.find_one_as_owner(out);
+    completions_.lock().unlock_as_owner();
+    return found;
+}
+
 void SendQueue::progress() noexcept {
-    if (entries_.empty() && (executed_.empty() || retire_directly())) return;
+    if (entries_.empty() && executed_.empty()) return;
+    Completion* const out = completions_.output();
+    if (out != nullptr && retire_directly(*out)) return completions_.hand_out_next();
     advance();
 }
 

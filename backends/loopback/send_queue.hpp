@@ -33,6 +33,7 @@ public:
     void expect_ring() noexcept override;
     bool awaits_confirmation() const noexcept override { return !executed_.empty(); }
     void progress() noexcept override;
+    bool poll_one_as_owner(Completion& out) noexcept override;
 
     /// `incoming`: the other direction of the connection.
     void attach(Connection& connection, const RingConsumer& incoming) noexcept;
@@ -176,7 +177,7 @@ private:
     [[gnu::noinline]] void give_up(Executed executed, CompletionCode code) noexcept;
     [[gnu::noinline]] void abandon(const Operation& operation, CompletionCode code) noexcept;
     std::uint8_t confirmation_flag() const noexcept;
-    [[gnu::always_inline]] bool retire_directly() noexcept;
+    [[gnu::always_inline]] bool retire_directly(Completion& out) noexcept;
     [[gnu::always_inline]] Completion completion_of(const Executed& executed) const noexcept;
     [[gnu::noinline]] void advance() noexcept;
     [[gnu::noinline]] bool make_room() noexcept;
