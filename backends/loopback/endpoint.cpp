@@ -14,7 +14,6 @@ namespace viaduct::loopback {
 
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
-      regions_(&device.regions().table()),
       attributes_(init.attributes),
       max_transfer_bytes_(transfer_limit(init.attributes, device.attributes())),
       domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),

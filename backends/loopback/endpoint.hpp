@@ -48,15 +48,13 @@ public:
     [[gnu::always_inline]] bool may_use(RegionCache& cache, std::uint32_t key, const std::byte* address,
                                         std::uint64_t bytes, bool written) const noexcept {
         if (bytes == 0) return true;
-        return cache.allows(*regions_, key, reinterpret_cast<std::uint64_t>(address), bytes,
-                            written ? local_write : local_read,
+        return cache.allows(key, reinterpret_cast<std::uint64_t>(address), bytes, written ? local_write : local_read,
                             [this](const RegionView& region) { return local_uses(region); });
     }
-    /// The same without a look-up. Returns false if the memory is not in the region that was used last.
-    [[gnu::always_inline]] bool may_use_again(const RegionCache& cache, const Sge& sge, std::uint64_t bytes,
-                                              bool written) const noexcept {
-        return cache.allows_again(*regions_, sge.key, reinterpret_cast<std::uint64_t>(sge.address), bytes,
-                                  written ? local_write : local_read);
+    /// The same for 8 bytes, without a look-up. Returns false if they are not in the region that was used last.
+    [[gnu::always_inline]] static bool may_use_word(const RegionCache& cache, const Sge& sge, bool written) noexcept {
+        return cache.allows_word(sge.key, reinterpret_cast<std::uint64_t>(sge.address),
+                                 written ? local_write : local_read);
     }
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
@@ -113,7 +111,6 @@ private:
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept;
 
     Device& device_;
-    const wire::RegionTable* const regions_;  // of the device
     EndpointAttributes attributes_;
     std::uint32_t max_transfer_bytes_;  // the value in effect
     std::uint32_t domain_id_;

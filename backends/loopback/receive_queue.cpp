@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/receive_queue.hpp"
 
+#include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "backends/support/atomic_word.hpp"
 #include "backends/support/mapped_memory.hpp"
@@ -72,7 +73,7 @@ void ReceiveQueue::advertise(Connection& connection) noexcept {
 void ReceiveQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
     ring_.attach(connection.incoming());
-    local_.forget();
+    local_.follow(endpoint_.device().regions().table());
     received_ = 0;
     acknowledgment_due_ = skipping_ = false;
     special_ = 0;
@@ -144,7 +145,7 @@ inline bool ReceiveQueue::receive_word(const wire::Slot& slot, std::uint8_t flag
     const Receive& receive = entries_.front();
     const Sge* const sge = receive.sges.single();
     if (sge == nullptr || receive.fault != CompletionCode::Success || sge->length < word_bytes ||
-        !endpoint_.may_use_again(local_, *sge, word_bytes, true))
+        !Endpoint::may_use_word(local_, *sge, true))
         return false;
     ring_.note(slot);
     std::memcpy(sge->address, slot.payload, word_bytes);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/loopback/region_table.hpp"
+#include "backends/support/sge_list.hpp"
 
 namespace viaduct::loopback {
 
@@ -10,54 +11,58 @@ namespace viaduct::loopback {
 /// thread-safe.
 class RegionCache {
 public:
+    /// Starts with no region of this table. Call it before the other functions.
+    void follow(const wire::RegionTable& table) noexcept {
+        *this = {};
+        table_ = &table;
+    }
+
     /// Reports whether the memory may be used in all these ways. `uses_of(const RegionView&)` returns the ways in which
     /// a region may be used. It is called if another key was used before, or if any key of the table has become invalid
-    /// since then; what it returns for a region must not change until forget().
+    /// since then; what it returns for a region must not change until follow().
     template <class Uses>
-    [[gnu::always_inline]] bool allows(const wire::RegionTable& table, std::uint32_t key, std::uint64_t address,
-                                       std::uint64_t bytes, unsigned uses, Uses uses_of) noexcept {
-        if (is_other(table, key)) [[unlikely]]
-            read(table, key, uses_of);
-        return covers(address, bytes, uses);
-    }
-
-    /// The same for the region that was used last, without a look-up. Returns false if the memory is in another one.
-    [[gnu::always_inline]] bool allows_again(const wire::RegionTable& table, std::uint32_t key, std::uint64_t address,
-                                             std::uint64_t bytes, unsigned uses) const noexcept {
-        return !is_other(table, key) && covers(address, bytes, uses);
-    }
-
-    void forget() noexcept { *this = {}; }
-
-private:
-    [[gnu::always_inline]] bool is_other(const wire::RegionTable& table, std::uint32_t key) const noexcept {
-        return key != key_ || table.generation.load(std::memory_order_acquire) != generation_;
-    }
-    [[gnu::always_inline]] bool covers(std::uint64_t address, std::uint64_t bytes, unsigned uses) const noexcept {
+    [[gnu::always_inline]] bool allows(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, unsigned uses,
+                                       Uses uses_of) noexcept {
+        if (is_other(key)) [[unlikely]]
+            read(key, uses_of);
         std::uint64_t end = 0;
         if ((uses_ & uses) != uses || __builtin_add_overflow(address - base_, bytes, &end)) return false;
         return end <= length_;
     }
 
+    /// The same for 8 bytes in the region that was used last, without a look-up. Returns false if they are in another
+    /// one.
+    [[gnu::always_inline]] bool allows_word(std::uint32_t key, std::uint64_t address, unsigned uses) const noexcept {
+        return !is_other(key) && (uses_ & uses) == uses && address - base_ < words_;
+    }
+
+private:
+    [[gnu::always_inline]] bool is_other(std::uint32_t key) const noexcept {
+        return key != key_ || table_->generation.load(std::memory_order_acquire) != generation_;
+    }
+
     /// A key that is not valid may become so without a new generation, so it is not cached.
     template <class Uses>
-    [[gnu::noinline]] void read(const wire::RegionTable& table, std::uint32_t key, Uses uses_of) noexcept {
-        const std::uint64_t generation = table.generation.load(std::memory_order_acquire);  // before the region
-        forget();
-        const auto region = look_up(table, key);
+    [[gnu::noinline]] void read(std::uint32_t key, Uses uses_of) noexcept {
+        const std::uint64_t generation = table_->generation.load(std::memory_order_acquire);  // before the region
+        follow(*table_);
+        const auto region = look_up(*table_, key);
         if (!region) return;
         key_ = key;
         generation_ = generation;
         base_ = region->base;
         length_ = region->length;
+        words_ = length_ < support::word_bytes ? 0 : length_ - support::word_bytes + 1;
         uses_ = uses_of(*region);
     }
 
+    const wire::RegionTable* table_ = nullptr;
     std::uint32_t key_ = 0;  // 0: no region, of which no use is allowed
     unsigned uses_ = 0;
     std::uint64_t generation_ = 0;
     std::uint64_t base_ = 0;
     std::uint64_t length_ = 0;
+    std::uint64_t words_ = 0;  // at how many addresses 8 bytes begin that are in the region
 };
 
 }  // namespace viaduct::loopback

@@ -2,6 +2,7 @@
 // The common case of a post, and the order of the queue. The operations are in send_operations.cpp.
 #include "backends/loopback/send_queue.hpp"
 
+#include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "backends/support/mapped_memory.hpp"
 #include "backends/support/pieces.hpp"
@@ -62,15 +63,14 @@ inline void SendQueue::finish_directly(const SendRequest& request, CompletedOper
 
 template <SendQueue::Kind kind>
 inline bool SendQueue::may_use(const Sge& sge, std::uint32_t length, bool written) noexcept {
-    return kind == Kind::Word ? endpoint_.may_use_again(local_, sge, length, written)
+    return kind == Kind::Word ? Endpoint::may_use_word(local_, sge, written)
                               : endpoint_.may_use(local_, sge, length, written);
 }
 
 template <SendQueue::Kind kind>
 inline bool SendQueue::may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept {
-    const wire::RegionTable& regions = connection_->peer().regions();
-    if constexpr (kind == Kind::Word) return remote_.allows_again(regions, remote.key, remote.address, length, uses);
-    return remote_.allows(regions, remote.key, remote.address, length, uses,
+    if constexpr (kind == Kind::Word) return remote_.allows_word(remote.key, remote.address, uses);
+    return remote_.allows(remote.key, remote.address, length, uses,
                           [this](const RegionView& region) { return direct_uses(region); });
 }
 
@@ -414,8 +414,8 @@ std::uint8_t SendQueue::confirmation_flag() const noexcept {
 void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noexcept {
     connection_ = &connection;
     ring_.attach(connection.outgoing(), incoming);
-    local_.forget();
-    remote_.forget();
+    local_.follow(endpoint_.device().regions().table());
+    remote_.follow(connection.peer().regions());
     confirmation_flag_ = confirmation_flag();
     if (completions_.can_add_success())
         direct_below_.store(

@@ -15,24 +15,22 @@ constexpr unsigned other_use = 2;
 
 /// A table with a region, and a cache that counts how often it reads the table.
 struct Setup {
-    Setup() : key(add(memory)) {}
+    Setup() : key(add(memory)) { cache.follow(table.table()); }
 
     std::uint32_t add(std::array<std::byte, 4096>& what) {
         return table.add(what.data(), what.size(), domain, {.remote_write = true, .local_write = true}).value();
     }
 
     bool allows(std::uint32_t which, std::uint64_t offset = 0, std::uint64_t bytes = 4096, unsigned uses = a_use) {
-        return cache.allows(table.table(), which, reinterpret_cast<std::uint64_t>(memory.data()) + offset, bytes, uses,
+        return cache.allows(which, reinterpret_cast<std::uint64_t>(memory.data()) + offset, bytes, uses,
                             [this](const RegionView& region) {
                                 ++reads;
                                 return region.domain == domain ? a_use : 0u;
                             });
     }
 
-    bool allows_again(std::uint32_t which, std::uint64_t offset = 0, std::uint64_t bytes = 4096,
-                      unsigned uses = a_use) const {
-        return cache.allows_again(table.table(), which, reinterpret_cast<std::uint64_t>(memory.data()) + offset, bytes,
-                                  uses);
+    bool allows_word(std::uint32_t which, std::uint64_t offset = 0, unsigned uses = a_use) const {
+        return cache.allows_word(which, reinterpret_cast<std::uint64_t>(memory.data()) + offset, uses);
     }
 
     OwnRegionTable table = std::move(*OwnRegionTable::create());
@@ -69,24 +67,31 @@ TEST_CASE("region cache: only the range and the uses of the region are allowed")
 
 TEST_CASE("region cache: without a look-up, only the region that was used last is allowed") {
     Setup setup;
-    CHECK_FALSE(setup.allows_again(setup.key));
+    CHECK_FALSE(setup.allows_word(setup.key));
     CHECK(setup.allows(setup.key));
-    CHECK(setup.allows_again(setup.key));
-    CHECK(setup.allows_again(setup.key, 4095, 1));
-    CHECK_FALSE(setup.allows_again(setup.key, 4095, 2));
-    CHECK_FALSE(setup.allows_again(setup.key, ~std::uint64_t{0}, 1));
-    CHECK_FALSE(setup.allows_again(setup.key, ~std::uint64_t{0}, 2));
-    CHECK_FALSE(setup.allows_again(setup.key, 0, 1, other_use));
-    CHECK_FALSE(setup.allows_again(setup.key + 1));
+    CHECK(setup.allows_word(setup.key));
+    CHECK(setup.allows_word(setup.key, 4088));
+    CHECK_FALSE(setup.allows_word(setup.key, 4089));
+    CHECK_FALSE(setup.allows_word(setup.key, ~std::uint64_t{0}));
+    CHECK_FALSE(setup.allows_word(setup.key, std::uint64_t{0} - 8));
+    CHECK_FALSE(setup.allows_word(setup.key, 0, other_use));
+    CHECK_FALSE(setup.allows_word(setup.key + 1));
     const std::uint32_t other = setup.add(setup.other);
-    CHECK_FALSE(setup.allows_again(other));
-    CHECK(setup.allows_again(setup.key));
+    CHECK_FALSE(setup.allows_word(other));
+    CHECK(setup.allows_word(setup.key));
     setup.table.remove(other);  // any key that becomes invalid ends what is known
-    CHECK_FALSE(setup.allows_again(setup.key));
+    CHECK_FALSE(setup.allows_word(setup.key));
     CHECK(setup.allows(setup.key));
     setup.table.remove(setup.key);
-    CHECK_FALSE(setup.allows_again(setup.key));
-    CHECK_FALSE(setup.allows_again(0));
+    CHECK_FALSE(setup.allows_word(setup.key));
+    CHECK_FALSE(setup.allows_word(0));
+}
+
+TEST_CASE("region cache: a region of fewer than 8 bytes has no room for a word") {
+    Setup setup;
+    const std::uint32_t small = setup.table.add(setup.memory.data(), 7, domain, {}).value();
+    CHECK(setup.allows(small, 0, 7));
+    CHECK_FALSE(setup.allows_word(small));
 }
 
 TEST_CASE("region cache: a removed region is not allowed any more") {
@@ -126,11 +131,12 @@ TEST_CASE("region cache: a key that becomes valid is found") {
     CHECK_FALSE(setup.allows(key));
 }
 
-TEST_CASE("region cache: nothing is allowed at first or after forget()") {
+TEST_CASE("region cache: nothing is allowed at first or after follow()") {
     Setup setup;
     CHECK_FALSE(setup.allows(0, 0, 0));
     CHECK(setup.allows(setup.key));
-    setup.cache.forget();
+    setup.cache.follow(setup.table.table());
+    CHECK_FALSE(setup.allows_word(setup.key));
     CHECK(setup.allows(setup.key));
     CHECK(setup.reads == 2);
 }
