@@ -3,6 +3,7 @@
 // one lock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -25,7 +26,7 @@ using support::Channel;
 class WorkQueue {
 public:
     /// `depth`: the maximum number of outstanding requests.
-    explicit WorkQueue(std::uint32_t depth) noexcept : depth_(depth) {}
+    explicit WorkQueue(std::uint32_t depth) noexcept : depth_(depth), room_(std::min(depth, initial_room)) {}
     virtual void progress() noexcept = 0;
 
     /// Takes a completion for CompletionQueue::poll_one() if no completion is queued and there is no other work queue.
@@ -51,6 +52,16 @@ protected:
 
     ~WorkQueue() = default;
     bool is_full() const noexcept { return outstanding() >= depth_; }
+
+    /// Reports whether there is room for one more request, and memory to keep it.
+    bool has_room() const noexcept { return outstanding() < room_; }
+
+    /// There is memory for so many requests.
+    void set_room(std::size_t requests) noexcept {
+        room_ = static_cast<std::uint32_t>(std::min<std::size_t>(depth_, requests));
+    }
+
+    static constexpr std::uint32_t initial_room = 16;  // without set_room()
     friend class CompletionQueue;
     [[gnu::always_inline]] void count_posted() noexcept { add_alone(outstanding_, std::uint32_t{1}); }
     [[gnu::always_inline]] void count_polled() noexcept { subtract_one_alone(outstanding_); }
@@ -71,6 +82,7 @@ protected:
 
 private:
     const std::uint32_t depth_;
+    std::uint32_t room_;                         // outstanding requests for which there is memory; at most depth_
     std::atomic<std::uint32_t> outstanding_{0};  // written with the lock held
     bool busy_ = false;                          // polled one by one, although the completion queue is oversubscribed
     bool revisited_ = false;                     // visited now and then by an oversubscribed completion queue

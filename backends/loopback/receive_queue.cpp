@@ -104,7 +104,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
 
 /// Queues a receive of one SGE, if there is room. Otherwise returns false, and post() handles it.
 inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept {
-    if (is_full() || request.sges.size() != 1 || entries_.is_full() || !ring_.advertises()) return false;
+    if (!has_room() || request.sges.size() != 1 || !ring_.advertises()) return false;
     entries_.vacant().assign_single(request);
     entries_.commit();
     count_posted();
@@ -278,7 +278,8 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
     if (is_full()) return {Code::QueueFull, "the receive queue is full"};
     if (request.sges.size() > endpoint_.device_attributes().max_sges)
         return {Code::InvalidParameter, "too many pieces"};
-    if (!entries_.reserve(entries_.size() + 1)) return {Code::NoResources, "out of memory"};
+    if (!entries_.reserve(outstanding() + std::size_t{1})) return {Code::NoResources, "out of memory"};
+    set_room(entries_.capacity());
     entries_.vacant().assign(request);
     entries_.commit();
     count_posted();

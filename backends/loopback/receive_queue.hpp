@@ -123,7 +123,7 @@ private:
     Counter posted_;
     Counter posted_bytes_;
     support::IncomingTraffic<Way::Slot, Way::Agent> traffic_;
-    support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is being received
+    support::Fifo<Receive> entries_{initial_room};  // with a shared queue: the receive of the message that is being received
     RingConsumer ring_;
     RegionCache local_;                         // for the SGEs of receives
     std::shared_ptr<support::FlushJob> flush_;  // requested by the next slot

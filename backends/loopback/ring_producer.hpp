@@ -26,12 +26,13 @@ public:
     /// Hands the slot over to the peer. Fills in all but its payload.
     [[gnu::always_inline]] void publish(wire::Slot& slot, wire::SlotKind kind, std::uint8_t flags, std::uint32_t length,
                                         std::uint32_t immediate) noexcept {
+        const RingConsumer& opposite = *opposite_;
         slot.kind = kind;
         slot.flags = flags;
         slot.length = length;
         slot.immediate = immediate;
-        slot.credit = opposite_->posted();
-        slot.consumed.store(opposite_->consumed(), std::memory_order_relaxed);
+        slot.credit = opposite.posted();
+        slot.consumed.store(opposite.consumed(), std::memory_order_relaxed);
         slot.sequence.store(static_cast<std::uint32_t>(++next_), std::memory_order_release);
     }
 

@@ -34,7 +34,7 @@ CompletionCode fault_code(wire::Fault fault) noexcept {
 /// Reports whether finish_directly() may be called.
 template <SendQueue::Kind kind>
 inline bool SendQueue::can_finish(bool queued) const noexcept {
-    return queued ? !executed_.is_full() : kind == Kind::Any || completions_.is_quiet();
+    return queued || kind == Kind::Any || completions_.is_quiet();
 }
 
 /// Completes an executed request now or, if `queued`, in its turn and, if `confirmed`, not before the peer's
@@ -143,7 +143,7 @@ unsigned SendQueue::direct_uses(const RegionView& region) const noexcept {
 /// is mapped here. Then post() handles it.
 template <SendQueue::Kind kind>
 inline bool SendQueue::post_directly(const SendRequest& request, Opcode opcode, std::uint32_t length) noexcept {
-    if (length >= direct_below_.load(std::memory_order_relaxed) || !entries_.empty() || is_full()) return false;
+    if (length >= direct_below_.load(std::memory_order_relaxed) || !entries_.empty() || !has_room()) return false;
     if (request.fault != CompletionCode::Success) return false;
     switch (opcode) {
         case Opcode::Send: return send_directly<kind>(request, length);
@@ -220,6 +220,7 @@ Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& p
     // Allocate memory before doing anything that cannot be undone.
     if (!executed_.reserve(outstanding() + std::size_t{1}) || !entries_.reserve(entries_.size() + 1))
         return {Code::NoResources, "out of memory"};
+    set_room(executed_.capacity());
     const bool in_turn = entries_.empty() && !draining_ && !endpoint_.is_breaking();
     if (!in_turn || request.sges.size() > 2) {
         enqueue(operation);

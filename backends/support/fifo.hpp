@@ -26,9 +26,9 @@ public:
     std::size_t size() const noexcept { return end_ - begin_; }
     bool empty() const noexcept { return begin_ == end_; }
 
-    /// Reports whether no more elements can be pushed. room() returns their number.
-    bool is_full() const noexcept { return size() == mask_ + 1; }
-    std::size_t room() const noexcept { return mask_ + 1 - size(); }
+    /// The number of elements for which there is room, in total and still.
+    std::size_t capacity() const noexcept { return mask_ + 1; }
+    std::size_t room() const noexcept { return capacity() - size(); }
 
     /// Makes room for a total of `size` elements. Returns false, without changing anything, if memory runs out.
     bool reserve(std::size_t size) noexcept {
