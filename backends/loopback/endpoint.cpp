@@ -19,8 +19,8 @@ Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
       domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),
       context_(init.context),
       observer_(*init.observer),
-      send_(*this, *static_cast<CompletionQueue*>(init.send_queue), init.send_depth),
-      receive_(*this, *static_cast<CompletionQueue*>(init.receive_queue), init.receive_depth,
+      send_(*this, init.context, *static_cast<CompletionQueue*>(init.send_queue), init.send_depth),
+      receive_(*this, init.context, *static_cast<CompletionQueue*>(init.receive_queue), init.receive_depth,
                static_cast<SharedReceiveQueue*>(init.shared_receives)),
       ref_(std::make_shared<EndpointRef>()) {
     ref_->endpoint = this;

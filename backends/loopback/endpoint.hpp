@@ -38,7 +38,6 @@ public:
     // For the work queues, with the lock of a completion queue held.
     const EndpointAttributes& attributes() const noexcept { return attributes_; }
     const DeviceAttributes& device_attributes() const noexcept;
-    std::uint64_t context() const noexcept { return context_; }
     std::uint32_t domain_id() const noexcept { return domain_id_; }
     /// Checks access to the first `bytes` bytes of an SGE. `cache`: of the caller.
     [[gnu::always_inline]] bool may_use(RegionCache& cache, const Sge& sge, std::uint64_t bytes,

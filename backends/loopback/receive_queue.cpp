@@ -56,9 +56,13 @@ wire::AgentTransfer agent_order(const wire::Slot& slot) noexcept {
 
 }  // namespace
 
-ReceiveQueue::ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth,
-                           SharedReceiveQueue* shared)
-    : WorkQueue(shared == nullptr ? depth : 0), endpoint_(endpoint), completions_(completions), shared_(shared) {
+ReceiveQueue::ReceiveQueue(Endpoint& endpoint, std::uint64_t endpoint_context, CompletionQueue& completions,
+                           std::uint32_t depth, SharedReceiveQueue* shared)
+    : WorkQueue(shared == nullptr ? depth : 0),
+      endpoint_(endpoint),
+      completions_(completions),
+      endpoint_context_(endpoint_context),
+      shared_(shared) {
     if (shared_ != nullptr) shared_->join(member_);
 }
 
@@ -149,7 +153,7 @@ inline bool ReceiveQueue::receive_word(const wire::Slot& slot, std::uint8_t flag
         return false;
     ring_.note(slot);
     std::memcpy(sge->address, slot.payload, word_bytes);
-    PackedCompletion::write_success(out, receive.context, endpoint_.context(), CompletedOperation::Receive, word_bytes);
+    PackedCompletion::write_success(out, receive.context, endpoint_context_, CompletedOperation::Receive, word_bytes);
     if ((flags & immediate) != 0) [[unlikely]] {
         out.immediate = slot.immediate;
         out.with_immediate = true;
@@ -186,7 +190,7 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
     support::deliver_piece(static_cast<std::byte*>(sge->address), payload, length);
     const bool with_immediate = (flags & immediate) != 0;
     const Completion completion{.context = receive.context,
-                                .endpoint_context = endpoint_.context(),
+                                .endpoint_context = endpoint_context_,
                                 .bytes = length,
                                 .immediate = with_immediate ? slot.immediate : 0,
                                 .operation = CompletedOperation::Receive,
@@ -474,7 +478,7 @@ void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, s
     const bool with_immediate = bears(wire::slot_flags::immediate);
     const bool invalidated = bears(wire::slot_flags::invalidate);
     completions_.push({.context = entries_.front().context,
-                       .endpoint_context = endpoint_.context(),
+                       .endpoint_context = endpoint_context_,
                        .bytes = bytes,
                        .immediate = with_immediate || invalidated ? arrival.immediate : 0,
                        .operation = received_operation(arrival.kind),

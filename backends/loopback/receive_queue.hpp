@@ -19,7 +19,8 @@ class Endpoint;
 class ReceiveQueue final : public WorkQueue {
 public:
     /// `shared`: the queue to take receives from, or null.
-    ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth, SharedReceiveQueue* shared);
+    ReceiveQueue(Endpoint& endpoint, std::uint64_t endpoint_context, CompletionQueue& completions, std::uint32_t depth,
+                 SharedReceiveQueue* shared);
     ~ReceiveQueue();
 
     CompletionQueue& completions() noexcept { return completions_; }
@@ -117,6 +118,7 @@ private:
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
+    const std::uint64_t endpoint_context_;
     Connection* connection_ = nullptr;  // while slots are consumed from it
     SharedReceiveQueue* const shared_;
     SharedReceiveQueue::Member member_;

@@ -40,8 +40,9 @@ bool RingProducer::is_room_coming() noexcept {
 }
 
 void RingProducer::set_waiting(bool waiting) noexcept {
-    if (std::exchange(waiting_, waiting) != waiting)
-        ring_.direction->producer.waiting.store(waiting ? 1 : 0, std::memory_order_relaxed);
+    if (waiting_ == waiting) return;
+    waiting_ = waiting;
+    ring_.direction->producer.waiting.store(waiting ? 1 : 0, std::memory_order_relaxed);
 }
 
 /// The numbers in the peer's slots suffice if they cover everything. Otherwise also uses the slot that arrives next and

@@ -49,14 +49,14 @@ inline void SendQueue::finish_directly(const SendRequest& request, CompletedOper
                         .bytes = bytes,
                         .operation = operation,
                         .code = CompletionCode::Success,
-                        .signaled = request.signaled,
+                        .report = request.signaled ? Report::Success : Report::Nothing,
                         .with_immediate = false});
     } else if (request.signaled) {
         count_posted();
         if (kind == Kind::Word || completions_.has_place())
-            completions_.add_success(request.context, endpoint_.context(), operation, bytes, *this);
+            completions_.add_success(request.context, endpoint_context_, operation, bytes, *this);
         else
-            completions_.lose(*this, endpoint_.context(), operation);
+            completions_.lose(*this, endpoint_context_, operation);
         if (kind != Kind::Word) completions_.signal_items();
     }
 }
@@ -259,7 +259,7 @@ void SendQueue::enqueue(const Operation& operation) {
 
 inline Completion SendQueue::completion_of(const Executed& executed) const noexcept {
     return {.context = executed.context,
-            .endpoint_context = endpoint_.context(),
+            .endpoint_context = endpoint_context_,
             .bytes = executed.bytes,
             .immediate = 0,
             .operation = executed.operation,
@@ -269,19 +269,17 @@ inline Completion SendQueue::completion_of(const Executed& executed) const noexc
 }
 
 inline void SendQueue::complete(const Executed& executed) noexcept {
-    if (executed.code == CompletionCode::Success && !executed.signaled) return count_polled();
+    if (executed.code == CompletionCode::Success && executed.report == Report::Nothing) return count_polled();
     completions_.push(completion_of(executed), *this);
 }
 
-/// Takes the completion of the only executed request, if the peer has consumed it. Returns false, without any effect,
-/// in all other cases. Then advance() handles them.
+/// Takes the completion of the only executed request, if the peer has consumed it. No request waits behind it. Returns
+/// false, without any effect, in all other cases. Then advance() handles them.
 inline bool SendQueue::retire_directly(Completion& out) noexcept {
-    if (executed_.size() != 1 || !entries_.empty() || draining_) return false;
+    if (executed_.size() != 1 || draining_) return false;
     const Executed& executed = executed_.front();
-    if (!executed.signaled || executed.code != CompletionCode::Success || executed.with_immediate ||
-        !ring_.read_all_consumed())
-        return false;
-    PackedCompletion::write_success(out, executed.context, endpoint_.context(), executed.operation, executed.bytes);
+    if (executed.report != Report::Success || !ring_.read_all_consumed()) return false;
+    PackedCompletion::write_success(out, executed.context, endpoint_context_, executed.operation, executed.bytes);
     count_polled();
     executed_.pop();
     ring_.set_waiting(false);
@@ -290,16 +288,19 @@ inline bool SendQueue::retire_directly(Completion& out) noexcept {
 
 /// The common case is a completion for retire_directly(), or that no request is under way.
 bool SendQueue::poll_one_as_owner(Completion& out) noexcept {
-    const bool found = retire_directly(out);
-    if (!found && !(entries_.empty() && executed_.empty())) return completions_.find_one_as_owner(out);
+    if (!entries_.empty()) return completions_.find_one_as_owner(out);
+    const bool found = !executed_.empty();
+    if (found && !retire_directly(out)) return completions_.find_one_as_owner(out);
     completions_.lock().unlock_as_owner();
     return found;
 }
 
 void SendQueue::progress() noexcept {
-    if (entries_.empty() && executed_.empty()) return;
-    Completion* const out = completions_.output();
-    if (out != nullptr && retire_directly(*out)) return completions_.hand_out_next();
+    if (entries_.empty()) {
+        if (executed_.empty()) return;
+        Completion* const out = completions_.output();
+        if (out != nullptr && retire_directly(*out)) return completions_.hand_out_next();
+    }
     advance();
 }
 
@@ -363,6 +364,8 @@ void SendQueue::count_traffic(const Operation& operation) noexcept {
 
 SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outcome) noexcept {
     const SendRequest& request = *operation.request;
+    const bool plain = operation.code == CompletionCode::Success && !notifies(request);
+    const Report report = !request.signaled ? Report::Nothing : plain ? Report::Success : Report::Any;
     // If the source ended early, part of it may have been sent.
     const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
     return {
@@ -371,7 +374,7 @@ SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outc
         .bytes = static_cast<std::uint32_t>(operation.code == CompletionCode::Success ? operation.total : of_failure),
         .operation = operation_of(request.opcode),
         .code = operation.code,
-        .signaled = request.signaled,
+        .report = report,
         .with_immediate = notifies(request)};
 }
 

@@ -21,8 +21,8 @@ class Endpoint;
 /// confirmation of the peer and for their turn.
 class SendQueue final : public WorkQueue {
 public:
-    SendQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth)
-        : WorkQueue(depth), endpoint_(endpoint), completions_(completions) {}
+    SendQueue(Endpoint& endpoint, std::uint64_t endpoint_context, CompletionQueue& completions, std::uint32_t depth)
+        : WorkQueue(depth), endpoint_(endpoint), completions_(completions), endpoint_context_(endpoint_context) {}
 
     CompletionQueue& completions() noexcept { return completions_; }
 
@@ -79,6 +79,13 @@ private:
         std::uint64_t end() const noexcept { return cut_at != 0 ? cut_at : total; }
     };
 
+    /// What a consumer is told of an executed request.
+    enum class Report : std::uint8_t {
+        Nothing,  // if it succeeded: the request is unsignaled
+        Success,  // without immediate data
+        Any,
+    };
+
     /// An executed request whose completion waits for its turn or for the peer's confirmation.
     struct Executed {
         std::uint64_t context = 0;
@@ -86,7 +93,7 @@ private:
         std::uint32_t bytes = 0;
         CompletedOperation operation = CompletedOperation::Send;
         CompletionCode code = CompletionCode::Success;
-        bool signaled = true;
+        Report report = Report::Any;
         bool with_immediate = false;
     };
 
@@ -201,6 +208,7 @@ private:
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
+    const std::uint64_t endpoint_context_;
     Connection* connection_ = nullptr;
     // Requests of fewer bytes may be executed directly. 0: none, as the endpoint is not connected, drains or breaks.
     std::atomic<std::uint32_t> direct_below_{0};
