@@ -50,6 +50,13 @@ protected:
         Any,
     };
 
+    /// The result of a post that handles only the common case.
+    enum class Posted {
+        No,  // without any effect
+        Yes,
+        MustRing,  // the same, and the peer must be rung
+    };
+
     ~WorkQueue() = default;
     bool is_full() const noexcept { return outstanding() >= depth_; }
 
@@ -290,7 +297,7 @@ private:
     std::atomic<std::uint32_t> orphans_{0};
     unsigned special_ = 0;
     std::vector<WorkQueue*> attached_;
-    WorkQueue* only_ = nullptr;           // if exactly one is attached
+    WorkQueue* only_ = nullptr;     // if exactly one is attached
     std::unique_ptr<Ready> ready_;  // exists once the queue was oversubscribed
     Arm armed_for_ = Arm::Any;
     Completion* output_ = nullptr;  // the rest of the consumer's array while poll() makes progress

@@ -106,35 +106,47 @@ void ReceiveQueue::detach(bool reject) noexcept {
 
 // ---- The common case ---------------------------------------------------------------------------------------------
 
-/// Queues a receive of one SGE, if there is room. Otherwise returns false, and post() handles it.
-inline bool ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept {
-    if (!has_room() || request.sges.size() != 1 || !ring_.advertises()) return false;
-    entries_.vacant().assign_single(request);
+/// Queues a receive of one SGE, if there is room. Otherwise post() handles it.
+inline ReceiveQueue::Posted ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept {
+    if (!has_room() || request.sges.size() != 1 || !ring_.is_attached()) return Posted::No;
+    const Sge& sge = request.sges[0];
+    const std::uint32_t length = sge.length;
+    entries_.vacant().assign_single(request, sge);
     entries_.commit();
     count_posted();
     posted_.add();
-    posted_bytes_.add(request.sges[0].length);
-    ring_.add_receive();
-    return true;
+    posted_bytes_.add(length);
+    return ring_.add_receive() ? Posted::MustRing : Posted::Yes;
 }
 
 bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
     if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
         return try_post_slowly(request);
-    const bool posted = post_directly(request);
+    const Posted posted = post_directly(request);
+    if (posted == Posted::MustRing) [[unlikely]]
+        return ring_as_owner();
     completions_.lock().unlock_as_owner();
-    return posted;
+    return posted != Posted::No;
+}
+
+bool ReceiveQueue::ring_as_owner() noexcept {
+    ring_.ring_producer();
+    completions_.lock().unlock_as_owner();
+    return true;
 }
 
 bool ReceiveQueue::try_post_slowly(const ReceiveRequest& request) noexcept {
-    const std::lock_guard lock(completions_.lock());
-    return post_directly(request);
+    std::size_t posted = 0;
+    return post_all({&request, 1}, posted).ok();
 }
 
 Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     const std::lock_guard lock(completions_.lock());
     return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
-        return post_directly(request) ? Status() : post(request);
+        const Posted directly = post_directly(request);
+        if (directly == Posted::No) return post(request);
+        if (directly == Posted::MustRing) ring_.ring_producer();
+        return Status();
     });
 }
 
@@ -289,10 +301,11 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
     count_posted();
     posted_.add();
     posted_bytes_.add(support::total_length(request.sges));
-    if (ring_.advertises())
-        ring_.add_receive();
-    else if (rejecting_)
+    if (ring_.advertises()) {
+        if (ring_.add_receive() && ring_.is_attached()) ring_.ring_producer();
+    } else if (rejecting_) {
         complete_front({}, CompletionCode::Flushed, 0);
+    }
     return {};
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};

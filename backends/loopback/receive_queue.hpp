@@ -77,15 +77,16 @@ private:
 
     /// What the common case of a message does not handle.
     enum Special : unsigned {
-        stopped = 1,     // not connected, or the next slot cannot be consumed and ends the connection
-        in_message = 2,  // the next slot continues a message
+        stopped = 1,          // not connected, or the next slot cannot be consumed and ends the connection
+        in_message = 2,       // the next slot continues a message
         short_transfers = 4,  // of fewer than 8 bytes
     };
     bool is(Special special) const noexcept { return (special_ & special) != 0; }
     void set(Special special, bool on) noexcept { special_ = on ? special_ | special : special_ & ~special; }
 
     // The common case of a post and of a message.
-    [[gnu::always_inline]] bool post_directly(const ReceiveRequest& request) noexcept;
+    [[gnu::always_inline]] Posted post_directly(const ReceiveRequest& request) noexcept;
+    [[gnu::noinline]] bool ring_as_owner() noexcept;
     [[gnu::noinline]] bool try_post_slowly(const ReceiveRequest& request) noexcept;
     [[gnu::always_inline]] bool receive_word(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept;
     [[gnu::always_inline]] bool receive_directly(const wire::Slot& slot, std::uint8_t flags, Completion* out) noexcept;
@@ -125,7 +126,8 @@ private:
     Counter posted_;
     Counter posted_bytes_;
     support::IncomingTraffic<Way::Slot, Way::Agent> traffic_;
-    support::Fifo<Receive> entries_{initial_room};  // with a shared queue: the receive of the message that is being received
+    support::Fifo<Receive> entries_{
+        initial_room};  // with a shared queue: the receive of the message that is being received
     RingConsumer ring_;
     RegionCache local_;                         // for the SGEs of receives
     std::shared_ptr<support::FlushJob> flush_;  // requested by the next slot

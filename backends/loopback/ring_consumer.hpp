@@ -18,16 +18,17 @@ public:
     void advertise(const Ring& ring, std::uint32_t posted) noexcept;
     bool advertises() const noexcept { return ring_.direction != nullptr; }
 
-    /// Announces one more receive. Rings the producer if it waits for one.
-    void add_receive() noexcept {
+    /// Announces one more receive. Returns whether the producer waits for one; then call ring_producer() if this end
+    /// is attached.
+    [[nodiscard, gnu::always_inline]] bool add_receive() noexcept {
+        wire::Direction& direction = *ring_.direction;
         const std::uint32_t posted = posted_.load(std::memory_order_relaxed) + 1;
         posted_.store(posted, std::memory_order_relaxed);
-        ring_.direction->credit.posted.store(posted, std::memory_order_release);
-        if (!attached_) return;
+        direction.credit.posted.store(posted, std::memory_order_release);
         Fence::light(ring_.asymmetric_fences);
-        if (is_producer_waiting()) [[unlikely]]
-            ring_producer();
+        return direction.producer.waiting.load(std::memory_order_relaxed) != 0;
     }
+    void ring_producer() noexcept;
 
     /// Starts to consume slots, from the first one.
     void attach(const Ring& ring) noexcept;
@@ -108,7 +109,6 @@ public:
 private:
     static constexpr std::uint32_t confirm_every = wire::slot_count / 4;
 
-    [[gnu::noinline]] void ring_producer() noexcept;
     Ring ring_;
     bool attached_ = false;
     std::atomic<std::uint32_t> next_{0};  // the position of the front; the total number of consumed slots

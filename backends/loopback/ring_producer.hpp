@@ -84,11 +84,10 @@ public:
 
     // ---- Waking the peer ----
 
-    /// Rings only if the peer's consumer does not poll. Called for every message.
-    [[gnu::always_inline]] void ring_unless_polled() noexcept {
+    /// Reports whether the peer's consumer does not poll, so that ring() is necessary. Called for every message.
+    [[nodiscard, gnu::always_inline]] bool must_ring() const noexcept {
         Fence::light(ring_.asymmetric_fences);
-        if (ring_.direction->wakeup.need_wakeup.load(std::memory_order_relaxed) != 0) [[unlikely]]
-            ring();
+        return ring_.direction->wakeup.need_wakeup.load(std::memory_order_relaxed) != 0;
     }
     [[gnu::noinline]] void ring() noexcept {
         rings_.add();

@@ -116,8 +116,8 @@ SendQueue::Outcome SendQueue::hand_over(Operation& operation, std::uint8_t confi
     operation.last_slot = ring_.end();
     if (confirmation == wire::slot_flags::acknowledge)
         ring_.ring();
-    else
-        ring_.ring_unless_polled();
+    else if (ring_.must_ring())
+        ring_.ring();
     return confirmation == 0 ? Outcome::Finished : Outcome::InFlight;
 }
 

@@ -31,34 +31,36 @@ CompletionCode fault_code(wire::Fault fault) noexcept {
 
 // ---- The common case ---------------------------------------------------------------------------------------------
 
-/// Reports whether finish_directly() may be called.
-template <SendQueue::Kind kind>
-inline bool SendQueue::can_finish(bool queued) const noexcept {
-    return queued || kind == Kind::Any || completions_.is_quiet();
+/// Completes an executed request in its turn, when the peer has consumed the slots before `last_slot`.
+inline void SendQueue::finish_in_turn(const SendRequest& request, CompletedOperation operation, std::uint32_t bytes,
+                                      std::uint64_t last_slot) noexcept {
+    count_posted();
+    executed_.push({.context = request.context,
+                    .last_slot = last_slot,
+                    .bytes = bytes,
+                    .operation = operation,
+                    .code = CompletionCode::Success,
+                    .report = request.signaled ? Report::Success : Report::Nothing,
+                    .with_immediate = false});
 }
 
-/// Completes an executed request now or, if `queued`, in its turn and, if `confirmed`, not before the peer's
-/// confirmation.
+/// Reports whether finish_now() may be called if there is no earlier request to complete.
 template <SendQueue::Kind kind>
-inline void SendQueue::finish_directly(const SendRequest& request, CompletedOperation operation, std::uint32_t bytes,
-                                       bool queued, bool confirmed) noexcept {
-    if (queued) {
-        count_posted();
-        executed_.push({.context = request.context,
-                        .last_slot = confirmed ? ring_.end() : 0,
-                        .bytes = bytes,
-                        .operation = operation,
-                        .code = CompletionCode::Success,
-                        .report = request.signaled ? Report::Success : Report::Nothing,
-                        .with_immediate = false});
-    } else if (request.signaled) {
-        count_posted();
-        if (kind == Kind::Word || completions_.has_place())
-            completions_.add_success(request.context, endpoint_context_, operation, bytes, *this);
-        else
-            completions_.lose(*this, endpoint_context_, operation);
-        if (kind != Kind::Word) completions_.signal_items();
-    }
+inline bool SendQueue::can_finish_now() const noexcept {
+    return kind == Kind::Any || completions_.is_quiet();
+}
+
+/// Completes an executed request.
+template <SendQueue::Kind kind>
+inline void SendQueue::finish_now(const SendRequest& request, CompletedOperation operation,
+                                  std::uint32_t bytes) noexcept {
+    if (!request.signaled) return;
+    count_posted();
+    if (kind == Kind::Word || completions_.has_place())
+        completions_.add_success(request.context, endpoint_context_, operation, bytes, *this);
+    else
+        completions_.lose(*this, endpoint_context_, operation);
+    if (kind != Kind::Word) completions_.signal_items();
 }
 
 template <SendQueue::Kind kind>
@@ -75,17 +77,16 @@ inline bool SendQueue::may_access(const RemoteAddress& remote, std::uint32_t len
 }
 
 template <SendQueue::Kind kind>
-inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t length) noexcept {
-    if (length > wire::fragment_bytes || !ring_.has_slot() || !ring_.has_credit()) return false;
+inline SendQueue::Posted SendQueue::send_directly(const SendRequest& request, std::uint32_t length) noexcept {
+    if (length > wire::fragment_bytes || !ring_.has_slot() || !ring_.has_credit()) return Posted::No;
     const std::uint8_t confirm = confirmation_flag_;
-    if (confirm == wire::slot_flags::acknowledge) return false;
+    if (confirm == wire::slot_flags::acknowledge) return Posted::No;
     if (confirm != 0 && !completions_.polls_all() &&
         (kind == Kind::Word || !completions_.will_find_confirmation(*this)))
-        return false;
-    const bool queued = confirm != 0 || !executed_.empty();
-    if (!can_finish<kind>(queued)) return false;
+        return Posted::No;
+    if (confirm == 0 && executed_.empty() && !can_finish_now<kind>()) return Posted::No;
     auto* const source = static_cast<const std::byte*>(request.sges[0].address);
-    if (!may_use<kind>(request.sges[0], length, false)) return false;
+    if (!may_use<kind>(request.sges[0], length, false)) return Posted::No;
     wire::Slot& slot = ring_.next();
     std::uint8_t flags = marks_of(request) | confirm;
     if (length <= wire::inline_bytes) {
@@ -93,7 +94,7 @@ inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t l
         traffic_.add(CountedOperation::Send, Way::Slot, length);
     } else {
         wire::External external{.offset = 0, .total = length};
-        if (!ring_.place(length, external.offset)) return false;
+        if (!ring_.place(length, external.offset)) return Posted::No;
         support::copy_piece(ring_.area(external.offset), source, length);
         std::memcpy(slot.payload, &external, sizeof external);
         flags |= wire::slot_flags::external;
@@ -101,32 +102,39 @@ inline bool SendQueue::send_directly(const SendRequest& request, std::uint32_t l
     }
     ring_.take_credit();
     ring_.publish(slot, wire::SlotKind::Message, flags, length, request.immediate);
-    finish_directly<kind>(request, CompletedOperation::Send, length, queued, confirm != 0);
-    ring_.ring_unless_polled();
-    return true;
+    if (confirm != 0)
+        finish_in_turn(request, CompletedOperation::Send, length, ring_.end());
+    else if (!executed_.empty())
+        finish_in_turn(request, CompletedOperation::Send, length, 0);
+    else
+        finish_now<kind>(request, CompletedOperation::Send, length);
+    return ring_.must_ring() ? Posted::MustRing : Posted::Yes;
 }
 
 template <SendQueue::Kind kind, RemoteUse use>
-inline bool SendQueue::access_directly(const SendRequest& request, std::uint32_t length) noexcept {
+inline SendQueue::Posted SendQueue::access_directly(const SendRequest& request, std::uint32_t length) noexcept {
     constexpr bool is_read = use == RemoteUse::Read;
-    if (request.with_immediate || (is_read && reliability() == Reliability::Unreliable)) return false;
+    if (request.with_immediate || (is_read && reliability() == Reliability::Unreliable)) return Posted::No;
     auto* const own = static_cast<std::byte*>(request.sges[0].address);
-    if (!may_use<kind>(request.sges[0], length, is_read)) return false;
+    if (!may_use<kind>(request.sges[0], length, is_read)) return Posted::No;
     const RemoteAddress& remote = request.remote;
     const Peer& peer = connection_->peer();
-    if (!may_access<kind>(remote, length, reachable | (is_read ? read : write))) return false;
+    if (!may_access<kind>(remote, length, reachable | (is_read ? read : write))) return Posted::No;
     auto* const target = peer.is_this_process() ? reinterpret_cast<std::byte*>(remote.address)
                                                 : peer.mapped(remote.key, remote.address, length, !is_read);
-    const bool queued = !executed_.empty();
-    if (target == nullptr || !can_finish<kind>(queued)) return false;
+    const bool in_turn = executed_.empty();
+    if (target == nullptr || (in_turn && !can_finish_now<kind>())) return Posted::No;
     traffic_.add(is_read ? CountedOperation::RdmaRead : CountedOperation::RdmaWrite, Way::Mapped, length);
     if (is_read)
         support::copy_piece(own, target, length);
     else
         support::deliver_piece(target, own, length);
-    finish_directly<kind>(request, is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite, length,
-                          queued, false);
-    return true;
+    constexpr CompletedOperation operation = is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite;
+    if (in_turn)
+        finish_now<kind>(request, operation, length);
+    else
+        finish_in_turn(request, operation, length, 0);
+    return Posted::Yes;
 }
 
 unsigned SendQueue::direct_uses(const RegionView& region) const noexcept {
@@ -138,25 +146,29 @@ unsigned SendQueue::direct_uses(const RegionView& region) const noexcept {
            (connection_->peer().is_this_process() || region.is_mappable() ? reachable : 0u);
 }
 
-/// Executes a request of one SGE of `length` bytes right away, from the first check to the completion. Returns false,
-/// without any effect, if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that
-/// is mapped here. Then post() handles it.
+/// Executes a request of one SGE of `length` bytes right away, from the first check to the completion. Returns
+/// Posted::No if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that is mapped
+/// here. Then post() handles it.
 template <SendQueue::Kind kind>
-inline bool SendQueue::post_directly(const SendRequest& request, Opcode opcode, std::uint32_t length) noexcept {
-    if (length >= direct_below_.load(std::memory_order_relaxed) || !entries_.empty() || !has_room()) return false;
-    if (request.fault != CompletionCode::Success) return false;
+inline SendQueue::Posted SendQueue::post_directly(const SendRequest& request, Opcode opcode,
+                                                  std::uint32_t length) noexcept {
+    if (length >= direct_below_.load(std::memory_order_relaxed) || !entries_.empty() || !has_room()) return Posted::No;
+    if (request.fault != CompletionCode::Success) return Posted::No;
     switch (opcode) {
         case Opcode::Send: return send_directly<kind>(request, length);
         case Opcode::RdmaWrite: return access_directly<kind, RemoteUse::Write>(request, length);
         case Opcode::RdmaRead: return access_directly<kind, RemoteUse::Read>(request, length);
-        default: return false;
+        default: return Posted::No;
     }
 }
 
 inline Status SendQueue::post_one(const SendRequest& request) noexcept {
-    if (request.sges.size() == 1 && post_directly<Kind::Any>(request, request.opcode, request.sges[0].length))
-        return {};
-    return post(request);
+    const Posted posted = request.sges.size() == 1
+                              ? post_directly<Kind::Any>(request, request.opcode, request.sges[0].length)
+                              : Posted::No;
+    if (posted == Posted::No) return post(request);
+    if (posted == Posted::MustRing) ring_.ring();
+    return {};
 }
 
 bool SendQueue::try_post(const SendRequest& request) noexcept {
@@ -173,9 +185,17 @@ template <Opcode opcode>
 bool SendQueue::try_post_word(const SendRequest& request) noexcept {
     if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
         return try_post_slowly(request);
-    const bool posted = post_directly<Kind::Word>(request, opcode, word_bytes);
+    const Posted posted = post_directly<Kind::Word>(request, opcode, word_bytes);
+    if (posted == Posted::MustRing) [[unlikely]]
+        return ring_as_owner();
     completions_.lock().unlock_as_owner();
-    return posted || try_post_any(request);
+    return posted != Posted::No || try_post_any(request);
+}
+
+bool SendQueue::ring_as_owner() noexcept {
+    ring_.ring();
+    completions_.lock().unlock_as_owner();
+    return true;
 }
 
 bool SendQueue::try_post_any(const SendRequest& request) noexcept {

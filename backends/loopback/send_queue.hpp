@@ -127,25 +127,29 @@ private:
 
     // The common case of a post.
     template <Kind kind>
-    [[gnu::always_inline]] bool post_directly(const SendRequest& request, Opcode opcode, std::uint32_t length) noexcept;
+    [[gnu::always_inline]] Posted post_directly(const SendRequest& request, Opcode opcode,
+                                                std::uint32_t length) noexcept;
     template <Kind kind, RemoteUse use>
-    [[gnu::always_inline]] bool access_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    [[gnu::always_inline]] Posted access_directly(const SendRequest& request, std::uint32_t length) noexcept;
     template <Kind kind>
-    [[gnu::always_inline]] bool send_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    [[gnu::always_inline]] Posted send_directly(const SendRequest& request, std::uint32_t length) noexcept;
     template <Kind kind>
     [[gnu::always_inline]] bool may_use(const Sge& sge, std::uint32_t length, bool written) noexcept;
     template <Kind kind>
     [[gnu::always_inline]] bool may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept;
     template <Opcode opcode>
     [[gnu::noinline]] bool try_post_word(const SendRequest& request) noexcept;
+    [[gnu::noinline]] bool ring_as_owner() noexcept;
     [[gnu::noinline]] bool try_post_any(const SendRequest& request) noexcept;
     [[gnu::noinline]] bool try_post_slowly(const SendRequest& request) noexcept;
     [[gnu::always_inline]] Status post_one(const SendRequest& request) noexcept;
+    [[gnu::always_inline]] void finish_in_turn(const SendRequest& request, CompletedOperation operation,
+                                               std::uint32_t bytes, std::uint64_t last_slot) noexcept;
     template <Kind kind>
-    [[gnu::always_inline]] bool can_finish(bool queued) const noexcept;
+    [[gnu::always_inline]] bool can_finish_now() const noexcept;
     template <Kind kind>
-    [[gnu::always_inline]] void finish_directly(const SendRequest& request, CompletedOperation operation,
-                                                std::uint32_t bytes, bool queued, bool confirmed) noexcept;
+    [[gnu::always_inline]] void finish_now(const SendRequest& request, CompletedOperation operation,
+                                           std::uint32_t bytes) noexcept;
 
     // All other cases.
     [[gnu::noinline]] Status post(const SendRequest& request) noexcept;
@@ -215,7 +219,7 @@ private:
     std::uint8_t confirmation_flag_ = 0;  // the slot flag for the confirmation of messages on this connection, or 0
     support::OutgoingTraffic<Way::Slot, Way::Agent> traffic_;
     support::Fifo<Executed> executed_{initial_room};  // always has room for all requests for which has_room()
-    support::Fifo<Entry> entries_{16};      // not executed yet; ordered after executed_
+    support::Fifo<Entry> entries_{16};                // not executed yet; ordered after executed_
     bool draining_ = false;
     std::size_t left_ = 0;  // number of requests to complete while draining
 

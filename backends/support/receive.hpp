@@ -26,8 +26,8 @@ struct Receive {
     }
 
     /// The same for a request of one SGE.
-    [[gnu::always_inline]] void assign_single(const ReceiveRequest& request) noexcept {
-        sges.assign_single(request.sges[0]);
+    [[gnu::always_inline]] void assign_single(const ReceiveRequest& request, const Sge& sge) noexcept {
+        sges.assign_single(sge);
         context = request.context;
         fault = request.fault;
     }
