@@ -46,7 +46,7 @@ CompletionQueue::~CompletionQueue() {
 [[gnu::always_inline]] inline void CompletionQueue::take_front(Completion& out) noexcept {
     const Item& item = items_.front();
     item.completion.load(out);
-    subtract_one_alone(*item.outstanding);
+    subtract_alone(*item.outstanding, 1);
     items_.pop();
 }
 

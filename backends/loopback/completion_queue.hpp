@@ -71,7 +71,7 @@ protected:
     static constexpr std::uint32_t initial_room = 16;  // without set_room()
     friend class CompletionQueue;
     [[gnu::always_inline]] void count_posted() noexcept { add_alone(outstanding_, std::uint32_t{1}); }
-    [[gnu::always_inline]] void count_polled() noexcept { subtract_one_alone(outstanding_); }
+    [[gnu::always_inline]] void count_polled(std::uint32_t count = 1) noexcept { subtract_alone(outstanding_, count); }
 
     /// Gives a completion to a poll. Copies field by field; see Word.
     [[gnu::always_inline]] void hand_out(const Completion& completion, Completion& to) noexcept {
@@ -120,10 +120,9 @@ public:
     /// The lock must be held. Reports whether poll() wants a completion.
     bool has_output() const noexcept { return output_ != output_end_; }
 
-    /// The lock must be held. Where poll() wants the next completion, or null if it wants none. Call hand_out_next()
-    /// once it is written.
-    Completion* output() const noexcept { return has_output() ? output_ : nullptr; }
-    void hand_out_next() noexcept { ++output_; }
+    /// The lock must be held. Where poll() wants the next completions. Call handed_out() once they are written.
+    std::span<Completion> output() const noexcept { return {output_, output_end_}; }
+    void handed_out(std::size_t count) noexcept { output_ += count; }
 
     /// The lock must be held, but not by poll(). Otherwise like push().
     [[gnu::always_inline]] void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {

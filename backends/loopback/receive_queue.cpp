@@ -150,31 +150,37 @@ Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::siz
     });
 }
 
-/// Receives a message of 8 bytes for which there is a receive of one SGE in the region that was used last, from the
-/// first check to the completion, unless the state is special. Calls no other function. Returns false, without any
-/// effect, in all other cases. Then receive_directly() handles the slot.
-inline bool ReceiveQueue::receive_word(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept {
+/// Reports whether the slot is a message of 8 bytes.
+inline bool ReceiveQueue::is_word(const wire::Slot& slot, std::uint8_t flags) noexcept {
     using namespace wire::slot_flags;
-    if (slot.kind != SlotKind::Message || slot.length != word_bytes || (flags & (more | invalidate | external)) != 0)
-        return false;
-    if (entries_.empty()) return false;
-    const Receive& receive = entries_.front();
+    return slot.kind == SlotKind::Message && slot.length == word_bytes && (flags & (more | invalidate | external)) == 0;
+}
+
+/// Delivers a message of 8 bytes if its receive has one SGE in the region that was used last. Calls no other function.
+/// Returns false, without any effect, in all other cases. Then receive_directly() handles the slot. Otherwise
+/// consume_words() follows.
+inline bool ReceiveQueue::deliver_word(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
+                                       Completion& out) noexcept {
     const Sge* const sge = receive.sges.single();
     if (sge == nullptr || receive.fault != CompletionCode::Success || sge->length < word_bytes ||
         !Endpoint::may_use_word(local_, *sge, true))
         return false;
-    ring_.note(slot);
     std::memcpy(sge->address, slot.payload, word_bytes);
     PackedCompletion::write_success(out, receive.context, endpoint_context_, CompletedOperation::Receive, word_bytes);
-    if ((flags & immediate) != 0) [[unlikely]] {
+    if ((flags & wire::slot_flags::immediate) != 0) [[unlikely]] {
         out.immediate = slot.immediate;
         out.with_immediate = true;
     }
-    count_polled();
-    traffic_.add(CountedOperation::Receive, Way::Slot, word_bytes);
-    entries_.pop();
-    ring_.pop();
     return true;
+}
+
+/// Consumes the slots of delivered words. `last`: the last one of them.
+inline void ReceiveQueue::consume_words(std::uint32_t count, const wire::Slot& last) noexcept {
+    ring_.note(last);
+    count_polled(count);
+    traffic_.add(CountedOperation::Receive, Way::Slot, std::uint64_t{count} * word_bytes, count);
+    entries_.pop(count);
+    ring_.pop(count);
 }
 
 /// Receives a message of one slot for which there is a receive of one SGE that it fits, from the first check to the
@@ -223,7 +229,7 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
     return true;
 }
 
-/// The common case is a message for receive_word(), or that nothing has arrived.
+/// The common case is a message for deliver_word(), or that nothing has arrived.
 bool ReceiveQueue::poll_one_as_owner(Completion& out) noexcept {
     if (special_ != 0) return completions_.find_one_as_owner(out);
     const wire::Slot& slot = ring_.front();
@@ -233,7 +239,9 @@ bool ReceiveQueue::poll_one_as_owner(Completion& out) noexcept {
         return false;
     }
     const std::uint8_t flags = slot.flags;
-    if (!receive_word(slot, flags, out)) return receive_one_as_owner(slot, flags, out);
+    if (!is_word(slot, flags) || entries_.empty() || !deliver_word(slot, flags, entries_.front(), out))
+        return receive_one_as_owner(slot, flags, out);
+    consume_words(1, slot);
     if (ring_.owes_confirmation() || (flags & at_once) != 0) return confirm_as_owner(flags);
     if ((flags & wire::slot_flags::confirm) != 0) {
         acknowledgment_due_ = true;
@@ -267,20 +275,37 @@ void ReceiveQueue::progress() noexcept {
     }
     std::uint8_t seen = 0;  // the flags of all slots
     do {
+        if (special_ == 0 && receive_words(seen)) continue;
         const wire::Slot& slot = ring_.front();
         const std::uint8_t flags = slot.flags;
-        Completion* const out = completions_.output();
-        if (out != nullptr && special_ == 0 && receive_word(slot, flags, *out)) {
-            completions_.hand_out_next();
-            if (ring_.owes_confirmation()) ring_.confirm();
-        } else if (receive_directly(slot, flags, out)) {
-            if (out != nullptr) completions_.hand_out_next();
-        } else if (!receive(slot)) {
+        const std::span<Completion> out = completions_.output();
+        if (receive_directly(slot, flags, out.empty() ? nullptr : out.data()))
+            completions_.handed_out(out.empty() ? 0 : 1);
+        else if (!receive(slot))
             break;
-        }
         seen |= flags;
     } while (!completions_.is_output_full() && ring_.has_arrived(ring_.front()));
     confirm_if_due(seen);
+}
+
+/// Receives the words at the front of the ring for a poll, up to a quarter of the ring. Adds their flags to `seen`.
+/// Returns false if there are none.
+inline bool ReceiveQueue::receive_words(std::uint8_t& seen) noexcept {
+    const std::span<Completion> out = completions_.output();
+    const std::size_t most = std::min<std::size_t>({out.size(), entries_.size(), RingConsumer::confirm_every});
+    std::uint32_t count = 0;
+    for (; count != most; ++count) {
+        const wire::Slot& slot = ring_.front(count);
+        if (!ring_.has_arrived(slot, count)) break;
+        const std::uint8_t flags = slot.flags;
+        if (!is_word(slot, flags) || !deliver_word(slot, flags, entries_[count], out[count])) break;
+        seen |= flags;
+    }
+    if (count == 0) return false;
+    consume_words(count, ring_.front(count - 1));
+    completions_.handed_out(count);
+    if (ring_.owes_confirmation()) ring_.confirm();
+    return true;
 }
 
 inline void ReceiveQueue::confirm_if_due(std::uint8_t seen) noexcept {

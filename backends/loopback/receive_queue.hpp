@@ -88,7 +88,11 @@ private:
     [[gnu::always_inline]] Posted post_directly(const ReceiveRequest& request) noexcept;
     [[gnu::noinline]] bool ring_as_owner() noexcept;
     [[gnu::noinline]] bool try_post_slowly(const ReceiveRequest& request) noexcept;
-    [[gnu::always_inline]] bool receive_word(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept;
+    [[gnu::always_inline]] static bool is_word(const wire::Slot& slot, std::uint8_t flags) noexcept;
+    [[gnu::always_inline]] bool deliver_word(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
+                                             Completion& out) noexcept;
+    [[gnu::always_inline]] void consume_words(std::uint32_t count, const wire::Slot& last) noexcept;
+    bool receive_words(std::uint8_t& seen) noexcept;
     [[gnu::always_inline]] bool receive_directly(const wire::Slot& slot, std::uint8_t flags, Completion* out) noexcept;
     [[gnu::noinline]] bool receive_one_as_owner(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept;
     [[gnu::noinline]] bool confirm_as_owner(std::uint8_t seen) noexcept;

@@ -40,13 +40,16 @@ public:
 
     const Ring& ring() const noexcept { return ring_; }
 
-    /// The slot to be consumed next. Once it has arrived, the peer should not change it, but may.
-    const wire::Slot& front() const noexcept { return ring_.slot(next_.load(std::memory_order_relaxed)); }
-    bool has_arrived(const wire::Slot& front) const noexcept {
-        return front.sequence.load(std::memory_order_acquire) == next_.load(std::memory_order_relaxed) + 1;
+    /// The slot to be consumed next, or the one so many slots behind it. Once it has arrived, the peer should not
+    /// change it, but may.
+    const wire::Slot& front(std::uint32_t behind = 0) const noexcept {
+        return ring_.slot(next_.load(std::memory_order_relaxed) + behind);
+    }
+    bool has_arrived(const wire::Slot& slot, std::uint32_t behind = 0) const noexcept {
+        return slot.sequence.load(std::memory_order_acquire) == next_.load(std::memory_order_relaxed) + behind + 1;
     }
 
-    /// Reads what the slot at the front tells about the opposite direction. Called before pop().
+    /// Reads what the last slot to be consumed tells about the opposite direction. Called before pop().
     [[gnu::always_inline]] void note(const wire::Slot& slot) noexcept {
         told_credit_.store(slot.credit, std::memory_order_relaxed);
         const std::uint64_t told = told_consumed_.load(std::memory_order_relaxed);
@@ -54,12 +57,13 @@ public:
         told_consumed_.store(told + more, std::memory_order_release);
     }
 
-    /// Consumes the slot at the front.
-    [[gnu::always_inline]] void pop() noexcept {
-        next_.store(next_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    /// Consumes slots, starting at the front.
+    [[gnu::always_inline]] void pop(std::uint32_t count = 1) noexcept {
+        next_.store(next_.load(std::memory_order_relaxed) + count, std::memory_order_release);
     }
 
-    /// Reports whether so many slots are consumed that the producer should know.
+    /// When so many slots are consumed, the producer should know.
+    static constexpr std::uint32_t confirm_every = wire::slot_count / 4;
     bool owes_confirmation() const noexcept {
         return next_.load(std::memory_order_relaxed) - confirmed_ >= confirm_every;
     }
@@ -107,8 +111,6 @@ public:
     std::uint64_t consumed_by_front() const noexcept;
 
 private:
-    static constexpr std::uint32_t confirm_every = wire::slot_count / 4;
-
     Ring ring_;
     bool attached_ = false;
     std::atomic<std::uint32_t> next_{0};  // the position of the front; the total number of consumed slots

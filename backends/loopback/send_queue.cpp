@@ -318,8 +318,8 @@ bool SendQueue::poll_one_as_owner(Completion& out) noexcept {
 void SendQueue::progress() noexcept {
     if (entries_.empty()) {
         if (executed_.empty()) return;
-        Completion* const out = completions_.output();
-        if (out != nullptr && retire_directly(*out)) return completions_.hand_out_next();
+        const std::span<Completion> out = completions_.output();
+        if (!out.empty() && retire_directly(out.front())) return completions_.handed_out(1);
     }
     advance();
 }

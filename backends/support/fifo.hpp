@@ -49,7 +49,7 @@ public:
     /// Indexes from the front.
     T& operator[](std::size_t index) noexcept { return at(begin_ + index); }
     [[gnu::always_inline]] T& front() noexcept { return at(begin_); }
-    void pop() noexcept { ++begin_; }
+    void pop(std::size_t count = 1) noexcept { begin_ += count; }
 
 private:
     static constexpr std::size_t smallest = 16;

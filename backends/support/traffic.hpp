@@ -29,9 +29,10 @@ constexpr CountedOperation counted_as(const SendRequest& request) noexcept {
 template <CountedOperation first_operation, CountedOperation last_operation, Way first_way, Way last_way>
 class TrafficCounters {
 public:
-    [[gnu::always_inline]] void add(CountedOperation operation, Way way, std::uint64_t bytes) noexcept {
+    [[gnu::always_inline]] void add(CountedOperation operation, Way way, std::uint64_t bytes,
+                                    std::uint64_t messages = 1) noexcept {
         Cell& cell = cells_[index(operation, first_operation)][index(way, first_way)];
-        cell.messages.add();
+        cell.messages.add(messages);
         cell.bytes.add(bytes);
     }
 

@@ -22,14 +22,12 @@ template <class Number>
 #endif
 }
 
-/// The same subtraction of 1.
-template <class Number>
-[[gnu::always_inline]] inline void subtract_one_alone(std::atomic<Number>& number) noexcept {
+/// The same for a subtraction.
+[[gnu::always_inline]] inline void subtract_alone(std::atomic<std::uint32_t>& number, std::uint32_t amount) noexcept {
 #if defined(__x86_64__)
-    static_assert(sizeof number == 4);
-    asm inline("subl $1, %0" : "+m"(number) : : "cc");
+    asm inline("subl %1, %0" : "+m"(number) : "er"(amount) : "cc");
 #else
-    number.store(number.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    number.store(number.load(std::memory_order_relaxed) - amount, std::memory_order_relaxed);
 #endif
 }
 
