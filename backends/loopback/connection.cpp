@@ -53,8 +53,8 @@ Connection::~Connection() {
     if (registered_) device_.remove_connection(number_);
 }
 
-Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, int socket) {
-    auto peer = device_.find_peer(handshake.instance, peer_process(socket), descriptors);
+Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, pid_t process) {
+    auto peer = device_.find_peer(handshake.instance, process, descriptors);
     if (!peer.ok()) return peer.status();
     peer_ = std::move(*peer);
     peer_number_ = handshake.instance.connection;
@@ -67,9 +67,13 @@ Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> desc
 
 Status Connection::open(UniqueFd& socket, const std::shared_ptr<Connection>& self) {
     if (const Status status = device_.agent().watch(socket.get(), self); !status.ok()) return status;
+    open_hung_up(socket);
+    return {};
+}
+
+void Connection::open_hung_up(UniqueFd& socket) noexcept {
     socket_ = std::move(socket);
     segment_fd_.reset();
-    return {};
 }
 
 Status Connection::send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {

@@ -120,7 +120,8 @@ Status Connector::send_request(UniqueFd socket) {
     set_bytes(message.local_host, parameters_.local.host.span());
     set_bytes(message.local_service, parameters_.local.service.span());
     set_bytes(message.remote_host, parameters_.remote.host.span());
-    auto handed = offered_->descriptors_for(peer_process(socket.get()));
+    peer_process_ = peer_process(socket.get());
+    auto handed = offered_->descriptors_for(peer_process_);
     if (!handed.ok()) return handed.status();
     const std::array<int, 4> descriptors{offered_->segment_fd(), (*handed)[0], (*handed)[1], (*handed)[2]};
     if (const Status status = send_message(socket.get(), &message, sizeof message, descriptors);
@@ -225,11 +226,21 @@ void Connector::established_with(Handshake& handshake) {
                           .private_data = handshake.private_data};
     if (!handshake.local.service.empty()) event.remote_address.service = handshake.local.service;
     device_.agent().unwatch(socket_.get());
-    Status status = offered_->set_peer(handshake, handshake.descriptors.all(), socket_.get());
-    if (status.ok()) status = offered_->open(socket_, offered_);
+    Status status = offered_->set_peer(handshake, handshake.descriptors.all(), peer_process_);
+    handshake.descriptors.close();
+    // If the peer has already disconnected, this thread ends the connection, so that the agent need not wake up. To
+    // receive the last messages it needs the serving lock, and it must not wait for that with the owner's mutex held.
+    const std::shared_lock serving(device_.serving(), std::try_to_lock);
+    const bool hung_up = status.ok() && serving && has_hung_up(socket_.get());
+    if (hung_up)
+        offered_->open_hung_up(socket_);
+    else if (status.ok())
+        status = offered_->open(socket_, offered_);
     if (!status.ok()) return fail(status);
-    owner_->endpoint->establish(std::exchange(offered_, nullptr));
+    const std::shared_ptr<Connection> connection = std::exchange(offered_, nullptr);
+    owner_->endpoint->establish(connection);
     finish(event);
+    if (hung_up) owner_->endpoint->peer_hung_up(*connection);
 }
 
 void Connector::take_peer_requests() {

@@ -65,6 +65,7 @@ private:
     // Client/server model: the offered connection and the socket for the answer.
     std::shared_ptr<Connection> offered_;
     UniqueFd socket_;
+    pid_t peer_process_ = 0;
     Deadline answer_by_ = Deadline::never();  // deadline for an answer that was given but has not arrived
 
     // Peer-to-peer model, if this side was first: connecting peers, and requests that belong to another pair.
