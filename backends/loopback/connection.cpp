@@ -11,19 +11,11 @@
 namespace viaduct::loopback {
 
 Result<std::shared_ptr<Connection>> Connection::offer(Device& device, std::shared_ptr<EndpointRef> owner) {
-    auto memory = create_memfd("viaduct-connection", sizeof(wire::Segment));
-    if (!memory.ok()) return memory.status();
-    auto mapping = Mapping::map(memory->get(), sizeof(wire::Segment), PROT_READ | PROT_WRITE);
-    if (!mapping.ok()) return mapping.status();
-    if (const Status status = seal_memfd(memory->get(), false); !status.ok()) return status;
-    mapping->as<wire::Segment>()->magic = wire::magic;
-    mapping->as<wire::Segment>()->version = wire::version;
-    // Nobody is known to poll yet. The flags are set before either side can send, so no fence is needed.
-    for (wire::Direction& direction : mapping->as<wire::Segment>()->directions) direction.wakeup.need_wakeup.store(1);
-
+    auto segment = device.spare_segment().take();
+    if (!segment.ok()) return segment.status();
     std::shared_ptr<Connection> connection(new Connection(device, std::move(owner), 0));
-    connection->mapping_ = std::move(*mapping);
-    connection->segment_fd_ = std::move(*memory);
+    connection->mapping_ = std::move(segment->mapping);
+    connection->segment_fd_ = std::move(segment->fd);
     if (const Status status = assign(connection, connection->owner_); !status.ok()) return status;
     return connection;
 }

@@ -141,6 +141,7 @@ Status Connector::send_request(UniqueFd socket) {
 bool Connector::is_answered_soon() noexcept {
     if (device_.agent().is_this_thread() || peer_process(socket_.get()) == getpid() || !device_.answers_soon())
         return false;
+    device_.spare_segment().prepare();
     pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     const auto spin_end = std::min(Deadline::after(spin_time()), parameters_.deadline);
     while (!spin_end.passed())

@@ -16,6 +16,7 @@
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/region_table.hpp"
+#include "backends/loopback/spare_segment.hpp"
 #include "backends/support/flusher.hpp"
 #include "core/backend.hpp"
 
@@ -93,6 +94,7 @@ public:
     Doorbells& doorbell() noexcept { return *doorbell_; }
     OwnRegionTable& regions() noexcept { return regions_; }
     support::Flusher& flusher() noexcept { return flusher_; }
+    SpareSegment& spare_segment() noexcept { return spare_segment_; }
     void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
     /// Identifies this device to peers.
@@ -189,6 +191,7 @@ private:
     Canary canary_;
     const std::unique_ptr<Doorbells> doorbell_;
     OwnRegionTable regions_;
+    SpareSegment spare_segment_;
     const std::unique_ptr<Entry[], Free> directory_;  // one for each number of a connection; pages take memory on first
                                                       // use
     support::Flusher flusher_{[this](std::uint32_t connection) { doorbell_->ring_self(connection); }};
