@@ -130,24 +130,27 @@ Status Connector::send_request(UniqueFd socket) {
     // If the listener closed meanwhile, the socket is hung up; read_answer() detects that and tries again.
     socket_ = std::move(socket);
     if (is_answered_soon()) {
-        run_step([this] { read_answer(); });
-        if (stopped_) return {};
+        bool read = true;
+        run_step([&] { read = read_answer(); });
+        if (read) return {};
     }
     return device_.agent().watch(socket_.get(), shared_from_this());
 }
 
-/// Spins for the answer, so that it wakes neither the agent nor a thread that waits for the event. If an answer is
-/// late, the next attempts do not spin.
+/// Spins for the answer, so that it wakes neither the agent nor a thread that waits for the event. Only the first
+/// request spins, because read_answer() may send another one. If answers are late, some of the next attempts do not
+/// spin.
 bool Connector::is_answered_soon() noexcept {
-    if (device_.agent().is_this_thread() || peer_process(socket_.get()) == getpid() || !device_.answers_soon())
+    if (std::exchange(has_spun_, true) || device_.agent().is_this_thread() || peer_process_ == getpid() ||
+        !device_.answer_spin().is_worthwhile())
         return false;
     device_.spare_segment().prepare();
     pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     const auto spin_end = std::min(Deadline::after(spin_time()), parameters_.deadline);
-    while (!spin_end.passed())
-        if (poll(&answer, 1, 0) != 0) return answer.revents == POLLIN;
-    device_.answer_was_late();
-    return false;
+    bool answered = false;
+    while (!answered && !spin_end.passed()) answered = poll(&answer, 1, 0) != 0;
+    device_.answer_spin().answered(answered);
+    return answered;
 }
 
 void Connector::on_readable(int fd) noexcept {
@@ -159,7 +162,7 @@ void Connector::on_readable(int fd) noexcept {
         if (pending_ && fd == pending_->fd())
             take_peer_requests();
         else if (socket_ && fd == socket_.get())
-            read_answer();
+            (void)read_answer();
     });
 }
 
@@ -174,22 +177,31 @@ void Connector::run_step(Step step) noexcept {
     if (endpoint() != nullptr) fail(status);
 }
 
-void Connector::read_answer() {
+/// Returns false if there is none.
+bool Connector::read_answer() {
     auto answer = receive_handshake(socket_.get());
-    if (!answer.ok() && answer.status().code() == Code::WouldBlock) return;
-    if (answer.status().code() == Code::NoResources) return fail(answer.status());
-    if (!answer.ok() || answer->hung_up) return answer_hung_up();
-    switch (answer->type) {
-        case MessageType::Accepted: return established_with(*answer);
+    if (answer.status().code() == Code::WouldBlock) return false;
+    if (answer.status().code() == Code::NoResources)
+        fail(answer.status());
+    else if (!answer.ok() || answer->hung_up)
+        answer_hung_up();
+    else
+        answered(*answer);
+    return true;
+}
+
+void Connector::answered(Handshake& answer) {
+    switch (answer.type) {
+        case MessageType::Accepted: return established_with(answer);
         case MessageType::Rejected:
             return finish({.kind = ConnectionEventKind::Rejected,
-                           .private_data = answer->private_data,
-                           .why = explain("process %d rejected the request", peer_process(socket_.get()))});
+                           .private_data = answer.private_data,
+                           .why = explain("process %d rejected the request", peer_process_)});
         case MessageType::NoListener:
-            return fail({Code::NoListener, explain("process %d closed the listener or refused the request",
-                                                   peer_process(socket_.get()))});
+            return fail(
+                {Code::NoListener, explain("process %d closed the listener or refused the request", peer_process_)});
         case MessageType::Conflict:
-            return finish(conflict(compatible(owner_->endpoint->attributes(), answer->attributes), answer->attributes));
+            return finish(conflict(compatible(owner_->endpoint->attributes(), answer.attributes), answer.attributes));
         case MessageType::Connect:
         case MessageType::MapRequest:
         case MessageType::MapReply: return answer_hung_up();  // not valid here
