@@ -24,7 +24,7 @@ Result<std::unique_ptr<ConnectionRequest>> Ep::next_request() noexcept {
         auto request = listener_->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
         if (arrived && await_readable(fd(), Deadline::after(arrival_timeout))) continue;
-        if (const Status status = await_readable(fd()); !status.ok()) return status;
+        if (const Status status = await_readable_soon(fd()); !status.ok()) return status;
     }
 }
 

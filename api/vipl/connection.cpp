@@ -46,7 +46,7 @@ Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Addr
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
         if (deadline.passed()) return Status(Code::TimedOut, "");  // expected, so no reason
         if (interrupted()) return request;
-        (void)await_readable((*listener)->fd(), next_look(deadline));
+        (void)await_readable_soon((*listener)->fd(), next_look(deadline));
     }
 }
 

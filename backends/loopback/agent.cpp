@@ -35,26 +35,35 @@ void Agent::stop() noexcept {
 }
 
 Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client) {
+    const std::uint64_t id = remember(fd, client);
+    epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = id}};
+    // Without the lock, because this may wake the agent, which takes it.
+    if (epoll_ctl(board_.epoll_fd(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
+    const Status status = Status::from_errno(errno, "epoll_ctl");
+    (void)forget(fd);
+    return status;
+}
+
+void Agent::unwatch(int fd) noexcept {
+    if (forget(fd)) epoll_ctl(board_.epoll_fd(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+std::uint64_t Agent::remember(int fd, const std::shared_ptr<AgentClient>& client) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t id = next_id_++;
     ids_[fd] = id;  // first, because it does no harm if the next line runs out of memory
     watches_.emplace(id, Watch{fd, client});
-    epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = id}};
-    if (epoll_ctl(board_.epoll_fd(), EPOLL_CTL_ADD, fd, &event) != 0) {
-        watches_.erase(id);
-        ids_.erase(fd);
-        return Status::from_errno(errno, "epoll_ctl");
-    }
-    return {};
+    return id;
 }
 
-void Agent::unwatch(int fd) noexcept {
+/// Returns false if the descriptor was not watched.
+bool Agent::forget(int fd) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = ids_.find(fd);
-    if (found == ids_.end()) return;
-    epoll_ctl(board_.epoll_fd(), EPOLL_CTL_DEL, fd, nullptr);
+    if (found == ids_.end()) return false;
     watches_.erase(found->second);
     ids_.erase(found);
+    return true;
 }
 
 void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {

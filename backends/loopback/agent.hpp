@@ -45,7 +45,8 @@ public:
 
     bool is_this_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
 
-    /// Calls the client's on_readable while the descriptor is readable or hung up. Throws std::bad_alloc.
+    /// Calls the client's on_readable while the descriptor is readable or hung up. The caller must not watch, unwatch
+    /// or close the same descriptor in two threads at once. Throws std::bad_alloc.
     Status watch(int fd, const std::shared_ptr<AgentClient>& client);
     void unwatch(int fd) noexcept;
 
@@ -63,6 +64,8 @@ private:
     Agent(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> update_wakeups) noexcept
         : board_(board), serve_(std::move(serve)), update_wakeups_(std::move(update_wakeups)) {}
     void run() noexcept;
+    std::uint64_t remember(int fd, const std::shared_ptr<AgentClient>& client);
+    bool forget(int fd) noexcept;
     int timeout_ms() noexcept;
     void dispatch(std::uint64_t id) noexcept;
     void run_deadlines() noexcept;

@@ -11,19 +11,11 @@
 namespace viaduct::loopback {
 
 Result<std::shared_ptr<Connection>> Connection::offer(Device& device, std::shared_ptr<EndpointRef> owner) {
-    auto memory = create_memfd("viaduct-connection", sizeof(wire::Segment));
-    if (!memory.ok()) return memory.status();
-    auto mapping = Mapping::map(memory->get(), sizeof(wire::Segment), PROT_READ | PROT_WRITE);
-    if (!mapping.ok()) return mapping.status();
-    if (const Status status = seal_memfd(memory->get(), false); !status.ok()) return status;
-    mapping->as<wire::Segment>()->magic = wire::magic;
-    mapping->as<wire::Segment>()->version = wire::version;
-    // Nobody is known to poll yet. The flags are set before either side can send, so no fence is needed.
-    for (wire::Direction& direction : mapping->as<wire::Segment>()->directions) direction.wakeup.need_wakeup.store(1);
-
+    auto segment = device.spare_segment().take();
+    if (!segment.ok()) return segment.status();
     std::shared_ptr<Connection> connection(new Connection(device, std::move(owner), 0));
-    connection->mapping_ = std::move(*mapping);
-    connection->segment_fd_ = std::move(*memory);
+    connection->mapping_ = std::move(segment->mapping);
+    connection->segment_fd_ = std::move(segment->fd);
     if (const Status status = assign(connection, connection->owner_); !status.ok()) return status;
     return connection;
 }
@@ -53,8 +45,8 @@ Connection::~Connection() {
     if (registered_) device_.remove_connection(number_);
 }
 
-Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, int socket) {
-    auto peer = device_.find_peer(handshake.instance, peer_process(socket), descriptors);
+Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, pid_t process) {
+    auto peer = device_.find_peer(handshake.instance, process, descriptors);
     if (!peer.ok()) return peer.status();
     peer_ = std::move(*peer);
     peer_number_ = handshake.instance.connection;
@@ -67,9 +59,13 @@ Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> desc
 
 Status Connection::open(UniqueFd& socket, const std::shared_ptr<Connection>& self) {
     if (const Status status = device_.agent().watch(socket.get(), self); !status.ok()) return status;
+    open_hung_up(socket);
+    return {};
+}
+
+void Connection::open_hung_up(UniqueFd& socket) noexcept {
     socket_ = std::move(socket);
     segment_fd_.reset();
-    return {};
 }
 
 Status Connection::send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {

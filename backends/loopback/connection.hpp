@@ -33,12 +33,16 @@ public:
     /// Assigns the acceptor's connection to its endpoint and gives it a number on the doorbell boards.
     static Status assign(const std::shared_ptr<Connection>& connection, std::shared_ptr<EndpointRef> owner);
 
-    /// Identifies the peer by its handshake and takes the descriptors. InvalidParameter: they are invalid.
-    Status set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, int socket);
+    /// Identifies the peer by its handshake and its process, and takes the descriptors. InvalidParameter: they are
+    /// invalid.
+    Status set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, pid_t process);
 
     /// Makes the agent watch the socket and takes ownership of it; on failure the caller keeps it. The caller holds the
     /// owner's mutex, so the agent waits until the endpoint is ready.
     Status open(UniqueFd& socket, const std::shared_ptr<Connection>& self);
+
+    /// The same for a socket that has hung up. The caller ends the connection.
+    void open_hung_up(UniqueFd& socket) noexcept;
 
     /// SystemError: the peer is gone. The socket reports that as well.
     Status send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;

@@ -120,7 +120,8 @@ Status Connector::send_request(UniqueFd socket) {
     set_bytes(message.local_host, parameters_.local.host.span());
     set_bytes(message.local_service, parameters_.local.service.span());
     set_bytes(message.remote_host, parameters_.remote.host.span());
-    auto handed = offered_->descriptors_for(peer_process(socket.get()));
+    peer_process_ = peer_process(socket.get());
+    auto handed = offered_->descriptors_for(peer_process_);
     if (!handed.ok()) return handed.status();
     const std::array<int, 4> descriptors{offered_->segment_fd(), (*handed)[0], (*handed)[1], (*handed)[2]};
     if (const Status status = send_message(socket.get(), &message, sizeof message, descriptors);
@@ -129,23 +130,27 @@ Status Connector::send_request(UniqueFd socket) {
     // If the listener closed meanwhile, the socket is hung up; read_answer() detects that and tries again.
     socket_ = std::move(socket);
     if (is_answered_soon()) {
-        run_step([this] { read_answer(); });
-        if (stopped_) return {};
+        bool read = true;
+        run_step([&] { read = read_answer(); });
+        if (read) return {};
     }
     return device_.agent().watch(socket_.get(), shared_from_this());
 }
 
-/// Spins for the answer, so that it wakes neither the agent nor a thread that waits for the event. If an answer is
-/// late, the next attempts do not spin.
+/// Spins for the answer, so that it wakes neither the agent nor a thread that waits for the event. Only the first
+/// request spins, because read_answer() may send another one. If answers are late, some of the next attempts do not
+/// spin.
 bool Connector::is_answered_soon() noexcept {
-    if (device_.agent().is_this_thread() || peer_process(socket_.get()) == getpid() || !device_.answers_soon())
+    if (std::exchange(has_spun_, true) || device_.agent().is_this_thread() || peer_process_ == getpid() ||
+        !device_.answer_spin().is_worthwhile())
         return false;
+    device_.spare_segment().prepare();
     pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     const auto spin_end = std::min(Deadline::after(spin_time()), parameters_.deadline);
-    while (!spin_end.passed())
-        if (poll(&answer, 1, 0) != 0) return answer.revents == POLLIN;
-    device_.answer_was_late();
-    return false;
+    bool answered = false;
+    while (!answered && !spin_end.passed()) answered = poll(&answer, 1, 0) != 0;
+    device_.answer_spin().answered(answered);
+    return answered;
 }
 
 void Connector::on_readable(int fd) noexcept {
@@ -157,7 +162,7 @@ void Connector::on_readable(int fd) noexcept {
         if (pending_ && fd == pending_->fd())
             take_peer_requests();
         else if (socket_ && fd == socket_.get())
-            read_answer();
+            (void)read_answer();
     });
 }
 
@@ -172,22 +177,31 @@ void Connector::run_step(Step step) noexcept {
     if (endpoint() != nullptr) fail(status);
 }
 
-void Connector::read_answer() {
+/// Returns false if there is none.
+bool Connector::read_answer() {
     auto answer = receive_handshake(socket_.get());
-    if (!answer.ok() && answer.status().code() == Code::WouldBlock) return;
-    if (answer.status().code() == Code::NoResources) return fail(answer.status());
-    if (!answer.ok() || answer->hung_up) return answer_hung_up();
-    switch (answer->type) {
-        case MessageType::Accepted: return established_with(*answer);
+    if (answer.status().code() == Code::WouldBlock) return false;
+    if (answer.status().code() == Code::NoResources)
+        fail(answer.status());
+    else if (!answer.ok() || answer->hung_up)
+        answer_hung_up();
+    else
+        answered(*answer);
+    return true;
+}
+
+void Connector::answered(Handshake& answer) {
+    switch (answer.type) {
+        case MessageType::Accepted: return established_with(answer);
         case MessageType::Rejected:
             return finish({.kind = ConnectionEventKind::Rejected,
-                           .private_data = answer->private_data,
-                           .why = explain("process %d rejected the request", peer_process(socket_.get()))});
+                           .private_data = answer.private_data,
+                           .why = explain("process %d rejected the request", peer_process_)});
         case MessageType::NoListener:
-            return fail({Code::NoListener, explain("process %d closed the listener or refused the request",
-                                                   peer_process(socket_.get()))});
+            return fail(
+                {Code::NoListener, explain("process %d closed the listener or refused the request", peer_process_)});
         case MessageType::Conflict:
-            return finish(conflict(compatible(owner_->endpoint->attributes(), answer->attributes), answer->attributes));
+            return finish(conflict(compatible(owner_->endpoint->attributes(), answer.attributes), answer.attributes));
         case MessageType::Connect:
         case MessageType::MapRequest:
         case MessageType::MapReply: return answer_hung_up();  // not valid here
@@ -225,11 +239,21 @@ void Connector::established_with(Handshake& handshake) {
                           .private_data = handshake.private_data};
     if (!handshake.local.service.empty()) event.remote_address.service = handshake.local.service;
     device_.agent().unwatch(socket_.get());
-    Status status = offered_->set_peer(handshake, handshake.descriptors.all(), socket_.get());
-    if (status.ok()) status = offered_->open(socket_, offered_);
+    Status status = offered_->set_peer(handshake, handshake.descriptors.all(), peer_process_);
+    handshake.descriptors.close();
+    // If the peer has already disconnected, this thread ends the connection, so that the agent need not wake up. To
+    // receive the last messages it needs the serving lock, and it must not wait for that with the owner's mutex held.
+    const std::shared_lock serving(device_.serving(), std::try_to_lock);
+    const bool hung_up = status.ok() && serving && has_hung_up(socket_.get());
+    if (hung_up)
+        offered_->open_hung_up(socket_);
+    else if (status.ok())
+        status = offered_->open(socket_, offered_);
     if (!status.ok()) return fail(status);
-    owner_->endpoint->establish(std::exchange(offered_, nullptr));
+    const std::shared_ptr<Connection> connection = std::exchange(offered_, nullptr);
+    owner_->endpoint->establish(connection);
     finish(event);
+    if (hung_up) owner_->endpoint->peer_hung_up(*connection);
 }
 
 void Connector::take_peer_requests() {

@@ -42,7 +42,8 @@ private:
     template <class Step>
     void run_step(Step step) noexcept;  ///< a failure to allocate memory ends the attempt
     void check_time();
-    void read_answer();
+    bool read_answer();
+    void answered(Handshake& answer);
     void answer_hung_up();
     bool may_still_answer() noexcept;
     void take_peer_requests();
@@ -61,10 +62,12 @@ private:
     std::chrono::milliseconds pause_;
     bool asks_again_ = false;  // retry after the pause, or at the end of the grace period
     bool stopped_ = false;
+    bool has_spun_ = false;
 
     // Client/server model: the offered connection and the socket for the answer.
     std::shared_ptr<Connection> offered_;
     UniqueFd socket_;
+    pid_t peer_process_ = 0;
     Deadline answer_by_ = Deadline::never();  // deadline for an answer that was given but has not arrived
 
     // Peer-to-peer model, if this side was first: connecting peers, and requests that belong to another pair.

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "backends/loopback/agent.hpp"
+#include "backends/loopback/answer_spin.hpp"
 #include "backends/loopback/canary.hpp"
 #include "backends/loopback/completion_queue.hpp"
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/region_table.hpp"
+#include "backends/loopback/spare_segment.hpp"
 #include "backends/support/flusher.hpp"
 #include "core/backend.hpp"
 
@@ -93,6 +95,7 @@ public:
     Doorbells& doorbell() noexcept { return *doorbell_; }
     OwnRegionTable& regions() noexcept { return regions_; }
     support::Flusher& flusher() noexcept { return flusher_; }
+    SpareSegment& spare_segment() noexcept { return spare_segment_; }
     void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
     /// Identifies this device to peers.
@@ -153,14 +156,7 @@ public:
     /// Waits until every thread has left the work queue that it was using at the time of this call.
     void await_quiet_work_queues() noexcept;
 
-    /// Reports whether it is useful to spin for the answer to a connection request: not after an answer was late, for
-    /// some requests.
-    bool answers_soon() noexcept {
-        const std::uint32_t left = late_answers_.load(std::memory_order_relaxed);
-        if (left != 0) late_answers_.store(left - 1, std::memory_order_relaxed);
-        return left == 0;
-    }
-    void answer_was_late() noexcept { late_answers_.store(16, std::memory_order_relaxed); }
+    AnswerSpin& answer_spin() noexcept { return answer_spin_; }
 
     void completion_queue_closed() noexcept { completion_queues_.fetch_sub(1); }
     void endpoint_closed() noexcept { endpoints_.fetch_sub(1); }
@@ -189,6 +185,7 @@ private:
     Canary canary_;
     const std::unique_ptr<Doorbells> doorbell_;
     OwnRegionTable regions_;
+    SpareSegment spare_segment_;
     const std::unique_ptr<Entry[], Free> directory_;  // one for each number of a connection; pages take memory on first
                                                       // use
     support::Flusher flusher_{[this](std::uint32_t connection) { doorbell_->ring_self(connection); }};
@@ -196,7 +193,7 @@ private:
     std::atomic<std::uint32_t> domains_{0};
     std::atomic<std::uint32_t> endpoints_{0};
     std::atomic<std::uint32_t> completion_queues_{0};
-    std::atomic<std::uint32_t> late_answers_{0};
+    AnswerSpin answer_spin_;
     std::atomic<bool> consumer_polls_{false};  // since serve_connections()
     std::shared_mutex serving_;
     std::mutex mutex_;  // guards the members below

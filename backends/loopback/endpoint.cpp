@@ -187,10 +187,12 @@ void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
     observer_.on_connection_event(event);
 }
 
-/// Flushes both queues and releases the connection. The mutex of the reference must be held.
-void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight) noexcept {
+/// Flushes both queues and closes the connection. The mutex of the reference must be held; the caller should release it
+/// before it drops the connection, because that takes longer than the rest.
+std::shared_ptr<Connection> Endpoint::end_connection(bool on_purpose, bool reject_receives,
+                                                     CompletionCode in_flight) noexcept {
     if (connector_ != nullptr) std::exchange(connector_, nullptr)->abandon();
-    const std::shared_ptr<Connection> connection = connection_;
+    std::shared_ptr<Connection> connection = connection_;
     with_queues_locked([&] {
         send_.detach(in_flight);
         receive_.detach(reject_receives);
@@ -199,22 +201,25 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
         peer_process_.store(0, std::memory_order_relaxed);
         breaking_.store(false);
     });
-    if (connection == nullptr) return;
+    if (connection == nullptr) return nullptr;
     device_.regions().end_windows_of(connection->number());
     connection->close(on_purpose);
+    return connection;
 }
 
 void Endpoint::disconnect() noexcept {
+    std::shared_ptr<Connection> ended;
     const std::shared_lock serving(device_.serving());  // messages that have arrived are received
     const std::lock_guard lock(ref_->mutex);
-    end_connection(!breaking_.load(), false, CompletionCode::Flushed);
+    ended = end_connection(!breaking_.load(), false, CompletionCode::Flushed);
     broken_ = false;
 }
 
 void Endpoint::fail() noexcept {
+    std::shared_ptr<Connection> ended;
     const std::shared_lock serving(device_.serving());
     const std::lock_guard lock(ref_->mutex);
-    end_connection(false, true, CompletionCode::Flushed);
+    ended = end_connection(false, true, CompletionCode::Flushed);
     broken_ = true;
 }
 
@@ -226,7 +231,7 @@ void Endpoint::drain() noexcept {
 }
 
 void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose) noexcept {
-    end_connection(on_purpose, true, in_flight);
+    (void)end_connection(on_purpose, true, in_flight);
     broken_ = true;
     observer_.on_connection_event(event);
 }

@@ -106,7 +106,8 @@ private:
     unsigned local_uses(const RegionView& region) const noexcept;
     template <class Change>
     void with_queues_locked(Change change) noexcept;
-    void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight) noexcept;
+    [[nodiscard]] std::shared_ptr<Connection> end_connection(bool on_purpose, bool reject_receives,
+                                                             CompletionCode in_flight) noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept;
 
     Device& device_;

@@ -2,6 +2,7 @@
 #include "backends/loopback/handshake.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -243,5 +244,10 @@ Result<UniqueFd> accept_from(int listener) noexcept {
 }
 
 pid_t peer_process(int socket) noexcept { return credentials_of(socket).pid; }
+
+bool has_hung_up(int socket) noexcept {
+    pollfd look{.fd = socket, .events = POLLIN | POLLRDHUP, .revents = 0};
+    return ::poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+}
 
 }  // namespace viaduct::loopback

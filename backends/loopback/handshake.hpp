@@ -147,4 +147,7 @@ Result<UniqueFd> accept_from(int listener) noexcept;
 /// Returns the process at the other end, or 0 if it is outside this PID namespace.
 pid_t peer_process(int socket) noexcept;
 
+/// Reports whether the other end has closed the connection or has ended.
+bool has_hung_up(int socket) noexcept;
+
 }  // namespace viaduct::loopback

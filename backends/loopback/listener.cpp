@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/listener.hpp"
 
-#include <poll.h>
 #include <sys/epoll.h>
 
 #include <thread>
@@ -20,11 +19,6 @@ constexpr std::size_t max_pending = 4096;
 constexpr int answer_tries = 10;
 constexpr std::chrono::milliseconds answer_pause{1};
 
-bool has_hung_up(int socket) noexcept {
-    pollfd look{.fd = socket, .events = POLLIN | POLLRDHUP, .revents = 0};
-    return ::poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
-}
-
 }  // namespace
 
 // ---- Requests ----------------------------------------------------------------------------------------------------
@@ -42,7 +36,8 @@ Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& devic
     auto connection = Connection::take(device, handshake.descriptors.all().front());
     if (!connection.ok()) return connection.status();
     const auto peer_descriptors = handshake.descriptors.all().subspan(1);
-    if (const Status status = (*connection)->set_peer(handshake, peer_descriptors, socket.get()); !status.ok())
+    const pid_t process = peer_process(socket.get());
+    if (const Status status = (*connection)->set_peer(handshake, peer_descriptors, process); !status.ok())
         return status;
     handshake.descriptors.close();
     std::unique_ptr<ConnectionRequest> request(
@@ -75,7 +70,7 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
                                               endpoint.attributes(), private_data);
     set_bytes(message.local_service, answered_by_.span());
-    auto handed = connection_->descriptors_for(peer_process(socket_.get()));
+    auto handed = connection_->descriptors_for(connection_->peer().process());
     if (!handed.ok()) return handed.status();
     const bool gone = has_hung_up(socket_.get());
     if (const Status status = connection_->open(socket_, connection_); !status.ok()) return status;

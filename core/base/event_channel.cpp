@@ -5,7 +5,10 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
+
+#include "core/completion_queue.hpp"
 
 namespace viaduct {
 
@@ -28,10 +31,22 @@ void ReadableFlag::set(bool wanted) noexcept {
     if (::poll(&look, 1, 0) == 1) eventfd_read(fd_.get(), &value);
 }
 
+namespace {
+
+bool blocks(int fd) noexcept { return (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0; }
+
+bool spin_until_readable(int fd, const Deadline& deadline) noexcept {
+    const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());
+    while (Deadline::Clock::now() < spin_end)
+        if (await_readable(fd, Deadline::now())) return true;
+    return false;
+}
+
+}  // namespace
+
 Status await_readable(int fd) noexcept {
-    const bool patient = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
     pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&waiter, 1, patient ? -1 : 0);
+    const int ready = ::poll(&waiter, 1, blocks(fd) ? -1 : 0);
     if (ready == 1) return {};
     return {Code::WouldBlock, "no event is pending", ready == 0 ? EAGAIN : errno};
 }
@@ -39,6 +54,15 @@ Status await_readable(int fd) noexcept {
 bool await_readable(int fd, const Deadline& deadline) noexcept {
     pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
     return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
+}
+
+Status await_readable_soon(int fd) noexcept {
+    if (blocks(fd) && spin_until_readable(fd, Deadline::never())) return {};
+    return await_readable(fd);
+}
+
+bool await_readable_soon(int fd, const Deadline& deadline) noexcept {
+    return spin_until_readable(fd, deadline) || await_readable(fd, deadline);
 }
 
 }  // namespace viaduct

@@ -39,6 +39,11 @@ VIADUCT_EXPORT Status await_readable(int fd) noexcept;
 /// The same with a deadline; ignores O_NONBLOCK. False: the deadline passed, or a signal was delivered.
 VIADUCT_EXPORT bool await_readable(int fd, const Deadline& deadline) noexcept;
 
+/// The same, but poll for spin_time() before they sleep: for events that usually follow so soon that waking a thread
+/// would take longer.
+VIADUCT_EXPORT Status await_readable_soon(int fd) noexcept;
+VIADUCT_EXPORT bool await_readable_soon(int fd, const Deadline& deadline) noexcept;
+
 /// Holds at most `capacity` events. Allocates memory only when it is created or enlarged, where it may throw
 /// std::bad_alloc. Thread-safe.
 template <class Event>

@@ -411,6 +411,48 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: two matching peer-to-
     CHECK_NOTHROW(run_processes([&](Wire& wire) { side(0, 1, wire); }, [&](Wire& wire) { side(1, 0, wire); }));
 }
 
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: a peer that accepts and disconnects at once", "[hosts]") {
+    constexpr int rounds = 200;
+    const PortOptions options{.reliability = Reliability::Unreliable};
+    const auto client = [&](Wire& wire) {
+        End end(*provider(), options);
+        const Buffer mine(end.node, 8);
+        const Sge piece = mine.sge();
+        wire.await();
+        for (int round = 0; round < rounds; ++round) {
+            end.port.post(receive_of(1, piece));
+            must(end.port.endpoint->connect(parameters_for(end.node, end.node.peer_address("short"))));
+            require(end.port.event().kind == Kind::Established, "connected");
+            require(end.port.event().kind == Kind::Disconnected, "disconnected");
+            const Completion received = end.port.received();
+            // Only shared memory is certain to keep an unreliable message.
+            require(received.code == CompletionCode::Success || backend.by_device, "the message arrives");
+            require(received.code != CompletionCode::Success || mine.load() == 7, "the data");
+            mine.store(0);
+            require(end.port.endpoint->state() == EndpointState::Disconnected, "the state");
+            end.port.endpoint->disconnect();
+            require(end.port.quiet(), "one event of each kind");
+        }
+        wire.notify();
+    };
+    const auto server = [&](Wire& wire) {
+        End end(*provider(), options);
+        const Buffer mine(end.node, 8);
+        const Sge piece = mine.sge();
+        mine.store(7);
+        const auto listener = end.node.listen("short");
+        wire.notify();
+        for (int round = 0; round < rounds; ++round) {
+            accept_on(end.port, *listener);
+            end.port.post(send_of(2, piece));
+            require(end.port.sent().code == CompletionCode::Success, "sent");
+            end.port.endpoint->disconnect();
+        }
+        wire.await();
+    };
+    CHECK_NOTHROW(run_processes(client, server));
+}
+
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "processes: an exclusive service is busy for others until it is released") {
     for (const bool dies : {false, true}) {

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
@@ -18,6 +19,7 @@
 #include "tests/support/rig.hpp"
 
 using viaduct::await_readable;
+using viaduct::await_readable_soon;
 using viaduct::Code;
 using viaduct::EventChannel;
 using viaduct::ReadableFlag;
@@ -194,26 +196,35 @@ TEST_CASE("event channel: with several threads, each event is taken once") {
     CHECK_FALSE(readable(channel.fd()));
 }
 
+namespace {
+
+using Await = viaduct::Status (*)(int) noexcept;
+constexpr std::array<Await, 2> waits{await_readable, await_readable_soon};
+
+}  // namespace
+
 TEST_CASE("await_readable: with O_NONBLOCK it returns immediately") {
+    const Await wait = GENERATE(from_range(waits));
     EventChannel<int> channel(2);
     const int fd = channel.fd();
     set_nonblocking(fd, true);
-    const auto status = await_readable(fd);
+    const auto status = wait(fd);
     CHECK(status.code() == Code::WouldBlock);
     CHECK(status.sys_errno() == EAGAIN);
     CHECK(channel.push(1));
-    CHECK(await_readable(fd).ok());
-    CHECK(await_readable(fd).ok());  // takes nothing
+    CHECK(wait(fd).ok());
+    CHECK(wait(fd).ok());  // takes nothing
     CHECK(channel.try_take() == 1);
-    CHECK(await_readable(fd).code() == Code::WouldBlock);
+    CHECK(wait(fd).code() == Code::WouldBlock);
 }
 
 TEST_CASE("await_readable: without O_NONBLOCK it waits for an event") {
+    const Await wait = GENERATE(from_range(waits));
     EventChannel<int> channel(2);
     for (int round = 0; round < 100; ++round) {
         bool pushed = false;
         std::thread other([&] { pushed = channel.push(round); });
-        CHECK(await_readable(channel.fd()).ok());
+        CHECK(wait(channel.fd()).ok());
         CHECK(channel.try_take() == round);
         other.join();
         CHECK(pushed);
@@ -221,6 +232,7 @@ TEST_CASE("await_readable: without O_NONBLOCK it waits for an event") {
 }
 
 TEST_CASE("await_readable: a signal ends the wait") {
+    const Await wait = GENERATE(from_range(waits));
     struct sigaction before {};
     struct sigaction action {};
     action.sa_handler = [](int) {};  // without SA_RESTART
@@ -230,7 +242,7 @@ TEST_CASE("await_readable: a signal ends the wait") {
     std::atomic<bool> done{false};
     viaduct::Status status;
     std::thread sleeper([&] {
-        status = await_readable(fd);
+        status = wait(fd);
         done = true;
     });
     // A signal that arrives before the thread sleeps would have no effect, so it is repeated.
@@ -242,4 +254,23 @@ TEST_CASE("await_readable: a signal ends the wait") {
     CHECK(status.code() == Code::WouldBlock);
     CHECK(status.sys_errno() == EINTR);
     REQUIRE(sigaction(SIGUSR1, &before, nullptr) == 0);
+}
+
+TEST_CASE("await_readable: the deadline ends the wait") {
+    EventChannel<int> channel(1);
+    const int fd = channel.fd();
+    set_nonblocking(fd, true);  // has no effect on these
+    for (const auto wait :
+         std::array<bool (*)(int, const Deadline&) noexcept, 2>{await_readable, await_readable_soon}) {
+        for (const auto timeout : {std::chrono::microseconds(10), std::chrono::microseconds(2000)}) {
+            const auto deadline = Deadline::after(timeout);
+            CHECK_FALSE(wait(fd, deadline));
+            CHECK(deadline.passed());
+        }
+        CHECK_FALSE(wait(fd, Deadline::now()));
+        CHECK(channel.push(1));
+        CHECK(wait(fd, Deadline::now()));
+        CHECK(wait(fd, Deadline::never()));
+        CHECK(channel.try_take() == 1);
+    }
 }

@@ -60,7 +60,7 @@ public:
             if (request.ok()) return answer(**request, static_cast<CoreLink&>(link));
             if (request.status().code() != Code::WouldBlock) fail_call("listen", request.status());
             if (deadline.passed()) return false;
-            (void)await_readable(listener_->fd(), deadline);
+            (void)await_readable_soon(listener_->fd(), deadline);
         }
     }
 

@@ -114,7 +114,8 @@ public:
     }
 
     bool accept(Link& link, Timeout timeout) override {
-        return await_readable(fd_, Deadline::after(timeout)) && static_cast<RpmaLink&>(link).accept(endpoint_.get());
+        return await_readable_soon(fd_, Deadline::after(timeout)) &&
+               static_cast<RpmaLink&>(link).accept(endpoint_.get());
     }
 
 private:
@@ -221,7 +222,7 @@ rpma_conn_event RpmaLink::next_event(const Deadline& deadline) const {
     int fd = -1;
     check_rpma("rpma_conn_get_event_fd", rpma_conn_get_event_fd(connection_.get(), &fd));
     rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    if (await_readable(fd, deadline))
+    if (await_readable_soon(fd, deadline))
         check_rpma("rpma_conn_next_event", rpma_conn_next_event(connection_.get(), &event));
     return event;
 }

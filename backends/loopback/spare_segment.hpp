@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Creates the segments of new connections, one of them in advance.
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include "backends/loopback/mapping.hpp"
+#include "core/base/unique_fd.hpp"
+
+namespace viaduct::loopback {
+
+/// The memory of a connection before any peer knows it: the header is set, and everything else is zero.
+struct NewSegment {
+    static Result<NewSegment> create() noexcept;
+
+    UniqueFd fd;
+    Mapping mapping;
+};
+
+/// A segment that is created while a requester waits for an answer, so that the next request does not have to wait for
+/// it. Segments are never used again: a peer may still have them mapped. Thread-safe.
+class SpareSegment {
+public:
+    /// Returns the spare segment or, if there is none, a new one.
+    Result<NewSegment> take() noexcept;
+
+    /// Creates the spare segment if there is none. If that fails, take() tries again.
+    void prepare() noexcept;
+
+private:
+    std::mutex mutex_;  // guards the member below
+    std::optional<NewSegment> spare_;
+};
+
+}  // namespace viaduct::loopback

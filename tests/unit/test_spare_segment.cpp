@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <span>
+
+#include "backends/loopback/doorbell.hpp"
+#include "backends/loopback/layout.hpp"
+#include "backends/loopback/spare_segment.hpp"
+
+using namespace viaduct;
+using namespace viaduct::loopback;
+
+namespace {
+
+ino_t inode_of(const NewSegment& segment) {
+    struct stat info {};
+    REQUIRE(fstat(segment.fd.get(), &info) == 0);
+    return info.st_ino;
+}
+
+/// While it exists, the process can open no descriptors.
+class NoDescriptors {
+public:
+    NoDescriptors() {
+        REQUIRE(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+        const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+        REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    }
+    NoDescriptors(const NoDescriptors&) = delete;
+    NoDescriptors& operator=(const NoDescriptors&) = delete;
+    ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+private:
+    rlimit before_{};
+};
+
+}  // namespace
+
+TEST_CASE("spare segment: a new segment has a header and is otherwise zero") {
+    SpareSegment spare;
+    const bool prepared = GENERATE(false, true);
+    CAPTURE(prepared);
+    if (prepared) spare.prepare();
+    auto segment = spare.take();
+    REQUIRE(segment.ok());
+    CHECK(is_sealed_memfd(segment->fd.get(), sizeof(wire::Segment)));
+    auto& memory = *segment->mapping.as<wire::Segment>();
+    CHECK(memory.magic == wire::magic);
+    CHECK(memory.version == wire::version);
+    CHECK(memory.handshake.load() == wire::Handshake::Offered);
+    for (auto& direction : memory.directions) CHECK(direction.wakeup.need_wakeup.exchange(0) == 1);
+    const std::span<const std::byte> bytes(segment->mapping.as<std::byte>(), sizeof(wire::Segment));
+    const auto rest = bytes.subspan(offsetof(wire::Segment, version) + sizeof memory.version);
+    CHECK(std::ranges::all_of(rest, [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+TEST_CASE("spare segment: each segment is returned once") {
+    SpareSegment spare;
+    spare.prepare();
+    spare.prepare();
+    auto first = spare.take();
+    auto second = spare.take();
+    spare.prepare();
+    auto third = spare.take();
+    REQUIRE((first.ok() && second.ok() && third.ok()));
+    CHECK(inode_of(*first) != inode_of(*second));
+    CHECK(inode_of(*second) != inode_of(*third));
+    CHECK(inode_of(*first) != inode_of(*third));
+}
+
+TEST_CASE("spare segment: one that was prepared needs no further descriptor") {
+    SpareSegment spare;
+    spare.prepare();
+    const NoDescriptors none;
+    CHECK(spare.take().ok());
+    CHECK_FALSE(spare.take().ok());
+}
+
+TEST_CASE("spare segment: if it cannot be prepared, take() tries again") {
+    SpareSegment spare;
+    {
+        const NoDescriptors none;
+        spare.prepare();
+        CHECK_FALSE(spare.take().ok());
+    }
+    CHECK(spare.take().ok());
+}
