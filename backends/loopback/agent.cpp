@@ -40,12 +40,20 @@ Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client) {
     // Without the lock, because this may wake the agent, which takes it.
     if (epoll_ctl(board_.epoll_fd(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
     const Status status = Status::from_errno(errno, "epoll_ctl");
-    (void)forget(fd);
+    forget(fd);
     return status;
 }
 
 void Agent::unwatch(int fd) noexcept {
-    if (forget(fd)) epoll_ctl(board_.epoll_fd(), EPOLL_CTL_DEL, fd, nullptr);
+    if (!is_watched(fd)) return;
+    // Before it is forgotten, so that the agent is not woken for a descriptor that it does not know.
+    epoll_ctl(board_.epoll_fd(), EPOLL_CTL_DEL, fd, nullptr);
+    forget(fd);
+}
+
+bool Agent::is_watched(int fd) const noexcept {
+    const std::lock_guard lock(mutex_);
+    return ids_.contains(fd);
 }
 
 std::uint64_t Agent::remember(int fd, const std::shared_ptr<AgentClient>& client) {
@@ -56,14 +64,12 @@ std::uint64_t Agent::remember(int fd, const std::shared_ptr<AgentClient>& client
     return id;
 }
 
-/// Returns false if the descriptor was not watched.
-bool Agent::forget(int fd) noexcept {
+void Agent::forget(int fd) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = ids_.find(fd);
-    if (found == ids_.end()) return false;
+    if (found == ids_.end()) return;
     watches_.erase(found->second);
     ids_.erase(found);
-    return true;
 }
 
 void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {

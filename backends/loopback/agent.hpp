@@ -65,7 +65,8 @@ private:
         : board_(board), serve_(std::move(serve)), update_wakeups_(std::move(update_wakeups)) {}
     void run() noexcept;
     std::uint64_t remember(int fd, const std::shared_ptr<AgentClient>& client);
-    bool forget(int fd) noexcept;
+    void forget(int fd) noexcept;
+    bool is_watched(int fd) const noexcept;
     int timeout_ms() noexcept;
     void dispatch(std::uint64_t id) noexcept;
     void run_deadlines() noexcept;
@@ -82,7 +83,7 @@ private:
     Counter wakeups_;
     std::atomic<bool> busy_polling_{false};
     std::atomic<std::uint32_t> sleepers_{0};
-    std::mutex mutex_;  // guards the members below
+    mutable std::mutex mutex_;  // guards the members below
     std::unordered_map<std::uint64_t, Watch> watches_;
     std::unordered_map<int, std::uint64_t> ids_;
     support::DeadlineMap<std::weak_ptr<AgentClient>> deadlines_;

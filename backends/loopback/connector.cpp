@@ -63,9 +63,11 @@ Status Connector::attempt() {
     socket_.reset();
     pending_.reset();
     if (peer_to_peer()) return connect_peer();
+    asks_again_ = false;  // now, because the listener may hang up on the request, which starts the next attempt
     const Status status = ask_listener();
-    asks_again_ = status.code() == Code::NoListener && !grace_.passed();
-    if (!asks_again_) return status.code() == Code::NoListener ? missing_listener(parameters_.remote) : status;
+    if (status.code() != Code::NoListener) return status;
+    if (grace_.passed()) return missing_listener(parameters_.remote);
+    asks_again_ = true;
     device_.agent().call_at(std::min(Deadline::after(pause_), grace_), shared_from_this());
     pause_ = std::min(2 * pause_, last_pause);
     return {};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/ring_consumer.hpp"
 
+#include <algorithm>
+
 namespace viaduct::loopback {
 
 void RingConsumer::advertise(const Ring& ring, std::uint32_t posted) noexcept {
@@ -61,13 +63,15 @@ void RingConsumer::report(wire::Fault fault) noexcept {
 }
 
 std::uint64_t RingConsumer::consumed_by_front() const noexcept {
-    const std::uint64_t before = told_consumed();  // must not be newer than the slot
+    const std::uint64_t before = told_consumed();
     const std::uint32_t next = next_.load(std::memory_order_acquire);
     const wire::Slot& slot = ring_.slot(next);
     if (slot.sequence.load(std::memory_order_acquire) != next + 1) return before;
     const std::uint16_t told = slot.consumed.load(std::memory_order_acquire);
     if (slot.sequence.load(std::memory_order_relaxed) != next + 1) return before;  // the slot was reused meanwhile
-    return before + static_cast<std::uint16_t>(told - before);
+    // Another thread may consume several slots and note the last one while this one is still at the front.
+    const auto more = static_cast<std::int16_t>(told - before);
+    return before + static_cast<std::uint64_t>(std::max<std::int16_t>(more, 0));
 }
 
 }  // namespace viaduct::loopback

@@ -35,9 +35,15 @@ Result<NewSegment> SpareSegment::take() noexcept {
 }
 
 void SpareSegment::prepare() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (spare_) return;
+    }
+    // Without the lock, so that take() does not wait for system calls.
+    auto created = NewSegment::create();
+    if (!created.ok()) return;
     const std::lock_guard lock(mutex_);
-    if (spare_) return;
-    if (auto created = NewSegment::create(); created.ok()) spare_.emplace(std::move(*created));
+    if (!spare_) spare_.emplace(std::move(*created));
 }
 
 }  // namespace viaduct::loopback

@@ -178,6 +178,27 @@ TEST_CASE_METHOD(EveryBackend, "connection: a listener is found soon, however la
     CHECK(std::chrono::steady_clock::now() - start < 300ms);
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: in the grace period, a listener may close and return") {
+    if (backend.name != "loopback") return;  // elsewhere a listener that closes refuses the request
+    for (int round = 0; round < 20; ++round) {
+        Port client(near);
+        Port server(far);
+        auto parameters = parameters_for(near, far.address("restarted"));
+        parameters.grace = 10s;
+        auto first = far.listen("restarted");
+        // The request may be on its way, or the client may spin for the answer.
+        std::thread close([&] {
+            readable(first->fd(), Deadline::after(10s));
+            first.reset();
+        });
+        must(client.endpoint->connect(parameters));
+        close.join();
+        const auto second = far.listen("restarted");
+        accept_on(server, *second);
+        CHECK(client.event().kind == Kind::Established);
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: without a listener, connecting fails after the grace period") {
     Port client(near);
     auto parameters = parameters_for(near, far.address("nobody"));
