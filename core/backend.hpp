@@ -293,6 +293,13 @@ struct ListenerSummary {
     std::uint64_t socket = 0;   ///< the inode number of its socket
 };
 
+/// A listener on this host that the system shows with its process instead of a socket.
+struct ProcessListener {
+    Address address;          ///< a host of zeros: every address of its family, with IPv6 of both
+    pid_t thread = 0;         ///< the thread that created it; 0: it has ended, cannot be seen, or there is none
+    std::string kernel_name;  ///< not empty: it belongs to the kernel, which calls it so
+};
+
 /// Opens the devices of one kind.
 class Provider {
 public:
@@ -330,6 +337,14 @@ public:
     virtual Status probe(std::uint32_t index, const Address& listener, const Deadline& deadline) noexcept {
         (void)index, (void)listener, (void)deadline;
         return {Code::Unsupported, "listeners of this backend cannot be asked without a request"};
+    }
+
+    /// The listeners of all users and programs to which requests through devices of this backend can go, also in other
+    /// network namespaces. One that listens on several devices may be listed for each of them. With `service`, only
+    /// those that may be listeners of this service. Unsupported: the system does not show them.
+    virtual Result<std::vector<ProcessListener>> process_listeners(const Service* service) const noexcept {
+        (void)service;
+        return Status(Code::Unsupported, "the system does not show the processes of listeners of this backend");
     }
 };
 

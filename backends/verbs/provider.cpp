@@ -10,6 +10,7 @@
 #include "backends/support/interfaces.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/interfaces.hpp"
+#include "backends/verbs/local_listeners.hpp"
 #include "backends/verbs/owners.hpp"
 #include "core/base/socket_address.hpp"
 
@@ -82,6 +83,13 @@ Result<std::vector<backend::DeviceSummary>> Provider::devices() const noexcept {
         std::vector<backend::DeviceSummary> devices;
         for (const Interface& one : find_interfaces()) devices.push_back({name_of(one), one.host});
         return devices;
+    });
+}
+
+Result<std::vector<backend::ProcessListener>> Provider::process_listeners(const Service* service) const noexcept {
+    return support::guarded([service]() -> Result<std::vector<backend::ProcessListener>> {
+        if (find_interfaces().empty()) return Status(Code::Unsupported, "no RDMA device");
+        return find_listeners(service);
     });
 }
 

@@ -15,6 +15,7 @@ public:
     Result<std::uint32_t> find(std::string_view device) noexcept override;
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;
     Result<std::vector<backend::DeviceSummary>> devices() const noexcept override;
+    Result<std::vector<backend::ProcessListener>> process_listeners(const Service* service) const noexcept override;
 };
 
 /// Returns the provider of this process, or null in a build without it.

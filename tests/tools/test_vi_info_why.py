@@ -36,7 +36,7 @@ class Info:
     """vi-info, and vi-ping for servers."""
 
     def __init__(self):
-        self.path, self.ping = sys.argv[1:]
+        self.path, self.ping = sys.argv[1:3]
         self.services = itertools.count(5000)  # nobody else uses this network namespace
         for name in list(os.environ):
             if name.startswith("VIADUCT_") and not name.startswith("VIADUCT_TEST_"):

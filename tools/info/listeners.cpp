@@ -6,6 +6,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -26,23 +27,31 @@ constexpr std::chrono::milliseconds patience{2000};
 /// Between two looks at something that may change at once.
 constexpr std::chrono::milliseconds pause{10};
 
-/// A listener with the processes that have its socket. Several processes may listen on one service.
+/// A listener with its processes. Several may have its socket, or listen on the same service.
 struct Found {
     backend::Provider* provider = nullptr;
     backend::ListenerSummary listener;
     bool own_network = true;
     std::vector<const Process*> processes;
-    int seen = 0;  ///< the last try that found it
+    bool shown = false;       ///< as a listener by the system, with its process
+    bool has_user = true;     ///< false: the user is not known
+    std::string kernel_name;  ///< not empty: it belongs to the kernel
+    int seen = 0;             ///< the last try that found it
 
     /// The same for all sockets of a service, and in the order in which users expect services.
     auto key() const {
         return std::tuple(!own_network, provider->name(), text_of_host(listener.address.host),
                           listener.address.service.size(), text_of_service(listener.address.service), listener.user);
     }
+    /// Whether it is a listener for sure, and need not be asked.
+    bool is_known() const { return shown || listener.version != 0; }
+    void add(const Process& process) {
+        if (std::ranges::find(processes, &process) == processes.end()) processes.push_back(&process);
+    }
     /// Whether this user may see the process, but it was not found.
     bool lacks_process() const {
         const uid_t user = geteuid();
-        return processes.empty() && (listener.user == user || user == 0);
+        return processes.empty() && !shown && (listener.user == user || user == 0);
     }
 };
 
@@ -93,15 +102,39 @@ void read_listeners(const Network& network, const Service* service, int number_o
         Found& known = found.emplace(each.key(), each).first->second;
         known.seen = number_of_try;
         for (auto [owner, end] = owners.equal_range(each.listener.socket); owner != end; ++owner)
-            if (std::ranges::find(known.processes, owner->second) == known.processes.end())
-                known.processes.push_back(owner->second);
+            known.add(*owner->second);
+    }
+}
+
+/// Adds the listeners that the system shows with their processes. `known` keeps these.
+void read_process_listeners(const Service* service, int number_of_try, std::map<int, std::optional<Process>>& known,
+                            Listeners& found) {
+    for (backend::Provider* const provider : providers()) {
+        const auto listeners = provider->process_listeners(service);
+        if (!listeners.ok()) continue;
+        for (const backend::ProcessListener& listener : listeners.value()) {
+            auto& process = known[listener.thread];
+            if (!process && listener.thread != 0) process = find_process_of(listener.thread);
+            Found now{.provider = provider,
+                      .listener = {.address = listener.address},
+                      .shown = true,
+                      .has_user = process || !listener.kernel_name.empty(),
+                      .kernel_name = listener.kernel_name};
+            if (process) {
+                now.listener.user = process->user;
+                now.own_network = process->network == 0 || process->network == own_network();
+            }
+            Found& same = found.try_emplace(now.key(), now).first->second;
+            same.seen = number_of_try;
+            if (process) same.add(*process);
+        }
     }
 }
 
 /// Whether a socket is that of a listener: its name says so, or it belongs to a process that uses Viaduct and answers
 /// as a listener does. Such a process has other ports, too.
 bool is_listener(const Found& found) {
-    if (found.listener.version != 0) return true;
+    if (found.is_known()) return true;
     if (found.processes.empty()) return false;
     const auto device = found.provider->route_to(found.listener.address.host);
     if (!device.ok()) return false;
@@ -116,8 +149,8 @@ void keep_listeners(Listeners& found) {
         std::vector<std::pair<Listeners::iterator, std::future<bool>>> answers;
         for (; first != found.end() && std::ssize(answers) < most; ++first)
             answers.emplace_back(
-                first, std::async(first->second.listener.version == 0 ? std::launch::async : std::launch::deferred,
-                                  is_listener, std::cref(first->second)));
+                first, std::async(first->second.is_known() ? std::launch::deferred : std::launch::async, is_listener,
+                                  std::cref(first->second)));
         for (auto& [each, answer] : answers)
             if (!answer.get()) found.erase(each);
     }
@@ -128,14 +161,15 @@ Json describe(const Found& found) {
     Json described = {{"backend", found.provider->name()},
                       {"host", text_of_host(listener.address.host)},
                       {"service", listener.address.service.empty() ? "?" : text_of_service(listener.address.service)},
-                      {"user", user_name(listener.user)},
-                      {"uid", listener.user},
-                      {"own_user", listener.user == geteuid()},
+                      {"user", found.has_user ? user_name(listener.user) : "unknown"},
+                      {"uid", found.has_user ? Json(listener.user) : Json()},
+                      {"own_user", found.has_user && listener.user == geteuid()},
                       {"own_network", found.own_network},
                       {"compatible", listener.compatible},
                       {"processes", Json::array()},
                       {"apis", Json::array()}};
     if (listener.version != 0) described["protocol"] = listener.version;
+    if (!found.kernel_name.empty()) described["kernel"] = found.kernel_name;
     for (const Process* process : found.processes) {
         described["processes"].push_back({{"pid", process->number}, {"program", process->program}});
         for (const std::string& api : process->apis) {
@@ -164,6 +198,7 @@ Status ask(const DeviceId& device, const Address& listener, std::chrono::millise
 Json find_listeners(const Service* service) {
     constexpr int tries = 10;
     std::vector<Process> processes = find_processes();
+    std::map<int, std::optional<Process>> processes_of_threads;
     const std::vector<Network> networks = find_networks(processes);
     Listeners found;
     const auto is_complete = [&found, service] {
@@ -174,6 +209,7 @@ Json find_listeners(const Service* service) {
     do {
         if (count++ != 0) std::this_thread::sleep_for(pause);
         for (const Network& network : networks) read_listeners(network, service, count, found);
+        read_process_listeners(service, count, processes_of_threads, found);
     } while (count < tries && !is_complete());
     std::erase_if(found, [&](const auto& each) { return each.second.processes.empty() && each.second.seen < count; });
     keep_listeners(found);
@@ -185,6 +221,7 @@ Json find_listeners(const Service* service) {
 std::string text_of_listener(const Json& listener) {
     std::string text = fmt::format("{} at {} ({})", listener["service"].get<std::string>(),
                                    listener["host"].get<std::string>(), listener["backend"].get<std::string>());
+    if (listener.contains("kernel")) return text + ": the kernel, " + listener["kernel"].get<std::string>();
     if (listener["processes"].empty()) return text + ": process unknown";
     for (const Json& process : listener["processes"])
         text += fmt::format(": {}, process {}", process["program"].get<std::string>(), process["pid"].get<int>());
@@ -200,6 +237,7 @@ void print_listeners(const Json& listeners) {
         std::string apis;
         for (const Json& api : listener["apis"]) apis += (apis.empty() ? "" : ",") + api.get<std::string>();
         std::string processes;
+        if (listener.contains("kernel")) processes = fmt::format("kernel ({})", listener["kernel"].get<std::string>());
         for (const Json& process : listener["processes"])
             processes += fmt::format("{}{} ({})", processes.empty() ? "" : ", ", process["program"].get<std::string>(),
                                      process["pid"].get<int>());

@@ -28,35 +28,37 @@ std::optional<std::uint64_t> inode_of(const fs::path& link, std::string_view kin
     return inode;
 }
 
-/// Whether the process has loaded Viaduct.
-bool read_libraries(const fs::path& directory, Process& process) {
+/// Stock libraries have the same names, except that DAT has other providers.
+void read_libraries(const fs::path& directory, Process& process) {
     constexpr std::pair<std::string_view, const char*> apis[] = {
-        {"/libvipl.so.", "vipl"}, {"/libdaplviaduct.so.", "dat"}, {"/librpma.so.", "rpma"}};
-    bool uses_viaduct = false;
+        {"/libvipl.so.", "vipl"}, {"/libdapl", "dat"}, {"/librpma.so.", "rpma"}};
     std::ifstream maps(directory / "maps");
     for (std::string line; std::getline(maps, line);) {
-        if (line.find("/libviaduct.so.") != std::string::npos) uses_viaduct = true;
+        if (line.find("/libviaduct.so.") != std::string::npos) process.uses_viaduct = true;
         for (const auto& [library, api] : apis)
             if (line.find(library) != std::string::npos && std::ranges::find(process.apis, api) == process.apis.end())
                 process.apis.emplace_back(api);
     }
-    return uses_viaduct;
 }
 
-/// Nothing if it is not a process, or one that has ended or has not loaded Viaduct.
-std::optional<Process> read_process(const fs::path& directory) {
-    const std::string name = directory.filename();
-    Process process;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process.number);
-    if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+/// Nothing if it has ended.
+std::optional<Process> read_process(int number) {
+    const fs::path directory = fs::path("/proc") / std::to_string(number);
+    Process process{.number = number};
     struct stat status {};
     std::ifstream program(directory / "comm");
     if (stat(directory.c_str(), &status) != 0 || !std::getline(program, process.program)) return std::nullopt;
-    if (!read_libraries(directory, process)) return std::nullopt;
     process.user = status.st_uid;
+    read_libraries(directory, process);
     process.network = inode_of(directory / "ns/net", "net").value_or(0);
-    refresh(process);
     return process;
+}
+
+/// The number of the process in the name of an entry of /proc.
+std::optional<int> number_of(const std::string& name) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    return error == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace
@@ -64,9 +66,22 @@ std::optional<Process> read_process(const fs::path& directory) {
 std::vector<Process> find_processes() {
     std::vector<Process> processes;
     std::error_code error;
-    for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error))
-        if (auto process = read_process(entry->path())) processes.push_back(std::move(*process));
+    for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+        const auto number = number_of(entry->path().filename());
+        auto process = number ? read_process(*number) : std::nullopt;
+        if (!process || !process->uses_viaduct) continue;
+        refresh(*process);
+        processes.push_back(std::move(*process));
+    }
     return processes;
+}
+
+std::optional<Process> find_process_of(int thread) {
+    constexpr std::string_view key = "Tgid:";
+    std::ifstream status(fs::path("/proc") / std::to_string(thread) / "status");
+    for (std::string word; status >> word;)
+        if (int number = 0; word == key && status >> number) return read_process(number);
+    return std::nullopt;
 }
 
 void refresh(Process& process) {

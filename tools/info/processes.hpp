@@ -3,23 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace viaduct::info {
 
-/// A process that has loaded Viaduct.
 struct Process {
     int number = 0;
     std::uint32_t user = 0;
     std::string program;
-    std::vector<std::string> apis;       ///< "vipl", "dat", "rpma": what it has loaded
+    std::vector<std::string> apis;       ///< "vipl", "dat", "rpma": what it has loaded, of Viaduct or stock
+    bool uses_viaduct = false;           ///< has loaded it
     std::uint64_t network = 0;           ///< the inode number of its network namespace
     std::vector<std::uint64_t> sockets;  ///< inode numbers
 };
 
 /// The processes that have loaded Viaduct, without those that this user may not look into.
 std::vector<Process> find_processes();
+
+/// The process of a thread, whatever it has loaded. Nothing: it has ended. What this user may not look into is empty.
+std::optional<Process> find_process_of(int thread);
 
 /// Reads the sockets of a process again.
 void refresh(Process& process);

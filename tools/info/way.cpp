@@ -213,13 +213,24 @@ private:
                        "HOST:SERVICE checks its listener." + (own_host_ ? list_listeners() : ""));
         }
         const Status answer = ask(device_, {host_, service_}, patience);
-        if (answer.code() == Code::Unsupported && device_.provider->name() == "verbs")
-            return add("listener", "not checked", text_of(answer),
-                       "A vi-ping server on the other host and vi-ping on this one test the network.");
+        if (answer.code() == Code::Unsupported && device_.provider->name() == "verbs") return search_listener(answer);
         const Json listeners = own_host_ ? find_listeners(&service_) : Json::array();
         if (answer.ok()) return found_listener(listeners);
         if (answer.code() == Code::NoListener) return missing_listener(answer, listeners);
         return fail("listener", text_of(answer), advice_on_answer(answer));
+    }
+
+    /// Where listeners cannot be asked, the system shows those of this host.
+    bool search_listener(const Status& answer) {
+        const auto shown = device_.provider->process_listeners(&service_);
+        if (!own_host_ || !shown.ok())
+            return add("listener", "not checked", text_of(own_host_ ? shown.status() : answer),
+                       "A vi-ping server on the other host and vi-ping on this one test the network.");
+        const Json listeners = find_listeners(&service_);
+        for (const Json& listener : listeners)
+            if (is_here(listener)) return add("listener", "ok", text_of_listener(listener));
+        return missing_listener({Code::NoListener, "no process has a listener of the RDMA connection manager for it"},
+                                listeners);
     }
 
     bool found_listener(const Json& listeners) {
@@ -234,8 +245,9 @@ private:
 
     /// Whether a request would go to the listener's address through its backend.
     bool is_here(const Json& listener) const {
-        return listener["backend"] == device_.provider->name() && listener["host"] == text_of_host(host_) &&
-               listener["own_network"].get<bool>();
+        const bool fits = listener["host"] == text_of_host(host_) ||
+                          (is_every_host(listener) && (listener["host"] == "::" || host_.size() == 4));
+        return fits && listener["backend"] == device_.provider->name() && listener["own_network"].get<bool>();
     }
 
     bool missing_listener(const Status& answer, const Json& listeners) {
@@ -243,7 +255,9 @@ private:
             const auto found = std::ranges::find_if(listeners, fits);
             return found == listeners.end() ? nullptr : &*found;
         };
-        const auto is_own = [](const Json& listener) { return listener["own_user"].get<bool>(); };
+        const auto is_own = [](const Json& listener) {
+            return listener["own_user"].get<bool>() || listener["backend"] == "verbs";  // which is open to all users
+        };
         const auto in_own_network = [](const Json& listener) { return listener["own_network"].get<bool>(); };
         if (const Json* const old = first(
                 [&](const Json& each) { return is_here(each) && is_own(each) && !each["compatible"].get<bool>(); }))
@@ -263,12 +277,12 @@ private:
             }))
             return fail("listener",
                         fmt::format("the service has a listener of another backend: {}", text_of_listener(*there)),
-                        fmt::format("Run the client with VIADUCT_BACKEND={0}, or the server with VIADUCT_BACKEND={1}.",
-                                    text((*there)["backend"]), device_.provider->name()));
+                        fmt::format("{}, or run the server with VIADUCT_BACKEND={}.", way_to(*there),
+                                    device_.provider->name()));
         if (const Json* const there = first([&](const Json& each) { return in_own_network(each) && is_own(each); }))
             return fail("listener",
                         fmt::format("the service has a listener on another device: {}", text_of_listener(*there)),
-                        fmt::format("Connect to {}.", text((*there)["host"])));
+                        fmt::format("Connect to {}.", address_of(*there)));
         if (const Json* const there = first([&](const Json& each) { return !in_own_network(each); }))
             return fail("listener",
                         fmt::format("the listener is in another network namespace: {}", text_of_listener(*there)),
@@ -278,6 +292,21 @@ private:
                     fmt::format("nobody listens on service {} at {} ({})", target_.service, text_of_host(host_),
                                 text_of(answer)),
                     "Start the server before the client, and check its service." + (own_host_ ? list_listeners() : ""));
+    }
+
+    /// What a client can do to use the backend of a listener on this host. The address of an RDMA device selects it.
+    static std::string way_to(const Json& listener) {
+        const std::string backend = text(listener["backend"]);
+        if (backend != "verbs") return fmt::format("Run the client with VIADUCT_BACKEND={}", backend);
+        return "Connect to " + address_of(listener);
+    }
+
+    static std::string address_of(const Json& listener) {
+        return is_every_host(listener) ? "an address of an RDMA device" : text(listener["host"]);
+    }
+
+    static bool is_every_host(const Json& listener) {
+        return listener["host"] == "::" || listener["host"] == "0.0.0.0";
     }
 
     static std::string user_of_this_process() { return user_name(geteuid()); }
