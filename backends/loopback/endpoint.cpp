@@ -324,6 +324,8 @@ void Endpoint::peer_hung_up(Connection& connection) noexcept {
     else if (connection.closed_on_purpose_by_peer())
         broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::disconnected},
               CompletionCode::Flushed);
+    else if (send_.is_refused())
+        broke({.kind = ConnectionEventKind::Lost, .why = support::endings::refused}, CompletionCode::Transport);
     else
         broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable, .why = support::endings::peer_ended},
               CompletionCode::Transport);

@@ -45,6 +45,9 @@ public:
     void drain() noexcept;
     bool has_drained() const noexcept { return draining_ && left_ == 0; }
 
+    /// Whether the peer broke the connection because of a request of this queue.
+    bool is_refused() const noexcept { return ring_.fault() != wire::Fault::None; }
+
     /// Adds the counters. Needs no lock.
     void add_to(EndpointCounters& counters) const noexcept;
 

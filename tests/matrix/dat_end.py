@@ -4,9 +4,10 @@ import functools
 
 from viaduct import dat
 
-from ends import PATIENCE_S, SIZE, BaseEnd, received
+from ends import PATIENCE_S, RECEIVE_SIZE, SIZE, BaseEnd, received
 
 SUCCESS = "DAT_SUCCESS"
+READ = dat.MemPrivFlags.LOCAL_READ | dat.MemPrivFlags.LOCAL_WRITE | dat.MemPrivFlags.REMOTE_READ
 RIGHTS = dat.MemPrivFlags.ALL | dat.MemPrivFlags.REMOTE_ATOMIC
 
 
@@ -26,8 +27,8 @@ def word_of(call, *arguments, **options):
 class End(BaseEnd):
     def __init__(self, receives=1):
         self.pz = ia().pz_create()
-        self.lmr = ia().lmr_create(bytearray(SIZE), self.pz, RIGHTS)
-        self.memory = self.lmr.view
+        self.region = self.register(writable=True)
+        self.memory = self.region.view
         self.requests = ia().evd_create(8, dat.EvdFlags.CR)
         self.connections = ia().evd_create(8, dat.EvdFlags.CONNECTION)
         self.receives = ia().evd_create(8, dat.EvdFlags.DTO)
@@ -38,7 +39,7 @@ class End(BaseEnd):
             self.post_receive()
 
     def close(self):
-        for thing in (self.psp, self.ep, self.lmr):
+        for thing in (self.psp, self.ep, self.region):
             if thing is not None:
                 thing.close()
 
@@ -79,9 +80,6 @@ class End(BaseEnd):
     def ended(self):
         return self._event()
 
-    def ended_without_receive(self):
-        return [self.ended()]
-
     def renew(self):
         self.ep.reset()
         while self.receives.dequeue() is not None:
@@ -91,7 +89,7 @@ class End(BaseEnd):
     # ---- Messages ----
 
     def post_receive(self):
-        self.ep.post_recv(self.lmr[0:64])
+        self.ep.post_recv(self.region[0:RECEIVE_SIZE])
 
     def receive(self, with_data=True):
         event = self.receives.wait(PATIENCE_S)
@@ -101,20 +99,24 @@ class End(BaseEnd):
 
     def send(self, data):
         self.memory[64:64 + len(data)] = data
-        self.ep.post_send(self.lmr[64:64 + len(data)])
+        self.ep.post_send(self.region[64:64 + len(data)])
 
     def sent(self):
         return f"DAT_DTO_{self.sends.wait(PATIENCE_S).status.name}"
 
     # ---- Memory of the peer ----
 
-    def keys(self):
-        target = self.lmr.target()
+    def register(self, writable):
+        return ia().lmr_create(bytearray(SIZE), self.pz, RIGHTS if writable else READ)
+
+    @staticmethod
+    def keys_of(region):
+        target = region.target()
         return target.virtual_address, SIZE, target.rmr_context
 
     def write(self, keys, data, immediate=None):
         self.memory[64:64 + len(data)] = data
-        piece, target = self.lmr[64:64 + len(data)], self._at(keys, len(data))
+        piece, target = self.region[64:64 + len(data)], self._at(keys, len(data))
         if immediate is None:
             self.ep.post_rdma_write(piece, target)
         else:
@@ -122,12 +124,12 @@ class End(BaseEnd):
         return self.sent()
 
     def read(self, keys, length):
-        self.ep.post_rdma_read(self.lmr[64:64 + length], self._at(keys, length))
+        self.ep.post_rdma_read(self.region[64:64 + length], self._at(keys, length))
         return received(self.sent(), self.memory[64:64 + length])
 
     def atomic(self, keys):
         """Fetch and add, which returns the previous value."""
-        self.ep.post_fetch_and_add(1, self.lmr[64:72], self._at(keys, 8))
+        self.ep.post_fetch_and_add(1, self.region[64:72], self._at(keys, 8))
         return received(self.sent(), self.memory[64:72])
 
     @staticmethod

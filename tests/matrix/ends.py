@@ -4,6 +4,7 @@ import os
 
 PATIENCE_S = 20 * int(os.environ.get("CONFORMANCE_PATIENCE", "1"))  # reached only if something hangs
 LOOK_S = 0.1   # between two looks for a word of the other end
+RECEIVE_SIZE = 64
 SIZE = 4096    # of the registered memory of an end: a receive, a send, and at TARGET what peers access
 
 
@@ -20,6 +21,25 @@ class BaseEnd:
             word = self.request(LOOK_S)
         wire.hear()
         return word
+
+    def broken(self):
+        """The words of an end whose connection an error breaks."""
+        return [self.ended()]
+
+    def keys_to_read(self):
+        """The keys of memory that peers can only read."""
+        self.other_memory = self.register(writable=False)
+        return self.keys_of(self.other_memory)
+
+    def keys_to_nothing(self):
+        """The keys of memory that is no longer registered."""
+        gone = self.register(writable=True)
+        keys = self.keys_of(gone)
+        gone.close()
+        return keys
+
+    def keys(self):
+        return self.keys_of(self.region)
 
     def prepare(self):
         self.memory[self.TARGET:self.TARGET + len(self.OLD)] = self.OLD

@@ -5,7 +5,7 @@ import struct
 
 from viaduct import core, rpma
 
-from ends import PATIENCE_S, SIZE, BaseEnd, received
+from ends import PATIENCE_S, RECEIVE_SIZE, SIZE, BaseEnd, received
 
 SUCCESS = "0"
 DESCRIPTOR = struct.Struct("<QQIB")  # address, size, key, usage: docs/migration/keys.md
@@ -29,7 +29,7 @@ def word_of(call, *arguments, **options):
 
 class End(BaseEnd):
     def __init__(self, receives=1):
-        self.region = peer().mr_reg(SIZE)
+        self.region = self.register(writable=True)
         self.memory = self.region.view
         self.first_receives = receives
         self.ep = self.conn = self.asking = None
@@ -44,7 +44,7 @@ class End(BaseEnd):
     def _connect(self, request, data):
         def connect():
             for _ in range(self.first_receives):
-                request.recv(self.region[0:64])
+                request.recv(self.region[0:RECEIVE_SIZE])
             self.conn = request.connect(data or None)
         word = word_of(connect)
         if word != SUCCESS:
@@ -79,16 +79,13 @@ class End(BaseEnd):
     def ended(self):
         return f"RPMA_CONN_{self.conn.next_event(PATIENCE_S).name}"
 
-    def ended_without_receive(self):
-        return [self.ended()]
-
     def renew(self):
         self.conn.close()
 
     # ---- Messages ----
 
     def post_receive(self):
-        self.conn.recv(self.region[0:64])
+        self.conn.recv(self.region[0:RECEIVE_SIZE])
 
     def receive(self, with_data=True):
         done = self.conn.rcq.next_wc(PATIENCE_S)
@@ -108,8 +105,13 @@ class End(BaseEnd):
 
     # ---- Memory of the peer ----
 
-    def keys(self):
-        return DESCRIPTOR.unpack(self.region.descriptor)[:3]
+    @staticmethod
+    def register(writable):
+        return peer().mr_reg(SIZE, None if writable else rpma.MrUsage.READ_SRC)
+
+    @staticmethod
+    def keys_of(region):
+        return DESCRIPTOR.unpack(region.descriptor)[:3]
 
     def write(self, keys, data, immediate=None):
         self.memory[64:64 + len(data)] = data

@@ -9,7 +9,7 @@ import dataclasses
 import typing
 
 import two_ends
-from ends import PATIENCE_S
+from ends import PATIENCE_S, RECEIVE_SIZE
 
 SHORT_S = 2  # the time-out of a client that gives up
 HELLO, WELCOME, NO = b"hello", b"welcome", b"no"
@@ -59,8 +59,13 @@ def seen(data):
 def join(end, wire, service, is_server):
     """Connects. The words are those of another situation."""
     (serve if is_server else call)(end, wire, service)
-    wire.tell("connected")
-    assert wire.hear() == "connected"
+    meet(wire, "connected")
+
+
+def meet(wire, word):
+    """Waits until the other end is here, too."""
+    wire.tell(word)
+    assert wire.hear() == word
 
 
 def with_vipl(client, server):
@@ -277,9 +282,27 @@ class _:
         join(end, wire, service, True)
         wire.hear()
         if peer == "vipl":
-            return end.ended_without_receive()
+            return end.broken()
         end.post_receive()
         return [end.receive()]
+
+
+@situation("long_message")
+class _:
+    def client(End, wire, service, peer):
+        end = End()
+        join(end, wire, service, False)
+        end.send(bytes(2 * RECEIVE_SIZE))
+        words = [end.sent(), end.ended()]
+        meet(wire, "done")
+        return words
+
+    def server(End, wire, service, peer):
+        end = End()
+        join(end, wire, service, True)
+        words = [end.receive()] + end.broken()
+        meet(wire, "done")
+        return words
 
 
 # ---- Memory of the peer ----------------------------------------------------------------------------------------------
@@ -325,6 +348,44 @@ class _:
 
     def server(End, wire, service, peer):
         return owner(End, wire, service, lambda end, wire: [end.receive(with_data=False)] + shown(end, wire))
+
+
+def be_refused(End, wire, service):
+    """A client that writes where it may not."""
+    end = End()
+    join(end, wire, service, False)
+    keys = tuple(map(int, wire.hear().split()))
+    words = [end.write(keys, HELLO), end.ended()]
+    meet(wire, "done")
+    return words
+
+
+def refuse(End, wire, service, keys_of):
+    """The server, which lets the client have the keys that `keys_of` returns."""
+    end = End()
+    join(end, wire, service, True)
+    wire.tell(" ".join(map(str, keys_of(end))))
+    words = end.broken()
+    meet(wire, "done")
+    return words
+
+
+@situation("write_without_right")
+class _:
+    def client(End, wire, service, peer):
+        return be_refused(End, wire, service)
+
+    def server(End, wire, service, peer):
+        return refuse(End, wire, service, lambda end: end.keys_to_read())
+
+
+@situation("write_to_gone_memory")
+class _:
+    def client(End, wire, service, peer):
+        return be_refused(End, wire, service)
+
+    def server(End, wire, service, peer):
+        return refuse(End, wire, service, lambda end: end.keys_to_nothing())
 
 
 @situation("read")

@@ -8,7 +8,7 @@ import queue
 
 from viaduct import vipl
 
-from ends import PATIENCE_S, SIZE, BaseEnd, received
+from ends import PATIENCE_S, RECEIVE_SIZE, SIZE, BaseEnd, received
 
 READ_WRITE = {"enable_rdma_write": True, "enable_rdma_read": True}
 SUCCESS = "VIP_SUCCESS"
@@ -36,7 +36,7 @@ def level_of(attributes):
 class End(BaseEnd):
     def __init__(self, level="RELIABLE_DELIVERY", receives=1, max_transfer=None):
         rights = {} if level == "UNRELIABLE" else READ_WRITE
-        self.region = nic().register_mem(SIZE, vipl.MemAttributes(**READ_WRITE))
+        self.region = self.register(writable=True)
         self.memory = self.region.view
         self.vi = nic().create_vi(vipl.ViAttributes(vipl.ReliabilityLevel[level], max_transfer, **rights))
         self.errors = queue.Queue()
@@ -73,8 +73,7 @@ class End(BaseEnd):
     def disconnect(self):
         return word_of(self.vi.disconnect)
 
-    def ended_without_receive(self):
-        """The words of an end that had no receive for a message."""
+    def broken(self):
         words = [self.ended()]
         while words[-1] != "VIP_ERROR_CONN_LOST":
             words.append(self.ended())
@@ -93,7 +92,7 @@ class End(BaseEnd):
     # ---- Messages ----
 
     def post_receive(self):
-        self.vi.post_recv(self.region[0:64])
+        self.vi.post_recv(self.region[0:RECEIVE_SIZE])
 
     def receive(self, with_data=True):
         taken = []
@@ -109,8 +108,13 @@ class End(BaseEnd):
 
     # ---- Memory of the peer ----
 
-    def keys(self):
-        return self.region.remote.address, SIZE, self.region.remote.handle
+    @staticmethod
+    def register(writable):
+        return nic().register_mem(SIZE, vipl.MemAttributes(enable_rdma_write=writable, enable_rdma_read=True))
+
+    @staticmethod
+    def keys_of(region):
+        return region.remote.address, SIZE, region.remote.handle
 
     def write(self, keys, data, immediate=None):
         self.memory[64:64 + len(data)] = data

@@ -292,6 +292,23 @@ def test_unreliable_messages_may_arrive(device):
     assert server.wait_receive(TIMEOUT).nbytes == 8
 
 
+@pytest.mark.parametrize("any_reliable", [True, False])
+def test_endpoints_of_any_reliable_level_join_the_other(device, any_reliable):
+    ends = [device.endpoint(any_reliable=any_reliable),
+            device.endpoint(reliability=core.Reliability.RELIABLE_RECEPTION)]
+    for end in ends:  # only peer-to-peer connections compare the levels
+        end.start_connect(device.host, b"levels", timeout=TIMEOUT, peer_to_peer=True)
+    expected = core.ConnectionEventKind.ESTABLISHED if any_reliable else core.ConnectionEventKind.CONFLICT
+    assert [end.next_event(TIMEOUT).kind for end in ends] == [expected, expected]
+
+
+@pytest.mark.parametrize("options", [{"reliability": core.Reliability.UNRELIABLE}, {"silent_refusals": True}])
+def test_endpoints_of_any_reliable_level_must_be_reliable(device, options):
+    with pytest.raises(core.Error) as raised:
+        device.endpoint(any_reliable=True, **options)
+    assert raised.value.code == core.Code.INVALID_RELIABILITY
+
+
 def test_regions_change_their_rights(device, pair):
     needs(device, "keeps_keys")
     client, _ = pair

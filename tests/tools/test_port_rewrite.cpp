@@ -149,6 +149,19 @@ TEST_CASE("port_rewrite: a pointer is no replacement for a type everywhere") {
     CHECK(replaced("x = (VIP_ULONG)(y);") == 1);
 }
 
+TEST_CASE("port_rewrite: the pointer that a macro stands for") {
+    const auto replaced = [](std::string_view uses) {
+        return rewrite("#define P VIP_PVOID\n" + std::string(uses), "rpma").replaced;
+    };
+    CHECK(rewrite("#define P VIP_PVOID\nP p;\n", "rpma").text == "#define P void *\nP p;\n");
+    CHECK(replaced("int a, b; P p; P f(P q, P r);\n") == 1);
+    CHECK(replaced("int a; P p, q;\n") == 0);
+    CHECK(replaced("P p; const P q = 0;\n") == 0);
+    CHECK(replaced("P p; x = P(y);\n") == 0);
+    CHECK(replaced("P p;\n#define Q P\nQ q, r;\n") == 0);
+    CHECK(replaced("") == 0);  // for other sources
+}
+
 TEST_CASE("port_rewrite: where the header is included") {
     const auto text = [](std::string_view source) { return rewrite(source, "rpma").text; };
     const std::string call = "VipDisconnect(a);\n";

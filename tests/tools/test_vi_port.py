@@ -119,7 +119,7 @@ def test_scan_finds_uses_and_nothing_else(tool):
         check(rules_of(report) == ["device-name"], rules_of(report))
         use = report["files"][0]["uses"][2]
         check(use["counterpart"]["names"] == ["rpma_utils_get_ibv_context", "rpma_peer_new"], use)
-        check(report["totals"]["apis"]["vipl"]["estimate"] == {"one to one": 4, "by pattern": 3, "by thought": 0},
+        check(report["totals"]["apis"]["vipl"]["estimate"] == {"one to one": 4, "by pattern": 3, "by hand": 0},
               report["totals"])
         check(report["files"][0]["parser"] == "tokenizer", report)
         text = tool.run("scan", "--to", "rpma", files.path).stdout

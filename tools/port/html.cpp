@@ -16,7 +16,7 @@ table { border-collapse: collapse; } td, th { padding: 0 .6em; text-align: left;
 .source { table-layout: fixed; width: 100%; } .source td { border-top: 1px solid #eee; overflow-wrap: anywhere; }
 .source td:first-child { width: 4em; color: #888; text-align: right; } .source td:nth-child(2) { width: 55%; }
 pre { margin: 0; white-space: pre-wrap; } .use { background: #f4f8ff; } .warning { background: #fff4e0; }
-.one { color: #186a18; } .pattern { color: #1a4f9c; } .thought, .alarm { color: #a33; } b { font-weight: 600; }
+.one { color: #186a18; } .pattern { color: #1a4f9c; } .by-hand, .alarm { color: #a33; } b { font-weight: 600; }
 </style></head><body>
 <h1>vi-port</h1>
 )html";
@@ -40,7 +40,7 @@ std::string escape(std::string_view text) {
 
 std::string_view style_of(How how) {
     if (how == How::OneToOne) return "one";
-    return how == How::Pattern ? "pattern" : "thought";
+    return how == How::Pattern ? "pattern" : "by-hand";
 }
 
 /// The guidance for each line that has some.

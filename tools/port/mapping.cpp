@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 
 How how_of(const std::string& text) {
     if (text == "one-to-one") return How::OneToOne;
-    return text == "pattern" ? How::Pattern : How::Thought;
+    return text == "pattern" ? How::Pattern : How::ByHand;
 }
 
 std::map<std::string, RewriteRule, std::less<>> rules_of(const std::string& name, const nlohmann::json& data) {
@@ -85,7 +85,7 @@ std::string_view text_of(How how) {
     switch (how) {
         case How::OneToOne: return "one to one";
         case How::Pattern: return "by pattern";
-        case How::Thought: return "by thought";
+        case How::ByHand: return "by hand";
     }
     return "";
 }

@@ -18,8 +18,8 @@ inline constexpr std::array<std::string_view, 6> aspects = {"ownership", "blocki
                                                             "order",     "threads",  "errors"};
 
 /// How a name is replaced by its counterpart.
-enum class How { OneToOne, Pattern, Thought };
-inline constexpr std::array<How, 3> all_hows = {How::OneToOne, How::Pattern, How::Thought};
+enum class How { OneToOne, Pattern, ByHand };
+inline constexpr std::array<How, 3> all_hows = {How::OneToOne, How::Pattern, How::ByHand};
 std::string_view text_of(How how);
 
 /// How a use can be rewritten without knowing more of the program.
@@ -31,7 +31,7 @@ struct RewriteRule {
 };
 
 struct Counterpart {
-    How how = How::Thought;
+    How how = How::ByHand;
     std::vector<std::string> names;   ///< empty: the note tells what to do
     std::vector<std::string> python;  ///< of the core
     std::string note;

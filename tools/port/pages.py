@@ -10,7 +10,7 @@ import textwrap
 HERE = pathlib.Path(__file__).resolve().parent
 PAGES = HERE.parents[1] / "docs/migration"
 APIS = {"vipl": "VIPL", "dat": "DAT", "rpma": "librpma", "core": "core; Python"}
-HOW = {"one-to-one": "", "pattern": "≈ ", "thought": "✗ "}
+HOW = {"one-to-one": "", "pattern": "≈ ", "by-hand": "✗ "}
 MARKS = ("≈: several calls or arguments take the place of one, or one goes away. ✗: there is no counterpart, or the "
          "design of the program has to change. No mark: one replaces the other.")
 ORIGIN = "<!-- Written by tools/port/pages.py from tools/port/mapping.json. -->"

@@ -120,7 +120,7 @@ private:
 
     bool replace_name(const Use& use, const RewriteRule& rule) {
         const Token& token = all()[use.token];
-        if (rule.to.ends_with('*') && (declares_several(use.token) || is_qualified(use.token))) return false;
+        if (rule.to.ends_with('*') && !can_be_pointer(use.token)) return false;
         if (rule.to.find(' ') != std::string::npos && begins_conversion(use.token)) return false;
         if (rule.local && (language_ != Language::C || !declares_local(use.token))) return false;
         if (rule.compared && !is_compared(use.token)) return false;
@@ -149,6 +149,24 @@ private:
             if (depth == 0 && token.is(",")) return true;
         }
         return true;
+    }
+
+    /// Whether "void *" can stand for a type or, if the type is all that a macro stands for, wherever this file uses
+    /// the macro. Without a use here the macro is for other files.
+    bool can_be_pointer(std::size_t type) const {
+        const auto fits = [this](std::size_t token) { return !declares_several(token) && !is_qualified(token); };
+        const Token& token = all()[type];
+        const bool is_body = token.directive != 0 && type > 1 && all()[type - 2].is("define") &&
+                             token.offset > all()[type - 1].end &&
+                             (type + 1 == all().size() || all()[type + 1].directive != token.directive);
+        if (!is_body) return fits(type);
+        bool used = false;
+        for (std::size_t i = type + 1; i < all().size(); ++i) {
+            if (!all()[i].is(all()[type - 1].text)) continue;
+            if (all()[i].directive != 0 || begins_conversion(i) || !fits(i)) return false;
+            used = true;
+        }
+        return used;
     }
 
     /// Whether a type has a qualifier before it: "const void *p" is no replacement for "const VIP_PVOID p".

@@ -38,7 +38,7 @@ std::string rule_name(How how) {
     switch (how) {
         case How::OneToOne: return "one-to-one";
         case How::Pattern: return "pattern";
-        case How::Thought: return "thought";
+        case How::ByHand: return "by-hand";
     }
     return {};
 }
@@ -47,7 +47,7 @@ Json all_rules() {
     Json list = Json::array();
     list.push_back(rule_of("one-to-one", "A name that another one replaces", "note"));
     list.push_back(rule_of("pattern", "A name that is replaced by a pattern", "note"));
-    list.push_back(rule_of("thought", "A name whose replacement takes thought", "warning"));
+    list.push_back(rule_of("by-hand", "A name without a counterpart", "warning"));
     for (const auto& rule : rules()) list.push_back(rule_of(rule.name, rule.summary, "warning"));
     return list;
 }
@@ -82,7 +82,7 @@ void add_results(const FileReport& file, const Scan& scan, Json& results) {
         if (!concerns(use, scan.target) || use.kind == UseKind::Declaration) continue;
         const Counterpart& counterpart = use.entry->to.find(scan.target)->second;
         Json& result = results.emplace_back(result_of(rule_name(counterpart.how),
-                                                      counterpart.how == How::Thought ? "warning" : "note",
+                                                      counterpart.how == How::ByHand ? "warning" : "note",
                                                       use.name + ": " + counterpart.advice(), file.path, use.position));
         const auto calls = scan.trace ? scan.trace->count_of(use.name) : std::nullopt;
         if (calls && use.kind == UseKind::Call && use.entry->kind == "function") result["properties"]["calls"] = *calls;

@@ -58,8 +58,8 @@ class SharedReceiveQueue:
 class Endpoint:
     def __init__(self, domain: ProtectionDomain, send_queue: CompletionQueue, receive_queue: CompletionQueue,
                  shared_receives: SharedReceiveQueue | None, send_depth: int | None, receive_depth: int | None,
-                 context: int, reliability: int, breaks_unready: bool, silent_refusals: bool, max_transfer_bytes: int,
-                 remote_write: bool, remote_read: bool, remote_atomic: bool) -> None: ...
+                 context: int, reliability: int, any_reliable: bool, breaks_unready: bool, silent_refusals: bool,
+                 max_transfer_bytes: int, remote_write: bool, remote_read: bool, remote_atomic: bool) -> None: ...
     @property
     def state(self) -> int: ...
     @property

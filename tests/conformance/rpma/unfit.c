@@ -14,6 +14,8 @@ static void fails(const Pair *pair, Work receive, size_t length, enum ibv_wc_sta
     CHECK_OK(post(pair->client, (Work){.operation = SEND, .at = SEND_AT, .length = length, .context = 2}));
     EXPECT_FAILED(pair->client, MAIN_CQ, 2, at_sender);
     EXPECT_FAILED(pair->server, RECV_CQ, 1, at_receiver);
+    EXPECT_BREAK(pair->client);
+    EXPECT_BREAK(pair->server);
     delete_conn(pair->client);
     delete_conn(pair->server);
 }

@@ -77,13 +77,15 @@ class Device(Held):
     def endpoint(self, *, domain: ProtectionDomain | None = None, send_queue: CompletionQueue | None = None,
                  receive_queue: CompletionQueue | None = None, shared_receives: SharedReceiveQueue | None = None,
                  send_depth: int | None = None, receive_depth: int | None = None, access: Access = Access.ALL,
-                 reliability: Reliability = Reliability.RELIABLE_DELIVERY, breaks_unready: bool = False,
-                 silent_refusals: bool = False, max_transfer_bytes: int = 0, context: int = 0) -> Endpoint:
+                 reliability: Reliability = Reliability.RELIABLE_DELIVERY, any_reliable: bool = False,
+                 breaks_unready: bool = False, silent_refusals: bool = False, max_transfer_bytes: int = 0,
+                 context: int = 0) -> Endpoint:
         """Returns a new endpoint. The other options and the errors are those of Endpoint."""
         return Endpoint(domain or self.domain, send_queue=send_queue, receive_queue=receive_queue,
                         shared_receives=shared_receives, send_depth=send_depth, receive_depth=receive_depth,
-                        access=access, reliability=reliability, breaks_unready=breaks_unready,
-                        silent_refusals=silent_refusals, max_transfer_bytes=max_transfer_bytes, context=context)
+                        access=access, reliability=reliability, any_reliable=any_reliable,
+                        breaks_unready=breaks_unready, silent_refusals=silent_refusals,
+                        max_transfer_bytes=max_transfer_bytes, context=context)
 
     def listen(self, service: Service, *, exclusive: bool = False) -> Listener:
         """Starts to receive requests for a service and returns the listener. See Listener for the errors."""

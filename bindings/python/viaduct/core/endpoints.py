@@ -23,13 +23,14 @@ class Endpoint(Held):
     send_depth, receive_depth      the maximum number of outstanding requests; None: the device's default
     access                         the peer's RDMA access, as far as device and reliability allow it
     reliability                    see Reliability
+    any_reliable                   True: also joins a peer of the other reliable level, as DAT and librpma do
     max_transfer_bytes             of one request; 0: the limit of the device
     breaks_unready                 True: a message without a receive breaks the connection, as in VIPL; else it waits
     silent_refusals                True: a refused RDMA write completes with success, as in VIPL
     context                        a number that completions contain
 
-    Give both ends of a connection the same reliability and max_transfer_bytes: only peer-to-peer connections check
-    them.
+    Give both ends of a connection the same reliability, or any_reliable to one of them, and the same
+    max_transfer_bytes: only peer-to-peer connections check them.
 
     Posting does not wait: the request completes later, and its completion reports whether it succeeded. Without a
     connection it completes as FLUSHED. Posting raises Error: QUEUE_FULL, INVALID_PARAMETER (more pieces than the
@@ -46,10 +47,12 @@ class Endpoint(Held):
     def __init__(self, domain: ProtectionDomain, *, send_queue: CompletionQueue | None = None,
                  receive_queue: CompletionQueue | None = None, shared_receives: SharedReceiveQueue | None = None,
                  send_depth: int | None = None, receive_depth: int | None = None, access: Access = Access.ALL,
-                 reliability: Reliability = Reliability.RELIABLE_DELIVERY, breaks_unready: bool = False,
-                 silent_refusals: bool = False, max_transfer_bytes: int = 0, context: int = 0) -> None:
-        """Raises Error: INVALID_PARAMETER (a depth above the limit of the device), INVALID_RELIABILITY,
-        INVALID_TRANSFER_SIZE, INVALID_RDMA_READ, NO_RESOURCES."""
+                 reliability: Reliability = Reliability.RELIABLE_DELIVERY, any_reliable: bool = False,
+                 breaks_unready: bool = False, silent_refusals: bool = False, max_transfer_bytes: int = 0,
+                 context: int = 0) -> None:
+        """Raises Error: INVALID_PARAMETER (a depth above the limit of the device), INVALID_RELIABILITY (the device
+        does not have the level, or any_reliable with UNRELIABLE or silent_refusals), INVALID_TRANSFER_SIZE,
+        INVALID_RDMA_READ, NO_RESOURCES."""
         device = domain.device
         if reliability == Reliability.UNRELIABLE:
             access &= Access.REMOTE_WRITE
@@ -59,8 +62,8 @@ class Endpoint(Held):
         self.receive_queue = receive_queue or CompletionQueue(device)
         self._raw = _core.Endpoint(domain._raw, self.send_queue._raw, self.receive_queue._raw,
                                    shared_receives._raw if shared_receives else None, send_depth, receive_depth,
-                                   context, reliability, breaks_unready, silent_refusals, max_transfer_bytes,
-                                   *rights_of(access))
+                                   context, reliability, any_reliable, breaks_unready, silent_refusals,
+                                   max_transfer_bytes, *rights_of(access))
         super().__init__(domain, self.send_queue, self.receive_queue, *([shared_receives] if shared_receives else []))
         self._owned = [queue for queue, given in ((self.send_queue, send_queue), (self.receive_queue, receive_queue))
                        if given is None]
