@@ -28,6 +28,13 @@ std::chrono::milliseconds grace_of(const ConnectParameters& parameters) noexcept
 
 }  // namespace
 
+const Status* backend::kept(const Status& status) noexcept {
+    static thread_local constinit Status last;
+    if (status.ok()) return nullptr;
+    last = status;
+    return &last;
+}
+
 Endpoint::Endpoint(const EndpointConfig& config) noexcept
     : device_(config.domain->device()->attributes()),
       after_refusal_(config.after_refusal),

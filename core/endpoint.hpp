@@ -106,6 +106,24 @@ public:
         return endpoint_->try_post_receive(request);
     }
 
+    // As post_send() and post_receive() with one signaled request that has one piece, no immediate data, and is not
+    // fenced or solicited. These take the fewest instructions. They return null if the request was posted, otherwise
+    // the error, which the thread has to read before its next call.
+    [[gnu::always_inline]] const Status* send_one(std::uint64_t context, const Sge& piece) noexcept {
+        return endpoint_->send_one(context, piece.address, piece.length, piece.key);
+    }
+    [[gnu::always_inline]] const Status* write_one(std::uint64_t context, const Sge& piece,
+                                                   const RemoteAddress& remote) noexcept {
+        return endpoint_->write_one(context, piece.address, piece.length, piece.key, remote.address, remote.key);
+    }
+    [[gnu::always_inline]] const Status* read_one(std::uint64_t context, const Sge& piece,
+                                                  const RemoteAddress& remote) noexcept {
+        return endpoint_->read_one(context, piece.address, piece.length, piece.key, remote.address, remote.key);
+    }
+    [[gnu::always_inline]] const Status* receive_one(std::uint64_t context, const Sge& piece) noexcept {
+        return endpoint_->receive_one(context, piece.address, piece.length, piece.key);
+    }
+
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
     /// order of the send queue, so requests posted after it may already refer to the new key. If the region or a domain
     /// does not match, it completes with LocalProtection, which breaks a reliable connection. After a failure, the

@@ -42,8 +42,12 @@ public:
     int next_event(rpma_conn_event& event) noexcept;
     int event_fd() noexcept { return events_.fd(); }
 
+    /// Null before the connection is established.
+    Endpoint* established() const noexcept { return established_.load(std::memory_order_acquire); }
+    Endpoint& endpoint() const noexcept { return *endpoint_; }
+
     [[gnu::always_inline]] int post(const SendRequest& request, const Call& call) noexcept {
-        Endpoint* endpoint = established_.load(std::memory_order_acquire);
+        Endpoint* endpoint = established();
         return endpoint == nullptr ? not_connected(call) : result_of_post(endpoint->post_send(request), handle(), call);
     }
     [[gnu::always_inline]] int post(const ReceiveRequest& request, const Call& call) noexcept {

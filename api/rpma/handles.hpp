@@ -65,6 +65,18 @@ template <class Object>
     return static_cast<Object*>(handles.find(handle, handle_kind<Object>));
 }
 
+/// Finds the objects of the handles of one call.
+class Handles {
+public:
+    template <class Object>
+    [[gnu::always_inline]] Object* resolve(const void* handle) const noexcept {
+        return static_cast<Object*>(view_.find(handle, handle_kind<Object>));
+    }
+
+private:
+    const decltype(handles)::View view_{handles};
+};
+
 struct NoPrefix {};
 
 /// Provides the handle of an object for the object's lifetime. Throws std::bad_alloc.

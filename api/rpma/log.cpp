@@ -101,6 +101,10 @@ int not_posted(Code code, const char* where, int sys_errno, const void* handle, 
     return result;
 }
 
+int not_posted(const Status& status, const void* handle, const Call& call) noexcept {
+    return not_posted(status.code(), status.where(), status.sys_errno(), handle, call);
+}
+
 void report(const Call& call, const void* handle, int result) noexcept {
     if (result == RPMA_E_NO_COMPLETION || result == RPMA_E_NO_EVENT) return;
     const bool of_device = result == RPMA_E_PROVIDER || result == RPMA_E_NOMEM || result == RPMA_E_UNKNOWN;

@@ -29,5 +29,6 @@ void log(rpma_log_level level, const Call& where, const char* format, Arguments.
 [[gnu::always_inline]] inline int result_of_post(const Status& status, const void* handle, const Call& call) noexcept {
     return status.ok() ? 0 : not_posted(status.code(), status.where(), status.sys_errno(), handle, call);
 }
+[[gnu::cold, gnu::noinline]] int not_posted(const Status& status, const void* handle, const Call& call) noexcept;
 
 }  // namespace viaduct::rpma

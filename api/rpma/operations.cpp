@@ -45,8 +45,16 @@ struct Kind {
     std::uint32_t immediate = 0;
 };
 
-// Each entry point builds its request field by field in one place, because this is the hot path. Its Call is a constant
-// in memory, so that only a failure touches it.
+// The entry points of common requests are short functions for a valid, signaled request with a local region. For all
+// else, they call the functions below, which start from the beginning. A Call is a constant in memory, so that only a
+// failure touches it.
+
+[[gnu::always_inline]] inline int result_of(const Status* failure, const void* handle, const Call& call) noexcept {
+    return failure == nullptr ? 0 : not_posted(*failure, handle, call);
+}
+
+/// Whether a request with these arguments may be of the common kind.
+bool is_common(std::size_t length, int flags) noexcept { return length <= max_length && is_signaled(flags); }
 
 [[gnu::always_inline]] inline int post_rdma(rpma_conn* conn, const Kind& kind, const rpma_mr_remote* remote,
                                             std::size_t remote_offset, const rpma_mr_local* local,
@@ -88,6 +96,41 @@ struct Kind {
     });
 }
 
+// The entry points of common requests and, with the same arguments, their general case.
+
+constexpr Call read_call("rpma_read");
+constexpr Call write_call("rpma_write");
+constexpr Call send_call("rpma_send");
+constexpr Call receive_call("rpma_recv");
+
+[[gnu::noinline]] int read_generally(rpma_conn* conn, rpma_mr_local* dst, std::size_t dst_offset,
+                                     const rpma_mr_remote* src, std::size_t src_offset, std::size_t len, int flags,
+                                     const void* op_context) noexcept {
+    return post_rdma(conn, {.opcode = Opcode::RdmaRead}, src, src_offset, dst, dst_offset, len, flags, op_context,
+                     read_call);
+}
+
+[[gnu::noinline]] int write_generally(rpma_conn* conn, rpma_mr_remote* dst, std::size_t dst_offset,
+                                      const rpma_mr_local* src, std::size_t src_offset, std::size_t len, int flags,
+                                      const void* op_context) noexcept {
+    return post_rdma(conn, {.opcode = Opcode::RdmaWrite}, dst, dst_offset, src, src_offset, len, flags, op_context,
+                     write_call);
+}
+
+[[gnu::noinline]] int send_generally(rpma_conn* conn, const rpma_mr_local* src, std::size_t offset, std::size_t len,
+                                     int flags, const void* op_context) noexcept {
+    return post_send(conn, {.opcode = Opcode::Send}, src, offset, len, flags, op_context, send_call);
+}
+
+[[gnu::noinline]] int receive_generally(rpma_conn* conn, const rpma_mr_local* dst, std::size_t offset, std::size_t len,
+                                        const void* op_context) noexcept {
+    Conn* connection = resolve<Conn>(conn);
+    if (connection == nullptr) return refused(conn, no_conn, receive_call);
+    return with_pieces(conn, receive_call, dst, offset, len, [&](std::span<const Sge> pieces) {
+        return connection->post(ReceiveRequest{.context = to_context(op_context), .sges = pieces}, receive_call);
+    });
+}
+
 /// Returns the usage of the region that this type of flush requires, or 0 for an unknown type.
 int needed_usage(int type) noexcept {
     switch (type) {
@@ -106,20 +149,40 @@ void log_flush_beyond_region(const Call& call) noexcept {
 
 }  // namespace
 
-[[gnu::flatten]] int rpma_read(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t dst_offset,
-                               const struct rpma_mr_remote* src, size_t src_offset, size_t len, int flags,
-                               const void* op_context) {
-    static constexpr Call call;
-    return post_rdma(conn, {.opcode = Opcode::RdmaRead}, src, src_offset, dst, dst_offset, len, flags, op_context,
-                     call);
+int rpma_read(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t dst_offset, const struct rpma_mr_remote* src,
+              size_t src_offset, size_t len, int flags, const void* op_context) {
+    const Handles handles;
+    const auto* connection = handles.resolve<Conn>(conn);
+    if (connection == nullptr || !is_common(len, flags)) [[unlikely]]
+        return read_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+    Endpoint* const endpoint = connection->established();
+    const auto* remote = handles.resolve<MrRemote>(src);
+    if (remote == nullptr || endpoint == nullptr) [[unlikely]]
+        return read_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+    const auto* local = handles.resolve<MrLocal>(dst);
+    if (local == nullptr) [[unlikely]]
+        return read_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+    return result_of(
+        endpoint->read_one(to_context(op_context), local->piece(dst_offset, len), remote->place(src_offset)), conn,
+        read_call);
 }
 
-[[gnu::flatten]] int rpma_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset,
-                                const struct rpma_mr_local* src, size_t src_offset, size_t len, int flags,
-                                const void* op_context) {
-    static constexpr Call call;
-    return post_rdma(conn, {.opcode = Opcode::RdmaWrite}, dst, dst_offset, src, src_offset, len, flags, op_context,
-                     call);
+int rpma_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset, const struct rpma_mr_local* src,
+               size_t src_offset, size_t len, int flags, const void* op_context) {
+    const Handles handles;
+    const auto* connection = handles.resolve<Conn>(conn);
+    if (connection == nullptr || !is_common(len, flags)) [[unlikely]]
+        return write_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+    Endpoint* const endpoint = connection->established();
+    const auto* remote = handles.resolve<MrRemote>(dst);
+    if (remote == nullptr || endpoint == nullptr) [[unlikely]]
+        return write_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+    const auto* local = handles.resolve<MrLocal>(src);
+    if (local == nullptr) [[unlikely]]
+        return write_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+    return result_of(
+        endpoint->write_one(to_context(op_context), local->piece(src_offset, len), remote->place(dst_offset)), conn,
+        write_call);
 }
 
 int rpma_write_with_imm(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset,
@@ -173,10 +236,17 @@ int rpma_flush(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_of
                             {});
 }
 
-[[gnu::flatten]] int rpma_send(struct rpma_conn* conn, const struct rpma_mr_local* src, size_t offset, size_t len,
-                               int flags, const void* op_context) {
-    static constexpr Call call;
-    return post_send(conn, {.opcode = Opcode::Send}, src, offset, len, flags, op_context, call);
+int rpma_send(struct rpma_conn* conn, const struct rpma_mr_local* src, size_t offset, size_t len, int flags,
+              const void* op_context) {
+    const Handles handles;
+    const auto* connection = handles.resolve<Conn>(conn);
+    if (connection == nullptr || !is_common(len, flags)) [[unlikely]]
+        return send_generally(conn, src, offset, len, flags, op_context);
+    Endpoint* const endpoint = connection->established();
+    const auto* local = handles.resolve<MrLocal>(src);
+    if (local == nullptr || endpoint == nullptr) [[unlikely]]
+        return send_generally(conn, src, offset, len, flags, op_context);
+    return result_of(endpoint->send_one(to_context(op_context), local->piece(offset, len)), conn, send_call);
 }
 
 int rpma_send_with_imm(struct rpma_conn* conn, const struct rpma_mr_local* src, size_t offset, size_t len, int flags,
@@ -186,14 +256,16 @@ int rpma_send_with_imm(struct rpma_conn* conn, const struct rpma_mr_local* src, 
                      op_context, call);
 }
 
-[[gnu::flatten]] int rpma_recv(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t offset, size_t len,
-                               const void* op_context) {
-    static constexpr Call call;
-    Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr) return refused(conn, no_conn, call);
-    return with_pieces(conn, call, dst, offset, len, [&](std::span<const Sge> pieces) {
-        return connection->post(ReceiveRequest{.context = to_context(op_context), .sges = pieces}, call);
-    });
+int rpma_recv(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t offset, size_t len, const void* op_context) {
+    const Handles handles;
+    const auto* connection = handles.resolve<Conn>(conn);
+    if (connection == nullptr || len > max_length) [[unlikely]]
+        return receive_generally(conn, dst, offset, len, op_context);
+    const auto* local = handles.resolve<MrLocal>(dst);
+    if (local == nullptr) [[unlikely]]
+        return receive_generally(conn, dst, offset, len, op_context);
+    return result_of(connection->endpoint().receive_one(to_context(op_context), local->piece(offset, len)), conn,
+                     receive_call);
 }
 
 int rpma_conn_req_recv(struct rpma_conn_req* req, struct rpma_mr_local* dst, size_t offset, size_t len,

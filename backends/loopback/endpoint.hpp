@@ -26,6 +26,22 @@ public:
         return receive_.post_all(requests, posted);
     }
     bool try_post_receive(const ReceiveRequest& request) noexcept override { return receive_.try_post(request); }
+    const Status* send_one(std::uint64_t context, void* address, std::uint32_t length,
+                           std::uint32_t key) noexcept override {
+        return send_.send_one(context, address, length, key);
+    }
+    const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
+        return send_.write_one(context, address, length, key, remote_address, remote_key);
+    }
+    const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                           std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
+        return send_.read_one(context, address, length, key, remote_address, remote_key);
+    }
+    const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length,
+                              std::uint32_t key) noexcept override {
+        return receive_.receive_one(context, address, length, key);
+    }
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     EndpointCounters counters() const noexcept override;
     pid_t peer_process() const noexcept override { return peer_process_.load(std::memory_order_relaxed); }

@@ -135,6 +135,28 @@ bool ReceiveQueue::ring_as_owner() noexcept {
     return true;
 }
 
+const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, std::uint32_t length,
+                                        std::uint32_t key) noexcept {
+    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+        return receive_one_slowly(context, address, length, key);
+    const Sge sge{address, key, length};
+    const Posted posted = post_directly({.context = context, .sges = {&sge, 1}});
+    if (posted == Posted::MustRing) [[unlikely]] {
+        ring_as_owner();
+        return nullptr;
+    }
+    completions_.lock().unlock_as_owner();
+    return posted != Posted::No ? nullptr : receive_one_slowly(context, address, length, key);
+}
+
+const Status* ReceiveQueue::receive_one_slowly(std::uint64_t context, void* address, std::uint32_t length,
+                                               std::uint32_t key) noexcept {
+    const Sge sge{address, key, length};
+    const ReceiveRequest request{.context = context, .sges = {&sge, 1}};
+    std::size_t posted = 0;
+    return backend::kept(post_all({&request, 1}, posted));
+}
+
 bool ReceiveQueue::try_post_slowly(const ReceiveRequest& request) noexcept {
     std::size_t posted = 0;
     return post_all({&request, 1}, posted).ok();

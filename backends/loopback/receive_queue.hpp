@@ -27,8 +27,9 @@ public:
     bool is_shared() const noexcept { return shared_ != nullptr; }
     const RingConsumer& ring() const noexcept { return ring_; }
 
-    /// Post requests; see backend::Endpoint. Both take the lock.
+    /// Post requests; see backend::Endpoint. They take the lock.
     bool try_post(const ReceiveRequest& request) noexcept;
+    const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key) noexcept;
     Status post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
     void progress() noexcept override;
     bool poll_one_as_owner(Completion& out) noexcept override;
@@ -87,6 +88,8 @@ private:
     // The common case of a post and of a message.
     [[gnu::always_inline]] Posted post_directly(const ReceiveRequest& request) noexcept;
     [[gnu::noinline]] bool ring_as_owner() noexcept;
+    [[gnu::noinline]] const Status* receive_one_slowly(std::uint64_t context, void* address, std::uint32_t length,
+                                                       std::uint32_t key) noexcept;
     [[gnu::noinline]] bool try_post_slowly(const ReceiveRequest& request) noexcept;
     [[gnu::always_inline]] static bool is_word(const wire::Slot& slot, std::uint8_t flags) noexcept;
     [[gnu::always_inline]] bool deliver_word(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,

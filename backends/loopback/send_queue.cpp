@@ -198,6 +198,59 @@ bool SendQueue::ring_as_owner() noexcept {
     return true;
 }
 
+template <Opcode opcode, class... Remote>
+[[gnu::always_inline]] inline const Status* SendQueue::post_single(std::uint64_t context, void* address,
+                                                                   std::uint32_t length, std::uint32_t key,
+                                                                   Remote... remote) noexcept {
+    if (length == word_bytes && completions_.lock().try_lock_as_owner()) [[likely]] {
+        const Sge sge{address, key, length};
+        const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
+        const Posted posted = post_directly<Kind::Word>(request, opcode, word_bytes);
+        if (posted == Posted::MustRing) [[unlikely]] {
+            ring_as_owner();
+            return nullptr;
+        }
+        completions_.lock().unlock_as_owner();
+        if (posted != Posted::No) [[likely]]
+            return nullptr;
+    }
+    return post_single_slowly<opcode>(context, address, length, key, remote...);
+}
+
+template <Opcode opcode, class... Remote>
+const Status* SendQueue::post_single_slowly(std::uint64_t context, void* address, std::uint32_t length,
+                                            std::uint32_t key, Remote... remote) noexcept {
+    const Sge sge{address, key, length};
+    const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
+    if (length != word_bytes && completions_.lock().try_lock_as_owner()) [[likely]] {
+        const Posted posted = post_directly<Kind::Any>(request, opcode, length);
+        if (posted == Posted::MustRing) [[unlikely]] {
+            ring_as_owner();
+            return nullptr;
+        }
+        completions_.lock().unlock_as_owner();
+        if (posted != Posted::No) [[likely]]
+            return nullptr;
+    }
+    std::size_t posted = 0;
+    return backend::kept(post_all({&request, 1}, posted));
+}
+
+const Status* SendQueue::send_one(std::uint64_t context, void* address, std::uint32_t length,
+                                  std::uint32_t key) noexcept {
+    return post_single<Opcode::Send>(context, address, length, key);
+}
+
+const Status* SendQueue::write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                                   std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
+    return post_single<Opcode::RdmaWrite>(context, address, length, key, remote_address, remote_key);
+}
+
+const Status* SendQueue::read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                                  std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
+    return post_single<Opcode::RdmaRead>(context, address, length, key, remote_address, remote_key);
+}
+
 bool SendQueue::try_post_any(const SendRequest& request) noexcept {
     if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
         return try_post_slowly(request);

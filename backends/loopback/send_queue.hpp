@@ -26,8 +26,13 @@ public:
 
     CompletionQueue& completions() noexcept { return completions_; }
 
-    /// Post requests; see backend::Endpoint. Both take the lock.
+    /// Post requests; see backend::Endpoint. They take the lock.
     bool try_post(const SendRequest& request) noexcept;
+    const Status* send_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key) noexcept;
+    const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept;
+    const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                           std::uint64_t remote_address, std::uint32_t remote_key) noexcept;
     Status post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
 
     void expect_ring() noexcept override;
@@ -143,6 +148,13 @@ private:
     template <Opcode opcode>
     [[gnu::noinline]] bool try_post_word(const SendRequest& request) noexcept;
     [[gnu::noinline]] bool ring_as_owner() noexcept;
+    // Remote: the address and the key of an RDMA operation; empty for a send.
+    template <Opcode opcode, class... Remote>
+    const Status* post_single(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                              Remote... remote) noexcept;
+    template <Opcode opcode, class... Remote>
+    [[gnu::noinline]] const Status* post_single_slowly(std::uint64_t context, void* address, std::uint32_t length,
+                                                       std::uint32_t key, Remote... remote) noexcept;
     [[gnu::noinline]] bool try_post_any(const SendRequest& request) noexcept;
     [[gnu::noinline]] bool try_post_slowly(const SendRequest& request) noexcept;
     [[gnu::always_inline]] Status post_one(const SendRequest& request) noexcept;

@@ -36,6 +36,13 @@ public:
         cell.bytes.add(bytes);
     }
 
+    /// Reverts add().
+    void remove(CountedOperation operation, Way way, std::uint64_t bytes) noexcept {
+        Cell& cell = cells_[index(operation, first_operation)][index(way, first_way)];
+        cell.messages.add(-std::uint64_t{1});
+        cell.bytes.add(-bytes);
+    }
+
     void add_to(EndpointCounters& counters) const noexcept {
         for (std::size_t i = 0; i < cells_.size(); ++i)
             for (std::size_t j = 0; j < cells_[i].size(); ++j)

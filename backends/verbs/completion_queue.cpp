@@ -159,21 +159,20 @@ bool CompletionQueue::poll_one(Completion& out) noexcept {
         mutex_.unlock();
         return poll({&out, 1}) != 0;
     }
-    ibv_wc result;
-    if (ibv_poll_cq(hardware_.get(), 1, &result) <= 0) {
+    if (ibv_poll_cq(hardware_.get(), 1, &result_) <= 0) {
         mutex_.unlock();
         return false;
     }
-    const auto& slot = *reinterpret_cast<const Slot*>(result.wr_id);
-    if (slot.queue == nullptr || !slot.queue->complete_plainly(slot, result, out)) [[unlikely]]
-        return finish_poll(result, out);
+    const auto& slot = *reinterpret_cast<const Slot*>(result_.wr_id);
+    if (!WorkQueue::complete_plainly(slot, result_, out)) [[unlikely]]
+        return finish_poll(out);
     mutex_.unlock();
     return true;
 }
 
 /// Continues a poll with what it took from the hardware.
-bool CompletionQueue::finish_poll(const ibv_wc& result, Completion& out) noexcept {
-    const bool reported = interpret(result, out);
+bool CompletionQueue::finish_poll(Completion& out) noexcept {
+    const bool reported = interpret(result_, out);
     mutex_.unlock();
     return reported || poll({&out, 1}) != 0;
 }

@@ -95,7 +95,7 @@ private:
     std::size_t fetch(std::span<Completion> out) noexcept;
     bool interpret(const ibv_wc& result, Completion& completion) noexcept;
     bool interpret_shared(Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
-    [[gnu::noinline]] bool finish_poll(const ibv_wc& result, Completion& out) noexcept;
+    [[gnu::noinline]] bool finish_poll(Completion& out) noexcept;
 
     Device& device_;
     const std::uint64_t context_;
@@ -103,6 +103,7 @@ private:
     std::atomic<Armed> armed_{Armed::No};
     SpinLock mutex_;  // guards the members below
     CompletionQueueOwner hardware_;
+    ibv_wc result_{};             // of poll_one()
     std::uint32_t reserved_ = 0;  // places in the hardware queue
     std::vector<WorkQueue*> queues_;
     std::uint32_t capacity_;

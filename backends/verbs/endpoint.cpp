@@ -59,6 +59,26 @@ Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest&
 
 bool Endpoint::try_post_receive(const ReceiveRequest& request) noexcept { return receive_.try_post(request); }
 
+const Status* Endpoint::send_one(std::uint64_t context, void* address, std::uint32_t length,
+                                 std::uint32_t key) noexcept {
+    return send_.send_one(context, address, length, key);
+}
+
+const Status* Endpoint::write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                                  std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
+    return send_.write_one(context, address, length, key, remote_address, remote_key);
+}
+
+const Status* Endpoint::read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                                 std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
+    return send_.read_one(context, address, length, key, remote_address, remote_key);
+}
+
+const Status* Endpoint::receive_one(std::uint64_t context, void* address, std::uint32_t length,
+                                    std::uint32_t key) noexcept {
+    return receive_.receive_one(context, address, length, key);
+}
+
 Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     return receive_.post(requests, posted);
 }

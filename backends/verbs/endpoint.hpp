@@ -31,6 +31,14 @@ public:
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
     bool try_post_receive(const ReceiveRequest& request) noexcept override;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    const Status* send_one(std::uint64_t context, void* address, std::uint32_t length,
+                           std::uint32_t key) noexcept override;
+    const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept override;
+    const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                           std::uint64_t remote_address, std::uint32_t remote_key) noexcept override;
+    const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length,
+                              std::uint32_t key) noexcept override;
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     std::uint32_t last_outstanding(QueueKind queue) const noexcept override;
     EndpointCounters counters() const noexcept override;

@@ -28,18 +28,6 @@ Status ReceiveQueue::buffer(const ReceiveRequest& request) noexcept try {
     return {Code::NoResources, "out of memory"};
 }
 
-[[gnu::always_inline]] inline Slot& ReceiveQueue::fill_slot(const ReceiveRequest& request,
-                                                            std::uint32_t position) noexcept {
-    Slot& slot = slot_at(position);
-    slot.queue = this;
-    slot.completion = {
-        .context = request.context, .endpoint_context = endpoint_context(), .operation = CompletedOperation::Receive};
-    slot.next = position + 1;
-    slot.report = Slot::Report::Always;
-    slot.fault = CompletionCode::Success;
-    return slot;
-}
-
 /// Removes the last request, which the hardware has refused.
 Status ReceiveQueue::refuse(int error) noexcept {
     unpush();
@@ -49,13 +37,15 @@ Status ReceiveQueue::refuse(int error) noexcept {
 
 Status ReceiveQueue::post_to_hardware(const ReceiveRequest& request) noexcept {
     if (const Status status = make_place(); !status.ok()) return status;
-    Slot& slot = fill_slot(request, position());
-    slot.first_piece = request.sges.empty() ? Sge{} : request.sges.front();
     const bool valid = request.fault == CompletionCode::Success;
-    if (!valid) {
-        slot.report = Slot::Report::Examined;
-        slot.fault = request.fault;
-    }
+    Slot& slot = *new (&slot_at(position())) Slot{.queue = this,
+                                                  .completion = {.context = request.context,
+                                                                 .endpoint_context = endpoint_context(),
+                                                                 .operation = CompletedOperation::Receive},
+                                                  .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
+                                                  .next = position() + 1,
+                                                  .report = valid ? Slot::Report::Received : Slot::Report::Examined,
+                                                  .fault = request.fault};
     Pieces pieces = valid ? Pieces(request.sges, true, regions_) : Pieces::unusable();
     ibv_recv_wr work{.wr_id = reinterpret_cast<std::uintptr_t>(&slot),
                      .next = nullptr,
@@ -83,37 +73,85 @@ Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t&
     return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
         const Status status = post(request);
         if (!status.ok()) return status;
-        accepted_.add();
-        accepted_bytes_.add(support::total_length(request.sges));
+        count_accepted(support::total_length(request.sges));
         return status;
     });
 }
 
-/// Posts a valid request that has one piece, if nothing needs a closer look.
+/// Posts a valid request that has one piece, at the next position, for which is_direct() is true. The mutex is held,
+/// and is released.
+[[gnu::always_inline]] inline const Status* ReceiveQueue::post_directly(std::uint32_t place, std::uint64_t context,
+                                                                        const Sge& piece) noexcept {
+    Slot& slot = slot_at(place);
+    slot.completion.context = context;
+    slot.completion.operation = CompletedOperation::Receive;
+    slot.completion.code = CompletionCode::Success;
+    slot.completion.with_immediate = false;
+    slot.completion.invalidated = false;
+    slot.first_piece = piece;
+    slot.next = place + 1;
+    slot.report = Slot::Report::Received;
+    slot.fault = CompletionCode::Success;
+    work_.wr_id = reinterpret_cast<std::uintptr_t>(&slot);
+    piece_ = {.addr = reinterpret_cast<std::uintptr_t>(piece.address), .length = piece.length, .lkey = piece.key};
+    push_directly(place);
+    count_accepted(piece.length);
+    if (ibv_post_recv(queue_pair_, &work_, &refused_) != 0) [[unlikely]]
+        return post_again();
+    mutex().unlock();
+    return nullptr;
+}
+
+/// Posts the last direct request, which the hardware has refused, in the general way, or reports why that fails.
+const Status* ReceiveQueue::post_again() noexcept {
+    (void)refuse(0);
+    const Slot& slot = slot_at(position());
+    const Sge piece = slot.first_piece;
+    const Status status = post({.context = slot.completion.context, .sges = {&piece, 1}});
+    if (!status.ok()) {
+        accepted_.add(-std::uint64_t{1});
+        accepted_bytes_.add(-std::uint64_t{piece.length});
+    }
+    mutex().unlock();
+    return backend::kept(status);
+}
+
 bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
     if (request.sges.size() != 1 || request.fault != CompletionCode::Success || !regions_.plain() ||
         !mutex().try_lock())
         return false;
-    const Sge piece = request.sges.front();
     const std::uint32_t place = position();
-    if (!is_direct(place)) {
-        mutex().unlock();
-        return false;
-    }
-    Slot& slot = fill_slot(request, place);
-    slot.first_piece = piece;
-    work_.wr_id = reinterpret_cast<std::uintptr_t>(&slot);
-    piece_ = {.addr = reinterpret_cast<std::uintptr_t>(piece.address), .length = piece.length, .lkey = piece.key};
-    push_directly(place);
-    const int error = ibv_post_recv(queue_pair_, &work_, &refused_);
-    if (error == 0) [[likely]] {
-        accepted_.add();
-        accepted_bytes_.add(piece.length);
-    } else {
-        (void)refuse(error);  // post() tries again, and reports it
-    }
+    if (is_direct(place)) return post_directly(place, request.context, request.sges.front()) == nullptr;
     mutex().unlock();
-    return error == 0;
+    return false;
+}
+
+/// As receive_one(), which calls this with the mutex held if it does not know whether there is room.
+const Status* ReceiveQueue::find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
+                                               std::uint32_t key) noexcept {
+    const std::uint32_t place = position();
+    if (is_direct(place)) return post_directly(place, context, {address, key, length});
+    mutex().unlock();
+    return post_generally(context, address, length, key);
+}
+
+/// As receive_one(), for all requests.
+const Status* ReceiveQueue::post_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                           std::uint32_t key) noexcept {
+    const Sge piece{address, key, length};
+    const ReceiveRequest request{.context = context, .sges = {&piece, 1}};
+    std::size_t posted = 0;
+    return backend::kept(post({&request, 1}, posted));
+}
+
+const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, std::uint32_t length,
+                                        std::uint32_t key) noexcept {
+    if (!regions_.plain() || !mutex().try_lock()) [[unlikely]]
+        return post_generally(context, address, length, key);
+    const std::uint32_t place = position();
+    if (!is_known_direct(place)) [[unlikely]]
+        return find_room_and_post(context, address, length, key);
+    return post_directly(place, context, {address, key, length});
 }
 
 Status ReceiveQueue::post_buffered() noexcept {

@@ -20,6 +20,8 @@ public:
     ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init, bool shared);
 
     bool try_post(const ReceiveRequest& request) noexcept;
+    /// As backend::Endpoint.
+    const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key) noexcept;
     /// InvalidState: the endpoint uses a shared receive queue.
     Status post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
 
@@ -43,9 +45,18 @@ private:
 
     Status post(const ReceiveRequest& request) noexcept;
     Status post_to_hardware(const ReceiveRequest& request) noexcept;
-    Slot& fill_slot(const ReceiveRequest& request, std::uint32_t position) noexcept;
+    const Status* post_directly(std::uint32_t place, std::uint64_t context, const Sge& piece) noexcept;
+    [[gnu::cold, gnu::noinline]] const Status* post_again() noexcept;
+    [[gnu::noinline]] const Status* find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
+                                                       std::uint32_t key) noexcept;
+    [[gnu::noinline]] const Status* post_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                                   std::uint32_t key) noexcept;
     [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept;
     Status buffer(const ReceiveRequest& request) noexcept;
+    void count_accepted(std::uint64_t bytes) noexcept {
+        accepted_.add();
+        accepted_bytes_.add(bytes);
+    }
 
     const bool shared_;
     const RegionTable& regions_;

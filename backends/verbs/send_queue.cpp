@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "backends/support/pieces.hpp"
@@ -18,6 +17,7 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr SendRequest nothing{};
+constexpr Status untried(Code::WouldBlock, "not a common request");
 
 /// Returns how many bytes a flush reads at the start of its range, like stock librpma. When a read is answered, all
 /// earlier writes have arrived.
@@ -50,8 +50,6 @@ ibv_wr_opcode opcode_of(const SendRequest& request) noexcept {
     return plain_opcode_of(request.opcode);
 }
 
-/// Of the operations that post() posts directly.
-constexpr std::array direct_opcodes{IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
 static_assert(static_cast<int>(Opcode::Send) == 0 && static_cast<int>(Opcode::RdmaWrite) == 1 &&
               static_cast<int>(Opcode::RdmaRead) == 2);
 static_assert(static_cast<int>(CountedOperation::Send) == 0 && static_cast<int>(CountedOperation::RdmaWrite) == 1 &&
@@ -253,51 +251,145 @@ Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& poste
     return support::post_each(requests, posted, [this](const SendRequest& request) { return post(request); });
 }
 
-/// Posts a valid request that has one piece and no immediate data, if nothing needs a closer look.
-bool SendQueue::try_post(const SendRequest& request) noexcept {
-    const Opcode opcode = request.opcode;
-    if (request.sges.size() != 1 || opcode > Opcode::RdmaRead || request.with_immediate ||
-        request.fault != CompletionCode::Success || !mutex().try_lock())
-        return false;
-    const Sge piece = request.sges.front();
-    const std::uint32_t place = position();
-    unsigned flags = (request.fence ? IBV_SEND_FENCE : 0) | (request.solicited ? IBV_SEND_SOLICITED : 0);
-    bool usable = is_direct(place) && regions_version_ == regions_.version() && piece.length <= max_transfer_bytes_;
-    if (piece.length <= inline_bytes_ && opcode != Opcode::RdmaRead) {
+/// Posts a valid request that has one piece and no immediate data, at the next position, for which is_direct() is true.
+/// `flags`: in the hardware's format. The mutex is held, and is released. If something needs a closer look, has no
+/// effect and returns what `otherwise` returns.
+template <Opcode opcode, class Otherwise>
+[[gnu::always_inline]] inline const Status* SendQueue::post_directly(std::uint32_t place, std::uint64_t context,
+                                                                     const Sge& piece, const RemoteAddress& remote,
+                                                                     unsigned flags, Otherwise otherwise) noexcept {
+    bool usable = regions_version_ == regions_.version();
+    if (opcode != Opcode::RdmaRead && piece.length <= inline_bytes_) [[likely]] {
         flags |= IBV_SEND_INLINE;
         usable = usable && last_region_.contains(piece);
+    } else {
+        usable = usable && piece.length <= max_transfer_bytes_;
     }
-    if (!usable) {
+    if (!usable) [[unlikely]] {
         mutex().unlock();
-        return false;
+        return otherwise();
     }
-    if (request.signaled || ++unsignaled_ >= signal_interval_) [[likely]] {
+    Slot& slot = slot_at(place);
+    const bool signaled = (flags & IBV_SEND_SIGNALED) != 0;
+    if (signaled || ++unsignaled_ >= signal_interval_) [[likely]] {
         flags |= IBV_SEND_SIGNALED;
         unsignaled_ = 0;
     }
-    Slot& slot = slot_at(place);
-    slot.queue = this;
-    slot.completion = {.context = request.context,
-                       .endpoint_context = endpoint_context(),
-                       .bytes = piece.length,
-                       .operation = static_cast<CompletedOperation>(opcode)};
-    slot.next = place + 1;
-    slot.report = static_cast<Slot::Report>(request.signaled);
+    slot.report = signaled ? Slot::Report::Always : Slot::Report::Failure;
     slot.fault = CompletionCode::Success;
+    slot.next = place + 1;
+    slot.completion.context = context;
+    slot.completion.bytes = piece.length;
+    slot.completion.operation = operation_of(opcode);
+    slot.completion.code = CompletionCode::Success;
+    slot.completion.with_immediate = false;
+    slot.completion.invalidated = false;
     work_.wr_id = reinterpret_cast<std::uintptr_t>(&slot);
-    work_.opcode = direct_opcodes[static_cast<std::size_t>(opcode)];
+    work_.opcode = plain_opcode_of(opcode);
     work_.send_flags = flags;
-    work_.wr.rdma.remote_addr = request.remote.address;
-    work_.wr.rdma.rkey = request.remote.key;
+    if constexpr (opcode != Opcode::Send) {
+        work_.wr.rdma.remote_addr = remote.address;
+        work_.wr.rdma.rkey = remote.key;
+    }
     piece_ = {.addr = reinterpret_cast<std::uintptr_t>(piece.address), .length = piece.length, .lkey = piece.key};
     push_directly(place);
-    const int error = ibv_post_send(queue_pair_, &work_, &refused_);
-    if (error == 0) [[likely]]
-        traffic_.add(static_cast<CountedOperation>(opcode), Way::Device, piece.length);
-    else
-        (void)refuse(error);  // post() tries again, and reports it
+    traffic_.add(static_cast<CountedOperation>(opcode), Way::Device, piece.length);
+    if (ibv_post_send(queue_pair_, &work_, &refused_) != 0) [[unlikely]]
+        return post_again(opcode);
     mutex().unlock();
-    return error == 0;
+    return nullptr;
+}
+
+/// Posts the last direct request, which the hardware has refused, in the general way, or reports why that fails.
+const Status* SendQueue::post_again(Opcode opcode) noexcept {
+    (void)refuse(0);
+    const Slot& slot = slot_at(position());
+    const Sge piece{reinterpret_cast<void*>(piece_.addr), piece_.lkey, piece_.length};
+    const SendRequest request{.context = slot.completion.context,
+                              .opcode = opcode,
+                              .fence = (work_.send_flags & IBV_SEND_FENCE) != 0,
+                              .signaled = slot.report == Slot::Report::Always,
+                              .solicited = (work_.send_flags & IBV_SEND_SOLICITED) != 0,
+                              .remote = {work_.wr.rdma.remote_addr, work_.wr.rdma.rkey},
+                              .sges = {&piece, 1}};
+    traffic_.remove(static_cast<CountedOperation>(opcode), Way::Device, piece.length);
+    const Status status = post(request);
+    mutex().unlock();
+    return backend::kept(status);
+}
+
+bool SendQueue::try_post(const SendRequest& request) noexcept {
+    if (request.sges.size() != 1 || request.with_immediate || request.fault != CompletionCode::Success) return false;
+    const Sge piece = request.sges.front();
+    const unsigned flags = (request.fence ? IBV_SEND_FENCE : 0) | (request.signaled ? IBV_SEND_SIGNALED : 0) |
+                           (request.solicited ? IBV_SEND_SOLICITED : 0);
+    const auto post_it = [&]<Opcode opcode> {
+        if (!mutex().try_lock()) return false;
+        const std::uint32_t place = position();
+        if (is_direct(place))
+            return post_directly<opcode>(place, request.context, piece, request.remote, flags,
+                                         [] { return &untried; }) == nullptr;
+        mutex().unlock();
+        return false;
+    };
+    switch (request.opcode) {
+        case Opcode::Send: return post_it.operator()<Opcode::Send>();
+        case Opcode::RdmaWrite: return post_it.operator()<Opcode::RdmaWrite>();
+        case Opcode::RdmaRead: return post_it.operator()<Opcode::RdmaRead>();
+        default: return false;
+    }
+}
+
+/// As post_one(), which calls this with the mutex held if it does not know whether there is room.
+template <Opcode opcode, class... Remote>
+const Status* SendQueue::find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
+                                            std::uint32_t key, Remote... remote) noexcept {
+    const auto otherwise = [&] { return post_generally<opcode>(context, address, length, key, remote...); };
+    const std::uint32_t place = position();
+    if (is_direct(place))
+        return post_directly<opcode>(place, context, {address, key, length}, {remote...}, IBV_SEND_SIGNALED, otherwise);
+    mutex().unlock();
+    return otherwise();
+}
+
+/// As post_one(), for all requests.
+template <Opcode opcode, class... Remote>
+const Status* SendQueue::post_generally(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                                        Remote... remote) noexcept {
+    const Sge piece{address, key, length};
+    const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&piece, 1}};
+    std::size_t posted = 0;
+    return backend::kept(post({&request, 1}, posted));
+}
+
+/// Returns to no function but that of the hardware, so that few registers have to be saved: the functions for other
+/// cases are called last.
+template <Opcode opcode, class... Remote>
+[[gnu::always_inline]] inline const Status* SendQueue::post_one(std::uint64_t context, void* address,
+                                                                std::uint32_t length, std::uint32_t key,
+                                                                Remote... remote) noexcept {
+    if (!mutex().try_lock()) [[unlikely]]
+        return post_generally<opcode>(context, address, length, key, remote...);
+    const std::uint32_t place = position();
+    if (!is_known_direct(place)) [[unlikely]]
+        return find_room_and_post<opcode>(context, address, length, key, remote...);
+    return post_directly<opcode>(place, context, {address, key, length}, {remote...}, IBV_SEND_SIGNALED,
+                                 [&] { return post_generally<opcode>(context, address, length, key, remote...); });
+}
+
+const Status* SendQueue::send_one(std::uint64_t context, void* address, std::uint32_t length,
+                                  std::uint32_t key) noexcept {
+    return post_one<Opcode::Send>(context, address, length, key);
+}
+
+const Status* SendQueue::write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                                   std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
+    return post_one<Opcode::RdmaWrite>(context, address, length, key, remote_address, remote_key);
+}
+
+const Status* SendQueue::read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                                  std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
+    return post_one<Opcode::RdmaRead>(context, address, length, key, remote_address, remote_key);
 }
 
 CompletionCode SendQueue::check(const MemoryWindow& window, const backend::BindRequest& request) const noexcept {

@@ -20,6 +20,12 @@ public:
     SendQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init);
 
     bool try_post(const SendRequest& request) noexcept;
+    // As backend::Endpoint.
+    const Status* send_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key) noexcept;
+    const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept;
+    const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                           std::uint64_t remote_address, std::uint32_t remote_key) noexcept;
     Status post(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
 
     /// Throws std::bad_alloc.
@@ -30,7 +36,9 @@ public:
     std::optional<std::uint32_t> close() noexcept;
 
     /// Sets how many bytes the queue pair can send inline. The mutex must be held.
-    void set_inline_bytes(std::uint32_t bytes) noexcept { inline_bytes_ = bytes; }
+    void set_inline_bytes(std::uint32_t bytes) noexcept {
+        inline_bytes_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, max_transfer_bytes_));
+    }
 
     /// Adds the counters. Needs no lock.
     void add_to(EndpointCounters& counters) const noexcept {
@@ -43,6 +51,20 @@ public:
 
 private:
     Status post(const SendRequest& request) noexcept;
+    template <Opcode opcode, class Otherwise>
+    const Status* post_directly(std::uint32_t place, std::uint64_t context, const Sge& piece,
+                                const RemoteAddress& remote, unsigned flags, Otherwise otherwise) noexcept;
+    [[gnu::cold, gnu::noinline]] const Status* post_again(Opcode opcode) noexcept;
+    // Remote: the address and the key of an RDMA operation; empty for a send.
+    template <Opcode opcode, class... Remote>
+    const Status* post_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                           Remote... remote) noexcept;
+    template <Opcode opcode, class... Remote>
+    [[gnu::noinline]] const Status* find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
+                                                       std::uint32_t key, Remote... remote) noexcept;
+    template <Opcode opcode, class... Remote>
+    [[gnu::noinline]] const Status* post_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                                   std::uint32_t key, Remote... remote) noexcept;
     [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept;
     void renew_regions() noexcept;
     Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept;
@@ -69,7 +91,7 @@ private:
     bool reliable_ = true;
     std::uint64_t max_transfer_bytes_ = 0;
     const ProtectionDomain* domain_ = nullptr;
-    std::uint32_t inline_bytes_ = 0;
+    std::uint32_t inline_bytes_ = 0;              // at most max_transfer_bytes_
     LastRegion last_region_;                      // of the last inline request
     std::uint64_t regions_version_ = no_version;  // of the regions, when they were examined
     ibv_sge piece_{};                             // of the last direct request, like work_

@@ -91,7 +91,7 @@ Status SharedReceiveQueue::post(const ReceiveRequest& request) {
     static_cast<Slot&>(slot) = {.queue = nullptr,
                                 .completion = {.context = request.context, .operation = CompletedOperation::Receive},
                                 .first_piece = request.sges.empty() ? Sge{} : request.sges.front(),
-                                .report = Slot::Report::Always,
+                                .report = Slot::Report::Examined,
                                 .fault = request.fault};
     Pieces pieces = request.fault == CompletionCode::Success ? Pieces(request.sges, true, device_.nic().regions())
                                                              : Pieces::unusable();

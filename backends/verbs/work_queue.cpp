@@ -18,6 +18,9 @@ namespace {
 /// How many places in the completion queue a queue takes first.
 constexpr std::uint32_t first_places = 64;
 
+/// How many slots of the ring prepare() sets up at a time.
+constexpr std::uint32_t prepared_at_a_time = 64;
+
 CompletionCode code_of(const ibv_wc& result) noexcept {
     switch (result.status) {
         case IBV_WC_SUCCESS: return CompletionCode::Success;
@@ -65,6 +68,21 @@ WorkQueue::~WorkQueue() { completions_.forget(*this, places_); }
 void WorkQueue::renew_direct() noexcept {
     direct_limit_ = direct_ && mode_ == Mode::Live ? std::min(depth_, places_) : 0;
     direct_end_ = position();
+}
+
+/// Sets the constant fields of the next slots, when the ring is used for the first time. (Not of all slots at once,
+/// because most slots of a deep queue are never used.) Direct posts go no further than to prepared slots.
+void WorkQueue::prepare(std::uint32_t position) noexcept {
+    if (position == prepared_) {
+        const std::uint32_t end = std::min(position + prepared_at_a_time, mask_ + 1);
+        for (; prepared_ != end; ++prepared_)
+            new (&ring_[prepared_]) Slot{.queue = this,
+                                         .completion = {.endpoint_context = endpoint_context_},
+                                         .next = 0,
+                                         .report = Slot::Report::Failure,
+                                         .fault = CompletionCode::Success};
+    }
+    if (prepared_ <= mask_) direct_end_ = std::min(direct_end_, prepared_);
 }
 
 void WorkQueue::activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept {

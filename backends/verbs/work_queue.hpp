@@ -4,6 +4,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +30,11 @@ struct Slot {
         Always,    ///< a signaled request whose success has no other effect
         Examined,  ///< a signaled request: success is only what examine() makes of it
         Never,     ///< a marker: not a request of the consumer
+        Received,  ///< a receive: success is reported with the length of the message
     };
 
+    // Constant fields, which have the same values for all requests of a queue: `queue`, and of the completion
+    // `endpoint_context`, `immediate` and `observed`.
     WorkQueue* queue;       ///< null for a slot of a shared queue
     Completion completion;  ///< of the request, if it succeeds
     union {
@@ -106,18 +110,21 @@ public:
         return complete_plainly(slot, result, completion) || examine(slot, result, completion);
     }
 
-    /// As complete(), for requests that succeeded and have no immediate data. Returns false, without changing anything,
-    /// for all others.
-    bool complete_plainly(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
-        if (result.status != IBV_WC_SUCCESS || slot.report != Slot::Report::Always) return false;
-        const bool receive = kind_ == QueueKind::Receive;
-        if (receive && (result.opcode != IBV_WC_RECV || (result.wc_flags & ~unsigned{IBV_WC_GRH}) != 0)) return false;
-        completion = slot.completion;
-        if (receive) {
+    /// As complete() of the slot's queue, for requests that succeeded and have no immediate data. Returns false,
+    /// without changing anything, for all others, and for slots of a shared queue.
+    static bool complete_plainly(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
+        if (result.status != IBV_WC_SUCCESS) return false;
+        if (slot.report == Slot::Report::Always) {
+            completion = slot.completion;
+        } else {
+            if (slot.report != Slot::Report::Received || result.opcode != IBV_WC_RECV ||
+                (result.wc_flags & ~unsigned{IBV_WC_GRH}) != 0)
+                return false;
+            completion = slot.completion;
             completion.bytes = result.byte_len;
-            received_.add(CountedOperation::Receive, Way::Device, result.byte_len);
+            slot.queue->received_.add(CountedOperation::Receive, Way::Device, result.byte_len);
         }
-        retire(slot);
+        slot.queue->retire(slot);
         return true;
     }
     void complete_shared(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
@@ -139,7 +146,9 @@ public:
 protected:
     /// Reports whether a request at this position, which is the next one, can be posted to the hardware without further
     /// checks: the queue is live, has room and a place in the completion queue, and set_direct() permits it.
-    bool is_direct(std::uint32_t position) noexcept { return position != direct_end_ || find_room(position); }
+    bool is_direct(std::uint32_t position) noexcept { return is_known_direct(position) || find_room(position); }
+    /// As is_direct(), but may also return false because a closer look is needed to know.
+    bool is_known_direct(std::uint32_t position) const noexcept { return position != direct_end_; }
     void set_direct(bool permitted) noexcept {
         direct_ = permitted;
         renew_direct();
@@ -160,15 +169,20 @@ protected:
     }
 
     /// Returns the slot of the next request. push() adds it to the queue before the hardware can complete it, and so
-    /// does push_directly() if is_direct(). unpush() reverts that.
+    /// does push_directly() if is_direct(). unpush() reverts that. For push(), all fields of the slot must be set; for
+    /// push_directly(), its constant fields are set already.
     std::uint32_t position() const noexcept { return posted_.load(std::memory_order_relaxed); }
     Slot& slot_at(std::uint32_t position) noexcept { return ring_[position & mask_]; }
     void push_directly(std::uint32_t position) noexcept { posted_.store(position + 1, std::memory_order_relaxed); }
     void push() noexcept {
         push_directly(position());
         direct_end_ = position();
+        if (prepared_ <= mask_) prepared_ = std::max(prepared_, direct_end_);
     }
-    void unpush() noexcept { posted_.store(position() - 1, std::memory_order_relaxed); }
+    void unpush() noexcept {
+        posted_.store(position() - 1, std::memory_order_relaxed);
+        direct_end_ = position();  // which may have been at the end
+    }
     void count() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
     void uncount() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -190,8 +204,11 @@ private:
         const std::uint32_t base = retired_.load(std::memory_order_acquire) - waiting_.load(std::memory_order_relaxed);
         if (position - base >= direct_limit_) return false;
         direct_end_ = base + direct_limit_;
+        if (prepared_ <= mask_) [[unlikely]]
+            prepare(position);
         return true;
     }
+    [[gnu::cold, gnu::noinline]] void prepare(std::uint32_t position) noexcept;
     [[gnu::noinline]] bool examine(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
 
     /// Also retires the requests before it: they were unsignaled and succeeded, because failures are reported. The slot
@@ -222,6 +239,7 @@ private:
     bool direct_ = true;
     std::uint32_t direct_limit_ = 0;  // of outstanding requests, for direct posts
     std::uint32_t direct_end_ = 0;    // the position up to which that limit is known to be kept
+    std::uint32_t prepared_ = 0;      // number of slots whose constant fields are set; not before the next slot
     std::uint32_t places_ = 0;        // in the completion queue
     Translation translation_;         // guarded by the completion queue's lock, like all members below
     Link* link_ = nullptr;            // errors are reported to it

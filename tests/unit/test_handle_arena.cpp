@@ -105,6 +105,25 @@ TEST_CASE("handle slots: memory before the first and after the last used slot is
     CHECK(slots.holds(second));
 }
 
+TEST_CASE("handle slots: a view finds what existed when it was made, as long as that is valid") {
+    using Slots = viaduct::HandleSlots<100>;
+    static constinit Slots slots;
+    int object = 0;
+    const auto no_face = [](void*) {};
+    CHECK(Slots::View(slots).find(nullptr, kind) == nullptr);
+    void* handle = slots.insert(kind, &object, no_face);
+    void* ended = slots.insert(kind, &object, no_face);
+    const Slots::View view(slots);
+    CHECK(view.find(handle, kind) == &object);
+    CHECK(view.find(handle, other_kind) == nullptr);
+    CHECK(view.find(static_cast<char*>(handle) + 1, kind) == nullptr);
+    slots.end(ended, kind, &object);
+    CHECK(view.find(ended, kind) == nullptr);
+    void* later = slots.insert(kind, &object, no_face);
+    CHECK(view.find(later, kind) == nullptr);
+    CHECK(Slots::View(slots).find(later, kind) == &object);
+}
+
 TEST_CASE("handle slots: ending an ended handle does not affect the slot's next owner") {
     static constinit viaduct::HandleSlots<100> slots;
     int object = 0;
