@@ -2,7 +2,7 @@
 """What each end should be told (expected.json), and the page that shows it.
 
 The words are those of the specifications: they depend on the end's own API, unless an exception names both ends or a
-backend. Later exceptions replace earlier ones.
+backend. Later exceptions replace earlier ones, but those of which it says "sometimes" are alternatives.
 """
 import difflib
 import json
@@ -30,8 +30,16 @@ def words(name, client, server, backend):
     """Returns the words of the client and of the server."""
     sides = {"client": EXPECTED[name]["client"][client], "server": EXPECTED[name]["server"][server]}
     for one in exceptions(name, client, server, backend):
-        sides[one["side"]] = one["words"]
+        if not one.get("sometimes"):
+            sides[one["side"]] = one["words"]
     return [sides["client"], sides["server"]]
+
+
+def fit(name, client, server, backend, said):
+    """Whether both ends said what they should, or what they sometimes say."""
+    others = [(one["side"], one["words"]) for one in exceptions(name, client, server, backend) if one.get("sometimes")]
+    return all(heard == expected or (side, heard) in others
+               for side, heard, expected in zip(("client", "server"), said, words(name, client, server, backend)))
 
 
 # ---- The page --------------------------------------------------------------------------------------------------------
@@ -78,7 +86,8 @@ def notes(name):
     for one in EXPECTED[name].get("exceptions", ()):
         if "backend" in one:
             who = f"the {APIS[one[one['side']]]} {one['side']}"
-            said.append(f"{BACKENDS[one['backend']]}, {who} gets {line(one['words'])}"
+            gets = "sometimes gets" if one.get("sometimes") else "gets"
+            said.append(f"{BACKENDS[one['backend']]}, {who} {gets} {line(one['words'])}"
                         f"{pair_of(one)}. {one['note']}")
         elif "note" in one:
             said.append(one["note"])
