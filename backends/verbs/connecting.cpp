@@ -331,11 +331,7 @@ void Endpoint::on_event(CmEvent& event) noexcept {
                 lose(Kind::Lost, support::endings::peer_ended);
             break;
         case RDMA_CM_EVENT_DISCONNECTED:
-            // If the queue pair has stopped by itself, it has refused an operation.
-            if (queue_pair_ && queue_pair_->has_stopped())
-                lose(Kind::Lost, "this device refused a request of the peer", Code::Unreachable);
-            else
-                lose(Kind::Disconnected, support::endings::disconnected);
+            on_disconnect();
             break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
             if (state_ == State::Connecting)
@@ -412,7 +408,26 @@ void Endpoint::on_deadline() noexcept {
     if (drain_) check_drain();
 }
 
-void Endpoint::on_error() noexcept { lose(Kind::Lost, support::endings::failed_here); }
+void Endpoint::on_error() noexcept { lose_stopped(); }
+
+/// The event and the completions may arrive in either order, and programs must be told the same in both.
+void Endpoint::on_disconnect() noexcept {
+    if (!is_established()) return;
+    const bool stopped = queue_pair_->has_stopped();
+    queue_pair_->stop();  // the rest is flushed, so what has failed no longer changes
+    if (stopped || send_.has_failed() || receive_.has_failed())
+        lose_stopped();
+    else
+        lose(Kind::Disconnected, support::endings::disconnected);
+}
+
+/// Requires that the queue pair has stopped by itself, or that a request has failed.
+void Endpoint::lose_stopped() noexcept {
+    if (send_.has_failed() || receive_.has_failed())
+        lose(Kind::Lost, support::endings::failed_here);
+    else
+        lose(Kind::Lost, "this device refused a request of the peer", Code::Unreachable);
+}
 
 void Endpoint::on_hardware_event(ibv_event_type type) noexcept {
     if (type == IBV_EVENT_COMM_EST) {

@@ -192,7 +192,7 @@ void Endpoint::drain() noexcept {
 void Endpoint::check_drain() noexcept {
     if (!drain_->end) drain_->end = send_.close();
     if (drain_->end && send_.is_retired(*drain_->end))
-        return queue_pair_->has_stopped() ? lose(ConnectionEventKind::Lost, support::endings::failed_here)
+        return queue_pair_->has_stopped() ? lose_stopped()
                                           : lose(ConnectionEventKind::Disconnected, support::endings::drained);
     drain_->pause = std::clamp<Deadline::Clock::duration>(2 * drain_->pause, 1ms, 64ms);
     schedule_drain_check();

@@ -114,6 +114,8 @@ private:
     void schedule_drain_check() noexcept;
     void end_attempt_of_passive() noexcept;
     void lose(ConnectionEventKind kind, const Reason& why, Code reason = Code::Ok) noexcept;
+    void lose_stopped() noexcept;
+    void on_disconnect() noexcept;
     void end_connection(State next) noexcept;
     void notify_observer(const ConnectionEvent& event) noexcept;
 

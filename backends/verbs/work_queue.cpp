@@ -90,6 +90,7 @@ void WorkQueue::activate(ibv_qp* queue_pair, const Translation& translation, Lin
     queue_pair_ = queue_pair;
     translation_ = translation;
     link_ = link;
+    failed_ = false;
     set_mode(Mode::Live);
 }
 
@@ -123,6 +124,12 @@ std::uint32_t WorkQueue::give_back() noexcept {
 bool WorkQueue::is_retired(std::uint32_t position) noexcept {
     completions_.progress();
     return static_cast<std::int32_t>(retired_.load(std::memory_order_acquire) - position) >= 0;
+}
+
+bool WorkQueue::has_failed() noexcept {
+    completions_.progress();
+    const std::lock_guard lock(completions_.mutex());
+    return failed_;
 }
 
 /// As complete(), for all requests.
@@ -211,7 +218,9 @@ void WorkQueue::add_message(const ibv_wc& result, Completion& completion) noexce
 void WorkQueue::report(const ibv_wc& result, CompletionCode code) noexcept {
     const bool stopped = result.status != IBV_WC_SUCCESS;
     const bool breaks = stopped || (translation_.reliable && code != CompletionCode::Success);
-    if (breaks && link_ != nullptr) link_->report_error();
+    if (!breaks || link_ == nullptr) return;
+    failed_ |= code != CompletionCode::Flushed;
+    link_->report_error();
 }
 
 void WorkQueue::complete_now(std::uint64_t context, CompletedOperation operation, CompletionCode code) noexcept {

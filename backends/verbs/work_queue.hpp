@@ -136,6 +136,10 @@ public:
     /// Reports whether every request before that position is complete. Takes the lock of the completion queue.
     bool is_retired(std::uint32_t position) noexcept;
 
+    /// Reports whether a request of this connection has failed, other than by being flushed. Takes the lock of the
+    /// completion queue.
+    bool has_failed() noexcept;
+
     /// Flushes the requests that the hardware has not completed. The hardware must no longer use the queue. Takes the
     /// lock of the completion queue.
     void flush() noexcept;
@@ -243,6 +247,7 @@ private:
     std::uint32_t places_ = 0;        // in the completion queue
     Translation translation_;         // guarded by the completion queue's lock, like all members below
     Link* link_ = nullptr;            // errors are reported to it
+    bool failed_ = false;             // see has_failed()
     support::TrafficCounters<CountedOperation::Receive, CountedOperation::ReceiveImmediate, Way::Device, Way::Device>
         received_;
     Counter refusals_;

@@ -348,6 +348,36 @@ TEST_CASE_METHOD(EveryBackend, "errors: RDMA that the target does not allow is r
     CHECK(std::ranges::all_of(raw, [](char byte) { return byte == 0; }));
 }
 
+TEST_CASE_METHOD(EveryBackend, "errors: why a connection is lost does not depend on who polls first") {
+    for (const bool long_message : {false, true}) {
+        for (const bool polls_first : {false, true}) {
+            CAPTURE(long_message, polls_first);
+            Stage stage(near, far, Reliability::ReliableReception, {});
+            const Sge from = stage.mine.sge();
+            const Sge into = stage.theirs.sge(0, 8);
+            stage.server.post(receive_of(1, into));
+            if (!long_message)
+                stage.client.post(write_of(2, from, stage.theirs.remote()));
+            else
+                stage.client.post(send_of(2, from));
+            const auto completions = [&] {
+                CHECK(stage.client.sent().code != CompletionCode::Success);
+                CHECK(stage.server.received().code ==
+                      (long_message ? CompletionCode::LocalLength : CompletionCode::Flushed));
+            };
+            if (polls_first) completions();
+            const ConnectionEvent at_client = stage.client.event();
+            const ConnectionEvent at_server = stage.server.event();
+            if (!polls_first) completions();
+            CHECK(at_server.kind == Kind::Lost);
+            CHECK(at_server.reason == (long_message ? Code::Ok : Code::Unreachable));
+            if (at_client.kind == Kind::Disconnected) continue;  // RDMA: the disconnect overtook the refusal
+            CHECK(at_client.kind == Kind::Lost);
+            CHECK(at_client.reason == Code::Ok);
+        }
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "errors: a refused RDMA write with immediate data fails the receive it consumed") {
     for (const Reliability level : all_levels) {
         if (level == Reliability::Unreliable && !far.able().tells_target) continue;  // the write is lost

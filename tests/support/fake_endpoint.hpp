@@ -51,6 +51,7 @@ private:
         CompletionCode code = CompletionCode::Success;
         bool breaks = false;  ///< the connection breaks at both ends
         bool waits = false;   ///< for a receive; not executed yet
+        bool spoilt = false;  ///< because the receive of the peer has failed
     };
 
     bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }

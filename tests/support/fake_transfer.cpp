@@ -127,7 +127,7 @@ void Endpoint::run_sends() {
         sends_.pop_front();
         if (left_to_drain_) --*left_to_drain_;
         if (outcome.breaks) {
-            peer_->lose(ConnectionEventKind::Lost, Code::Unreachable);
+            peer_->lose(ConnectionEventKind::Lost, outcome.spoilt ? Code::Ok : Code::Unreachable);
             lose(ConnectionEventKind::Lost);
         }
         end_if_drained();
@@ -160,8 +160,10 @@ Endpoint::Outcome Endpoint::send_message(const PostedSend& send) {
     if (ends_window && !peer_->invalidate(send.request.remote.key)) code = CompletionCode::LocalProtection;
     peer_->complete_receive(receive, send, code);
     if (code == CompletionCode::Success) return {};
-    return remote_failure(code == CompletionCode::LocalLength ? CompletionCode::RemoteLength
-                                                              : CompletionCode::RemoteOperation);
+    Outcome outcome = remote_failure(code == CompletionCode::LocalLength ? CompletionCode::RemoteLength
+                                                                         : CompletionCode::RemoteOperation);
+    outcome.spoilt = true;
+    return outcome;
 }
 
 Endpoint::Outcome Endpoint::write(const PostedSend& send) {
