@@ -84,10 +84,9 @@ public:
     /// Calls `received` with the link of each message that has arrived, and returns their number.
     template <class Received>
     std::size_t poll(bool sleeps, Received received) {
-        std::array<Completion, 32> batch;
-        const std::size_t count = sleeps ? queue_->wait(batch, Deadline::after(patience)) : queue_->poll(batch);
+        const std::size_t count = sleeps ? queue_->wait(batch_, Deadline::after(patience)) : queue_->poll(batch_);
         std::size_t messages = 0;
-        for (const Completion& completion : std::span(batch).first(count)) {
+        for (const Completion& completion : std::span(batch_).first(count)) {
             if (completion.code != CompletionCode::Success) throw Closed("a connection is closed");
             if (completion.queue() != QueueKind::Receive) continue;
             ++messages;
@@ -122,6 +121,7 @@ private:
     Buffer memory_;
     std::unique_ptr<Region> region_;
     std::vector<std::unique_ptr<CoreLink>> links_;
+    std::array<Completion, 32> batch_;
 };
 
 /// Sends each message back. When asked to sleep, sends back how long ago a message was sent.
