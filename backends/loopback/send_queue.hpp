@@ -234,7 +234,7 @@ private:
     std::uint8_t confirmation_flag_ = 0;  // the slot flag for the confirmation of messages on this connection, or 0
     support::OutgoingTraffic<Way::Slot, Way::Agent> traffic_;
     support::Fifo<Executed> executed_{initial_room};  // always has room for all requests for which has_room()
-    support::Fifo<Entry> entries_{16};                // not executed yet; ordered after executed_
+    support::Fifo<Entry> entries_;                    // not executed yet; ordered after executed_
     bool draining_ = false;
     std::size_t left_ = 0;  // number of requests to complete while draining
 
