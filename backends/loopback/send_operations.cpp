@@ -114,10 +114,7 @@ SendQueue::Outcome SendQueue::send_and_invalidate(Operation& operation) noexcept
 /// slot.
 SendQueue::Outcome SendQueue::hand_over(Operation& operation, std::uint8_t confirmation) noexcept {
     operation.last_slot = ring_.end();
-    if (confirmation == wire::slot_flags::acknowledge)
-        ring_.ring();
-    else if (ring_.must_ring())
-        ring_.ring();
+    if (confirmation == wire::slot_flags::acknowledge || ring_.must_ring()) ring_.ring();
     return confirmation == 0 ? Outcome::Finished : Outcome::InFlight;
 }
 

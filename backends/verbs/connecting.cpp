@@ -330,9 +330,7 @@ void Endpoint::on_event(CmEvent& event) noexcept {
             else
                 lose(Kind::Lost, support::endings::peer_ended);
             break;
-        case RDMA_CM_EVENT_DISCONNECTED:
-            on_disconnect();
-            break;
+        case RDMA_CM_EVENT_DISCONNECTED: on_disconnect(); break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
             if (state_ == State::Connecting)
                 end_attempt({.kind = Kind::Unreachable, .why = removed});

@@ -37,7 +37,8 @@ def words(name, client, server, backend):
 
 def fit(name, client, server, backend, said):
     """Whether both ends said what they should, or what they sometimes say."""
-    others = [(one["side"], one["words"]) for one in exceptions(name, client, server, backend) if one.get("sometimes")]
+    others = [(one["side"], one["words"])
+              for one in exceptions(name, client, server, backend) if one.get("sometimes")]
     return all(heard == expected or (side, heard) in others
                for side, heard, expected in zip(("client", "server"), said, words(name, client, server, backend)))
 
