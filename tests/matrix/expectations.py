@@ -56,8 +56,8 @@ what happens on loopback and over TCP, `./dev test guest` over RDMA devices. [AD
 27](../adr/0027-levels-that-join.md) says which reliability levels join.
 
 In each table, a row is the API of the client, and a column that of the server. The first line of a cell is what the
-client is told, the second line what the server is told. Unless a section says otherwise, VIs have Reliable Delivery. `0`
-is the result of a librpma call; as a request, that of `rpma_ep_next_conn_req`.
+client is told, the second line what the server is told. Unless a section says otherwise, VIs have Reliable Delivery.
+`0` is the result of a librpma call; as a request, that of `rpma_ep_next_conn_req`.
 """
 
 
