@@ -8,6 +8,7 @@
 #include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
 #include "core/base/fence.hpp"
+#include "core/base/spin_lock.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
@@ -296,6 +297,7 @@ void ReceiveQueue::progress() noexcept {
         return;
     }
     std::uint8_t seen = 0;  // the flags of all slots
+    probed_ = false;        // the program may have unmapped memory since the last pass
     do {
         if (special_ == 0 && receive_words(seen)) continue;
         const wire::Slot& slot = ring_.front();
@@ -306,7 +308,7 @@ void ReceiveQueue::progress() noexcept {
         else if (!receive(slot))
             break;
         seen |= flags;
-    } while (!completions_.is_output_full() && ring_.has_arrived(ring_.front()));
+    } while (!completions_.is_output_full() && (ring_.has_arrived(ring_.front()) || next_fragment_follows()));
     confirm_if_due(seen);
 }
 
@@ -477,6 +479,7 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         received_ = 0;
         skipping_ = false;
         set(in_message, true);
+        probed_ = false;
     }
     if (!skipping_) {  // check each fragment, because the memory may be deregistered meanwhile
         if (received_ + arrival.length > arrival.total) return stop();  // longer than announced and checked
@@ -514,10 +517,20 @@ CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival)
         if (!endpoint_.may_use(local_, sge, used, true)) return CompletionCode::LocalProtection;
         left -= used;
     }
-    if (arrival.total >= support::checked_from_bytes &&
-        support::mapped_bytes(entry.sges.span(), support::Probe::Mapping) < arrival.total)
-        return CompletionCode::LocalProtection;
-    return CompletionCode::Success;
+    if (arrival.total < support::checked_from_bytes || probed_) return CompletionCode::Success;
+    probed_ = support::mapped_bytes(entry.sges.span(), support::Probe::Mapping) >= arrival.total;
+    return probed_ ? CompletionCode::Success : CompletionCode::LocalProtection;
+}
+
+/// Waits some microseconds for the rest of a large message, because each pass checks its memory with a system call.
+bool ReceiveQueue::next_fragment_follows() const noexcept {
+    constexpr int looks = 64;
+    if (!probed_ || !is(in_message)) return false;
+    for (int i = 0; i < looks; ++i) {
+        if (ring_.has_arrived(ring_.front())) return true;
+        cpu_relax();
+    }
+    return false;
 }
 
 /// Completes the receive. The data are in place; a window that the peer wants to invalidate is invalidated now.

@@ -70,6 +70,10 @@ public:
     /// if there is no room.
     bool place(std::uint32_t length, std::uint32_t& offset) noexcept;
 
+    /// Reports whether so many bytes of the area are free, in one range or two. If not, arranges to be rung when more
+    /// are.
+    bool find_area(std::uint32_t bytes) noexcept;
+
     // ---- Receives of the peer ----
 
     /// Reports whether the peer has posted a receive for the next message.
@@ -119,6 +123,7 @@ private:
         }
         consumed_ = now;
     }
+    std::uint32_t free_area() const noexcept;
     bool find_range(std::uint32_t size, std::uint32_t& offset) noexcept;
     bool is_room_coming() noexcept;
 

@@ -79,8 +79,10 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
                       word_of(request));
     } else {
         operation.way = Way::Area;
-        if (operation.total >= support::checked_from_bytes && !find_source_end(operation, support::Probe::Mapping))
-            return abort(operation);
+        if (operation.total >= support::checked_from_bytes) {
+            if (!have_area(operation)) return Outcome::Blocked;
+            if (!find_source_end(operation, support::Probe::Mapping)) return abort(operation);
+        }
         while (operation.moved < operation.end()) {
             const std::uint32_t length = next_fragment(operation.end(), operation.moved);
             std::uint32_t offset = 0;

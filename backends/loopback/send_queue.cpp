@@ -551,6 +551,14 @@ bool SendQueue::have_slot() noexcept {
     return false;
 }
 
+/// A large message continues when half of the area is free, because checking its source takes a system call each time.
+bool SendQueue::have_area(const Operation& operation) noexcept {
+    const std::uint64_t left = operation.total - operation.moved;
+    if (ring_.find_area(static_cast<std::uint32_t>(std::min<std::uint64_t>(left, wire::area_bytes / 2)))) return true;
+    break_if_corrupt();
+    return false;
+}
+
 bool SendQueue::place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept {
     if (ring_.place(length, offset)) return true;
     break_if_corrupt();

@@ -193,6 +193,7 @@ private:
     CompletionCode check_pieces(const Operation& operation) noexcept;
     Credit take_credit(Operation& operation) noexcept;
     bool have_slot() noexcept;
+    bool have_area(const Operation& operation) noexcept;
     bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
     void read_consumed() noexcept;
     void break_if_corrupt() noexcept;

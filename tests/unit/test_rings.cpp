@@ -330,3 +330,31 @@ TEST_CASE("rings: a range is not split at the end of the area, and an empty area
     pass(64);
     CHECK(offset == 0);
 }
+
+TEST_CASE("rings: the free bytes of the area are found, also in two ranges; a producer that needs more is rung") {
+    Rings rings;
+    std::uint32_t offset = 0;
+    CHECK(rings.producer.find_area(wire::area_bytes));
+    for (const std::uint32_t length : {1024U, wire::area_bytes - 4096U, 1024U}) {
+        REQUIRE(rings.producer.place(length, offset));
+        rings.send();
+    }
+    CHECK(rings.producer.find_area(2048));  // at the end
+    CHECK_FALSE(rings.producer.find_area(2049));
+    CHECK(rings.bell.was_rung());
+    CHECK(rings.segment->directions[0].producer.waiting == 1);
+
+    rings.receive();
+    rings.consumer.confirm();
+    CHECK(rings.bell.was_rung());
+    CHECK(rings.producer.find_area(3072));  // at both ends
+    CHECK_FALSE(rings.producer.find_area(3073));
+
+    rings.receive();
+    rings.receive();
+    rings.consumer.confirm();
+    CHECK(rings.producer.find_area(wire::area_bytes));
+    REQUIRE(rings.producer.place(wire::area_bytes, offset));
+    rings.send();
+    CHECK_FALSE(rings.producer.find_area(1));
+}
