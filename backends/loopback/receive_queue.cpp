@@ -18,8 +18,12 @@ using support::word_bytes;
 
 using wire::SlotKind;
 
-/// Slots that the producer wants to be confirmed at the end of the pass, or in which it needs the area again.
-constexpr std::uint8_t at_once = wire::slot_flags::external | wire::slot_flags::acknowledge;
+/// Slots to be confirmed at the end of the pass: the producer waits for that, or it needs the area again and expects no
+/// message that carries the confirmation.
+constexpr bool is_urgent(std::uint8_t flags) noexcept {
+    using namespace wire::slot_flags;
+    return (flags & acknowledge) != 0 || (flags & (external | confirm)) == external;
+}
 
 bool is_write(SlotKind kind) noexcept {
     return kind == SlotKind::WriteNotice || kind == SlotKind::RefusedNotice || kind == SlotKind::NoticeAborted;
@@ -265,7 +269,7 @@ bool ReceiveQueue::poll_one_as_owner(Completion& out) noexcept {
     if (!is_word(slot, flags) || entries_.empty() || !deliver_word(slot, flags, entries_.front(), out))
         return receive_one_as_owner(slot, flags, out);
     consume_words(1, slot);
-    if (ring_.owes_confirmation() || (flags & at_once) != 0) return confirm_as_owner(flags);
+    if (ring_.owes_confirmation() || (flags & wire::slot_flags::acknowledge) != 0) return confirm_as_owner(flags);
     if ((flags & wire::slot_flags::confirm) != 0) {
         acknowledgment_due_ = true;
         if (ring_.is_producer_waiting()) return confirm_as_owner(flags);
@@ -333,7 +337,7 @@ inline bool ReceiveQueue::receive_words(std::uint8_t& seen) noexcept {
 }
 
 inline void ReceiveQueue::confirm_if_due(std::uint8_t seen) noexcept {
-    if ((seen & (at_once | wire::slot_flags::confirm)) != 0 || acknowledgment_due_) confirm(seen);
+    if (is_urgent(seen) || (seen & wire::slot_flags::confirm) != 0 || acknowledgment_due_) confirm(seen);
 }
 
 // ---- The general case --------------------------------------------------------------------------------------------
@@ -368,7 +372,8 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
     consume(arrival, slot);
     if (is(stopped)) return false;  // the slot that could not be received is not confirmed
     ring_.pop();
-    if (ring_.owes_confirmation() || ((arrival.flags & at_once) != 0 && arrival.length == wire::fragment_bytes))
+    if (ring_.owes_confirmation() ||
+        ((arrival.flags & wire::slot_flags::external) != 0 && arrival.length == wire::fragment_bytes))
         ring_.confirm();
     return true;
 }
@@ -377,7 +382,7 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
 /// nothing new, because a message may carry the confirmation before then. A sender that goes to sleep sets its waiting
 /// flag and rings the agent; see confirm_promptly().
 void ReceiveQueue::confirm(std::uint8_t seen) noexcept {
-    if ((seen & at_once) != 0) return ring_.confirm();
+    if (is_urgent(seen)) return ring_.confirm();
     acknowledgment_due_ = (seen & wire::slot_flags::confirm) != 0;
     ring_.confirm_if_awaited(!acknowledgment_due_);
 }

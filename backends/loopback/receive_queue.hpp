@@ -144,7 +144,7 @@ private:
     std::uint64_t received_ = 0;             // received bytes of the current message
     std::atomic<bool> needs_wakeup_{false};  // whether the peer was asked to ring
     bool acknowledgment_due_ = false;        // a sender waits for a confirmation, but it is not urgent
-    bool probed_ = false;     // in this pass, the memory of the current message was found to be mapped
+    bool probed_ = false;                    // in this pass, the memory of the current message was found to be mapped
     bool skipping_ = false;   // the receive has failed, so the remaining fragments of the message are dropped
     bool rejecting_ = false;  // broken: posted receives complete as Flushed
 };
