@@ -76,7 +76,8 @@ private:
     Ticks last_ = 0;
 };
 
-/// Ping-pong by messages. Laps are whole round trips.
+/// Ping-pong by messages. Laps are whole round trips. The completion of a send is taken after the next send is posted,
+/// while that message is on its way.
 template <class L>
 class SendPingPong {
 public:
@@ -90,24 +91,29 @@ public:
         for (std::uint64_t i = 0; i < iterations; ++i) {
             link_.post_send(outgoing_);
             laps.mark();
-            if (i != 0) link_.post_receive(incoming_);  // for the one that the last round used up
-            take_send(link_, mode_);
+            if (i != 0) finish_round();
             take_receive(link_, mode_);
         }
         laps.mark();
-        link_.post_receive(incoming_);
+        finish_round();
     }
 
     void follow(std::uint64_t iterations) {
         for (std::uint64_t i = 0; i < iterations; ++i) {
             take_receive(link_, mode_);
             link_.post_send(outgoing_);
-            link_.post_receive(incoming_);
-            take_send(link_, mode_);
+            if (i != 0) finish_round();
         }
+        finish_round();
     }
 
 private:
+    /// Replaces the receive that the last round took, and takes the completion of its send.
+    void finish_round() {
+        link_.post_receive(incoming_);
+        take_send(link_, mode_);
+    }
+
     L& link_;
     Sge outgoing_;
     Sge incoming_;
