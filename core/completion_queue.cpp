@@ -70,7 +70,7 @@ std::size_t CompletionQueue::wait(std::span<Completion> out, const Deadline& dea
 
 std::chrono::nanoseconds spin_time() noexcept {
     static const std::chrono::microseconds time(
-        number_setting("VIADUCT_SPIN_US").value_or(std::thread::hardware_concurrency() > 1 ? 50 : 0));
+        number_setting(spin_setting).value_or(std::thread::hardware_concurrency() > 1 ? 50 : 0));
     return time;
 }
 

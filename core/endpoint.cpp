@@ -22,7 +22,7 @@ const char* why_busy(EndpointState state) noexcept {
 
 /// VIADUCT_CONNECT_RETRY_MS replaces what the API asks for.
 std::chrono::milliseconds grace_of(const ConnectParameters& parameters) noexcept {
-    static const auto chosen = number_setting("VIADUCT_CONNECT_RETRY_MS");
+    static const auto chosen = number_setting(connect_retry_setting);
     return chosen ? std::chrono::milliseconds(*chosen) : parameters.grace;
 }
 

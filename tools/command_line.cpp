@@ -5,13 +5,16 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <sstream>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -68,9 +71,11 @@ options::typed_value<Count>* count(const char* placeholder) { return options::va
 
 options::variables_map parse(int argc, char** argv, const options::options_description& description) {
     options::options_description all(description);
-    all.add_options()("target", options::value<std::string>());
+    auto add = all.add_options();
+    add("target", options::value<std::string>());
+    add("excess", options::value<std::vector<std::string>>());
     options::positional_options_description positional;
-    positional.add("target", 1);
+    positional.add("target", 1).add("excess", -1);
     options::variables_map given;
     try {
         options::store(options::command_line_parser(argc, argv).options(all).positional(positional).run(), given);
@@ -78,6 +83,9 @@ options::variables_map parse(int argc, char** argv, const options::options_descr
     } catch (const options::error& error) {
         throw UsageError(error.what());
     }
+    if (given.count("excess") != 0)
+        throw UsageError(
+            fmt::format("'{}' is one argument too many", given["excess"].as<std::vector<std::string>>().front()));
     return given;
 }
 
@@ -147,7 +155,8 @@ std::chrono::duration<double> parse_seconds(const std::string& option, const std
 
 std::uint64_t count_of(const options::variables_map& given, const char* option, Count largest) {
     const Count count = given[option].as<Count>();
-    if (count < 0 || count > largest) throw UsageError(fmt::format("--{} {} is out of range", option, count));
+    if (count < 0 || count > largest)
+        throw UsageError(fmt::format("--{} {} is out of range: expected 0 to {}", option, count, largest));
     return static_cast<std::uint64_t>(count);
 }
 
@@ -174,7 +183,7 @@ int run_tool(std::string_view tool, int (*tool_main)(int, char**), int argc, cha
     try {
         const int status = tool_main(argc, argv);
         if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-            throw measure::Error("cannot write to standard output");
+            throw measure::Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
         return status;
     } catch (const UsageError& error) {
         complain(fmt::format("{}: {}\nTry '{} --help'.\n", tool, error.what(), tool));

@@ -34,7 +34,7 @@ constexpr std::chrono::milliseconds last_pause{50};
 /// wake up first.
 std::chrono::microseconds spin_time() {
     static const unsigned usual =
-        number_setting("VIADUCT_SPIN_US").value_or(std::thread::hardware_concurrency() > 1 ? 50 : 0);
+        number_setting(spin_setting).value_or(std::thread::hardware_concurrency() > 1 ? 50 : 0);
     return std::chrono::microseconds(2 * usual);
 }
 

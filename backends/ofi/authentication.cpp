@@ -24,7 +24,6 @@ namespace {
 using control::Authentication;
 
 constexpr const char* key_variable = "VIADUCT_OFI_KEY_FILE";
-constexpr const char* insecure_variable = "VIADUCT_OFI_INSECURE";
 
 /// Separates the keys of connections from other uses of the same key and from other versions.
 constexpr std::string_view connection_label = "Viaduct ofi 1 connection";
@@ -162,9 +161,10 @@ Status Authenticator::verify(const control::Frame& frame, Role sender) const noe
 
 Result<Policy> Policy::from_environment() noexcept {
     const char* const path = std::getenv(key_variable);
-    const bool insecure = number_setting(insecure_variable, 0, 1) == 1;
+    const bool insecure = number_setting(ofi_insecure_setting) == 1;
     if (path != nullptr) {
-        if (insecure) log(LogLevel::Warning, "ofi: %s is set, so %s has no effect", key_variable, insecure_variable);
+        if (insecure)
+            log(LogLevel::Warning, "ofi: %s is set, so %s has no effect", key_variable, ofi_insecure_setting.variable);
         auto key = SharedKey::load(path);
         if (!key.ok()) return key.status();
         if (const Status status = load_crypto(); !status.ok()) return status;

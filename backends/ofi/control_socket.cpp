@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 
 #include "core/base/settings.hpp"
 #include "core/base/socket_address.hpp"
@@ -25,8 +24,7 @@ void set_option(int fd, int level, int option, Value value) noexcept {
 /// Makes the system notice within the time of VIADUCT_OFI_TIMEOUT_MS that a host does not answer any more. It looks at
 /// the time only when it sends a probe, so that the limit is one interval less.
 void prepare(int fd) noexcept {
-    static const int timeout_ms =
-        static_cast<int>(number_setting("VIADUCT_OFI_TIMEOUT_MS", 1, INT_MAX).value_or(10000));
+    static const int timeout_ms = static_cast<int>(number_setting(ofi_timeout_setting).value_or(10000));
     constexpr int probes = 4;
     const int interval_s = std::max(1, timeout_ms / 1000 / (probes + 1));
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);

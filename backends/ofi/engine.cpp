@@ -65,7 +65,7 @@ Status Engine::start(const HostAddress& host) {
         return library_.failure(error, "fi_av_open");
     addresses_ = owned(addresses);
 
-    const auto lanes = number_setting("VIADUCT_OFI_LANES", 1, max_lanes).value_or(1);
+    const auto lanes = number_setting(ofi_lanes_setting).value_or(1);
     while (lanes_.size() < lanes)
         if (const Status status = add_lane(); !status.ok()) return status;
     endpoint_ = lanes_.front().get();

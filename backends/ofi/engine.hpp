@@ -121,10 +121,6 @@ private:
     Sent sent(ssize_t error, const char* call) const noexcept;
     static bool is_intact(const Block& block) noexcept;
 
-    /// Endpoints that take turns to read what peers offer. Each has a TCP connection of its own to each peer, because
-    /// some networks limit the speed of each connection. The first one carries all frames.
-    static constexpr std::size_t max_lanes = 16;
-
     static constexpr std::size_t buffers = 128;     // for each direction
     static constexpr std::size_t max_blocks = 256;  // they are made when they are needed, and kept
     static constexpr std::size_t max_offered_blocks = max_blocks / 2;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -31,15 +30,13 @@ std::string_view setting(const char* variable) noexcept {
     return value == nullptr ? "" : value;
 }
 
-std::optional<unsigned> number_setting(const char* variable, unsigned least, unsigned most) noexcept {
-    const std::string_view value = setting(variable);
+std::optional<unsigned> number_setting(const NumberSetting& wanted) noexcept {
+    const std::string_view value = setting(wanted.variable);
     if (value.empty()) return std::nullopt;
-    unsigned number = 0;
-    const auto [end, error] = std::from_chars(value.begin(), value.end(), number);
-    if (error == std::errc() && end == value.end() && number >= least && number <= most) return number;
+    if (const auto number = wanted.parse(value)) return number;
     std::array<char, 64> usable;
-    std::snprintf(usable.data(), usable.size(), "a number from %u to %u", least, most);
-    warn_of_setting(variable, usable.data());
+    std::snprintf(usable.data(), usable.size(), "a number from %u to %u", wanted.least, wanted.most);
+    warn_of_setting(wanted.variable, usable.data());
     return std::nullopt;
 }
 

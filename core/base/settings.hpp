@@ -2,9 +2,11 @@
 // Settings in environment variables. An empty variable counts as not set. A value that cannot be used is reported once.
 #pragma once
 
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "core/export.hpp"
 
@@ -13,9 +15,33 @@ namespace viaduct {
 /// The value of a variable; empty if it is not set.
 VIADUCT_EXPORT std::string_view setting(const char* variable) noexcept;
 
-/// The value of a variable that holds a number from `least` to `most`; none if it is not set or cannot be used.
-VIADUCT_EXPORT std::optional<unsigned> number_setting(const char* variable, unsigned least = 0,
-                                                      unsigned most = std::numeric_limits<unsigned>::max()) noexcept;
+/// A variable that holds a number, and the numbers that can be used.
+struct NumberSetting {
+    const char* variable;
+    unsigned least = 0;
+    unsigned most = std::numeric_limits<unsigned>::max();
+
+    std::optional<unsigned> parse(std::string_view value) const noexcept {
+        unsigned number = 0;
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+        if (error != std::errc() || end != value.data() + value.size() || number < least || number > most) return {};
+        return number;
+    }
+};
+
+inline constexpr NumberSetting connect_retry_setting{.variable = "VIADUCT_CONNECT_RETRY_MS"};
+inline constexpr NumberSetting spin_setting{.variable = "VIADUCT_SPIN_US"};
+inline constexpr NumberSetting ofi_timeout_setting{
+    .variable = "VIADUCT_OFI_TIMEOUT_MS", .least = 1, .most = std::numeric_limits<int>::max()};
+inline constexpr NumberSetting ofi_lanes_setting{.variable = "VIADUCT_OFI_LANES", .least = 1, .most = 16};
+
+inline constexpr NumberSetting ofi_insecure_setting{.variable = "VIADUCT_OFI_INSECURE", .most = 1};
+
+inline constexpr NumberSetting number_settings[] = {connect_retry_setting, spin_setting, ofi_timeout_setting,
+                                                    ofi_lanes_setting, ofi_insecure_setting};
+
+/// The value of such a variable; none if it is not set or cannot be used.
+VIADUCT_EXPORT std::optional<unsigned> number_setting(const NumberSetting& setting) noexcept;
 
 /// Logs a warning that quotes the value of a variable and says what can be used. One warning for each variable;
 /// `variable` is a string literal.

@@ -17,11 +17,11 @@ namespace viaduct::fuzz {
 using Octets = std::vector<std::byte>;
 
 /// The number of messages to try; by default as many as take a few seconds.
-inline unsigned rounds() { return number_setting("VIADUCT_FUZZ_ROUNDS").value_or(50000); }
+inline unsigned rounds() { return number_setting({.variable = "VIADUCT_FUZZ_ROUNDS"}).value_or(50000); }
 
 class Mutator {
 public:
-    Mutator() : random_(number_setting("VIADUCT_FUZZ_SEED").value_or(1)) {}
+    Mutator() : random_(number_setting({.variable = "VIADUCT_FUZZ_SEED"}).value_or(1)) {}
 
     /// A number below `limit`, which is not 0.
     std::size_t below(std::size_t limit) { return random_() % limit; }

@@ -32,7 +32,7 @@ TEST_CASE("other text is used as bytes") {
     CHECK(parse_service(std::string(64, 'x')).size() == 64);
     CHECK_THROWS_AS(parse_service(std::string(65, 'x')), Error);
     CHECK(parse_service("-x").size() == 2);
-    for (const char* bad : {"", ":7471", "7471:", "127.0.0.1:7471", "7471 "}) {
+    for (const char* bad : {"", ":7471", "7471:", "127.0.0.1:7471", "7471 ", "\n7471"}) {
         CAPTURE(bad);
         CHECK_THROWS_AS(parse_service(bad), Error);
     }
@@ -42,7 +42,12 @@ TEST_CASE("targets") {
     CHECK(parse_target("localhost").text() == "localhost:7471");
     CHECK(parse_target("127.0.0.2:12").text() == "127.0.0.2:12");
     CHECK(parse_target("box:echo").service == "echo");
-    for (const char* bad : {"", ":7471", "host:", "::1", "host:1:2", "host:99999", "host:-1", "70000"}) {
+    CHECK(parse_target("[::1]:12").host == "::1");
+    CHECK(parse_target("[::1]:12").text() == "[::1]:12");
+    CHECK(parse_target("box:12").has_service);
+    CHECK_FALSE(parse_target("[fe80::1]").has_service);
+    for (const char* bad : {"", ":7471", "host:", "::1", "host:1:2", "host:99999", "host:-1", "70000", "[::1", "[]:1",
+                            "[::1]7471", "[::1]:"}) {
         CAPTURE(bad);
         CHECK_THROWS_AS(parse_target(bad), Error);
     }

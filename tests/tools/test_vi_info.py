@@ -63,13 +63,15 @@ def test_information(tool):
 def test_bad_options(tool):
     for options, reason in [
         (["--no-such-option"], "no-such-option"),
-        (["viaduct-lo0", "another"], "too many positional options"),
+        (["viaduct-lo0", "another"], "'another' is one argument too many"),
         (["--listeners", "--why", "localhost"], "cannot be used together"),
         (["--listeners", "viaduct-lo0"], "'viaduct-lo0' is one argument too many"),
         (["--why", "localhost", "7471"], "'7471' is one argument too many"),
         (["--why", "localhost:70000"], "above 65535"),
         (["--why", ":7471"], "the host is empty"),
         (["--why", "localhost:"], "the service is empty"),
+        (["--why", "::1:7471"], "in brackets"),
+        (["--why", "[::1"], "expected [ADDRESS]:SERVICE"),
         (["--error", "vipl"], "needs an API and a code"),
         (["--error", "mpi", "1"], "unknown API 'mpi'"),
         (["--error", "vipl", "VIP_NOMATCH"], "did you mean VIP_NO_MATCH?"),
@@ -141,8 +143,8 @@ def test_settings(tool):
         ("VIADUCT_DEVICE", "viaduct-eth99", "no device 'viaduct-eth99'"),
         ("VIADUCT_LOG", "loud", "'loud' is none of error, warning, info, debug"),
         ("VIADUCT_SPIN_US", "10", ""),
-        ("VIADUCT_SPIN_US", "10us", "'10us' is not a whole number"),
-        ("VIADUCT_CONNECT_RETRY_MS", "-1", "'-1' is not a whole number"),
+        ("VIADUCT_SPIN_US", "10us", "'10us' is not a number from 0 to 4294967295"),
+        ("VIADUCT_CONNECT_RETRY_MS", "-1", "'-1' is not a number from 0 to 4294967295"),
         ("VIADUCT_OFI_KEY_FILE", "/no/such/key", "cannot be read"),
         ("VIADUCT_BACKND", "loopback", "did you mean VIADUCT_BACKEND?"),
         ("VIADUCT_WINGS", "2", "no such setting"),
@@ -176,6 +178,8 @@ def test_every_rpma_code_is_explained(tool):
     check_codes(tool, "rpma", codes)
     for name, value in codes.items():
         check(explain(tool, "rpma", value) == {name: value}, f"{value}")
+    check(explain(tool, "rpma", 0) == {"success": 0, "RPMA_CONN_ESTABLISHED": 0, "IBV_WC_SUCCESS": 0}, "0")
+    check("IBV_WC_WR_FLUSH_ERR" in explain(tool, "rpma", 5), "a status of completions")
 
 
 def test_every_dat_code_is_explained(tool):
@@ -188,6 +192,9 @@ def test_every_dat_code_is_explained(tool):
               "a whole DAT_RETURN")
     events = enumerators("udat/include/dat2/dat.h", "DAT_EVENT_NUMBER")
     check_codes(tool, "dat", {name: value for name, value in events.items() if name.startswith("DAT_CONNECTION_EVENT")})
+    for api, header in ("dat", "udat/include/dat2/dat.h"), ("dat1", "udat/include/dat/dat.h"):
+        check_codes(tool, api, enumerators(header, "DAT_DTO_COMPLETION_STATUS"))
+    check(set(explain(tool, "dat", 1)) == {"DAT_DTO_COMPLETION_EVENT", "DAT_DTO_ERR_FLUSHED"}, "an event or a status")
 
 
 def test_classes_of_dat(tool):

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -162,6 +163,19 @@ def test_why_it_works(info):
             finding = info.why(f"{host}:{service}", works=True)["finding"]
             check("vi-ping" in finding and str(process) in finding, finding)
         check("No obstacle was found." in info.run("--why", f"localhost:{service}"), "text")
+
+
+def test_why_an_ipv6_address(info):
+    with info.server("--api", "rpma") as (service, _):
+        check("::1, which is this host" in info.run("--why", f"[::1]:{service}"), "the address of this host")
+
+
+def test_why_a_stopped_server(info):
+    with info.server("--api", "rpma") as (service, process):
+        os.kill(process, signal.SIGSTOP)
+        last = json.loads(info.run("--json", "--why", f"localhost:{service}"))["steps"][-1]
+        os.kill(process, signal.SIGCONT)
+        check(last["result"] == "warning" and "which is stopped" in last["finding"], str(last))
 
 
 def test_why_without_a_service(info):

@@ -35,7 +35,7 @@ def test_bad_options(tool):
         (["--device", "4294967296", "localhost"], "out of range"),
         (["::1"], "IPv6"),
         (["no.such.host.invalid"], "unknown host"),
-        (["host", "another"], "too many positional options"),
+        (["host", "another"], "'another' is one argument too many"),
         (["--listen=1", "2"], "no host"),
         (["--listen", "65536"], "above 65535"),
         (["--listen", "127.0.0.1:7471"], "bad service '127.0.0.1:7471'"),

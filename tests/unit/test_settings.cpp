@@ -38,7 +38,7 @@ private:
 std::string warning_of(const char* variable, const char* value, unsigned least, unsigned most) {
     setenv(variable, value, 1);
     const StandardError captured;
-    CHECK(number_setting(variable, least, most) == std::nullopt);
+    CHECK(number_setting({variable, least, most}) == std::nullopt);
     return captured.text();
 }
 
@@ -47,7 +47,7 @@ std::string warning_of(const char* variable, const char* value, unsigned least, 
 TEST_CASE("settings: a variable that is empty is not set") {
     unsetenv("VIADUCT_TEST");
     CHECK(setting("VIADUCT_TEST").empty());
-    CHECK(number_setting("VIADUCT_TEST") == std::nullopt);
+    CHECK(number_setting({.variable = "VIADUCT_TEST"}) == std::nullopt);
     CHECK(warning_of("VIADUCT_TEST", "", 0, 9).empty());
 }
 
@@ -55,10 +55,10 @@ TEST_CASE("settings: numbers are read in full and within their range") {
     for (const auto& [text, number] :
          {std::pair("0", 0U), std::pair("16", 16U), std::pair("4294967295", 4294967295U)}) {
         setenv("VIADUCT_TEST", text, 1);
-        CHECK(number_setting("VIADUCT_TEST") == number);
+        CHECK(number_setting({.variable = "VIADUCT_TEST"}) == number);
     }
     setenv("VIADUCT_TEST", "16", 1);
-    CHECK(number_setting("VIADUCT_TEST", 1, 16) == 16U);
+    CHECK(number_setting({.variable = "VIADUCT_TEST", .least = 1, .most = 16}) == 16U);
 }
 
 TEST_CASE("settings: a value that cannot be used is quoted once, with what can be used") {

@@ -49,14 +49,15 @@ void add_if(std::span<const Explanation> codes, Predicate fits, Json& found) {
         if (fits(code)) found.push_back(describe(code));
 }
 
-/// The parts of a DAT_RETURN, or an event of that number.
+/// The parts of a DAT_RETURN, or the event and the status of a completion with that number.
 Json find_in(const DatCodes& codes, std::uint32_t number) {
     Json found = Json::array();
     add_if(
         codes.events, [&](const Explanation& event) { return event.code == number; }, found);
     const auto type = static_cast<std::int64_t>(number & dat_type_mask);
     const auto subtype = static_cast<std::int64_t>(number & dat_subtype_mask);
-    if (!found.empty()) return found;
+    add_if(
+        codes.statuses, [&](const Explanation& status) { return status.code == number; }, found);
     if (type == 0 && subtype != 0) return found;  // a subtype needs a type
     add_if(
         codes.types, [&](const Explanation& code) { return code.code == type; }, found);
@@ -89,7 +90,7 @@ Json describe_code(const std::string& api, const std::string& code) {
     const bool is_dat = api == "dat" || api == "dat1";
     const DatCodes dat = api == "dat1" ? dat1_codes() : dat2_codes();
     if (is_dat)
-        tables = {dat.types, dat.subtypes, dat.events};
+        tables = {dat.types, dat.subtypes, dat.events, dat.statuses};
     else if (api == "vipl")
         tables = {vipl_codes()};
     else if (api == "rpma")

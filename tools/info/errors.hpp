@@ -27,6 +27,7 @@ struct DatCodes {
     std::span<const Explanation> types;
     std::span<const Explanation> subtypes;
     std::span<const Explanation> events;
+    std::span<const Explanation> statuses;  ///< of completions
 };
 DatCodes dat2_codes() noexcept;
 DatCodes dat1_codes() noexcept;

@@ -10,8 +10,11 @@ namespace {
     { code, #code, "return code", meaning, causes, section }
 #define VIADUCT_EVENT(code, meaning, causes) \
     { code, #code, "connection event", meaning, causes, "rpma_conn(3)" }
+#define VIADUCT_STATUS(code, meaning, causes) \
+    { code, #code, "status in struct ibv_wc", meaning, causes, "rpma_cq(3), ibv_poll_cq(3)" }
 
 constexpr Explanation codes[] = {
+    {0, "success", "return code", "The call succeeded.", "", "rpma_err(3)"},
     VIADUCT_RETURN(RPMA_E_UNKNOWN, "An error that has no other code.", "", "rpma_err(3)"),
     VIADUCT_RETURN(
         RPMA_E_NOSUPP, "The operation is not supported here.",
@@ -56,6 +59,29 @@ constexpr Explanation codes[] = {
     VIADUCT_EVENT(RPMA_CONN_UNREACHABLE, "The server did not answer in time.",
                   "It has the request but does not answer it, or the host does not answer. The time is that of "
                   "rpma_conn_cfg_set_timeout."),
+
+    VIADUCT_STATUS(IBV_WC_SUCCESS, "The operation succeeded.", ""),
+    VIADUCT_STATUS(IBV_WC_LOC_LEN_ERR, "A length does not fit.",
+                   "A message is longer than the receive, or a transfer longer than the device allows."),
+    VIADUCT_STATUS(IBV_WC_LOC_QP_OP_ERR, "The device could not execute the operation.", ""),
+    VIADUCT_STATUS(IBV_WC_LOC_PROT_ERR, "The local memory does not allow the operation.",
+                   "The region was deregistered, is shorter, or lacks the usage for the operation."),
+    VIADUCT_STATUS(IBV_WC_WR_FLUSH_ERR, "The operation was not executed.",
+                   "The connection ended first. Of the completions before it, the one with another error tells why."),
+    VIADUCT_STATUS(IBV_WC_BAD_RESP_ERR, "The peer answered with something unexpected.", ""),
+    VIADUCT_STATUS(IBV_WC_LOC_ACCESS_ERR, "The peer wrote to memory that does not allow it.", ""),
+    VIADUCT_STATUS(IBV_WC_REM_INV_REQ_ERR, "The peer refused the request.",
+                   "A message is longer than its receive, or the request does not fit the connection."),
+    VIADUCT_STATUS(IBV_WC_REM_ACCESS_ERR, "The peer's memory does not allow the operation.",
+                   "The region was deregistered, the range is longer than the region, or it was registered without "
+                   "the usage for the operation."),
+    VIADUCT_STATUS(IBV_WC_REM_OP_ERR, "The peer could not execute its part of the operation.",
+                   "Its receive was too short, or its memory was deregistered or unmapped."),
+    VIADUCT_STATUS(IBV_WC_RETRY_EXC_ERR, "The peer does not respond.",
+                   "Its process or its host died, or a link is cut."),
+    VIADUCT_STATUS(IBV_WC_RNR_RETRY_EXC_ERR, "The peer has posted no receive.", ""),
+    VIADUCT_STATUS(IBV_WC_FATAL_ERR, "The device failed.", ""),
+    VIADUCT_STATUS(IBV_WC_GENERAL_ERR, "An error that has no other status.", ""),
 };
 
 }  // namespace

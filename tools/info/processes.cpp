@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -82,6 +83,14 @@ std::optional<Process> find_process_of(int thread) {
     for (std::string word; status >> word;)
         if (int number = 0; word == key && status >> number) return read_process(number);
     return std::nullopt;
+}
+
+bool is_stopped(int number) {
+    std::ifstream status(fs::path("/proc") / std::to_string(number) / "status");
+    constexpr std::string_view name = "State:\t";
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with(name)) return line.size() > name.size() && std::toupper(line[name.size()]) == 'T';
+    return false;
 }
 
 void refresh(Process& process) {

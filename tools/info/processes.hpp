@@ -25,6 +25,9 @@ std::vector<Process> find_processes();
 /// The process of a thread, whatever it has loaded. Nothing: it has ended. What this user may not look into is empty.
 std::optional<Process> find_process_of(int thread);
 
+/// Whether a signal or a debugger has stopped a process.
+bool is_stopped(int number);
+
 /// Reads the sockets of a process again.
 void refresh(Process& process);
 

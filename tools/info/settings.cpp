@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "core/base/settings.hpp"
 #include "core/provider.hpp"
 
 namespace viaduct::info {
@@ -28,13 +28,6 @@ std::string problem_of_choice(std::string_view value, const Names& choices) {
     return fmt::format("'{}' is none of {}", value, fmt::join(choices, ", "));
 }
 
-std::string problem_of_number(std::string_view value) {
-    unsigned number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error == std::errc() && end == value.data() + value.size()) return "";
-    return fmt::format("'{}' is not a whole number", value);
-}
-
 /// Says what is wrong with the value of a variable that Viaduct reads.
 std::string problem_of(std::string_view name, const std::string& value) {
     if (name == "VIADUCT_LOG") return problem_of_choice(value, std::array{"error", "warning", "info", "debug"});
@@ -48,8 +41,9 @@ std::string problem_of(std::string_view name, const std::string& value) {
                            std::getenv("VIADUCT_BACKEND") != nullptr ? " of this backend" : "");
     if ((name == "VIADUCT_OFI_KEY_FILE" || name == "DAT_OVERRIDE") && access(value.c_str(), R_OK) != 0)
         return fmt::format("'{}' cannot be read", value);
-    if (name.ends_with("_MS") || name.ends_with("_US") || name.ends_with("_LANES") || name.ends_with("_INSECURE"))
-        return problem_of_number(value);
+    for (const NumberSetting& setting : number_settings)
+        if (name == setting.variable && !value.empty() && !setting.parse(value))
+            return fmt::format("'{}' is not a number from {} to {}", value, setting.least, setting.most);
     return "";
 }
 

@@ -37,7 +37,7 @@ const char* selecting_variable() { return is_set("VIADUCT_BACKEND") ? "VIADUCT_B
 class Walk {
 public:
     explicit Walk(const std::string& target) : target_(measure::parse_target(target)) {
-        if (target.find(':') != std::string::npos) service_ = measure::parse_service(target_.service);
+        if (target_.has_service) service_ = measure::parse_service(target_.service);
     }
 
     Json go() {
@@ -234,9 +234,14 @@ private:
     }
 
     bool found_listener(const Json& listeners) {
-        for (const Json& listener : listeners)
-            if (is_here(listener) && listener["own_user"].get<bool>())
-                return add("listener", "ok", text_of_listener(listener));
+        for (const Json& listener : listeners) {
+            if (!is_here(listener) || !listener["own_user"].get<bool>()) continue;
+            for (const Json& process : listener["processes"])
+                if (is_stopped(process["pid"].get<int>()))
+                    return add("listener", "warning", text_of_listener(listener) + ", which is stopped",
+                               "It does not answer until it continues (kill -CONT PID).");
+            return add("listener", "ok", text_of_listener(listener));
+        }
         return add("listener", "ok",
                    fmt::format("a process at {} port {} accepts this process as a peer; it may use another service at "
                                "the same port",

@@ -70,12 +70,14 @@ unsigned unit_shift(char unit) {
 std::uint32_t parse_message_size(std::string_view text) {
     const std::uint64_t size = parse_size(text);
     if (size == 0 || size > std::numeric_limits<std::uint32_t>::max())
-        throw Error("size " + in_quotes(text) + " is out of range");
+        throw Error("size " + in_quotes(text) + " is out of range: expected 1 to 4G-1");
     return static_cast<std::uint32_t>(size);
 }
 
 void append_doubling(std::vector<std::uint32_t>& sizes, std::uint32_t first, std::uint32_t last) {
-    if (first > last) throw Error("the first size of a range must not be larger than the last");
+    if (first > last)
+        throw Error("bad range of sizes '" + std::to_string(first) + ".." + std::to_string(last) +
+                    "': the first one is larger than the last");
     for (std::uint64_t size = first; size <= last; size *= 2) sizes.push_back(static_cast<std::uint32_t>(size));
 }
 
@@ -84,7 +86,8 @@ void append_doubling(std::vector<std::uint32_t>& sizes, std::uint32_t first, std
 Service parse_service(std::string_view text) {
     if (text.empty()) throw Error("the service is empty");
     const bool is_signed = text.front() == '-' || text.front() == '+';
-    if ((is_signed && is_number(text.substr(1))) || text.find_first_of(": \t") != std::string_view::npos)
+    const auto is_odd = [](unsigned char c) { return c <= ' ' || c == ':' || c == 0x7f; };
+    if ((is_signed && is_number(text.substr(1))) || std::ranges::any_of(text, is_odd))
         throw Error("bad service " + in_quotes(text) +
                     ": expected a number from 0 to 65535, or text without colons and blanks");
     if (is_number(text)) {
@@ -94,19 +97,27 @@ Service parse_service(std::string_view text) {
         return service_of(number);
     }
     if (text.size() > Address::max_service)
-        throw Error("the service is longer than " + std::to_string(Address::max_service) + " bytes");
+        throw Error("the service " + in_quotes(text) + " is longer than " + std::to_string(Address::max_service) +
+                    " bytes");
     return Service({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
 }
 
 Target parse_target(std::string_view text) {
-    const auto colon = text.find(':');
-    Target target{.host = std::string(text.substr(0, colon)), .service = std::string(default_service)};
-    if (colon != std::string_view::npos) target.service = text.substr(colon + 1);
+    const auto bad = [text](const char* why) { return Error("bad target " + in_quotes(text) + ": " + why); };
+    const bool bracketed = text.starts_with('[');
+    const auto bracket = bracketed ? text.find(']') : 0;
+    const std::string_view rest = text.substr(bracketed && bracket != std::string_view::npos ? bracket + 1 : 0);
+    const auto colon = rest.find(':');
+    if (bracketed && (bracket == std::string_view::npos || (!rest.empty() && colon != 0)))
+        throw bad("expected [ADDRESS]:SERVICE");
+    Target target{.host = std::string(bracketed ? text.substr(1, bracket - 1) : rest.substr(0, colon)),
+                  .service = std::string(default_service),
+                  .has_service = colon != std::string_view::npos};
+    if (target.has_service) target.service = rest.substr(colon + 1);
     if (target.service.find(':') != std::string::npos)
-        throw Error("bad target " + in_quotes(text) + ": expected HOST[:SERVICE]; IPv6 addresses are not supported");
-    if (target.host.empty()) throw Error("bad target " + in_quotes(text) + ": the host is empty");
-    if (is_number(target.host))
-        throw Error("bad target " + in_quotes(text) + ": expected HOST[:SERVICE], and a number is not a host");
+        throw bad("expected HOST[:SERVICE]; write an IPv6 address in brackets: [ADDRESS]:SERVICE");
+    if (target.host.empty()) throw bad("the host is empty");
+    if (is_number(target.host)) throw bad("expected HOST[:SERVICE], and a number is not a host");
     (void)parse_service(target.service);
     return target;
 }

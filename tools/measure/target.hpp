@@ -21,11 +21,12 @@ Service parse_service(std::string_view text);
 struct Target {
     std::string host;
     std::string service;
+    bool has_service = false;  ///< false: it is the default one
 
-    std::string text() const { return host + ":" + service; }
+    std::string text() const { return (host.find(':') == host.npos ? host : "[" + host + "]") + ":" + service; }
 };
 
-/// Splits HOST[:SERVICE]. Throws Error.
+/// Splits HOST[:SERVICE], where IPv6 addresses are in brackets. Throws Error.
 Target parse_target(std::string_view text);
 
 /// The address of a host, by name or in dotted form. What leads to the loopback interface means `local_host`, the
