@@ -42,7 +42,7 @@ options::options_description describe() {
     add("backend", text("NAME"), "loopback, verbs or ofi (sets VIADUCT_BACKEND)");
     add("device,I", text("NAME"), "the device that a program uses by default (sets VIADUCT_DEVICE)");
     add("log", text("LEVEL"), "error, warning, info or debug (sets VIADUCT_LOG)");
-    add("trace", text("FILE")->implicit_value(""),
+    add("trace", text("[=FILE]")->implicit_value(""),
         "write every call of VIPL, DAT and librpma to FILE, or to standard error");
     add("trace-format", text("NAME", "text"), "text, json (one object per line) or perfetto (for ui.perfetto.dev)");
     add("summary", "count calls, errors and times, and print a table at the end");
@@ -79,11 +79,13 @@ std::string one_of(const options::variables_map& given, const char* option, cons
     return value;
 }
 
+/// Those of the backend that the environment selects, or of all.
 std::string names_of_devices() {
     std::vector<std::string> names;
     for (auto* provider : viaduct::providers())
         if (const auto devices = provider->devices(); devices.ok())
-            for (const auto& device : devices.value()) names.push_back(device.name);
+            for (const auto& device : devices.value())
+                if (viaduct::find_device(device.name).ok()) names.push_back(device.name);
     constexpr std::size_t most = 16;
     const bool many = names.size() > most;
     if (many) names.resize(most);
@@ -135,9 +137,10 @@ Settings settings_of(const options::variables_map& given, const Installation& in
         set("VIADUCT_LOG", one_of(given, "log", "log level", {"error", "warning", "info", "debug"}));
     if (given.count("device") != 0) {
         const auto& name = given["device"].as<std::string>();
+        if (!viaduct::find_device(name).ok())
+            throw UsageError(fmt::format("unknown device '{}'{}: choose one of {}", name,
+                                         given.count("backend") != 0 ? " of this backend" : "", names_of_devices()));
         set("VIADUCT_DEVICE", name);
-        if (!viaduct::default_device().ok())
-            throw UsageError(fmt::format("unknown device '{}': choose one of {}", name, names_of_devices()));
     }
     if (given.count("adapter") != 0) {
         const auto& names = given["adapter"].as<std::vector<std::string>>();

@@ -306,6 +306,16 @@ def test_trace_to_a_pipe(tool):
     check("VipOpenNic" in said and "exited with 0" in said, said)
 
 
+def test_trace_to_the_file_of_standard_error(tool):
+    """Nothing overwrites anything, although the tracer opens the file again."""
+    with Trace() as trace, open(trace.path, "w") as file:
+        script = 'echo before >&2; exec "$0" --quiet --trace "$1" polls'
+        subprocess.run(["sh", "-c", script, tool.path, TRACED], stdout=file, stderr=file, check=True)
+        lines = trace.lines()
+    check(lines[0] == "before" and "+++ started" in lines[1] and "exited with 0" in lines[-1], f"{lines}")
+    check("done" in lines and any("VipOpenNic" in line for line in lines), f"{lines}")
+
+
 def test_stock_libraries(tool):
     """Traced, but not replaced."""
     stock = BUILD / "tests/conformance/rpma/stock/peer"

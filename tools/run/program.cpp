@@ -174,7 +174,9 @@ private:
     void note(const std::vector<std::string>& ours) {
         if (ours.empty())
             findings_.notes.push_back(fmt::format(
-                "'{}' is linked with no library that is replaced; one that it loads later is", program_.string()));
+                "'{}' is linked with none of the libraries that Viaduct replaces; if it loads one later, it gets that "
+                "of Viaduct",
+                program_.string()));
         else
             findings_.notes.push_back(fmt::format("'{}' runs with {} of {}", program_.string(), fmt::join(ours, ", "),
                                                   installation_.find(ours.front()).parent_path().string()));
@@ -200,7 +202,10 @@ private:
             if (!begins_with_one_of(name, other_names)) continue;
             const auto found = libraries.find(name);
             if (found != libraries.end() && installation_.contains(found->second)) continue;
-            warn("'{}' calls {} itself: these calls go to RDMA devices, not to Viaduct", user, name);
+            warn(
+                "'{}' calls {} itself, which Viaduct does not replace: what it does with devices there goes to RDMA "
+                "devices only",
+                user, name);
         }
     }
 
@@ -215,7 +220,9 @@ fs::path find_program(const std::string& name) {
     if (name.find('/') != std::string::npos) {
         if (is_executable_file(name)) return name;
         throw Error(fmt::format("cannot run '{}': {}", name,
-                                access(name.c_str(), F_OK) == 0 ? "it is not executable" : "there is no such file"));
+                                fs::is_directory(name)            ? "it is a directory"
+                                : access(name.c_str(), F_OK) == 0 ? "it is not executable"
+                                                                  : "there is no such file"));
     }
     const char* variable = std::getenv("PATH");
     std::istringstream path(variable == nullptr ? "/bin:/usr/bin" : variable);

@@ -62,7 +62,8 @@ void append(Board& board, std::string_view text) {
         if (written >= 0)
             text.remove_prefix(static_cast<std::size_t>(written));
         else if (errno != EINTR && board.gave_up.exchange(1) == 0)
-            tools::complain(fmt::format("vi-run: cannot write the trace: {}\n", std::strerror(errno)));
+            tools::complain(
+                fmt::format("vi-run: cannot write the trace: {}; its rest is lost\n", std::strerror(errno)));
     }
 }
 
@@ -77,10 +78,18 @@ void set_clocks(Board& board) {
     board.local_offset_s = local.tm_gmtoff;
 }
 
+/// Standard error, at whose end the traced processes write through descriptors of their own. If it is a file, the
+/// program has to write there, too, and not where its own descriptor points.
+int standard_error() {
+    const int flags = fcntl(STDERR_FILENO, F_GETFL);
+    if (flags >= 0) fcntl(STDERR_FILENO, F_SETFL, flags | O_APPEND);
+    return STDERR_FILENO;
+}
+
 /// The descriptor of the trace, or -1 after a message.
 int open_trace(const TraceOptions& options) {
     if (!options.records) return -1;
-    if (options.file.empty()) return STDERR_FILENO;
+    if (options.file.empty()) return standard_error();
     constexpr mode_t everybody = 0666;
     const int fd = open(options.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, everybody);
     if (fd < 0)
