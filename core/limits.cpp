@@ -45,8 +45,9 @@ Status compatible(const EndpointAttributes& local, const EndpointAttributes& rem
 Status check_attributes(const EndpointAttributes& attributes, const DeviceAttributes& device) noexcept {
     const bool unreliable = attributes.reliability == Reliability::Unreliable;
     if (attributes.reliability > Reliability::ReliableReception || (unreliable && !device.capabilities.unreliable))
-        return {Code::InvalidReliability, explain("%s does not support the reliability level \"%s\"",
-                                                  device.name.c_str(), to_string(attributes.reliability))};
+        return {Code::InvalidReliability,
+                explain("%s does not support the reliability level %u (%s)", device.name.c_str(),
+                        static_cast<unsigned>(attributes.reliability), to_string(attributes.reliability))};
     if (attributes.any_reliable && (unreliable || attributes.refused_write != RefusedWrite::Reported))
         return {Code::InvalidReliability,
                 "an endpoint that joins any reliable level must be reliable and report refused writes"};

@@ -31,9 +31,7 @@ DAT_RETURN ServicePoint::listen(std::uint16_t port) {
                                     // listening
     const Address local{.host = ia().device()->attributes().host, .service = service_of(port)};
     auto listener = ia().device()->listen(local, Sharing::Exclusive);
-    if (listener.status().code() == Code::Busy)
-        return refuse(error(DAT_CONN_QUAL_IN_USE),
-                      explain("%s: %s", text_of(local.service).c_str(), listener.status().where()));
+    if (listener.status().code() == Code::Busy) return refuse(error(DAT_CONN_QUAL_IN_USE), listener.status().where());
     if (listener.status().code() == Code::PermissionDenied) {
         failure::because(listener.status());
         return error(DAT_CONN_QUAL_UNAVAILABLE);
