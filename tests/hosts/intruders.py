@@ -29,6 +29,7 @@ class Target:
     """A server that is attacked, and what its clients see."""
 
     def __init__(self, build):
+        self.build = build
         self.ping = build / "tools/vi-ping"
         self.hosts = Hosts()
 
@@ -101,7 +102,8 @@ def test_hosts_of_one_machine_need_no_key(target):
 def test_other_machines_need_a_key(target):
     """A client that cannot see the files of the server's machine."""
     mounts = "".join(f"mount -t tmpfs -o mode=1777 none {directory}; " for directory in HOST_KEY_DIRECTORIES)
-    other = "unshare", "--mount", "sh", "-c", f'{mounts} exec "$@"', "sh"
+    keep = 'mkdir -p "$0"; mount --no-canonicalize --bind . "$0"; '  # it may be in one of them
+    other = "unshare", "--mount", "sh", "-c", f'cd "$0"; {mounts} {keep} exec "$@"', target.build
     with target.serving(VIADUCT_OFI_KEY_FILE=None) as server:
         target.refuses(server, *other, VIADUCT_OFI_KEY_FILE=None)
         target.answers(VIADUCT_OFI_KEY_FILE=None)
