@@ -37,8 +37,9 @@ def test_every_option(tool):
     described = re.findall(r"^  (?:-. \[ )?(--[a-z-]+)", text, re.MULTILINE)
     check(len(described) > 5, text)
     expect(" ".join(described), tool, "--")
-    expect("--json", tool, "--js")
-    expect("--json", tool, "localhost", "--js")
+    if "--json" in described:
+        expect("--json", tool, "--js")
+        expect("--json", tool, "localhost", "--js")
 
 
 def test_values(tool):
@@ -50,9 +51,20 @@ def test_values(tool):
         expect("vipl dat rpma core", tool, "scan", "--to", "")
         expect("auto libclang tokenizer", tool, "scan", "--parser", "")
         expect("", tool, "scan", "--trace", "")
+        expect("scan explain rewrite", tool, "--to", "dat", "")
+        expect("scan explain rewrite", tool, "--to", "=", "dat", "")
         return
     if os.path.basename(tool) == "vi-info":
-        expect("", tool, "--error", "")
+        expect("vipl dat dat1 rpma", tool, "--error", "")
+        expect("dat dat1", tool, "-e", "d")
+        expect("--json", tool, "--error", "dat", "--js")
+        return
+    if os.path.basename(tool) == "vi-run":
+        expect("", tool, "--adapter", "")
+        expect("loopback verbs ofi", tool, "--backend", "")
+        expect("error warning info debug", tool, "--log", "=", "")
+        expect("text json perfetto", tool, "--trace-format", "")
+        expect("", tool, "--trace", "=", "")  # a file
         return
     expect("vipl dat rpma core", tool, "--api", "")
     expect("rpma", tool, "--api", "r")
@@ -68,8 +80,27 @@ def test_values(tool):
     expect("", tool, "-c", "")
 
 
+def test_programs(tool):
+    """The options of vi-run end with the program."""
+    if os.path.basename(tool) != "vi-run":
+        return
+    given = [[], ["--adapter", "ib0"], ["--adapter", "=", "ib0"], ["--backend", "ofi"], ["--log", "info"],
+             ["-I", "lo"], ["--trace-format", "json"], ["-q"], ["--summary", "--adapter", "ib0", "--stock"]]
+    for options in given:
+        check("bash" in complete(tool, *options, "bas"), f"{options}: bash")
+        expect("--dry-run", tool, *options, "--dr")
+        expect("", tool, *options, "bash", "--dr")
+        expect("", tool, *options, "bash", "--log", "in")
+
+
 def test_hosts(tool):
-    if os.path.basename(tool) == "vi-port":
+    if os.path.basename(tool) in ("vi-port", "vi-run"):
+        return
+    if os.path.basename(tool) == "vi-info":
+        for options in [], ["--json"], ["--processes"], ["--error", "dat"], ["localhost"]:
+            expect("", tool, *options, "local")
+        for option in ["--why"], ["-w"], ["--json", "--why"], ["--why", "="]:
+            check("localhost" in complete(tool, *option, "local"), "localhost")
         return
     check("localhost" in complete(tool, "local"), "localhost")
     check("localhost" in complete(tool, "--json", "local"), "localhost")
@@ -81,6 +112,6 @@ def test_a_tool_that_fails(tool):
 
 if __name__ == "__main__":
     for path in sys.argv[2:]:
-        for test in test_every_option, test_values, test_hosts, test_a_tool_that_fails:
+        for test in test_every_option, test_values, test_programs, test_hosts, test_a_tool_that_fails:
             test(path)
             print(f"ok {test.__name__} {os.path.basename(path)}")
