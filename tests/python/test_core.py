@@ -223,6 +223,7 @@ def test_refused_and_unheard_requests(device, free_service):
     with pytest.raises(core.Error) as raised:
         endpoint.connect(device.host, service, timeout=TIMEOUT)
     assert raised.value.code == core.Code.NO_LISTENER
+    assert "no listener" in str(raised.value)
     with device.listen(service) as listener:
         endpoint.start_connect(device.host, service, private_data=b"please", timeout=TIMEOUT)
         with listener.next_request(TIMEOUT) as request:

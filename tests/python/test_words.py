@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the package says: exceptions for mistakes, and how objects and enumerations print."""
+import asyncio
+import contextlib
+import gc
 import pathlib
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
+import weakref
+from functools import partial
 
+import dat_pair
 import pytest
 import viaduct
 from dat_pair import Side
@@ -15,8 +22,8 @@ from viaduct import core, dat, rpma, vipl
 from vipl_pair import connected
 
 
-def refused(call, *arguments, **options):
-    with pytest.raises(TypeError) as raised:
+def refused(call, *arguments, kind=TypeError, **options):
+    with pytest.raises(kind) as raised:
         call(*arguments, **options)
     return str(raised.value)
 
@@ -38,6 +45,9 @@ def test_core_pieces(device, pair):
     check_pieces(lambda piece: pair.client.post_write(piece, region.remote), region)
     check_pieces(lambda piece: pair.client.post_atomic_write(piece, region.remote), region)
     assert refused(pair.client.post_send, [b"hi"]) == PIECE + "bytes"
+    assert refused(pair.client.post_send, [region[:], 3]) == PIECE + "int"
+    assert refused(pair.client.post_send, (region[:], 3)) == PIECE + "int"
+    assert refused(pair.client.post_send, (0, 8, region.key)) == PIECE + "tuple"
     pair.client.post_send([tuple(region[:0])])  # a piece by its numbers
 
 
@@ -70,6 +80,131 @@ def test_services(device):
     assert refused(vipl.open_nic().connect_wait, 1.5) == "a discriminator is a number, text or bytes, not float"
 
 
+def test_arguments_of_the_core(device, pair):
+    assert refused(device.endpoint, reliability="x") == "reliability must be Reliability, not 'x'"
+    assert refused(device.endpoint, access="x") == "access must be Access, not 'x'"
+    assert refused(device.endpoint, send_queue=5) == "send_queue must be CompletionQueue or None, not 5"
+    region = device.register(64)
+    assert refused(device.endpoint, domain=region).startswith("domain must be ProtectionDomain, not <viaduct.core.")
+    assert refused(device.endpoint, send_depth=-1, kind=OverflowError) == "send_depth must not be negative: -1"
+    assert refused(device.endpoint, send_depth=1 << 40, kind=OverflowError) == "send_depth does not fit: 1099511627776"
+    assert refused(device.completion_queue, "many") == "capacity must be int, not 'many'"
+    assert refused(device.register, 64, "x") == "access must be Access, not 'x'"
+    assert refused(core.Device, 5) == "name must be str or None, not 5"
+    assert refused(core.resolve, 5) == "host must be str or bytes, not 5"
+    assert refused(viaduct.alloc, "64") == "size must be int, not '64'"
+    piece = region[:]
+    assert refused(pair.client.next_event, "soon") == "timeout must be float or None, not 'soon'"
+    assert refused(pair.client.post_receive, piece, context="x") == "context must be int, not 'x'"
+    assert refused(pair.client.post_send, piece, context=-1, kind=OverflowError) == "context must not be negative: -1"
+    assert refused(pair.client.send_queue.poll, "x") == "count must be int, not 'x'"
+    for post in pair.client.post_write, pair.client.post_read, pair.client.post_atomic_write:
+        assert refused(post, piece, 5) == "remote must be Remote, not 5"
+        assert refused(post, piece, (5, 6)) == "remote must be Remote, not (5, 6)"
+        assert refused(post, piece, core.Remote("x", 6)) == "remote.address must be int, not 'x'"
+    several = refused(pair.client.post_send, piece, immediate=-1, context=1 << 64, kind=OverflowError)
+    assert several == "a number does not fit: immediate=-1, context=18446744073709551616"
+    assert pair.client.outstanding() == 0
+
+
+def test_arguments_of_coroutines(device):
+    mistake = device.endpoint().connect_async(device.host, 1, private_data="x")
+    assert refused(asyncio.run, mistake) == "private_data must be bytes, not 'x'"
+
+
+def test_arguments_of_vipl():
+    with vipl.open_nic() as nic:
+        vi, region = nic.create_vi(), nic.register_mem(64)
+        assert refused(nic.create_vi, 5) == "attributes must be ViAttributes, not 5"
+        assert refused(nic.create_vi, vipl.NicAttributes).startswith("attributes must be ViAttributes, not <class ")
+        assert refused(nic.create_vi, recv_cq=5) == "recv_cq must be CompletionQueue or None, not 5"
+        for create in nic.create_vi, vi.set_attributes:
+            for options, words in (({"reliability_level": "x"}, "reliability_level must be ReliabilityLevel, not 'x'"),
+                                   ({"max_transfer_size": 1.5}, "max_transfer_size must be int or None, not 1.5"),
+                                   ({"ptag": "x"}, "ptag must be Ptag or None, not 'x'")):
+                assert refused(create, vipl.ViAttributes(**options)) == f"attributes.{words}"
+            wrong = vipl.ViAttributes(max_transfer_size=-1)
+            negative = "attributes.max_transfer_size must not be negative: -1"
+            assert refused(create, wrong, kind=OverflowError) == negative
+        assert refused(nic.register_mem, 64, "x") == "attributes must be MemAttributes, not 'x'"
+        assert refused(vi.connect_request, "127.0.0.1") == "remote must be NetAddress, not '127.0.0.1'"
+        assert refused(vipl.open_nic, 5) == "name must be str, not 5"
+        descriptor = nic.ptag.descriptor()
+        for fill in vi.post_send, nic.ptag.descriptor, descriptor.set:
+            assert refused(fill, region[:], remote=5) == "remote must be Remote or None, not 5"
+            assert refused(fill, region[:], "x") == "operation must be Operation, not 'x'"
+            assert refused(fill, region[:], immediate=-1, kind=OverflowError) == "immediate must not be negative: -1"
+
+
+def test_arguments_of_dat():
+    with dat.ia_open() as ia:
+        side = Side(ia)
+        ep, evd, piece = side.ep, side.connections, side.lmr[:8]
+        assert refused(ep.connect, "127.0.0.1", -1, 1, kind=OverflowError) == "conn_qual must not be negative: -1"
+        assert refused(ep.connect, 5, 1) == "host must be str, not 5"
+        assert refused(ia.psp_create, 4711, evd, flags="x") == "flags must be PspFlags, not 'x'"
+        assert refused(ia.psp_create, 4711, 5) == "evd must be Evd, not 5"
+        assert refused(ia.ep_create, 5, evd, evd, evd) == "pz must be Pz or None, not 5"
+        wrong = dat.EpAttr(max_recv_dtos="x")
+        assert refused(side.new_ep, wrong) == "attributes.max_recv_dtos must be int, not 'x'"
+        assert refused(dat.ia_open, 5) == "name must be str, not 5"
+        assert refused(ep.post_recv, piece, "x") == "cookie must be int, not 'x'"
+        assert refused(ep.post_send, piece, cookie=-1, kind=OverflowError) == "cookie must not be negative: -1"
+        for post, name in (ep.post_rdma_write, "target"), (ep.post_rdma_read, "source"):
+            for wrong in 5, (1, 2):
+                words = f"{name} must be RmrTriplet or Tuple[int, int, int], not {wrong}"
+                assert refused(post, piece, wrong) == words
+        assert refused(setattr, ep, "context", "x") == "context must be int, not 'x'"
+
+
+def test_arguments_of_rpma():
+    assert refused(rpma.Peer, "127.0.0.1") == "ibv_ctx must be int, not '127.0.0.1'"
+    assert refused(rpma.get_ibv_context, 7) == "addr must be str, not 7"
+    assert refused(rpma.ConnCfg, sq_size="x") == "sq_size must be int, not 'x'"
+    assert refused(rpma.ConnCfg, sq_size=-1, kind=OverflowError) == "sq_size must not be negative: -1"
+    too_large = "timeout_ms: 1099511627776 does not fit into 32 bits"
+    assert refused(rpma.ConnCfg, timeout_ms=1 << 40, kind=OverflowError) == too_large
+    with new_peer() as peer:
+        pair = Pair(peer)
+        assert refused(peer.mr_reg, 64, "x") == "usage must be MrUsage or None, not 'x'"
+        assert refused(peer.conn_req_new, "127.0.0.1", 5, 5) == "cfg must be ConnCfg or None, not 5"
+        for post in pair.client.send, pair.client.recv:
+            assert refused(post, None, context="x") == "context must be int, not 'x'"
+        assert refused(pair.client.read, None, 5) == "source must be MrRemote or None, not 5"
+        assert refused(pair.client.write, 5, 0, None) == "destination must be MrRemote or None, not 5"
+        assert refused(pair.client.cq.get_wc, "x") == "num_entries must be int, not 'x'"
+        assert refused(pair.client.cq.wait, "x") == "timeout must be float or None, not 'x'"
+        assert refused(rpma.MrRemote.from_descriptor, 1.5) == "cannot convert 'float' object to bytes"  # any buffer
+
+
+def test_wrong_arguments_are_not_kept(device, pair):
+    region = device.register(64)
+    known = weakref.ref(region)
+    gc.disable()
+    try:
+        for call in pair.client.post_write, pair.client.post_flush:
+            with contextlib.suppress(TypeError):
+                call(region[:], region)
+        del region
+        assert known() is None
+    finally:
+        gc.enable()
+
+
+def test_errors_of_programs_stay(device):
+    def interrupt(number, frame):
+        raise AttributeError("of a signal handler") from KeyError()
+    former = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(AttributeError, match="of a signal handler") as raised:
+            device.listen(free_number()).next_request(timeout=60)
+    finally:
+        signal.signal(signal.SIGALRM, former)
+    assert isinstance(raised.value.__cause__, KeyError)
+    assert "missing 1 required positional argument: 'service'" in refused(device.listen)
+
+
 def test_misspelt_options(device):
     for call in device.endpoint, lambda **options: device.endpoint().connect(device.host, 1, **options):
         assert "'relaibility'" in refused(call, relaibility=3)
@@ -82,6 +217,27 @@ def test_connecting_twice(device, pair):
     assert pair.client.next_event(60).kind == core.ConnectionEventKind.DISCONNECTED
     with pytest.raises(core.Error, match="the endpoint was connected, and can connect again after disconnect()"):
         pair.client.connect(device.host, free_number())
+
+
+def test_connecting_a_vi_twice():
+    with vipl.open_nic() as nic:
+        client, _ = connected(nic)
+        for connect in client.connect_request, client.connect_peer_request:
+            with pytest.raises(vipl.Error, match=r"the VI is not idle.*; disconnect\(\) makes it idle"):
+                connect(nic.net_address(free_number()), timeout=1)
+
+
+def test_connecting_an_endpoint_of_dat_twice():
+    with dat.ia_open() as ia:
+        pair = dat_pair.Pair(ia)
+        pair.connect()
+        connect = partial(pair.client.ep.connect, ia.address, pair.qual)
+        with pytest.raises(dat.Error, match=r"can connect again after disconnect\(\) and reset\(\)"):
+            connect()
+        pair.server.ep.disconnect()
+        assert pair.client.connection() == dat_pair.DISCONNECTED
+        with pytest.raises(dat.Error, match=r"can connect again after reset\(\)"):
+            connect()
 
 
 @pytest.mark.parametrize("member, text", [

@@ -2,7 +2,7 @@
 import typing
 
 _Pieces = typing.Sequence[tuple[int, int, int]]
-_Event = tuple[int, int, bytes, bytes, bytes]
+_Event = tuple[int, int, bytes, bytes, bytes, str]
 _Counters = tuple[dict[tuple[str, str], tuple[int, int]], tuple[int, int], int, int, int, int]
 _Completion = tuple[int, int, int, int, int | None, bool, int]
 

@@ -8,6 +8,8 @@ import types
 import typing
 import weakref
 
+from viaduct._arguments import Checked
+
 _lock = threading.RLock()  # guards the tree of resources: which are closed, and their children
 _released = threading.Condition(_lock)  # signalled when a resource has left the tree
 _roots: weakref.WeakSet[Resource] = weakref.WeakSet()
@@ -15,7 +17,7 @@ _roots: weakref.WeakSet[Resource] = weakref.WeakSet()
 Self = typing.TypeVar("Self", bound="Resource")
 
 
-class Resource:
+class Resource(Checked):
     """An object that has to be closed. It keeps the parents from which it was created; closing a parent closes it
     first.
 

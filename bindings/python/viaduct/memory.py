@@ -6,12 +6,14 @@ import contextlib
 import typing
 
 from viaduct import _core
+from viaduct._arguments import checked
 
 __all__ = ["alloc", "no_piece", "sequence_of", "Pinned", "Buffer"]
 
 Buffer = typing.Any  # anything with the buffer protocol: bytearray, memoryview, mmap, array, numpy.ndarray ...
 
 
+@checked
 def alloc(size: int) -> memoryview:
     """Allocates memory that other processes of this host can map.
 
@@ -36,7 +38,9 @@ def sequence_of(pieces: typing.Any, kind: type, element: type = tuple) -> typing
         raise no_piece(pieces)
     for piece in pieces:
         if not isinstance(piece, element):
-            raise no_piece(pieces if isinstance(piece, (int, str)) else piece)
+            # Text, and the numbers of one piece, are sequences, too.
+            alone = not isinstance(pieces, list) and all(isinstance(item, (int, str)) for item in pieces)
+            raise no_piece(pieces if alone else piece)
     return pieces
 
 

@@ -21,7 +21,8 @@ The fixtures:
                     function(device, endpoint, ...)
 
 `--viaduct-backend=verbs`, or `viaduct_backend = verbs` in pytest.ini, selects the backend; the default is
-VIADUCT_BACKEND.
+VIADUCT_BACKEND. Both need `-p viaduct.pytest_plugin` or the conftest.py, because pytest reads options before it loads
+test modules.
 
 A second process is a new interpreter, which shares nothing with the test. Its function must be a function of a
 module, and arguments and results must be picklable. The process ends with the test. An exception of its function is

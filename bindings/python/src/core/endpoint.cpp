@@ -15,7 +15,7 @@ py::object next_event(EndpointObject& self) {
     if (!event) return py::none();
     return py::make_tuple(static_cast<int>(event->kind), static_cast<int>(event->reason),
                           to_python(event->remote_address.host), to_python(event->remote_address.service),
-                          to_python(event->private_data));
+                          to_python(event->private_data), event->why.c_str());
 }
 
 py::tuple pair_of(const Traffic& traffic) { return py::make_tuple(traffic.messages, traffic.bytes); }

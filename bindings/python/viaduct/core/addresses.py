@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core
+from viaduct._arguments import checked
 from viaduct._services import number_bytes
 from viaduct.core.constants import Code
 from viaduct.core.errors import error_of
@@ -21,6 +22,7 @@ def service_bytes(service: Service) -> bytes:
     return number_bytes(service)
 
 
+@checked
 def resolve(host: str | bytes) -> bytes:
     """Returns the address of a host, 4 or 16 bytes. A host is a name, an address in digits, or such bytes.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core, _waiting
+from viaduct._arguments import MISTAKES, explain, quick
 from viaduct.core.addresses import Service, resolve, service_bytes
 from viaduct.core.constants import Access, Code, ConnectionEventKind, Opcode, Reliability, State, rights_of
 from viaduct.core.errors import RequestError, error_of
@@ -122,7 +123,7 @@ class Endpoint(Held):
             return event
         code = {ConnectionEventKind.TIMED_OUT: Code.TIMED_OUT, ConnectionEventKind.CONFLICT: event.reason,
                 ConnectionEventKind.REJECTED: event.reason or Code.REJECTED}.get(event.kind, Code.UNREACHABLE)
-        raise error_of("Endpoint.connect", code)
+        raise error_of("Endpoint.connect", code, raw[5])
 
     def next_event(self, timeout: float | None = 0) -> ConnectionEvent | None:
         """Returns the oldest event of the connection, or None if there is none within `timeout` seconds."""
@@ -154,31 +155,51 @@ class Endpoint(Held):
 
     # ---- Requests ----
 
+    @quick
     def post_receive(self, pieces: Pieces, *, context: int = 0) -> None:
         """Posts a receive for one message, also before connecting. Raises Error(INVALID_STATE) if the endpoint takes
         its receives from a shared queue; see the class for other errors."""
-        self._raw.post_receive(context, sequence_of(pieces))
+        try:
+            self._raw.post_receive(context, sequence_of(pieces))
+        except MISTAKES as error:
+            explain(error, Endpoint.post_receive, locals())
+            raise
 
+    @quick
     def post_send(self, pieces: Pieces = (), *, immediate: int | None = None, invalidate: int | None = None,
                   context: int = 0, signaled: bool = True, fence: bool = False, solicited: bool = False) -> None:
         """Posts a message. immediate: 32 bits for the peer's completion; invalidate: the key of a window of the peer
         that the message invalidates."""
-        opcode = Opcode.SEND if invalidate is None else Opcode.SEND_INVALIDATE
-        self._raw.post_send(opcode, context, sequence_of(pieces), 0, invalidate or 0, immediate is not None,
-                            immediate or 0, 0, fence, signaled, solicited)
+        try:
+            opcode = Opcode.SEND if invalidate is None else Opcode.SEND_INVALIDATE
+            self._raw.post_send(opcode, context, sequence_of(pieces), 0, invalidate or 0, immediate is not None,
+                                immediate or 0, 0, fence, signaled, solicited)
+        except MISTAKES as error:
+            explain(error, Endpoint.post_send, locals())
+            raise
 
+    @quick
     def post_write(self, pieces: Pieces, remote: Remote, *, immediate: int | None = None, context: int = 0,
                    signaled: bool = True, fence: bool = False, solicited: bool = False) -> None:
         """Posts an RDMA write of the pieces to the peer's memory. immediate: 32 bits; such a write also completes a
         receive of the peer."""
-        self._raw.post_send(Opcode.RDMA_WRITE, context, sequence_of(pieces), remote.address, remote.key,
-                            immediate is not None, immediate or 0, 0, fence, signaled, solicited)
+        try:
+            self._raw.post_send(Opcode.RDMA_WRITE, context, sequence_of(pieces), remote.address, remote.key,
+                                immediate is not None, immediate or 0, 0, fence, signaled, solicited)
+        except MISTAKES as error:
+            explain(error, Endpoint.post_write, locals())
+            raise
 
+    @quick
     def post_read(self, pieces: Pieces, remote: Remote, *, context: int = 0, signaled: bool = True,
                   fence: bool = False) -> None:
         """Posts an RDMA read of the peer's memory into the pieces."""
-        self._raw.post_send(Opcode.RDMA_READ, context, sequence_of(pieces), remote.address, remote.key, False, 0, 0,
-                            fence, signaled)
+        try:
+            self._raw.post_send(Opcode.RDMA_READ, context, sequence_of(pieces), remote.address, remote.key, False, 0, 0,
+                                fence, signaled)
+        except MISTAKES as error:
+            explain(error, Endpoint.post_read, locals())
+            raise
 
     def post_atomic_write(self, piece: Piece, remote: Remote, *, context: int = 0, signaled: bool = True,
                           fence: bool = False) -> None:
@@ -263,5 +284,5 @@ def _succeeded(call: str, completion: Completion) -> Completion:
     return completion
 
 
-def _event(raw: tuple[int, int, bytes, bytes, bytes]) -> ConnectionEvent:
-    return ConnectionEvent(ConnectionEventKind(raw[0]), Code(raw[1]), *raw[2:])
+def _event(raw: tuple[int, int, bytes, bytes, bytes, str]) -> ConnectionEvent:
+    return ConnectionEvent(ConnectionEventKind(raw[0]), Code(raw[1]), *raw[2:5])

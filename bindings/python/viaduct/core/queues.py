@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core, _waiting
+from viaduct._arguments import MISTAKES, explain, quick
 from viaduct.core.constants import Code, CompletionCode, Operation
 from viaduct.core.errors import error_of
 from viaduct.core.memory import ProtectionDomain
@@ -33,9 +34,14 @@ class CompletionQueue(Held):
         self._raw = _core.CompletionQueue(device._raw, capacity, context)
         super().__init__(device)
 
+    @quick
     def poll(self, count: int = 64) -> list[Completion]:
         """Takes and returns the oldest completions: at most `count`, at most 64, possibly none. Does not wait."""
-        return _completions(self._raw.poll(count))
+        try:
+            return _completions(self._raw.poll(count))
+        except MISTAKES as error:
+            explain(error, CompletionQueue.poll, locals())
+            raise
 
     def wait(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
         """Like poll(), but waits until there is a completion. Raises TimeoutError after `timeout` seconds, ValueError

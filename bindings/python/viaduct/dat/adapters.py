@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _dat
+from viaduct._arguments import checked
 from viaduct.dat.constants import CloseFlags, EvdFlags, IaCounterType, MemPrivFlags, PspFlags, VaType
 from viaduct.dat.dispatchers import Agent, Cno, Evd, create_cno, create_cno_with_fd, create_evd
 from viaduct.dat.endpoints import Ep, Srq, create_ep
@@ -19,6 +20,7 @@ from viaduct.memory import Buffer
 EVD_ASYNC_EXISTS = _dat.DAT_EVD_ASYNC_EXISTS  # for ia_open(): another open instance of the adapter has the EVD
 
 
+@checked
 def ia_open(name: str = DEFAULT_IA, async_evd_min_qlen: int = 8, async_evd: Evd | int | None = None, *,
             version: tuple[int, int] = (_dat.DAT_VERSION_MAJOR, _dat.DAT_VERSION_MINOR),
             thread_safety: bool = True) -> Ia:

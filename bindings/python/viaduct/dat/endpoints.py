@@ -7,6 +7,7 @@ import socket
 import typing
 
 from viaduct import _dat
+from viaduct._arguments import MISTAKES, explain, quick
 from viaduct.dat.constants import CloseFlags, CompletionFlags, ConnectFlags, EpState, Qos
 from viaduct.dat.errors import connection_error
 from viaduct.dat.events import ConnectionEvent, Event
@@ -153,29 +154,49 @@ class Ep(Counting):
 
     # ---- Posting ----
 
+    @quick
     def post_recv(self, pieces: Pieces, cookie: int = 0, flags: CompletionFlags = CompletionFlags.DEFAULT) -> None:
         """Posts memory for one message, also before connecting. Raises Error(INVALID_STATE) if the endpoint takes its
         receives from a shared queue."""
-        _dat.dat_ep_post_recv(self.handle, _sequence(pieces), cookie, flags)
+        try:
+            _dat.dat_ep_post_recv(self.handle, _sequence(pieces), cookie, flags)
+        except MISTAKES as error:
+            explain(error, Ep.post_recv, locals())
+            raise
 
+    @quick
     def post_send(self, pieces: Pieces, cookie: int = 0, flags: CompletionFlags = CompletionFlags.DEFAULT) -> None:
         """Posts a message to the peer's next receive."""
-        _dat.dat_ep_post_send(self.handle, _sequence(pieces), cookie, flags)
+        try:
+            _dat.dat_ep_post_send(self.handle, _sequence(pieces), cookie, flags)
+        except MISTAKES as error:
+            explain(error, Ep.post_send, locals())
+            raise
 
     def post_send_with_invalidate(self, pieces: Pieces, rmr_context: int, cookie: int = 0,
                                   flags: CompletionFlags = CompletionFlags.DEFAULT, invalidate: bool = True) -> None:
         """Posts a message that also invalidates an RMR of the peer: one of rmr_create_for_ep()."""
         _dat.dat_ep_post_send_with_invalidate(self.handle, _sequence(pieces), cookie, flags, invalidate, rmr_context)
 
+    @quick
     def post_rdma_write(self, pieces: Pieces, target: Target, cookie: int = 0,
                         flags: CompletionFlags = CompletionFlags.DEFAULT) -> None:
         """Posts a write to the peer's memory. Raises Error(LENGTH_ERROR) if `target` is too small."""
-        _dat.dat_ep_post_rdma_write(self.handle, _sequence(pieces), cookie, target, flags)
+        try:
+            _dat.dat_ep_post_rdma_write(self.handle, _sequence(pieces), cookie, target, flags)
+        except MISTAKES as error:
+            explain(error, Ep.post_rdma_write, locals())
+            raise
 
+    @quick
     def post_rdma_read(self, pieces: Pieces, source: Target, cookie: int = 0,
                        flags: CompletionFlags = CompletionFlags.DEFAULT) -> None:
         """Posts a read of the peer's memory. Raises Error(LENGTH_ERROR) if the pieces are too small for it."""
-        _dat.dat_ep_post_rdma_read(self.handle, _sequence(pieces), cookie, source, flags)
+        try:
+            _dat.dat_ep_post_rdma_read(self.handle, _sequence(pieces), cookie, source, flags)
+        except MISTAKES as error:
+            explain(error, Ep.post_rdma_read, locals())
+            raise
 
     def post_rdma_read_to_rmr(self, target: Target, source: Target, cookie: int = 0,
                               flags: CompletionFlags = CompletionFlags.DEFAULT) -> None:

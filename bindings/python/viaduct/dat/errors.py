@@ -6,8 +6,14 @@ import builtins
 import enum
 
 from viaduct import _dat, errors
+from viaduct._arguments import checked
 from viaduct.dat.constants import EventNumber
 from viaduct.dat.results import ReturnSubtype, ReturnType
+
+_WAYS_OUT = {  # of states in which an endpoint cannot connect
+    ReturnSubtype.INVALID_STATE_EP_CONNECTED: ", and can connect again after disconnect() and reset()",
+    ReturnSubtype.INVALID_STATE_EP_DISCONNECTED: ", and can connect again after reset()",
+}
 
 
 class Error(errors.Error):
@@ -34,6 +40,7 @@ class ConnectionFailed(Error, builtins.ConnectionError):
     """An endpoint was not connected; `code` is the EventNumber with the reason. It is also a ConnectionError."""
 
 
+@checked
 def strerror(result: int) -> tuple[str, str]:
     """Returns the names of the type and the subtype of a result. Raises Error(INVALID_PARAMETER) if it is not a result
     of DAT."""
@@ -51,6 +58,8 @@ def error_of(call: str, result: int) -> Error:
         subtype = ReturnSubtype(result & _dat.DAT_SUBTYPE_MASK)
     except ValueError:  # a result of another provider
         code, subtype = ReturnType.INTERNAL_ERROR, ReturnSubtype.NO_SUBTYPE
+    if call in ("dat_ep_connect", "dat_ep_dup_connect", "dat_ep_common_connect"):
+        subname += _WAYS_OUT.get(subtype, "")
     timed_out = code is ReturnType.TIMEOUT_EXPIRED or (call, code) == ("dat_cno_wait", ReturnType.QUEUE_EMPTY)
     return (TimeoutError if timed_out else Error)(call, code, subtype, name, subname)
 

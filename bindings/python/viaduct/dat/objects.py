@@ -62,8 +62,8 @@ class DatObject(_lifetime.Resource):
         return _dat.dat_get_consumer_context(self.handle)
 
     @context.setter
-    def context(self, value: int) -> None:
-        _dat.dat_set_consumer_context(self.handle, value)
+    def context(self, context: int) -> None:
+        _dat.dat_set_consumer_context(self.handle, context)
 
     @property
     def handle_type(self) -> HandleType:

@@ -7,6 +7,7 @@ import time
 import typing
 
 from viaduct import _rpma
+from viaduct._arguments import MISTAKES, Checked, explain, quick
 from viaduct._lifetime import Resource
 from viaduct.rpma.constants import WcFlags, WcOpcode, WcStatus
 from viaduct.rpma.errors import RequestError
@@ -90,7 +91,7 @@ class Completion:
         return f"<Completion wr_id={self.wr_id} {self.status.name}>"
 
 
-class Cq:
+class Cq(Checked):
     """A completion queue. It belongs to a connection or a shared receive queue, keeps that alive, and ends with it."""
 
     __slots__ = ("_owner", "_number")
@@ -109,10 +110,15 @@ class Cq:
     def __hash__(self) -> int:
         return hash((self._owner, self._number))
 
+    @quick
     def get_wc(self, num_entries: int = 1) -> list[Completion]:
         """Takes and returns the oldest completions, at most num_entries, possibly none. Does not wait. Raises
         Error(INVAL) if num_entries is less than 1."""
-        return [Completion(raw) for raw in _rpma.rpma_cq_get_wc(self._handle, num_entries)]
+        try:
+            return [Completion(raw) for raw in _rpma.rpma_cq_get_wc(self._handle, num_entries)]
+        except MISTAKES as error:
+            explain(error, Cq.get_wc, locals())
+            raise
 
     def wait(self, timeout: float | None = None) -> None:
         """Waits until there may be new completions.

@@ -37,8 +37,8 @@ class PeerCfg(Object):
         return _rpma.rpma_peer_cfg_get_direct_write_to_pmem(self._handle)
 
     @direct_write_to_pmem.setter
-    def direct_write_to_pmem(self, supported: bool) -> None:
-        _rpma.rpma_peer_cfg_set_direct_write_to_pmem(self._handle, supported)
+    def direct_write_to_pmem(self, direct_write_to_pmem: bool) -> None:
+        _rpma.rpma_peer_cfg_set_direct_write_to_pmem(self._handle, direct_write_to_pmem)
 
     @property
     def descriptor(self) -> bytes:
@@ -90,8 +90,8 @@ class ConnCfg(Object):
         return _rpma.rpma_conn_cfg_get_cq_size(self._handle)
 
     @cq_size.setter
-    def cq_size(self, size: int) -> None:
-        _rpma.rpma_conn_cfg_set_cq_size(self._handle, size)
+    def cq_size(self, cq_size: int) -> None:
+        _rpma.rpma_conn_cfg_set_cq_size(self._handle, cq_size)
 
     @property
     def rcq_size(self) -> int:
@@ -99,8 +99,8 @@ class ConnCfg(Object):
         return _rpma.rpma_conn_cfg_get_rcq_size(self._handle)
 
     @rcq_size.setter
-    def rcq_size(self, size: int) -> None:
-        _rpma.rpma_conn_cfg_set_rcq_size(self._handle, size)
+    def rcq_size(self, rcq_size: int) -> None:
+        _rpma.rpma_conn_cfg_set_rcq_size(self._handle, rcq_size)
 
     @property
     def sq_size(self) -> int:
@@ -108,8 +108,8 @@ class ConnCfg(Object):
         return _rpma.rpma_conn_cfg_get_sq_size(self._handle)
 
     @sq_size.setter
-    def sq_size(self, size: int) -> None:
-        _rpma.rpma_conn_cfg_set_sq_size(self._handle, size)
+    def sq_size(self, sq_size: int) -> None:
+        _rpma.rpma_conn_cfg_set_sq_size(self._handle, sq_size)
 
     @property
     def rq_size(self) -> int:
@@ -117,8 +117,8 @@ class ConnCfg(Object):
         return _rpma.rpma_conn_cfg_get_rq_size(self._handle)
 
     @rq_size.setter
-    def rq_size(self, size: int) -> None:
-        _rpma.rpma_conn_cfg_set_rq_size(self._handle, size)
+    def rq_size(self, rq_size: int) -> None:
+        _rpma.rpma_conn_cfg_set_rq_size(self._handle, rq_size)
 
     @property
     def compl_channel(self) -> bool:
@@ -126,8 +126,8 @@ class ConnCfg(Object):
         return _rpma.rpma_conn_cfg_get_compl_channel(self._handle)
 
     @compl_channel.setter
-    def compl_channel(self, shared: bool) -> None:
-        _rpma.rpma_conn_cfg_set_compl_channel(self._handle, shared)
+    def compl_channel(self, compl_channel: bool) -> None:
+        _rpma.rpma_conn_cfg_set_compl_channel(self._handle, compl_channel)
 
     @property
     def srq(self) -> Srq | None:

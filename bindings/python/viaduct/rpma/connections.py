@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _rpma
+from viaduct._arguments import MISTAKES, checked, explain, quick
 from viaduct._lifetime import Resource
 from viaduct.memory import Buffer
 from viaduct.rpma.completions import Cq, HasQueues
@@ -110,6 +111,7 @@ class Ep(Object):
         return await conn._established_async(timeout)
 
 
+@checked
 def conn_event_2str(event: int) -> str:
     """Returns the description of an event."""
     return _rpma.rpma_utils_conn_event_2str(event)
@@ -230,36 +232,56 @@ class Conn(HasQueues):
 
     # ---- Messages ----
 
+    @quick
     def send(self, source: Piece | None = None, *, context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
         """Sends a message to the peer's oldest receive. The message waits until there is one. None sends an empty
         message."""
-        _rpma.rpma_send(self._handle, *place_of(source), flags, context)
+        try:
+            _rpma.rpma_send(self._handle, *place_of(source), flags, context)
+        except MISTAKES as error:
+            explain(error, Conn.send, locals())
+            raise
 
     def send_with_imm(self, source: Piece | None, imm: int, *, context: int = 0,
                       flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
         """Like send(). The completion of the receive contains imm, 32 bits: Completion.imm."""
         _rpma.rpma_send_with_imm(self._handle, *place_of(source), flags, imm, context)
 
+    @quick
     def recv(self, destination: Piece | None = None, *, context: int = 0) -> None:
         """Posts memory for one message, also before ESTABLISHED. None receives an empty message.
 
         The data are in destination.view[:completion.byte_len]. Raises Error(PROVIDER) if the receive queue is full, or
         the connection uses a shared receive queue.
         """
-        _rpma.rpma_recv(self._handle, *place_of(destination), context)
+        try:
+            _rpma.rpma_recv(self._handle, *place_of(destination), context)
+        except MISTAKES as error:
+            explain(error, Conn.recv, locals())
+            raise
 
     # ---- Memory of the peer ----
 
+    @quick
     def read(self, destination: Piece | None, source: MrRemote | None, offset: int = 0, *, context: int = 0,
              flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
         """Copies from the peer's memory, at `offset`, into the piece. Both may be None to read 0 bytes."""
-        local, local_offset, length = place_of(destination)
-        _rpma.rpma_read(self._handle, local, local_offset, handle_of(source), offset, length, flags, context)
+        try:
+            local, local_offset, length = place_of(destination)
+            _rpma.rpma_read(self._handle, local, local_offset, handle_of(source), offset, length, flags, context)
+        except MISTAKES as error:
+            explain(error, Conn.read, locals())
+            raise
 
+    @quick
     def write(self, destination: MrRemote | None, offset: int, source: Piece | None, *, context: int = 0,
               flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
         """Copies the piece to the peer's memory, at `offset`. Both may be None to write 0 bytes."""
-        _rpma.rpma_write(self._handle, handle_of(destination), offset, *place_of(source), flags, context)
+        try:
+            _rpma.rpma_write(self._handle, handle_of(destination), offset, *place_of(source), flags, context)
+        except MISTAKES as error:
+            explain(error, Conn.write, locals())
+            raise
 
     def write_with_imm(self, destination: MrRemote | None, offset: int, source: Piece | None, imm: int, *,
                        context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viaduct import _rpma, errors
+from viaduct._arguments import checked
 from viaduct.rpma.constants import ErrorCode
 
 
@@ -29,6 +30,7 @@ def error_of(call: str, code: int) -> Error:
     return (TimeoutError if nothing_came else Error)(call, member, f"RPMA_E_{member.name}", err_2str(code))
 
 
+@checked
 def err_2str(code: int) -> str:
     """Returns the description of an error code."""
     return _rpma.rpma_err_2str(code)

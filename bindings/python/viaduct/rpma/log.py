@@ -5,21 +5,25 @@ from __future__ import annotations
 import typing
 
 from viaduct import _rpma
+from viaduct._arguments import checked
 from viaduct.rpma.constants import LogLevel, LogThreshold
 
 LogFunction = typing.Callable[[LogLevel, str, typing.Optional[str], int, typing.Optional[str]], object]
 
 
+@checked
 def log_set_threshold(threshold: LogThreshold, level: LogLevel) -> None:
     """Sets the highest level of messages that are reported."""
     _rpma.rpma_log_set_threshold(threshold, level)
 
 
+@checked
 def log_get_threshold(threshold: LogThreshold) -> LogLevel:
     """Returns the highest level of messages that are reported."""
     return LogLevel(_rpma.rpma_log_get_threshold(threshold))
 
 
+@checked
 def log_set_function(function: LogFunction | None) -> None:
     """Sets the function that gets the messages: function(level, text, file, line, name).
 

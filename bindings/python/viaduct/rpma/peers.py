@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viaduct import _rpma
+from viaduct._arguments import checked
 from viaduct.memory import Buffer, alloc
 from viaduct.rpma.configurations import ConnCfg
 from viaduct.rpma.connections import Conn, ConnReq, Ep
@@ -12,6 +13,7 @@ from viaduct.rpma.objects import Object, handle_of
 from viaduct.rpma.shared_receives import Srq, SrqCfg
 
 
+@checked
 def get_ibv_context(addr: str, type: IbvContextType = IbvContextType.LOCAL) -> int:
     """Finds a device by a host name or an address and returns its context, a number for Peer() and
     ibv_context_is_odp_capable().
@@ -21,6 +23,7 @@ def get_ibv_context(addr: str, type: IbvContextType = IbvContextType.LOCAL) -> i
     return _rpma.rpma_utils_get_ibv_context(addr, type)
 
 
+@checked
 def ibv_context_is_odp_capable(ibv_ctx: int) -> bool:
     """Returns whether the device can register memory without pinning it."""
     return bool(_rpma.rpma_utils_ibv_context_is_odp_capable(ibv_ctx))

@@ -32,8 +32,8 @@ class SrqCfg(Object):
         return _rpma.rpma_srq_cfg_get_rq_size(self._handle)
 
     @rq_size.setter
-    def rq_size(self, size: int) -> None:
-        _rpma.rpma_srq_cfg_set_rq_size(self._handle, size)
+    def rq_size(self, rq_size: int) -> None:
+        _rpma.rpma_srq_cfg_set_rq_size(self._handle, rq_size)
 
     @property
     def rcq_size(self) -> int:
@@ -42,8 +42,8 @@ class SrqCfg(Object):
         return _rpma.rpma_srq_cfg_get_rcq_size(self._handle)
 
     @rcq_size.setter
-    def rcq_size(self, size: int) -> None:
-        _rpma.rpma_srq_cfg_set_rcq_size(self._handle, size)
+    def rcq_size(self, rcq_size: int) -> None:
+        _rpma.rpma_srq_cfg_set_rcq_size(self._handle, rcq_size)
 
 
 class Srq(HasQueues):

@@ -7,6 +7,7 @@ import struct
 import typing
 
 from viaduct import _vipl
+from viaduct._arguments import MISTAKES, explain
 from viaduct.memory import alloc, sequence_of
 from viaduct.vipl.constants import ERROR_MASK, Operation, Status, StatusOperation
 
@@ -116,21 +117,25 @@ class Descriptor:
         if operation == Operation.RDMAREAD and not writable:
             raise ValueError("the memory is read-only")
         self.segments, self.writable = chosen, writable
-        control = operation.value
-        if immediate is not None:
-            control |= _vipl.VIP_CONTROL_IMMEDIATE
-        if fence:
-            control |= _vipl.VIP_CONTROL_QFENCE
-        length = sum(segment.view.nbytes for segment in chosen)
-        memory = self._memory.view
-        _CONTROL.pack_into(memory, 0, 0, 0, count, control, 0, immediate or 0, length, 0)
-        offset = _CONTROL.size
-        if remote is not None:
-            _SEGMENT.pack_into(memory, offset, remote.address, remote.handle, 0)
-            offset += _SEGMENT_BYTES
-        for address, handle, view in chosen:
-            _SEGMENT.pack_into(memory, offset, address, handle, view.nbytes)
-            offset += _SEGMENT_BYTES
+        try:
+            control = 0 | operation
+            if immediate is not None:
+                control |= _vipl.VIP_CONTROL_IMMEDIATE
+            if fence:
+                control |= _vipl.VIP_CONTROL_QFENCE
+            length = sum(segment.view.nbytes for segment in chosen)
+            memory = self._memory.view
+            _CONTROL.pack_into(memory, 0, 0, 0, count, control, 0, immediate or 0, length, 0)
+            offset = _CONTROL.size
+            if remote is not None:
+                _SEGMENT.pack_into(memory, offset, remote.address, remote.handle, 0)
+                offset += _SEGMENT_BYTES
+            for address, handle, view in chosen:
+                _SEGMENT.pack_into(memory, offset, address, handle, view.nbytes)
+                offset += _SEGMENT_BYTES
+        except MISTAKES as error:
+            explain(error, Descriptor.set, locals())
+            raise
         return self
 
     @property

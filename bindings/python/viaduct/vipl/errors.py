@@ -25,6 +25,14 @@ _TEXTS = {
     ReturnCode.ERROR_NOT_SUPPORTED: "this NIC does not support it",
 }
 
+_NOT_IDLE = "the VI is not idle; disconnect() makes it idle"
+_STATE_TEXTS = {  # of INVALID_STATE, by call
+    "VipConnectRequest": "the VI is not idle, or the request was ended; disconnect() makes it idle",
+    "VipConnectPeerRequest": _NOT_IDLE,
+    "VipConnectAccept": _NOT_IDLE,
+    "VipSetViAttributes": _NOT_IDLE,
+}
+
 
 class Error(errors.Error):
     """A call of VIPL failed; `code` is a ReturnCode."""
@@ -56,4 +64,7 @@ def error_of(call: str, code: int) -> Error:
     """Returns the exception for a failed call. The extension module calls it, too."""
     kind = TimeoutError if code == ReturnCode.TIMEOUT else Error
     member = ReturnCode(code)
-    return kind(call, member, f"VIP_{member.name}", _TEXTS.get(member, ""))
+    text = _TEXTS.get(member, "")
+    if member is ReturnCode.INVALID_STATE:
+        text = _STATE_TEXTS.get(call, text)
+    return kind(call, member, f"VIP_{member.name}", text)

@@ -6,6 +6,7 @@ import dataclasses
 import typing
 
 from viaduct import _vipl
+from viaduct._arguments import quick
 from viaduct.memory import Pinned
 from viaduct.vipl.constants import Operation
 from viaduct.vipl.descriptors import Descriptor, DescriptorPool, Remote, Segment, Segments, segments_of
@@ -36,6 +37,7 @@ class Ptag(Handled):
         self._deregister_chunks()
         _vipl.VipDestroyPtag(self.nic.handle, self.handle)
 
+    @quick
     def descriptor(self, segments: Segments = (), operation: Operation = Operation.SENDRECV,
                    remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
         """Returns a new descriptor, in memory that the tag registers for descriptors. The arguments are those of

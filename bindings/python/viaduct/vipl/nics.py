@@ -8,6 +8,7 @@ import typing
 import weakref
 
 from viaduct import _vipl
+from viaduct._arguments import checked
 from viaduct.memory import Buffer, Pinned, alloc
 from viaduct.vipl.addresses import Discriminator, NetAddress, discriminator_bytes, from_raw_address, to_raw_address
 from viaduct.vipl.completion_queues import CompletionQueue
@@ -20,6 +21,7 @@ from viaduct.vipl.vis import Vi, ViAttributes
 from viaduct.vipl.waiting import in_thread
 
 
+@checked
 def open_nic(name: str = "VINIC") -> Nic:
     """VipOpenNic. Opens a network interface, and returns it.
 

@@ -7,6 +7,7 @@ import typing
 import weakref
 
 from viaduct import _vipl
+from viaduct._arguments import quick
 from viaduct.vipl.addresses import Discriminator, NetAddress, to_raw_address
 from viaduct.vipl.constants import Operation, ReliabilityLevel, ReturnCode, State
 from viaduct.vipl.descriptors import Descriptor, Remote, Segments
@@ -16,6 +17,7 @@ from viaduct.vipl.objects import Handled
 from viaduct.vipl.waiting import Arrivals, in_thread, result_in_time, result_in_time_async
 
 if typing.TYPE_CHECKING:
+    from viaduct.vipl.completion_queues import CompletionQueue
     from viaduct.vipl.nics import Nic
 
 
@@ -55,8 +57,8 @@ class Vi(Handled):
     the object that was posted. close() ends a connection and takes back posted descriptors.
     """
 
-    def __init__(self, nic: Nic, attributes: ViAttributes, send_cq: Handled | None,
-                 recv_cq: Handled | None) -> None:
+    def __init__(self, nic: Nic, attributes: ViAttributes, send_cq: CompletionQueue | None,
+                 recv_cq: CompletionQueue | None) -> None:
         self.nic = nic
         self._posted: dict[int, Descriptor] = {}
         self._sends: Arrivals[int] = Arrivals()
@@ -156,6 +158,7 @@ class Vi(Handled):
 
     # ---- Descriptors ----
 
+    @quick
     def post_send(self, what: Descriptor | Segments = (), operation: Operation = Operation.SENDRECV,
                   remote: Remote | None = None, immediate: int | None = None, fence: bool = False) -> Descriptor:
         """VipPostSend. Posts a descriptor, and returns it. Segments and the other arguments, which are those of
@@ -168,6 +171,7 @@ class Vi(Handled):
         return self._post(_vipl.VipPostSend, what if isinstance(what, Descriptor) else
                           self._ptag.descriptor(what, operation, remote, immediate, fence))
 
+    @quick
     def post_recv(self, what: Descriptor | Segments = ()) -> Descriptor:
         """VipPostRecv. Posts a descriptor for one message, also before connecting, and returns it. Segments create a
         new one.
@@ -316,8 +320,8 @@ class Vi(Handled):
         return _vipl.VipGetUserData(self.handle)
 
     @user_data.setter
-    def user_data(self, data: int) -> None:
-        _vipl.VipSetUserData(self.handle, data)
+    def user_data(self, user_data: int) -> None:
+        _vipl.VipSetUserData(self.handle, user_data)
 
 
 def _on_descriptor(context: typing.Any, nic: int, vi: int, address: int) -> None:
