@@ -69,7 +69,7 @@ int info_main(int argc, char** argv) {
             if (mode != other) exclude(given, mode, other);
     const auto target = given.count("target") != 0 ? given["target"].as<std::string>() : std::string();
     if (given.count("error") != 0) {
-        if (target.empty()) throw UsageError("--error needs an API and a code, such as --error dat 0x80060029");
+        if (target.empty()) throw UsageError("--error needs an API and a code, such as --error dat 0x8006002a");
         return print(given, info::describe_code(given["error"].as<std::string>(), target), info::print_code);
     }
     if (given.count("processes") != 0) return print(given, info::describe_processes(target), info::print_processes);
