@@ -107,7 +107,8 @@ private:
     Ring ring(unsigned direction) const noexcept {
         wire::Segment& shared = segment();
         return {.direction = &shared.directions[direction],
-                .slots = shared.slots[direction],
+                .slots = shared.slots(direction),
+                .first = wire::first_position[direction],
                 .area = shared.area[direction],
                 .doorbell = peer_ != nullptr ? &peer_->doorbell() : nullptr,  // null before set_peer()
                 .peer_number = peer_number_,

@@ -13,10 +13,13 @@
 namespace viaduct::loopback::wire {
 
 inline constexpr std::uint64_t magic = 0x3154434455414956;  // "VIAUDCT1", first byte lowest
-inline constexpr std::uint32_t version = 6;
+inline constexpr std::uint32_t version = 7;
 
 inline constexpr std::uint32_t slot_count = 256;  // in each direction; a power of two
 inline constexpr std::uint32_t slot_mask = slot_count - 1;
+inline constexpr std::uint32_t near_slots =
+    24;  // the first ones of each direction are in the page of the control lines
+inline constexpr std::uint32_t first_position[2] = {0, slot_count - near_slots};  // of a slot in each direction
 inline constexpr std::uint32_t inline_bytes = 44;
 inline constexpr std::uint32_t area_bytes = 512 * 1024;
 inline constexpr std::uint32_t fragment_bytes = 32 * 1024;
@@ -71,7 +74,8 @@ struct AgentTransfer {
 };
 
 /// A message or fragment. A slot is exactly one cache line. The sequence number is written last. Slot i in lap n has
-/// the number n * slot_count + i + 1, so slots of different laps are distinguishable.
+/// the number n * slot_count + i + 1, so slots of different laps are distinguishable. The first lap begins at
+/// first_position.
 struct alignas(64) Slot {
     std::atomic<std::uint32_t> sequence;
     SlotKind kind;
@@ -131,20 +135,28 @@ enum class Handshake : std::uint32_t {
     Abandoned,  ///< the requester has given up, or the listener's consumer dropped the request without an answer
 };
 
-/// The shared memory of a connection. Direction 0 is from the requester to the acceptor.
+/// The shared memory of a connection. Direction 0 is from the requester to the acceptor. The control lines are in one
+/// page with the slots that are used first: the end of one ring and the beginning of the other.
 struct Segment {
+    alignas(4096) std::byte unused[near_slots * sizeof(Slot)];
+    Slot slots_to_requester[slot_count];
     std::uint64_t magic;
     std::uint32_t version;
     std::uint32_t reserved;
     alignas(64) std::atomic<Handshake> handshake;
     alignas(64) std::atomic<std::uint32_t> closing[2];  ///< by role: this side disconnects deliberately
     alignas(256) Direction directions[2];
-    alignas(4096) Slot slots[2][slot_count];
+    alignas(64) std::byte unused_lines[256];
+    Slot slots_to_acceptor[slot_count];
     alignas(4096) std::byte area[2][area_bytes];
+
+    Slot* slots(unsigned direction) noexcept { return direction == 0 ? slots_to_acceptor : slots_to_requester; }
 };
-static_assert(offsetof(Segment, directions) == 256 && sizeof(Direction) == 256);
-static_assert(offsetof(Segment, slots) == 4096 && offsetof(Segment, area) == 4096 + 2 * slot_count * 64);
-static_assert(sizeof(Segment) == 4096 + 2 * slot_count * 64 + 2 * area_bytes);
+inline constexpr std::size_t control_page = 4 * 4096;
+static_assert(sizeof(Direction) == 256 && offsetof(Segment, magic) == control_page + near_slots * sizeof(Slot));
+static_assert(offsetof(Segment, slots_to_requester) + first_position[1] * sizeof(Slot) == control_page);
+static_assert(offsetof(Segment, slots_to_acceptor) + near_slots * sizeof(Slot) == control_page + 4096);
+static_assert(offsetof(Segment, area) == 36864 && sizeof(Segment) == 36864 + 2 * area_bytes);
 
 inline constexpr std::uint32_t max_connections = 16384;  // per open device
 

@@ -11,6 +11,7 @@ namespace viaduct::loopback {
 struct Ring {
     wire::Direction* direction = nullptr;
     wire::Slot* slots = nullptr;
+    std::uint32_t first = 0;  ///< the position of the first slot
     std::byte* area = nullptr;
     const RemoteDoorbell* doorbell = nullptr;
     std::uint32_t peer_number = 0;  ///< the connection's number on the doorbell

@@ -14,8 +14,8 @@ void RingConsumer::advertise(const Ring& ring, std::uint32_t posted) noexcept {
 void RingConsumer::attach(const Ring& ring) noexcept {
     ring_ = ring;
     attached_ = true;
-    next_.store(0, std::memory_order_relaxed);
-    confirmed_ = 0;
+    next_.store(ring.first, std::memory_order_relaxed);
+    confirmed_ = ring.first;
     told_credit_.store(0, std::memory_order_relaxed);
     told_consumed_.store(0, std::memory_order_relaxed);
 }

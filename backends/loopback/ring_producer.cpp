@@ -14,7 +14,7 @@ constexpr std::uint32_t area_step = 64;  // ranges are aligned to cache lines
 void RingProducer::attach(const Ring& ring, const RingConsumer& opposite) noexcept {
     ring_ = ring;
     opposite_ = &opposite;
-    next_ = consumed_ = rung_at_ = 0;
+    next_ = consumed_ = rung_at_ = ring.first;
     sent_ = credit_ = 0;
     area_head_ = area_tail_ = area_used_ = 0;
     area_end_.fill(0);

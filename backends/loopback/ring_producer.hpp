@@ -11,7 +11,7 @@
 
 namespace viaduct::loopback {
 
-/// Not thread-safe. Positions are total numbers of slots written since attach().
+/// Not thread-safe. Positions are total numbers of slots written since attach(), plus the position of the first one.
 class RingProducer {
 public:
     /// Starts with an empty ring. `opposite`: the consumer's end, on this side, of the other direction; what the peer

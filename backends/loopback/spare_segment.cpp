@@ -18,7 +18,10 @@ Result<NewSegment> NewSegment::create() noexcept {
     segment.magic = wire::magic;
     segment.version = wire::version;
     // Nobody is known to poll yet. The flags are set before either side can send, so no fence is needed.
-    for (wire::Direction& direction : segment.directions) direction.wakeup.need_wakeup.store(1);
+    for (unsigned number : {0, 1}) {
+        segment.directions[number].consumer.consumed.store(wire::first_position[number]);
+        segment.directions[number].wakeup.need_wakeup.store(1);
+    }
     return NewSegment{.fd = std::move(*memory), .mapping = std::move(*mapping)};
 }
 

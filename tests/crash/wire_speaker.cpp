@@ -39,9 +39,9 @@ void Talk::say(const MapMessage& message, std::span<const int> descriptors) cons
 }
 
 void Talk::say(std::span<const Slot> slots) const noexcept {
-    std::uint32_t sequence = 0;
+    std::uint32_t sequence = wire::first_position[1];
     for (const Slot& said : slots) {
-        wire::Slot& slot = segment().slots[1][sequence];
+        wire::Slot& slot = segment().slots(1)[sequence & wire::slot_mask];
         slot.kind = said.kind;
         slot.flags = said.flags;
         slot.length = said.length;

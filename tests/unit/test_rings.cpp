@@ -46,6 +46,8 @@ private:
 /// Both ends of both directions: this side produces into direction 0.
 struct Rings {
     Rings() {
+        for (const unsigned number : {0, 1})
+            segment->directions[number].consumer.consumed = wire::first_position[number];
         consumer.advertise(ring(0), 0);
         consumer.attach(ring(0));
         opposite.advertise(ring(1), 0);
@@ -56,7 +58,8 @@ struct Rings {
 
     Ring ring(unsigned direction) {
         return {.direction = &segment->directions[direction],
-                .slots = segment->slots[direction],
+                .slots = segment->slots(direction),
+                .first = wire::first_position[direction],
                 .area = segment->area[direction],
                 .doorbell = &bell.remote(),
                 .peer_number = a_number};
@@ -192,6 +195,29 @@ TEST_CASE("rings: 16-bit counts in slots confirm more than 2^16 slots") {
         }
     }
     CHECK(rings.segment->directions[0].consumer.consumed == 0);  // the line was never needed
+}
+
+TEST_CASE("rings: one ring begins near its end; the first slots of both are in the page of the control lines") {
+    Rings rings;
+    const auto page_of = [&](const void* address) {
+        return (static_cast<const std::byte*>(address) - reinterpret_cast<const std::byte*>(rings.segment.get())) /
+               4096;
+    };
+    const auto control_page = page_of(&rings.segment->directions);
+    for (std::uint32_t i = 1; i <= 3 * wire::slot_count; ++i) {
+        const wire::Slot& slot = rings.answers.next();
+        CHECK((page_of(&slot) == control_page) == ((i - 1) % wire::slot_count < wire::near_slots));
+        CHECK((page_of(&rings.producer.next()) == control_page) == ((i - 1) % wire::slot_count < wire::near_slots));
+        rings.answer();
+        rings.opposite.confirm();
+        rings.answers.read_consumed();
+        REQUIRE(rings.answers.is_consumed(rings.answers.end()));
+        REQUIRE_FALSE(rings.answers.is_corrupt());
+        rings.send();
+        rings.receive();
+        rings.consumer.confirm();
+        REQUIRE(rings.producer.find_slot());
+    }
 }
 
 TEST_CASE("rings: an impossible count of the peer is not used") {
