@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the peer asks this end to execute in its place: RDMA operations on memory that it cannot reach, and flushes.
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "backends/loopback/device.hpp"
+#include "backends/loopback/endpoint.hpp"
+#include "backends/loopback/receive_queue.hpp"
+#include "backends/support/atomic_word.hpp"
+#include "backends/support/pieces.hpp"
+
+namespace viaduct::loopback {
+namespace {
+
+using wire::SlotKind;
+
+/// Returns the access to the region that an operation for the agent requires.
+RemoteUse use_of(SlotKind kind) noexcept {
+    switch (kind) {
+        case SlotKind::AgentRead: return RemoteUse::Read;
+        case SlotKind::AgentFetchAdd:
+        case SlotKind::AgentCompareSwap: return RemoteUse::Atomic;
+        default: return RemoteUse::Write;
+    }
+}
+
+CountedOperation served(RemoteUse use) noexcept {
+    switch (use) {
+        case RemoteUse::Read: return CountedOperation::ServeRead;
+        case RemoteUse::Atomic: return CountedOperation::ServeAtomic;
+        default: return CountedOperation::ServeWrite;
+    }
+}
+
+wire::AgentTransfer agent_order(const wire::Slot& slot) noexcept {
+    wire::AgentTransfer order;
+    std::memcpy(&order, slot.payload, sizeof order);
+    return order;
+}
+
+}  // namespace
+
+/// Starts the flush that the slot requests, or checks whether it is done. consume() handles the result.
+bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
+    if (flush_ != nullptr) return flush_->state.load(std::memory_order_acquire) != support::FlushJob::State::Running;
+    const wire::AgentTransfer order = agent_order(slot);
+    if (!endpoint_.peer_may_access(RemoteUse::Flush, order.key, order.address, order.value)) return true;
+    flush_ = endpoint_.start_flush(order.address, order.value, connection_->number());
+    return flush_ == nullptr;
+}
+
+void ReceiveQueue::refuse_order(RemoteUse use) noexcept {
+    if (use == RemoteUse::Write || use == RemoteUse::Atomic)
+        endpoint_.raise(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
+    else
+        endpoint_.raise(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
+    fail_connection(wire::Fault::Protection);
+}
+
+/// Handles a flush that is done or that was never started, because access was denied or memory or threads ran out.
+void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
+    const auto job = std::exchange(flush_, nullptr);
+    if (job != nullptr && job->state.load(std::memory_order_acquire) == support::FlushJob::State::Done) return;
+    const wire::AgentTransfer order = agent_order(slot);
+    if (!endpoint_.peer_may_access(RemoteUse::Flush, order.key, order.address, order.value))
+        return refuse_order(RemoteUse::Flush);
+    fail_connection(wire::Fault::Operation);
+}
+
+/// Executes an RDMA operation that the peer could not execute itself. The checks are repeated, because the peer may be
+/// hostile and the region may have changed.
+void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept {
+    const wire::AgentTransfer order = agent_order(slot);
+    const bool word = arrival.kind != SlotKind::AgentRead && arrival.kind != SlotKind::AgentWrite;
+    if (arrival.length > wire::fragment_bytes || order.offset > wire::area_bytes - arrival.length ||
+        (word && (arrival.length != 8 || order.address % 8 != 0)))
+        return stop();
+    const RemoteUse use = use_of(arrival.kind);
+    if (!endpoint_.peer_may_access(use, order.key, order.address, arrival.length)) return refuse_order(use);
+    auto* target = reinterpret_cast<std::byte*>(order.address);
+    std::byte* area = ring_.ring().area + order.offset;
+    traffic_.add(served(use), Way::Agent, arrival.length);
+    const auto give_back = [area](std::uint64_t old) { std::memcpy(area, &old, sizeof old); };
+    switch (arrival.kind) {
+        case SlotKind::AgentWrite: support::deliver_piece(target, area, arrival.length); break;
+        case SlotKind::AgentRead: std::memcpy(area, target, arrival.length); break;
+        case SlotKind::AgentFetchAdd: give_back(support::fetch_add(target, order.value)); break;
+        case SlotKind::AgentCompareSwap: give_back(support::compare_swap(target, order.compare, order.value)); break;
+        default: support::atomic_word(target).store(order.value, std::memory_order_release);
+    }
+}
+
+}  // namespace viaduct::loopback
