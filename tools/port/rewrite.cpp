@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "tools/port/call.hpp"
+#include "tools/port/context.hpp"
 #include "tools/port/scan.hpp"
 #include "tools/port/text.hpp"
 
@@ -78,13 +79,10 @@ bool is_plain_lvalue(std::span<const Token> tokens) {
 class Rewriter {
 public:
     Rewriter(std::string_view source, std::string_view target, const Meanings& meanings, Language language)
-        : source_(source), target_(target), language_(language), tokens_(tokenize(source)) {
+        : source_(source), target_(target), language_(language), tokens_(tokenize(source)), context_(tokens_.all) {
         std::uint32_t disabled = 0;
         uses_ = find_uses(tokens_, disabled);
         correct_uses(tokens_, meanings, uses_);
-        find_functions();
-        find_declarations();
-        look_around();
         newline_ = source.find("\r\n") == std::string_view::npos ? "\n" : "\r\n";
     }
 
@@ -120,223 +118,17 @@ private:
 
     bool replace_name(const Use& use, const RewriteRule& rule) {
         const Token& token = all()[use.token];
-        if (rule.to.ends_with('*') && !can_be_pointer(use.token)) return false;
-        if (rule.to.find(' ') != std::string::npos && begins_conversion(use.token)) return false;
-        if (rule.local && (language_ != Language::C || !declares_local(use.token))) return false;
-        if (rule.compared && !is_compared(use.token)) return false;
-        if (stringified_.contains(use.token) || is_declared(use.token)) return false;
+        if (rule.to.ends_with('*') && !context_.can_be_pointer(use.token)) return false;
+        if (rule.to.find(' ') != std::string::npos && context_.begins_conversion(use.token)) return false;
+        if (rule.local && (language_ != Language::C || !context_.declares_local(use.token))) return false;
+        if (rule.compared && !context_.is_compared(use.token)) return false;
+        if (context_.is_stringified(use.token) || context_.is_declared(use.token)) return false;
         // "VIP_PVOID p" becomes "void *p".
         const bool joins = rule.to.ends_with('*') && source_.substr(token.end, 1) == " " &&
                            use.token + 1 < all().size() && all()[use.token + 1].offset == token.end + 1;
         edits_.push_back({.offset = token.offset, .end = token.end + (joins ? 1 : 0), .text = rule.to});
         needs_header_ = needs_header_ || Mapping::get().find(rule.to) != nullptr;
         return true;
-    }
-
-    /// Whether a type begins a declaration of several names, or possibly does: "void *a, b" is no replacement for
-    /// "VIP_PVOID a, b".
-    bool declares_several(std::size_t type) const {
-        constexpr std::size_t most_tokens = 100;
-        const bool in_for = type > 1 && all()[type - 1].is("(") && all()[type - 2].is("for");
-        const bool argument = type > 0 && (all()[type - 1].is("(") || all()[type - 1].is(","));
-        if (argument && !in_for) return false;
-        int depth = 0;
-        for (std::size_t i = type + 1; i < std::min(all().size(), type + most_tokens); ++i) {
-            const Token& token = all()[i];
-            if (token.is("(") || token.is("[") || token.is("{")) ++depth;
-            if (token.is(")") || token.is("]") || token.is("}")) --depth;
-            if (depth < 0 || token.is(";")) return false;
-            if (depth == 0 && token.is(",")) return true;
-        }
-        return true;
-    }
-
-    /// Whether "void *" can stand for a type or, if the type is all that a macro stands for, wherever this file uses
-    /// the macro. Without a use here the macro is for other files.
-    bool can_be_pointer(std::size_t type) const {
-        const auto fits = [this](std::size_t token) { return !declares_several(token) && !is_qualified(token); };
-        const Token& token = all()[type];
-        const bool is_body = token.directive != 0 && type > 1 && all()[type - 2].is("define") &&
-                             token.offset > all()[type - 1].end &&
-                             (type + 1 == all().size() || all()[type + 1].directive != token.directive);
-        if (!is_body) return fits(type);
-        bool used = false;
-        for (std::size_t i = type + 1; i < all().size(); ++i) {
-            if (!all()[i].is(all()[type - 1].text)) continue;
-            if (all()[i].directive != 0 || begins_conversion(i) || !fits(i)) return false;
-            used = true;
-        }
-        return used;
-    }
-
-    /// Whether a type has a qualifier before it: "const void *p" is no replacement for "const VIP_PVOID p".
-    bool is_qualified(std::size_t type) const {
-        constexpr std::array<std::string_view, 7> storage = {"static", "extern",       "register", "typedef",
-                                                             "inline", "thread_local", "auto"};
-        while (type > 0 && among(storage, all()[type - 1].text)) --type;
-        return type > 0 && (all()[type - 1].is("const") || all()[type - 1].is("volatile"));
-    }
-
-    /// Whether a type may begin a conversion of C++, which takes a single word: "VIP_ULONG(x)".
-    bool begins_conversion(std::size_t type) const {
-        return type + 1 < all().size() && (all()[type + 1].is("(") || all()[type + 1].is("{"));
-    }
-
-    /// Whether a type begins the declaration of local variables whose addresses are not taken. Elsewhere another
-    /// source may rely on the type.
-    bool declares_local(std::size_t type) const {
-        constexpr std::size_t most_tokens = 100;
-        const Token* previous = type > 0 ? &all()[type - 1] : nullptr;
-        if (previous == nullptr || !in_function_[type]) return false;
-        if (!previous->is(";") && !previous->is("{") && !previous->is("}") && !previous->is("const")) return false;
-        bool name_follows = true;
-        int depth = 0;
-        for (std::size_t i = type + 1; i < std::min(all().size(), type + most_tokens); ++i) {
-            const Token& token = all()[i];
-            if (token.is(";")) return depth == 0;
-            if (token.is("(") || token.is("[") || token.is("{")) ++depth;
-            if (token.is(")") || token.is("]") || token.is("}")) --depth;
-            const bool is_name = token.kind == TokenKind::Identifier;
-            if (name_follows && (!is_name || addressed_.contains(token.text))) return false;
-            if (name_follows && i + 1 < all().size() && all()[i + 1].is("(")) return false;
-            name_follows = depth == 0 && token.is(",");
-        }
-        return false;
-    }
-
-    /// Whether the program itself declares a name, or asks whether it is defined.
-    bool is_declared(std::size_t name) const {
-        constexpr std::array<std::string_view, 6> tests = {"ifdef", "ifndef", "elifdef", "elifndef", "define", "undef"};
-        if (name == 0) return false;
-        const Token& previous = all()[name - 1];
-        if (previous.kind == TokenKind::Directive && among(tests, previous.text)) return true;
-        if (previous.is("defined") || (name > 1 && previous.is("(") && all()[name - 2].is("defined"))) return true;
-        return declared_.contains(name);
-    }
-
-    /// Notes the names that typedefs and enumerations declare.
-    void find_declarations() {
-        for (std::size_t i = 0; i < all().size(); ++i)
-            if (all()[i].is("typedef")) i = note_typedef(i + 1);
-        for (std::size_t i = 0; i < all().size(); ++i)
-            if (all()[i].is("enum")) i = note_enumerators(i + 1);
-    }
-
-    /// Returns the end of the declaration.
-    std::size_t note_typedef(std::size_t i) {
-        int depth = 0;
-        for (; i + 1 < all().size() && !(depth <= 0 && all()[i].is(";")); ++i) {
-            const Token& token = all()[i];
-            if (token.is("(") || token.is("{") || token.is("[")) ++depth;
-            if (token.is(")") || token.is("}") || token.is("]")) --depth;
-            if (token.kind != TokenKind::Identifier) continue;
-            const Token& next = all()[i + 1];
-            const bool ends = next.is(";") || next.is(",") || next.is("[") ||
-                              (next.is("(") && i + 2 < all().size() && !all()[i + 2].is("*"));
-            const bool pointer = all()[i - 1].is("*") && next.is(")");  // to a function
-            if (depth == 0 ? ends : depth == 1 && pointer) declared_.insert(i);
-        }
-        return i;
-    }
-
-    /// Returns the end of the list, or of what is no list.
-    std::size_t note_enumerators(std::size_t i) {
-        while (i < all().size() && (all()[i].kind == TokenKind::Identifier || all()[i].is(":"))) ++i;
-        if (i == all().size() || !all()[i].is("{")) return i;
-        int depth = 0;
-        for (; i < all().size() && !all()[i].is("}") && !all()[i].is(";"); ++i) {
-            if (all()[i].is("(")) ++depth;
-            if (all()[i].is(")")) --depth;
-            if (depth == 0 && (all()[i].is("{") || all()[i].is(","))) declared_.insert(i + 1);
-        }
-        return i;
-    }
-
-    bool is_compared(std::size_t operand) const {
-        const auto is = [&](std::size_t index, std::string_view text) {
-            return index < all().size() && all()[index].is(text);
-        };
-        const bool right = operand > 1 && is(operand - 1, "=") && (is(operand - 2, "=") || is(operand - 2, "!"));
-        return right || (is(operand + 2, "=") && (is(operand + 1, "=") || is(operand + 1, "!")));
-    }
-
-    /// Notes what is inside functions. The braces of the branches of an #if count once; a macro has its own.
-    void find_functions() {
-        std::vector<bool> open;                 // braces, and whether statements are inside of them
-        std::vector<std::size_t> conditionals;  // the braces that are open where they begin
-        std::vector<bool> in_macro;
-        std::uint32_t directive = 0;
-        in_function_.reserve(all().size());
-        for (std::size_t i = 0; i < all().size(); ++i) {
-            const Token& token = all()[i];
-            if (token.kind == TokenKind::Directive) {
-                if (token.text.starts_with("if")) conditionals.push_back(open.size());
-                if (token.text.starts_with("el") && !conditionals.empty()) open.resize(conditionals.back(), false);
-                if (token.is("endif") && !conditionals.empty()) conditionals.pop_back();
-            }
-            if (token.directive != std::exchange(directive, token.directive)) in_macro.clear();
-            auto& braces = directive != 0 ? in_macro : open;
-            if (token.is("}") && !braces.empty()) braces.pop_back();
-            const bool inside = !braces.empty() && braces.back();
-            in_function_.push_back(inside);
-            if (token.is("{")) braces.push_back(inside || directive != 0 ? opens_block(i) : opens_function(i));
-        }
-    }
-
-    /// Whether a brace inside a function begins a block, and not a structure or a list of values.
-    bool opens_block(std::size_t brace) const {
-        constexpr std::array<std::string_view, 8> before = {")", "(", ";", "{", "}", ":", "else", "do"};
-        return brace > 0 && among(before, all()[brace - 1].text);
-    }
-
-    /// Whether a brace outside of functions begins one. Those with parameters as in K&R C have declarations before it.
-    bool opens_function(std::size_t brace) const {
-        constexpr std::array<std::string_view, 5> structures = {"struct", "union", "enum", "__attribute__", "_Alignas"};
-        constexpr std::size_t most_tokens = 500;
-        if (brace == 0) return false;
-        if (!all()[brace - 1].is(")")) return all()[brace - 1].is(";");
-        int depth = 0;
-        for (std::size_t i = brace; i-- > (brace > most_tokens ? brace - most_tokens : 2);) {
-            if (all()[i].is(")")) ++depth;
-            if (all()[i].is("(")) --depth;
-            if (depth == 0) return !among(structures, all()[i - 1].text) && !among(structures, all()[i - 2].text);
-        }
-        return true;
-    }
-
-    /// Notes the names after &, as in "&(p->r)".
-    void note_addressed(std::size_t operand) {
-        constexpr std::array<std::string_view, 7> punctuation = {"(", ")", "->", ".", "[", "]", "*"};
-        constexpr std::size_t most_tokens = 20;
-        int depth = 0;
-        for (std::size_t i = operand; i < std::min(all().size(), operand + most_tokens); ++i) {
-            const Token& token = all()[i];
-            if (token.is("(")) ++depth;
-            if (token.is(")") && --depth < 0) return;
-            if (token.kind == TokenKind::Identifier)
-                addressed_.insert(token.text);
-            else if (token.kind != TokenKind::Number && !among(punctuation, token.text))
-                return;
-        }
-    }
-
-    /// Notes which names have their addresses taken, and which tokens become strings.
-    void look_around() {
-        std::set<std::string_view> stringifying;
-        std::string_view macro;  // whose definition is being read
-        for (std::size_t i = 0; i < all().size(); ++i) {
-            const Token& token = all()[i];
-            if (token.is("&")) note_addressed(i + 1);
-            if (token.kind == TokenKind::Directive)
-                macro = token.is("define") && i + 1 < all().size() ? all()[i + 1].text : std::string_view();
-            if (token.is("#") && token.directive != 0) stringifying.insert(macro);
-        }
-        for (std::size_t i = 0; i < all().size(); ++i)
-            if (all()[i].kind == TokenKind::Identifier && stringifying.contains(all()[i].text))
-                if (const auto call = parse_call(all(), i))
-                    for (const auto argument : call->arguments)
-                        if (argument.size() == 1)
-                            stringified_.insert(static_cast<std::size_t>(argument.data() - all().data()));
     }
 
     bool replace_call(const Use& use, const RewriteRule& rule) {
@@ -595,6 +387,7 @@ private:
     std::string_view target_;
     Language language_;
     Tokens tokens_;
+    Context context_;
     std::vector<Use> uses_;
     std::string newline_;
     std::vector<Edit> edits_;
@@ -602,10 +395,6 @@ private:
     std::map<std::size_t, std::vector<std::string>> comments_;  // by the offset of the line below them
     std::set<std::size_t> consumed_;                            // tokens that disappear
     std::set<std::string, std::less<>> apis_left_;
-    std::vector<bool> in_function_;         // of each token
-    std::set<std::size_t> declared_;        // tokens that typedefs and enumerations declare
-    std::set<std::string_view> addressed_;  // names after &
-    std::set<std::size_t> stringified_;     // tokens that a macro makes a string of
     std::size_t replaced_ = 0;
     bool needs_header_ = false;
 };
