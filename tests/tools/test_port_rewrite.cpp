@@ -90,6 +90,29 @@ TEST_CASE("port_rewrite: comments do not break the source") {
           "/* TODO(vi-port): VipNSShutdown: as above */\nVipNSShutdown(k);\n");
 }
 
+TEST_CASE("port_rewrite: the comments of an earlier run are replaced") {
+    for (const std::string& source : std::vector<std::string>{
+             "#include <vipl.h>\r\n  VipNSShutdown(n);\r\n", "/* a\n */ VipNSShutdown(n);\n",
+             "#define A \\\n VipNSShutdown(n)\n",
+             "VIP_DESCRIPTOR d, e[VIP_DESCRIPTOR_ALIGNMENT];\n\tVIP_DESCRIPTOR f;\n",
+             "VipDestroyPtag(nic,\n   VIP_INVALID_PTAG);\n", std::string(60, ' ') + "VIP_DESCRIPTOR_ALIGNMENT;\n"}) {
+        INFO(source);
+        const std::string once = rewrite(source, "dat").text;
+        CHECK(once != source);
+        CHECK(rewrite(once, "dat").text == once);
+        CHECK(rewrite(once, "dat").todos.size() == rewrite(source, "dat").todos.size());
+    }
+    const std::string to_rpma = rewrite(rewrite("VipNSShutdown(n);\n", "dat").text, "rpma").text;
+    CHECK(to_rpma == rewrite("VipNSShutdown(n);\n", "rpma").text);
+    CHECK(rewrite("/* TODO(vi-port): VipNSShutdown: Delete the call. */\nf();\n", "rpma").text == "f();\n");
+    for (const char* source :
+         {"char *s = \"/* TODO(vi-port): x */ y\";\n", "// /* TODO(vi-port): x */ y\n", "/*\n/* TODO(vi-port): x */\n",
+          "/* TODO(vi-port): x", "int a; /* TODO(vi-port): x */\n"}) {
+        INFO(source);
+        CHECK(rewrite(source, "rpma").text == source);
+    }
+}
+
 TEST_CASE("port_rewrite: calls over several lines") {
     CHECK(rewrite("VipDestroyPtag(nic,\n   VIP_INVALID_PTAG);\nint x;\n", "dat").text ==
           "#include <dat2/udat.h>\ndat_pz_free(/* TODO(vi-port): VIP_INVALID_PTAG: " +

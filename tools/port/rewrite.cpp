@@ -91,6 +91,7 @@ public:
             if (use.kind != UseKind::Declaration && concerns(use, target_) && !consumed_.contains(use.token))
                 translate(use);
         if (!edits_.empty() || !todos_.empty()) translate_includes();
+        remove_comments();
         write_comments();
         Rewriting result{.text = apply(), .replaced = replaced_, .todos = {}};
         for (auto& [token, todo] : todos_) result.todos.push_back(std::move(todo));
@@ -239,9 +240,9 @@ private:
     void replace_include(std::size_t header, std::string_view api, bool first) {
         const Token& token = all()[header];
         const std::size_t hash = source_.rfind('#', all()[header - 1].offset);
-        const auto line = std::ranges::upper_bound(tokens_.line_starts, hash) - tokens_.line_starts.begin() - 1;
-        const bool begins_line = !tokens_.starts_inside[static_cast<std::size_t>(line)];
-        const std::size_t start = begins_line ? tokens_.line_starts[static_cast<std::size_t>(line)] : hash;
+        const std::size_t line = line_of(hash);
+        const bool begins_line = !tokens_.starts_inside[line];
+        const std::size_t start = begins_line ? tokens_.line_starts[line] : hash;
         const bool needed = apis_left_.contains(api) || (api != "rpma" && has_directions());
         const std::string replacement = first ? std::string(include_line()) : "";
         const std::string with_newline = replacement.empty() ? "" : replacement + newline_;
@@ -254,6 +255,12 @@ private:
         } else {
             edits_.push_back({.offset = hash, .end = token.end, .text = replacement});
         }
+    }
+
+    /// The number of the line, from 0.
+    std::size_t line_of(std::size_t offset) const {
+        const auto next = std::ranges::upper_bound(tokens_.line_starts, offset);
+        return static_cast<std::size_t>(std::max<std::ptrdiff_t>(next - tokens_.line_starts.begin() - 1, 0));
     }
 
     bool is_blank(std::size_t offset, std::size_t end) const {
@@ -298,6 +305,31 @@ private:
 
     // ---- Comments ----
 
+    /// Removes the comments of an earlier run: each use that is still left gets its comment again.
+    void remove_comments() {
+        constexpr std::string_view start = "/* TODO(vi-port):";
+        std::size_t end = 0;
+        for (std::size_t i = source_.find(start); i != std::string_view::npos; i = source_.find(start, end)) {
+            end = source_.find("*/", i);
+            if (end == std::string_view::npos) return;
+            end += 2;
+            const std::size_t line = line_of(i);
+            const std::size_t line_start = tokens_.line_starts[line];
+            const std::size_t line_end = end_of_line(end);
+            if (!tokens_.starts_inside[line] && is_blank(line_start, i) && is_blank(end, line_end)) {
+                edits_.push_back({.offset = line_start, .end = line_end, .text = {}});
+            } else if (line_of(end) == line && source_.substr(end, 1) == " " && begins_token(end + 1)) {
+                edits_.push_back({.offset = i, .end = end + 1, .text = {}});
+                inline_.insert(end + 1);
+            }
+        }
+    }
+
+    bool begins_token(std::size_t offset) const {
+        const auto token = std::ranges::lower_bound(all(), offset, {}, &Token::offset);
+        return token != all().end() && token->offset == offset;
+    }
+
     void write_comments() {
         std::map<std::string_view, std::string_view> explained;  // by the advice, for which name first
         std::set<std::string_view> seen;
@@ -314,11 +346,12 @@ private:
                                                  again    ? "as above"
                                                  : is_new ? todo.advice
                                                           : fmt::format("as for {}", same->second));
-            if (tokens_.starts_inside[token.line - 1] || is_replaced(tokens_.line_starts[token.line - 1]))
+            const std::size_t line_start = tokens_.line_starts[token.line - 1];
+            if (tokens_.starts_inside[token.line - 1] || is_replaced(line_start) || inline_.contains(token.offset))
                 inline_comments.push_back(
                     {.offset = token.offset, .end = token.offset, .text = "/* " + safe(text) + " */ "});
             else
-                comments_[tokens_.line_starts[token.line - 1]].push_back(text);
+                comments_[line_start].push_back(text);
         }
         for (const auto& [start, texts] : comments_) {
             std::string comments;
@@ -393,6 +426,7 @@ private:
     std::vector<Edit> edits_;
     std::map<std::size_t, Todo> todos_;                         // by token
     std::map<std::size_t, std::vector<std::string>> comments_;  // by the offset of the line below them
+    std::set<std::size_t> inline_;                              // offsets of tokens that had a comment in their line
     std::set<std::size_t> consumed_;                            // tokens that disappear
     std::set<std::string, std::less<>> apis_left_;
     std::size_t replaced_ = 0;
