@@ -48,7 +48,7 @@ def replaced_in(source, target):
     report, = json.loads(done.stdout)
     listed = {todo["name"] for todo in report["todos"]}
     new = pathlib.Path(report["output"]).read_text()
-    written = set(re.findall(r"TODO\(vi-port\):\s+(\w+):", new))
+    written = set(re.findall(r"TODO\(vi-port\):\s+([\w.]+):", new))
     if listed != written:
         sys.exit(f"{source}: the report and the comments differ: {listed ^ written}")
     again = subprocess.run([TOOL, "rewrite", "--to", target, "--parser", "tokenizer", "--output", "/dev/stdout",

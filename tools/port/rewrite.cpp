@@ -31,22 +31,6 @@ struct Edit {
     std::string text;
 };
 
-bool is_api_header(std::string_view header, std::string_view api) {
-    constexpr std::array<std::string_view, 8> dat = {"udat.h",
-                                                     "dat.h",
-                                                     "udat_vendor_specific.h",
-                                                     "dat_registry.h",
-                                                     "kdat.h",
-                                                     "dat_ib_extensions.h",
-                                                     "dat_redirection.h",
-                                                     "udat_redirection.h"};
-    if (header.size() < 2) return false;
-    const std::string_view path = header.substr(1, header.size() - 2);
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    if (api == "rpma") return name == "librpma.h";
-    return api == "vipl" ? name == "vipl.h" : api == "dat" && among(dat, name);
-}
-
 std::string_view trim(std::string_view text) {
     const std::size_t first = text.find_first_not_of(' ');
     if (first == std::string_view::npos) return {};
@@ -76,6 +60,8 @@ bool is_plain_lvalue(std::span<const Token> tokens) {
     return !tokens.empty() && tokens.front().kind == TokenKind::Identifier && tokens.front().text != "NULL";
 }
 
+using Words = std::vector<std::string>;
+
 class Rewriter {
 public:
     Rewriter(std::string_view source, std::string_view target, const Meanings& meanings, Language language)
@@ -88,9 +74,10 @@ public:
 
     Rewriting run() {
         for (const auto& use : uses_)
-            if (use.kind != UseKind::Declaration && concerns(use, target_) && !consumed_.contains(use.token))
+            if (use.kind != UseKind::Declaration && use.kind != UseKind::Include && concerns(use, target_) &&
+                !consumed_.contains(use.token))
                 translate(use);
-        if (!edits_.empty() || !todos_.empty()) translate_includes();
+        translate_includes();
         remove_comments();
         write_comments();
         Rewriting result{.text = apply(), .replaced = replaced_, .todos = {}};
@@ -213,48 +200,74 @@ private:
     // ---- Headers ----
 
     void translate_includes() {
-        bool first = true;
-        for (std::size_t i = 0; i < all().size(); ++i) {
-            const Token& token = all()[i];
-            if (token.kind != TokenKind::Header) continue;
-            for (const std::string_view api : {"vipl", "dat", "rpma"})
-                if (api != target_ && is_api_header(token.text, api))
-                    replace_include(i, api, std::exchange(first, false) && !includes_target());
-        }
-        if (first && needs_header_ && !includes_target()) add_include();
+        std::map<std::string, bool, std::less<>> needed;
+        for (const std::string api : {"vipl", "dat", "rpma"}) needed[api] = is_needed(api);
+        for (const auto& token : all())
+            if (token.kind == TokenKind::Header && !token.disabled) included_.emplace(token.text);
+        bool first = !includes_target();
+        for (const auto& use : uses_)
+            if (use.kind == UseKind::Include && concerns(use, target_))
+                replace_include(use, std::exchange(first, false), needed.at(use.entry->api));
+        if (first && needs_header_) add_include();
     }
 
     bool includes_target() const {
-        return std::ranges::any_of(all(), [&](const Token& token) {
-            return token.kind == TokenKind::Header && is_api_header(token.text, target_);
-        });
+        return std::ranges::any_of(
+            uses_, [&](const Use& use) { return use.kind == UseKind::Include && use.entry->api == target_; });
     }
 
-    /// Nothing for the core, which is no C: its headers are for the program that comes out in the end.
-    std::string_view include_line() const {
-        if (target_ == "core") return {};
-        if (target_ == "vipl") return "#include <vipl.h>";
-        return target_ == "dat" ? "#include <dat2/udat.h>" : "#include <librpma.h>";
-    }
+    static std::string include_of(std::string_view header) { return fmt::format("#include <{}>", header); }
 
-    void replace_include(std::size_t header, std::string_view api, bool first) {
-        const Token& token = all()[header];
-        const std::size_t hash = source_.rfind('#', all()[header - 1].offset);
+    std::string include_line() const { return include_of(Mapping::get().api(target_).headers.front()); }
+
+    void replace_include(const Use& use, bool first, bool needed) {
+        const Token& token = all()[use.token];
+        const std::size_t hash = source_.rfind('#', all()[use.token - 1].offset);
         const std::size_t line = line_of(hash);
         const bool begins_line = !tokens_.starts_inside[line];
         const std::size_t start = begins_line ? tokens_.line_starts[line] : hash;
-        const bool needed = apis_left_.contains(api) || (api != "rpma" && has_directions());
-        const std::string replacement = first ? std::string(include_line()) : "";
-        const std::string with_newline = replacement.empty() ? "" : replacement + newline_;
         const std::size_t end = end_of_line(token.end);
+        Words lines = needed ? Words() : missing_headers(use.entry->api);
+        if (first && target_ != "core") lines.push_back(include_line());  // the core is no C
+        const std::string replacement = join(lines, newline_);
+        const std::string with_newline = replacement.empty() ? "" : replacement + newline_;
         if (needed) {
-            comments_[start].push_back(fmt::format("{}remove {} when nothing uses it any more", mark, token.text));
+            todos_.emplace(use.token, Todo{.line = use.position.line,
+                                           .name = use.name,
+                                           .advice = "remove this header when nothing uses it any more"});
             edits_.push_back({.offset = start, .end = start, .text = with_newline});
-        } else if (begins_line && is_blank(start, hash) && is_blank(token.end, end)) {
-            edits_.push_back({.offset = start, .end = end, .text = with_newline});
-        } else {
-            edits_.push_back({.offset = hash, .end = token.end, .text = replacement});
+            return;
         }
+        ++replaced_;
+        if (begins_line && is_blank(start, hash) && is_blank(token.end, end))
+            edits_.push_back({.offset = start, .end = end, .text = with_newline});
+        else
+            edits_.push_back({.offset = hash, .end = token.end, .text = replacement});
+    }
+
+    /// What the headers of an API include, those of the target do not, and this source does not, either.
+    Words missing_headers(const std::string& api) {
+        Words lines;
+        for (const auto& header : Mapping::get().api(api).brings)
+            if (!among(Mapping::get().api(target_).brings, header) && included_.insert("<" + header + ">").second)
+                lines.push_back(include_of(header));
+        return lines;
+    }
+
+    /// Whether something still needs the headers of an API.
+    bool is_needed(const std::string& api) const {
+        return target_ == "core" || apis_left_.contains(api) || (api != "rpma" && has_directions()) ||
+               pastes_names(api);
+    }
+
+    /// Whether a macro makes names of an API, as in "VIP_##name".
+    bool pastes_names(const std::string& api) const {
+        const std::string prefix = api == "vipl" ? "vip" : api;
+        for (std::size_t i = 1; i + 1 < all().size(); ++i)
+            if (all()[i].is("#") && all()[i + 1].is("#") && all()[i].directive != 0 &&
+                lower(all()[i - 1].text).starts_with(prefix))
+                return true;
+        return false;
     }
 
     /// The number of the line, from 0.
@@ -282,7 +295,7 @@ private:
     /// For sources that include the API through a header of their own.
     void add_include() {
         const std::size_t start = place_for_include();
-        edits_.push_back({.offset = start, .end = start, .text = std::string(include_line()) + newline_});
+        edits_.push_back({.offset = start, .end = start, .text = include_line() + newline_});
     }
 
     /// Before the first #include that is in no conditional, except that of a header against being read twice.
@@ -334,6 +347,7 @@ private:
         std::map<std::string_view, std::string_view> explained;  // by the advice, for which name first
         std::set<std::string_view> seen;
         std::pair<std::uint32_t, std::string_view> last;
+        std::map<std::size_t, std::vector<std::string>> comments;  // by the offset of the line below them
         std::vector<Edit> inline_comments;
         sort_edits();
         for (const auto& [index, todo] : todos_) {
@@ -351,12 +365,12 @@ private:
                 inline_comments.push_back(
                     {.offset = token.offset, .end = token.offset, .text = "/* " + safe(text) + " */ "});
             else
-                comments_[line_start].push_back(text);
+                comments[line_start].push_back(text);
         }
-        for (const auto& [start, texts] : comments_) {
-            std::string comments;
-            for (const auto& text : texts) comments += comment(text, indentation(start));
-            edits_.push_back({.offset = start, .end = start, .text = std::move(comments)});
+        for (const auto& [start, texts] : comments) {
+            std::string block;
+            for (const auto& text : texts) block += comment(text, indentation(start));
+            edits_.push_back({.offset = start, .end = start, .text = std::move(block)});
         }
         std::ranges::move(inline_comments, std::back_inserter(edits_));
     }
@@ -424,10 +438,10 @@ private:
     std::vector<Use> uses_;
     std::string newline_;
     std::vector<Edit> edits_;
-    std::map<std::size_t, Todo> todos_;                         // by token
-    std::map<std::size_t, std::vector<std::string>> comments_;  // by the offset of the line below them
-    std::set<std::size_t> inline_;                              // offsets of tokens that had a comment in their line
-    std::set<std::size_t> consumed_;                            // tokens that disappear
+    std::map<std::size_t, Todo> todos_;  // by token
+    std::set<std::string> included_;     // headers
+    std::set<std::size_t> inline_;       // offsets of tokens that had a comment in their line
+    std::set<std::size_t> consumed_;     // tokens that disappear
     std::set<std::string, std::less<>> apis_left_;
     std::size_t replaced_ = 0;
     bool needs_header_ = false;
