@@ -49,6 +49,7 @@ TEST_CASE("port_rewrite: between VIPL and DAT") {
     CHECK(text("#include <vipl.h>\nVIP_VI_HANDLE vi;\n", "dat") == "#include <dat2/udat.h>\nDAT_EP_HANDLE vi;\n");
     CHECK(text("dat_cr_reject(cr, 0, NULL);\n", "vipl") == "#include <vipl.h>\nVipConnectReject(cr);\n");
     CHECK(text("#include <dat/udat.h>\n#include <vipl.h>\nDAT_PZ_HANDLE pz;\n", "vipl") ==
+          "#include <netinet/in.h>\n#include <stddef.h>\n#include <stdio.h>\n#include <sys/socket.h>\n"
           "#include <vipl.h>\nVIP_PROTECTION_HANDLE pz;\n");
     CHECK(rewrite("VipDestroyPtag(get(), tag);", "dat").replaced == 0);  // get() would not be called
     CHECK(rewrite("dat_cr_reject(cr, size, data);", "vipl").replaced == 0);
@@ -57,7 +58,7 @@ TEST_CASE("port_rewrite: between VIPL and DAT") {
 TEST_CASE("port_rewrite: from librpma") {
     const auto text = [](std::string_view source, std::string_view target) { return rewrite(source, target).text; };
     CHECK(text("#include <librpma.h>\nrpma_mr_dereg(&end->region);\n", "dat") ==
-          "#include <dat2/udat.h>\ndat_lmr_free((DAT_LMR_HANDLE)end->region);\n");
+          "#include <stdbool.h>\n#include <dat2/udat.h>\ndat_lmr_free((DAT_LMR_HANDLE)end->region);\n");
     CHECK(text("rpma_conn_disconnect(conn);\n", "vipl") == "#include <vipl.h>\nVipDisconnect((VIP_VI_HANDLE)conn);\n");
     CHECK(rewrite("rpma_mr_dereg(region);", "dat").replaced == 0);  // a pointer to a pointer
     CHECK(rewrite("rpma_mr_dereg(&get()->region);", "dat").replaced == 0);
@@ -88,6 +89,29 @@ TEST_CASE("port_rewrite: comments do not break the source") {
     CHECK(text("VipNSShutdown(n); VipNSShutdown(m);\nVipNSShutdown(k);\n") ==
           "/* TODO(vi-port): VipNSShutdown: Delete the call. */\nVipNSShutdown(n); VipNSShutdown(m);\n"
           "/* TODO(vi-port): VipNSShutdown: as above */\nVipNSShutdown(k);\n");
+}
+
+TEST_CASE("port_rewrite: the comments of an earlier run are replaced") {
+    for (const std::string& source : std::vector<std::string>{
+             "#include <vipl.h>\r\n  VipNSShutdown(n);\r\n", "/* a\n */ VipNSShutdown(n);\n",
+             "#define A \\\n VipNSShutdown(n)\n",
+             "VIP_DESCRIPTOR d, e[VIP_DESCRIPTOR_ALIGNMENT];\n\tVIP_DESCRIPTOR f;\n",
+             "VipDestroyPtag(nic,\n   VIP_INVALID_PTAG);\n", std::string(60, ' ') + "VIP_DESCRIPTOR_ALIGNMENT;\n"}) {
+        INFO(source);
+        const std::string once = rewrite(source, "dat").text;
+        CHECK(once != source);
+        CHECK(rewrite(once, "dat").text == once);
+        CHECK(rewrite(once, "dat").todos.size() == rewrite(source, "dat").todos.size());
+    }
+    const std::string to_rpma = rewrite(rewrite("VipNSShutdown(n);\n", "dat").text, "rpma").text;
+    CHECK(to_rpma == rewrite("VipNSShutdown(n);\n", "rpma").text);
+    CHECK(rewrite("/* TODO(vi-port): VipNSShutdown: Delete the call. */\nf();\n", "rpma").text == "f();\n");
+    for (const char* source :
+         {"char *s = \"/* TODO(vi-port): x */ y\";\n", "// /* TODO(vi-port): x */ y\n", "/*\n/* TODO(vi-port): x */\n",
+          "/* TODO(vi-port): x", "int a; /* TODO(vi-port): x */\n"}) {
+        INFO(source);
+        CHECK(rewrite(source, "rpma").text == source);
+    }
 }
 
 TEST_CASE("port_rewrite: calls over several lines") {
@@ -176,6 +200,30 @@ TEST_CASE("port_rewrite: where the header is included") {
     CHECK(text(mark + call) == mark + line + result);
     CHECK(text(mark + "VipNSShutdown(n);\n") ==
           mark + "/* TODO(vi-port): VipNSShutdown: Delete the call. */\nVipNSShutdown(n);\n");
+}
+
+TEST_CASE("port_rewrite: headers of the APIs") {
+    const auto text = [](std::string_view source, std::string_view target) { return rewrite(source, target).text; };
+    CHECK(text("#include <vipl.h>\n", "rpma") == "#include <librpma.h>\n");
+    CHECK(rewrite("#include <vipl.h>\n", "rpma").replaced == 1);
+    CHECK(text("#include <vipl.h>\n#include <librpma.h>\n", "rpma") == "#include <librpma.h>\n");
+    CHECK(text("#include <stdio.h>\n#include <dat2/udat.h>\n#include <dat2/dat_ib_extensions.h>\n", "rpma") ==
+          "#include <stdio.h>\n#include <netinet/in.h>\n#include <sys/socket.h>\n#include <librpma.h>\n");
+    CHECK(text("#if 0\n#include <vipl.h>\n#endif\n", "rpma") == "#if 0\n#include <vipl.h>\n#endif\n");
+    const Rewriting to_core = rewrite("#include <vipl.h>\n", "core");
+    CHECK(to_core.todos.size() == 1);
+    CHECK(to_core.text.ends_with("any more */\n#include <vipl.h>\n"));
+}
+
+TEST_CASE("port_rewrite: a header stays if a macro makes names of its API") {
+    const auto stays = [](const std::string& source) {
+        const Rewriting result = rewrite("#include <vipl.h>\n" + source, "rpma");
+        return result.text.find("#include <vipl.h>") != std::string::npos && result.todos.size() == 1;
+    };
+    CHECK(stays("#define V(n) VIP_##n\nint f(int r) { return r == V(NOT_DONE); }\n"));
+    CHECK(stays("#define V(n) Vip ## n\n"));
+    CHECK_FALSE(stays("#define V(n) my_##n\n"));
+    CHECK_FALSE(stays("#define V(n) #n\n"));
 }
 
 TEST_CASE("port_rewrite: comments in long lines stay short") {

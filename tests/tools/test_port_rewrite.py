@@ -47,9 +47,14 @@ def replaced_in(source, target):
         sys.exit(f"{source}: {done.stderr}")
     report, = json.loads(done.stdout)
     listed = {todo["name"] for todo in report["todos"]}
-    written = set(re.findall(r"TODO\(vi-port\):\s+(\w+):", pathlib.Path(report["output"]).read_text()))
+    new = pathlib.Path(report["output"]).read_text()
+    written = set(re.findall(r"TODO\(vi-port\):\s+([\w.]+):", new))
     if listed != written:
         sys.exit(f"{source}: the report and the comments differ: {listed ^ written}")
+    again = subprocess.run([TOOL, "rewrite", "--to", target, "--parser", "tokenizer", "--output", "/dev/stdout",
+                            "--force", report["output"]], capture_output=True, text=True, timeout=60)
+    if not again.stdout.startswith(new):
+        sys.exit(f"{source}: rewriting the result again changes it")
     return report["replaced"]
 
 

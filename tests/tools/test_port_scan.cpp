@@ -57,7 +57,10 @@ TEST_CASE("port_scan: calls, references and declarations") {
 
 TEST_CASE("port_scan: libibverbs belongs to librpma only in sources that use it") {
     CHECK(uses_of("x = IBV_WC_SUCCESS;").empty());
-    CHECK(uses_of("#include <librpma.h>\nx = IBV_WC_SUCCESS;") == Words{"IBV_WC_SUCCESS reference"});
+    CHECK(uses_of("#include <librpma.h>\nx = IBV_WC_SUCCESS;") ==
+          Words{"librpma.h include", "IBV_WC_SUCCESS reference"});
+    CHECK(uses_of("#include \"nic/vipl.h\"\n#include <dat2/dat_error.h>\n#include <mine.h>\n") ==
+          Words{"vipl.h include", "dat_error.h include"});
 }
 
 TEST_CASE("port_scan: warnings") {

@@ -103,9 +103,11 @@ const RewriteRule* Counterpart::rule_for(std::string_view name) const {
 }
 
 Mapping::Mapping(const nlohmann::json& data) {
-    for (const auto& [api, about] : data.at("apis").items()) titles_[api] = about.at("title");
+    for (const auto& [api, about] : data.at("apis").items())
+        apis_[api] = {.title = about.at("title"), .headers = about.at("headers"), .brings = about.at("brings")};
     for (const auto& [name, traced] : data.at("traced_as").items()) traced_as_[name] = traced;
     for (const auto& [name, topic] : data.at("topics").items()) topics_[name] = topic_of(topic);
+    for (const std::string api : {"vipl", "dat", "rpma"}) entries_.push_back(entry_of_headers(api));
     for (const auto target : targets)
         for (const auto& entry : data.at("entries").value(std::string(target), nlohmann::json::array()))
             entries_.push_back(entry_of(std::string(target), entry));
@@ -113,6 +115,24 @@ Mapping::Mapping(const nlohmann::json& data) {
         by_name_.emplace(entry.name, &entry);
         for (const auto& member : entry.members) by_name_.emplace(member, &entry);
     }
+}
+
+Entry Mapping::entry_of_headers(const std::string& name) const {
+    Words names;
+    for (const auto& header : api(name).headers) names.push_back(header.substr(header.rfind('/') + 1));
+    Entry entry{.api = name,
+                .name = names.front(),
+                .kind = "header",
+                .topic = "basic",
+                .members = {names.begin() + 1, names.end()},
+                .to = {},
+                .note = {},
+                .dat_1_2 = {}};
+    for (const auto& [other, about] : apis_)
+        if (other != name)
+            entry.to[other] = {
+                .how = How::OneToOne, .names = {about.headers.front()}, .python = {}, .note = {}, .rules = {}};
+    return entry;
 }
 
 const Mapping& Mapping::get() {

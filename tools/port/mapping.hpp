@@ -63,6 +63,12 @@ struct Topic {
     std::map<std::string, Aspects, std::less<>> apis;
 };
 
+struct Api {
+    std::string title;
+    std::vector<std::string> headers;  ///< the first one is for programs; all are known by their last names
+    std::vector<std::string> brings;   ///< the system's headers that they include
+};
+
 class Mapping {
 public:
     static const Mapping& get();
@@ -76,7 +82,8 @@ public:
 
     const Topic& topic(const Entry& entry) const { return topic(entry.topic); }
     const Topic& topic(const std::string& name) const { return topics_.at(name); }
-    const std::string& title(std::string_view api) const { return titles_.find(api)->second; }
+    const Api& api(std::string_view name) const { return apis_.find(name)->second; }
+    const std::string& title(std::string_view name) const { return api(name).title; }
 
     /// The functions that names which are none in the libraries appear as in traces; empty: not at all.
     const std::map<std::string, std::string, std::less<>>& traced_as() const { return traced_as_; }
@@ -84,10 +91,13 @@ public:
 private:
     explicit Mapping(const nlohmann::json& data);
 
+    /// The entry of the headers of an API.
+    Entry entry_of_headers(const std::string& name) const;
+
     std::vector<Entry> entries_;
     std::unordered_multimap<std::string_view, const Entry*> by_name_;
     std::map<std::string, Topic, std::less<>> topics_;
-    std::map<std::string, std::string, std::less<>> titles_;
+    std::map<std::string, Api, std::less<>> apis_;
     std::map<std::string, std::string, std::less<>> traced_as_;
 };
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "tools/port/call.hpp"
+#include "tools/port/context.hpp"
 #include "tools/port/scan.hpp"
 #include "tools/port/text.hpp"
 
@@ -29,22 +30,6 @@ struct Edit {
     std::size_t end = 0;
     std::string text;
 };
-
-bool is_api_header(std::string_view header, std::string_view api) {
-    constexpr std::array<std::string_view, 8> dat = {"udat.h",
-                                                     "dat.h",
-                                                     "udat_vendor_specific.h",
-                                                     "dat_registry.h",
-                                                     "kdat.h",
-                                                     "dat_ib_extensions.h",
-                                                     "dat_redirection.h",
-                                                     "udat_redirection.h"};
-    if (header.size() < 2) return false;
-    const std::string_view path = header.substr(1, header.size() - 2);
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    if (api == "rpma") return name == "librpma.h";
-    return api == "vipl" ? name == "vipl.h" : api == "dat" && among(dat, name);
-}
 
 std::string_view trim(std::string_view text) {
     const std::size_t first = text.find_first_not_of(' ');
@@ -75,24 +60,25 @@ bool is_plain_lvalue(std::span<const Token> tokens) {
     return !tokens.empty() && tokens.front().kind == TokenKind::Identifier && tokens.front().text != "NULL";
 }
 
+using Words = std::vector<std::string>;
+
 class Rewriter {
 public:
     Rewriter(std::string_view source, std::string_view target, const Meanings& meanings, Language language)
-        : source_(source), target_(target), language_(language), tokens_(tokenize(source)) {
+        : source_(source), target_(target), language_(language), tokens_(tokenize(source)), context_(tokens_.all) {
         std::uint32_t disabled = 0;
         uses_ = find_uses(tokens_, disabled);
         correct_uses(tokens_, meanings, uses_);
-        find_functions();
-        find_declarations();
-        look_around();
         newline_ = source.find("\r\n") == std::string_view::npos ? "\n" : "\r\n";
     }
 
     Rewriting run() {
         for (const auto& use : uses_)
-            if (use.kind != UseKind::Declaration && concerns(use, target_) && !consumed_.contains(use.token))
+            if (use.kind != UseKind::Declaration && use.kind != UseKind::Include && concerns(use, target_) &&
+                !consumed_.contains(use.token))
                 translate(use);
-        if (!edits_.empty() || !todos_.empty()) translate_includes();
+        translate_includes();
+        remove_comments();
         write_comments();
         Rewriting result{.text = apply(), .replaced = replaced_, .todos = {}};
         for (auto& [token, todo] : todos_) result.todos.push_back(std::move(todo));
@@ -120,223 +106,17 @@ private:
 
     bool replace_name(const Use& use, const RewriteRule& rule) {
         const Token& token = all()[use.token];
-        if (rule.to.ends_with('*') && !can_be_pointer(use.token)) return false;
-        if (rule.to.find(' ') != std::string::npos && begins_conversion(use.token)) return false;
-        if (rule.local && (language_ != Language::C || !declares_local(use.token))) return false;
-        if (rule.compared && !is_compared(use.token)) return false;
-        if (stringified_.contains(use.token) || is_declared(use.token)) return false;
+        if (rule.to.ends_with('*') && !context_.can_be_pointer(use.token)) return false;
+        if (rule.to.find(' ') != std::string::npos && context_.begins_conversion(use.token)) return false;
+        if (rule.local && (language_ != Language::C || !context_.declares_local(use.token))) return false;
+        if (rule.compared && !context_.is_compared(use.token)) return false;
+        if (context_.is_stringified(use.token) || context_.is_declared(use.token)) return false;
         // "VIP_PVOID p" becomes "void *p".
         const bool joins = rule.to.ends_with('*') && source_.substr(token.end, 1) == " " &&
                            use.token + 1 < all().size() && all()[use.token + 1].offset == token.end + 1;
         edits_.push_back({.offset = token.offset, .end = token.end + (joins ? 1 : 0), .text = rule.to});
         needs_header_ = needs_header_ || Mapping::get().find(rule.to) != nullptr;
         return true;
-    }
-
-    /// Whether a type begins a declaration of several names, or possibly does: "void *a, b" is no replacement for
-    /// "VIP_PVOID a, b".
-    bool declares_several(std::size_t type) const {
-        constexpr std::size_t most_tokens = 100;
-        const bool in_for = type > 1 && all()[type - 1].is("(") && all()[type - 2].is("for");
-        const bool argument = type > 0 && (all()[type - 1].is("(") || all()[type - 1].is(","));
-        if (argument && !in_for) return false;
-        int depth = 0;
-        for (std::size_t i = type + 1; i < std::min(all().size(), type + most_tokens); ++i) {
-            const Token& token = all()[i];
-            if (token.is("(") || token.is("[") || token.is("{")) ++depth;
-            if (token.is(")") || token.is("]") || token.is("}")) --depth;
-            if (depth < 0 || token.is(";")) return false;
-            if (depth == 0 && token.is(",")) return true;
-        }
-        return true;
-    }
-
-    /// Whether "void *" can stand for a type or, if the type is all that a macro stands for, wherever this file uses
-    /// the macro. Without a use here the macro is for other files.
-    bool can_be_pointer(std::size_t type) const {
-        const auto fits = [this](std::size_t token) { return !declares_several(token) && !is_qualified(token); };
-        const Token& token = all()[type];
-        const bool is_body = token.directive != 0 && type > 1 && all()[type - 2].is("define") &&
-                             token.offset > all()[type - 1].end &&
-                             (type + 1 == all().size() || all()[type + 1].directive != token.directive);
-        if (!is_body) return fits(type);
-        bool used = false;
-        for (std::size_t i = type + 1; i < all().size(); ++i) {
-            if (!all()[i].is(all()[type - 1].text)) continue;
-            if (all()[i].directive != 0 || begins_conversion(i) || !fits(i)) return false;
-            used = true;
-        }
-        return used;
-    }
-
-    /// Whether a type has a qualifier before it: "const void *p" is no replacement for "const VIP_PVOID p".
-    bool is_qualified(std::size_t type) const {
-        constexpr std::array<std::string_view, 7> storage = {"static", "extern",       "register", "typedef",
-                                                             "inline", "thread_local", "auto"};
-        while (type > 0 && among(storage, all()[type - 1].text)) --type;
-        return type > 0 && (all()[type - 1].is("const") || all()[type - 1].is("volatile"));
-    }
-
-    /// Whether a type may begin a conversion of C++, which takes a single word: "VIP_ULONG(x)".
-    bool begins_conversion(std::size_t type) const {
-        return type + 1 < all().size() && (all()[type + 1].is("(") || all()[type + 1].is("{"));
-    }
-
-    /// Whether a type begins the declaration of local variables whose addresses are not taken. Elsewhere another
-    /// source may rely on the type.
-    bool declares_local(std::size_t type) const {
-        constexpr std::size_t most_tokens = 100;
-        const Token* previous = type > 0 ? &all()[type - 1] : nullptr;
-        if (previous == nullptr || !in_function_[type]) return false;
-        if (!previous->is(";") && !previous->is("{") && !previous->is("}") && !previous->is("const")) return false;
-        bool name_follows = true;
-        int depth = 0;
-        for (std::size_t i = type + 1; i < std::min(all().size(), type + most_tokens); ++i) {
-            const Token& token = all()[i];
-            if (token.is(";")) return depth == 0;
-            if (token.is("(") || token.is("[") || token.is("{")) ++depth;
-            if (token.is(")") || token.is("]") || token.is("}")) --depth;
-            const bool is_name = token.kind == TokenKind::Identifier;
-            if (name_follows && (!is_name || addressed_.contains(token.text))) return false;
-            if (name_follows && i + 1 < all().size() && all()[i + 1].is("(")) return false;
-            name_follows = depth == 0 && token.is(",");
-        }
-        return false;
-    }
-
-    /// Whether the program itself declares a name, or asks whether it is defined.
-    bool is_declared(std::size_t name) const {
-        constexpr std::array<std::string_view, 6> tests = {"ifdef", "ifndef", "elifdef", "elifndef", "define", "undef"};
-        if (name == 0) return false;
-        const Token& previous = all()[name - 1];
-        if (previous.kind == TokenKind::Directive && among(tests, previous.text)) return true;
-        if (previous.is("defined") || (name > 1 && previous.is("(") && all()[name - 2].is("defined"))) return true;
-        return declared_.contains(name);
-    }
-
-    /// Notes the names that typedefs and enumerations declare.
-    void find_declarations() {
-        for (std::size_t i = 0; i < all().size(); ++i)
-            if (all()[i].is("typedef")) i = note_typedef(i + 1);
-        for (std::size_t i = 0; i < all().size(); ++i)
-            if (all()[i].is("enum")) i = note_enumerators(i + 1);
-    }
-
-    /// Returns the end of the declaration.
-    std::size_t note_typedef(std::size_t i) {
-        int depth = 0;
-        for (; i + 1 < all().size() && !(depth <= 0 && all()[i].is(";")); ++i) {
-            const Token& token = all()[i];
-            if (token.is("(") || token.is("{") || token.is("[")) ++depth;
-            if (token.is(")") || token.is("}") || token.is("]")) --depth;
-            if (token.kind != TokenKind::Identifier) continue;
-            const Token& next = all()[i + 1];
-            const bool ends = next.is(";") || next.is(",") || next.is("[") ||
-                              (next.is("(") && i + 2 < all().size() && !all()[i + 2].is("*"));
-            const bool pointer = all()[i - 1].is("*") && next.is(")");  // to a function
-            if (depth == 0 ? ends : depth == 1 && pointer) declared_.insert(i);
-        }
-        return i;
-    }
-
-    /// Returns the end of the list, or of what is no list.
-    std::size_t note_enumerators(std::size_t i) {
-        while (i < all().size() && (all()[i].kind == TokenKind::Identifier || all()[i].is(":"))) ++i;
-        if (i == all().size() || !all()[i].is("{")) return i;
-        int depth = 0;
-        for (; i < all().size() && !all()[i].is("}") && !all()[i].is(";"); ++i) {
-            if (all()[i].is("(")) ++depth;
-            if (all()[i].is(")")) --depth;
-            if (depth == 0 && (all()[i].is("{") || all()[i].is(","))) declared_.insert(i + 1);
-        }
-        return i;
-    }
-
-    bool is_compared(std::size_t operand) const {
-        const auto is = [&](std::size_t index, std::string_view text) {
-            return index < all().size() && all()[index].is(text);
-        };
-        const bool right = operand > 1 && is(operand - 1, "=") && (is(operand - 2, "=") || is(operand - 2, "!"));
-        return right || (is(operand + 2, "=") && (is(operand + 1, "=") || is(operand + 1, "!")));
-    }
-
-    /// Notes what is inside functions. The braces of the branches of an #if count once; a macro has its own.
-    void find_functions() {
-        std::vector<bool> open;                 // braces, and whether statements are inside of them
-        std::vector<std::size_t> conditionals;  // the braces that are open where they begin
-        std::vector<bool> in_macro;
-        std::uint32_t directive = 0;
-        in_function_.reserve(all().size());
-        for (std::size_t i = 0; i < all().size(); ++i) {
-            const Token& token = all()[i];
-            if (token.kind == TokenKind::Directive) {
-                if (token.text.starts_with("if")) conditionals.push_back(open.size());
-                if (token.text.starts_with("el") && !conditionals.empty()) open.resize(conditionals.back(), false);
-                if (token.is("endif") && !conditionals.empty()) conditionals.pop_back();
-            }
-            if (token.directive != std::exchange(directive, token.directive)) in_macro.clear();
-            auto& braces = directive != 0 ? in_macro : open;
-            if (token.is("}") && !braces.empty()) braces.pop_back();
-            const bool inside = !braces.empty() && braces.back();
-            in_function_.push_back(inside);
-            if (token.is("{")) braces.push_back(inside || directive != 0 ? opens_block(i) : opens_function(i));
-        }
-    }
-
-    /// Whether a brace inside a function begins a block, and not a structure or a list of values.
-    bool opens_block(std::size_t brace) const {
-        constexpr std::array<std::string_view, 8> before = {")", "(", ";", "{", "}", ":", "else", "do"};
-        return brace > 0 && among(before, all()[brace - 1].text);
-    }
-
-    /// Whether a brace outside of functions begins one. Those with parameters as in K&R C have declarations before it.
-    bool opens_function(std::size_t brace) const {
-        constexpr std::array<std::string_view, 5> structures = {"struct", "union", "enum", "__attribute__", "_Alignas"};
-        constexpr std::size_t most_tokens = 500;
-        if (brace == 0) return false;
-        if (!all()[brace - 1].is(")")) return all()[brace - 1].is(";");
-        int depth = 0;
-        for (std::size_t i = brace; i-- > (brace > most_tokens ? brace - most_tokens : 2);) {
-            if (all()[i].is(")")) ++depth;
-            if (all()[i].is("(")) --depth;
-            if (depth == 0) return !among(structures, all()[i - 1].text) && !among(structures, all()[i - 2].text);
-        }
-        return true;
-    }
-
-    /// Notes the names after &, as in "&(p->r)".
-    void note_addressed(std::size_t operand) {
-        constexpr std::array<std::string_view, 7> punctuation = {"(", ")", "->", ".", "[", "]", "*"};
-        constexpr std::size_t most_tokens = 20;
-        int depth = 0;
-        for (std::size_t i = operand; i < std::min(all().size(), operand + most_tokens); ++i) {
-            const Token& token = all()[i];
-            if (token.is("(")) ++depth;
-            if (token.is(")") && --depth < 0) return;
-            if (token.kind == TokenKind::Identifier)
-                addressed_.insert(token.text);
-            else if (token.kind != TokenKind::Number && !among(punctuation, token.text))
-                return;
-        }
-    }
-
-    /// Notes which names have their addresses taken, and which tokens become strings.
-    void look_around() {
-        std::set<std::string_view> stringifying;
-        std::string_view macro;  // whose definition is being read
-        for (std::size_t i = 0; i < all().size(); ++i) {
-            const Token& token = all()[i];
-            if (token.is("&")) note_addressed(i + 1);
-            if (token.kind == TokenKind::Directive)
-                macro = token.is("define") && i + 1 < all().size() ? all()[i + 1].text : std::string_view();
-            if (token.is("#") && token.directive != 0) stringifying.insert(macro);
-        }
-        for (std::size_t i = 0; i < all().size(); ++i)
-            if (all()[i].kind == TokenKind::Identifier && stringifying.contains(all()[i].text))
-                if (const auto call = parse_call(all(), i))
-                    for (const auto argument : call->arguments)
-                        if (argument.size() == 1)
-                            stringified_.insert(static_cast<std::size_t>(argument.data() - all().data()));
     }
 
     bool replace_call(const Use& use, const RewriteRule& rule) {
@@ -420,48 +200,80 @@ private:
     // ---- Headers ----
 
     void translate_includes() {
-        bool first = true;
-        for (std::size_t i = 0; i < all().size(); ++i) {
-            const Token& token = all()[i];
-            if (token.kind != TokenKind::Header) continue;
-            for (const std::string_view api : {"vipl", "dat", "rpma"})
-                if (api != target_ && is_api_header(token.text, api))
-                    replace_include(i, api, std::exchange(first, false) && !includes_target());
-        }
-        if (first && needs_header_ && !includes_target()) add_include();
+        std::map<std::string, bool, std::less<>> needed;
+        for (const std::string api : {"vipl", "dat", "rpma"}) needed[api] = is_needed(api);
+        for (const auto& token : all())
+            if (token.kind == TokenKind::Header && !token.disabled) included_.emplace(token.text);
+        bool first = !includes_target();
+        for (const auto& use : uses_)
+            if (use.kind == UseKind::Include && concerns(use, target_))
+                replace_include(use, std::exchange(first, false), needed.at(use.entry->api));
+        if (first && needs_header_) add_include();
     }
 
     bool includes_target() const {
-        return std::ranges::any_of(all(), [&](const Token& token) {
-            return token.kind == TokenKind::Header && is_api_header(token.text, target_);
-        });
+        return std::ranges::any_of(
+            uses_, [&](const Use& use) { return use.kind == UseKind::Include && use.entry->api == target_; });
     }
 
-    /// Nothing for the core, which is no C: its headers are for the program that comes out in the end.
-    std::string_view include_line() const {
-        if (target_ == "core") return {};
-        if (target_ == "vipl") return "#include <vipl.h>";
-        return target_ == "dat" ? "#include <dat2/udat.h>" : "#include <librpma.h>";
-    }
+    static std::string include_of(std::string_view header) { return fmt::format("#include <{}>", header); }
 
-    void replace_include(std::size_t header, std::string_view api, bool first) {
-        const Token& token = all()[header];
-        const std::size_t hash = source_.rfind('#', all()[header - 1].offset);
-        const auto line = std::ranges::upper_bound(tokens_.line_starts, hash) - tokens_.line_starts.begin() - 1;
-        const bool begins_line = !tokens_.starts_inside[static_cast<std::size_t>(line)];
-        const std::size_t start = begins_line ? tokens_.line_starts[static_cast<std::size_t>(line)] : hash;
-        const bool needed = apis_left_.contains(api) || (api != "rpma" && has_directions());
-        const std::string replacement = first ? std::string(include_line()) : "";
-        const std::string with_newline = replacement.empty() ? "" : replacement + newline_;
+    std::string include_line() const { return include_of(Mapping::get().api(target_).headers.front()); }
+
+    void replace_include(const Use& use, bool first, bool needed) {
+        const Token& token = all()[use.token];
+        const std::size_t hash = source_.rfind('#', all()[use.token - 1].offset);
+        const std::size_t line = line_of(hash);
+        const bool begins_line = !tokens_.starts_inside[line];
+        const std::size_t start = begins_line ? tokens_.line_starts[line] : hash;
         const std::size_t end = end_of_line(token.end);
+        Words lines = needed ? Words() : missing_headers(use.entry->api);
+        if (first && target_ != "core") lines.push_back(include_line());  // the core is no C
+        const std::string replacement = join(lines, newline_);
+        const std::string with_newline = replacement.empty() ? "" : replacement + newline_;
         if (needed) {
-            comments_[start].push_back(fmt::format("{}remove {} when nothing uses it any more", mark, token.text));
+            todos_.emplace(use.token, Todo{.line = use.position.line,
+                                           .name = use.name,
+                                           .advice = "remove this header when nothing uses it any more"});
             edits_.push_back({.offset = start, .end = start, .text = with_newline});
-        } else if (begins_line && is_blank(start, hash) && is_blank(token.end, end)) {
-            edits_.push_back({.offset = start, .end = end, .text = with_newline});
-        } else {
-            edits_.push_back({.offset = hash, .end = token.end, .text = replacement});
+            return;
         }
+        ++replaced_;
+        if (begins_line && is_blank(start, hash) && is_blank(token.end, end))
+            edits_.push_back({.offset = start, .end = end, .text = with_newline});
+        else
+            edits_.push_back({.offset = hash, .end = token.end, .text = replacement});
+    }
+
+    /// What the headers of an API include, those of the target do not, and this source does not, either.
+    Words missing_headers(const std::string& api) {
+        Words lines;
+        for (const auto& header : Mapping::get().api(api).brings)
+            if (!among(Mapping::get().api(target_).brings, header) && included_.insert("<" + header + ">").second)
+                lines.push_back(include_of(header));
+        return lines;
+    }
+
+    /// Whether something still needs the headers of an API.
+    bool is_needed(const std::string& api) const {
+        return target_ == "core" || apis_left_.contains(api) || (api != "rpma" && has_directions()) ||
+               pastes_names(api);
+    }
+
+    /// Whether a macro makes names of an API, as in "VIP_##name".
+    bool pastes_names(const std::string& api) const {
+        const std::string prefix = api == "vipl" ? "vip" : api;
+        for (std::size_t i = 1; i + 1 < all().size(); ++i)
+            if (all()[i].is("#") && all()[i + 1].is("#") && all()[i].directive != 0 &&
+                lower(all()[i - 1].text).starts_with(prefix))
+                return true;
+        return false;
+    }
+
+    /// The number of the line, from 0.
+    std::size_t line_of(std::size_t offset) const {
+        const auto next = std::ranges::upper_bound(tokens_.line_starts, offset);
+        return static_cast<std::size_t>(std::max<std::ptrdiff_t>(next - tokens_.line_starts.begin() - 1, 0));
     }
 
     bool is_blank(std::size_t offset, std::size_t end) const {
@@ -483,7 +295,7 @@ private:
     /// For sources that include the API through a header of their own.
     void add_include() {
         const std::size_t start = place_for_include();
-        edits_.push_back({.offset = start, .end = start, .text = std::string(include_line()) + newline_});
+        edits_.push_back({.offset = start, .end = start, .text = include_line() + newline_});
     }
 
     /// Before the first #include that is in no conditional, except that of a header against being read twice.
@@ -506,10 +318,36 @@ private:
 
     // ---- Comments ----
 
+    /// Removes the comments of an earlier run: each use that is still left gets its comment again.
+    void remove_comments() {
+        constexpr std::string_view start = "/* TODO(vi-port):";
+        std::size_t end = 0;
+        for (std::size_t i = source_.find(start); i != std::string_view::npos; i = source_.find(start, end)) {
+            end = source_.find("*/", i);
+            if (end == std::string_view::npos) return;
+            end += 2;
+            const std::size_t line = line_of(i);
+            const std::size_t line_start = tokens_.line_starts[line];
+            const std::size_t line_end = end_of_line(end);
+            if (!tokens_.starts_inside[line] && is_blank(line_start, i) && is_blank(end, line_end)) {
+                edits_.push_back({.offset = line_start, .end = line_end, .text = {}});
+            } else if (line_of(end) == line && source_.substr(end, 1) == " " && begins_token(end + 1)) {
+                edits_.push_back({.offset = i, .end = end + 1, .text = {}});
+                inline_.insert(end + 1);
+            }
+        }
+    }
+
+    bool begins_token(std::size_t offset) const {
+        const auto token = std::ranges::lower_bound(all(), offset, {}, &Token::offset);
+        return token != all().end() && token->offset == offset;
+    }
+
     void write_comments() {
         std::map<std::string_view, std::string_view> explained;  // by the advice, for which name first
         std::set<std::string_view> seen;
         std::pair<std::uint32_t, std::string_view> last;
+        std::map<std::size_t, std::vector<std::string>> comments;  // by the offset of the line below them
         std::vector<Edit> inline_comments;
         sort_edits();
         for (const auto& [index, todo] : todos_) {
@@ -522,16 +360,17 @@ private:
                                                  again    ? "as above"
                                                  : is_new ? todo.advice
                                                           : fmt::format("as for {}", same->second));
-            if (tokens_.starts_inside[token.line - 1] || is_replaced(tokens_.line_starts[token.line - 1]))
+            const std::size_t line_start = tokens_.line_starts[token.line - 1];
+            if (tokens_.starts_inside[token.line - 1] || is_replaced(line_start) || inline_.contains(token.offset))
                 inline_comments.push_back(
                     {.offset = token.offset, .end = token.offset, .text = "/* " + safe(text) + " */ "});
             else
-                comments_[tokens_.line_starts[token.line - 1]].push_back(text);
+                comments[line_start].push_back(text);
         }
-        for (const auto& [start, texts] : comments_) {
-            std::string comments;
-            for (const auto& text : texts) comments += comment(text, indentation(start));
-            edits_.push_back({.offset = start, .end = start, .text = std::move(comments)});
+        for (const auto& [start, texts] : comments) {
+            std::string block;
+            for (const auto& text : texts) block += comment(text, indentation(start));
+            edits_.push_back({.offset = start, .end = start, .text = std::move(block)});
         }
         std::ranges::move(inline_comments, std::back_inserter(edits_));
     }
@@ -595,17 +434,15 @@ private:
     std::string_view target_;
     Language language_;
     Tokens tokens_;
+    Context context_;
     std::vector<Use> uses_;
     std::string newline_;
     std::vector<Edit> edits_;
-    std::map<std::size_t, Todo> todos_;                         // by token
-    std::map<std::size_t, std::vector<std::string>> comments_;  // by the offset of the line below them
-    std::set<std::size_t> consumed_;                            // tokens that disappear
+    std::map<std::size_t, Todo> todos_;  // by token
+    std::set<std::string> included_;     // headers
+    std::set<std::size_t> inline_;       // offsets of tokens that had a comment in their line
+    std::set<std::size_t> consumed_;     // tokens that disappear
     std::set<std::string, std::less<>> apis_left_;
-    std::vector<bool> in_function_;         // of each token
-    std::set<std::size_t> declared_;        // tokens that typedefs and enumerations declare
-    std::set<std::string_view> addressed_;  // names after &
-    std::set<std::size_t> stringified_;     // tokens that a macro makes a string of
     std::size_t replaced_ = 0;
     bool needs_header_ = false;
 };

@@ -37,20 +37,28 @@ public:
         const bool with_verbs = uses_librpma();
         for (index_ = 0; index_ < tokens_.size(); ++index_) {
             const Token& token = tokens_[index_];
-            if (token.kind != TokenKind::Identifier || is_common(token.text)) continue;
-            if (is_of_verbs(token.text) && !with_verbs) continue;
-            const Entry* entry = Mapping::get().find(token.text);
-            if (entry == nullptr && api_like(token.text).empty()) continue;
+            const std::string_view name = name_of(token);
+            if (name.empty() || is_common(name) || (is_of_verbs(name) && !with_verbs)) continue;
+            const Entry* entry = Mapping::get().find(name);
+            if (entry == nullptr && api_like(name).empty()) continue;
             if (is_member()) continue;
             if (token.disabled)
                 ++disabled;
             else
-                add(entry);
+                add(entry, name);
         }
         return std::move(uses_);
     }
 
 private:
+    /// The name that a token can use, or nothing. Headers are known by their last names.
+    static std::string_view name_of(const Token& token) {
+        if (token.kind == TokenKind::Identifier) return token.text;
+        if (token.kind != TokenKind::Header || token.text.size() < 2) return {};
+        const std::string_view path = token.text.substr(1, token.text.size() - 2);
+        return path.substr(path.rfind('/') + 1);
+    }
+
     bool uses_librpma() const {
         return std::ranges::any_of(tokens_, [](const Token& token) {
             return (token.kind == TokenKind::Identifier && token.text.starts_with("rpma_")) ||
@@ -79,6 +87,7 @@ private:
     }
 
     UseKind kind_of(const Token& token) const {
+        if (token.kind == TokenKind::Header) return UseKind::Include;
         const Token* previous = before();
         if (previous != nullptr && previous->is(TokenKind::Directive, "define")) return UseKind::Declaration;
         const Token* next = after();
@@ -100,12 +109,12 @@ private:
         return previous.kind == TokenKind::Punctuation && !previous.is(";") && !previous.is("}") && !previous.is("{");
     }
 
-    void add(const Entry* entry) {
+    void add(const Entry* entry, std::string_view name) {
         const Token& token = tokens_[index_];
         const UseKind kind = kind_of(token);
-        if (entry == nullptr && kind == UseKind::Reference) return;
+        if (entry == nullptr && (kind == UseKind::Reference || kind == UseKind::Include)) return;
         uses_.push_back({.entry = entry,
-                         .name = std::string(token.text),
+                         .name = std::string(name),
                          .kind = kind,
                          .position = {token.line, token.column},
                          .token = index_});
@@ -130,6 +139,7 @@ std::string_view text_of(UseKind kind) {
         case UseKind::Call: return "call";
         case UseKind::Reference: return "reference";
         case UseKind::Declaration: return "declaration";
+        case UseKind::Include: return "include";
     }
     return "";
 }

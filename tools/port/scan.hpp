@@ -19,7 +19,7 @@
 
 namespace viaduct::port {
 
-enum class UseKind { Call, Reference, Declaration };
+enum class UseKind { Call, Reference, Declaration, Include };
 std::string_view text_of(UseKind kind);
 
 struct Position {

@@ -149,7 +149,7 @@ private:
                                .line = line_,
                                .column = column_,
                                .directive = directive_,
-                               .disabled = disabled()});
+                               .disabled = disabled_levels_ != 0 && (directive_ == 0 || kind == TokenKind::Header)});
     }
 
     std::string_view without_continuations(std::string_view text) {
@@ -302,8 +302,6 @@ private:
         if (condition.disabled) --disabled_levels_;
         return condition;
     }
-
-    bool disabled() const { return directive_ == 0 && disabled_levels_ != 0; }
 
     std::string_view source_;
     std::size_t position_ = 0;

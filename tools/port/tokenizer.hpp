@@ -28,7 +28,7 @@ struct Token {
     std::uint32_t line = 0;       ///< from 1
     std::uint32_t column = 0;     ///< from 1, in characters of UTF-8
     std::uint32_t directive = 0;  ///< the number of the directive that the token is in, from 1; 0: none
-    bool disabled = false;        ///< between #if 0 and its end
+    bool disabled = false;        ///< between #if 0 and its end, where of directives only headers count
 
     bool is(std::string_view wanted) const { return text == wanted; }
     bool is(TokenKind wanted, std::string_view wanted_text) const { return kind == wanted && text == wanted_text; }

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/port/context.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tools/port/call.hpp"
+#include "tools/port/text.hpp"
+
+namespace viaduct::port {
+
+Context::Context(const std::vector<Token>& tokens) : tokens_(tokens) {
+    find_functions();
+    find_declarations();
+    look_around();
+}
+
+bool Context::declares_several(std::size_t type) const {
+    constexpr std::size_t most_tokens = 100;
+    const bool in_for = type > 1 && tokens_[type - 1].is("(") && tokens_[type - 2].is("for");
+    const bool argument = type > 0 && (tokens_[type - 1].is("(") || tokens_[type - 1].is(","));
+    if (argument && !in_for) return false;
+    int depth = 0;
+    for (std::size_t i = type + 1; i < std::min(tokens_.size(), type + most_tokens); ++i) {
+        const Token& token = tokens_[i];
+        if (token.is("(") || token.is("[") || token.is("{")) ++depth;
+        if (token.is(")") || token.is("]") || token.is("}")) --depth;
+        if (depth < 0 || token.is(";")) return false;
+        if (depth == 0 && token.is(",")) return true;
+    }
+    return true;
+}
+
+bool Context::can_be_pointer(std::size_t type) const {
+    const auto fits = [this](std::size_t token) { return !declares_several(token) && !is_qualified(token); };
+    const Token& token = tokens_[type];
+    const bool is_body = token.directive != 0 && type > 1 && tokens_[type - 2].is("define") &&
+                         token.offset > tokens_[type - 1].end &&
+                         (type + 1 == tokens_.size() || tokens_[type + 1].directive != token.directive);
+    if (!is_body) return fits(type);
+    bool used = false;
+    for (std::size_t i = type + 1; i < tokens_.size(); ++i) {
+        if (!tokens_[i].is(tokens_[type - 1].text)) continue;
+        if (tokens_[i].directive != 0 || begins_conversion(i) || !fits(i)) return false;
+        used = true;
+    }
+    return used;
+}
+
+bool Context::is_qualified(std::size_t type) const {
+    constexpr std::array<std::string_view, 7> storage = {"static", "extern",       "register", "typedef",
+                                                         "inline", "thread_local", "auto"};
+    while (type > 0 && among(storage, tokens_[type - 1].text)) --type;
+    return type > 0 && (tokens_[type - 1].is("const") || tokens_[type - 1].is("volatile"));
+}
+
+bool Context::begins_conversion(std::size_t type) const {
+    return type + 1 < tokens_.size() && (tokens_[type + 1].is("(") || tokens_[type + 1].is("{"));
+}
+
+bool Context::declares_local(std::size_t type) const {
+    constexpr std::size_t most_tokens = 100;
+    const Token* previous = type > 0 ? &tokens_[type - 1] : nullptr;
+    if (previous == nullptr || !in_function_[type]) return false;
+    if (!previous->is(";") && !previous->is("{") && !previous->is("}") && !previous->is("const")) return false;
+    bool name_follows = true;
+    int depth = 0;
+    for (std::size_t i = type + 1; i < std::min(tokens_.size(), type + most_tokens); ++i) {
+        const Token& token = tokens_[i];
+        if (token.is(";")) return depth == 0;
+        if (token.is("(") || token.is("[") || token.is("{")) ++depth;
+        if (token.is(")") || token.is("]") || token.is("}")) --depth;
+        const bool is_name = token.kind == TokenKind::Identifier;
+        if (name_follows && (!is_name || addressed_.contains(token.text))) return false;
+        if (name_follows && i + 1 < tokens_.size() && tokens_[i + 1].is("(")) return false;
+        name_follows = depth == 0 && token.is(",");
+    }
+    return false;
+}
+
+bool Context::is_declared(std::size_t name) const {
+    constexpr std::array<std::string_view, 6> tests = {"ifdef", "ifndef", "elifdef", "elifndef", "define", "undef"};
+    if (name == 0) return false;
+    const Token& previous = tokens_[name - 1];
+    if (previous.kind == TokenKind::Directive && among(tests, previous.text)) return true;
+    if (previous.is("defined") || (name > 1 && previous.is("(") && tokens_[name - 2].is("defined"))) return true;
+    return declared_.contains(name);
+}
+
+void Context::find_declarations() {
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+        if (tokens_[i].is("typedef")) i = note_typedef(i + 1);
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+        if (tokens_[i].is("enum")) i = note_enumerators(i + 1);
+}
+
+std::size_t Context::note_typedef(std::size_t i) {
+    int depth = 0;
+    for (; i + 1 < tokens_.size() && !(depth <= 0 && tokens_[i].is(";")); ++i) {
+        const Token& token = tokens_[i];
+        if (token.is("(") || token.is("{") || token.is("[")) ++depth;
+        if (token.is(")") || token.is("}") || token.is("]")) --depth;
+        if (token.kind != TokenKind::Identifier) continue;
+        const Token& next = tokens_[i + 1];
+        const bool ends = next.is(";") || next.is(",") || next.is("[") ||
+                          (next.is("(") && i + 2 < tokens_.size() && !tokens_[i + 2].is("*"));
+        const bool pointer = tokens_[i - 1].is("*") && next.is(")");  // to a function
+        if (depth == 0 ? ends : depth == 1 && pointer) declared_.insert(i);
+    }
+    return i;
+}
+
+std::size_t Context::note_enumerators(std::size_t i) {
+    while (i < tokens_.size() && (tokens_[i].kind == TokenKind::Identifier || tokens_[i].is(":"))) ++i;
+    if (i == tokens_.size() || !tokens_[i].is("{")) return i;
+    int depth = 0;
+    for (; i < tokens_.size() && !tokens_[i].is("}") && !tokens_[i].is(";"); ++i) {
+        if (tokens_[i].is("(")) ++depth;
+        if (tokens_[i].is(")")) --depth;
+        if (depth == 0 && (tokens_[i].is("{") || tokens_[i].is(","))) declared_.insert(i + 1);
+    }
+    return i;
+}
+
+bool Context::is_compared(std::size_t operand) const {
+    const auto is = [&](std::size_t index, std::string_view text) {
+        return index < tokens_.size() && tokens_[index].is(text);
+    };
+    const bool right = operand > 1 && is(operand - 1, "=") && (is(operand - 2, "=") || is(operand - 2, "!"));
+    return right || (is(operand + 2, "=") && (is(operand + 1, "=") || is(operand + 1, "!")));
+}
+
+void Context::find_functions() {
+    std::vector<bool> open;                 // braces, and whether statements are inside of them
+    std::vector<std::size_t> conditionals;  // the braces that are open where they begin
+    std::vector<bool> in_macro;
+    std::uint32_t directive = 0;
+    in_function_.reserve(tokens_.size());
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+        const Token& token = tokens_[i];
+        if (token.kind == TokenKind::Directive) {
+            if (token.text.starts_with("if")) conditionals.push_back(open.size());
+            if (token.text.starts_with("el") && !conditionals.empty()) open.resize(conditionals.back(), false);
+            if (token.is("endif") && !conditionals.empty()) conditionals.pop_back();
+        }
+        if (token.directive != std::exchange(directive, token.directive)) in_macro.clear();
+        auto& braces = directive != 0 ? in_macro : open;
+        if (token.is("}") && !braces.empty()) braces.pop_back();
+        const bool inside = !braces.empty() && braces.back();
+        in_function_.push_back(inside);
+        if (token.is("{")) braces.push_back(inside || directive != 0 ? opens_block(i) : opens_function(i));
+    }
+}
+
+bool Context::opens_block(std::size_t brace) const {
+    constexpr std::array<std::string_view, 8> before = {")", "(", ";", "{", "}", ":", "else", "do"};
+    return brace > 0 && among(before, tokens_[brace - 1].text);
+}
+
+bool Context::opens_function(std::size_t brace) const {
+    constexpr std::array<std::string_view, 5> structures = {"struct", "union", "enum", "__attribute__", "_Alignas"};
+    constexpr std::size_t most_tokens = 500;
+    if (brace == 0) return false;
+    if (!tokens_[brace - 1].is(")")) return tokens_[brace - 1].is(";");
+    int depth = 0;
+    for (std::size_t i = brace; i-- > (brace > most_tokens ? brace - most_tokens : 2);) {
+        if (tokens_[i].is(")")) ++depth;
+        if (tokens_[i].is("(")) --depth;
+        if (depth == 0) return !among(structures, tokens_[i - 1].text) && !among(structures, tokens_[i - 2].text);
+    }
+    return true;
+}
+
+void Context::note_addressed(std::size_t operand) {
+    constexpr std::array<std::string_view, 7> punctuation = {"(", ")", "->", ".", "[", "]", "*"};
+    constexpr std::size_t most_tokens = 20;
+    int depth = 0;
+    for (std::size_t i = operand; i < std::min(tokens_.size(), operand + most_tokens); ++i) {
+        const Token& token = tokens_[i];
+        if (token.is("(")) ++depth;
+        if (token.is(")") && --depth < 0) return;
+        if (token.kind == TokenKind::Identifier)
+            addressed_.insert(token.text);
+        else if (token.kind != TokenKind::Number && !among(punctuation, token.text))
+            return;
+    }
+}
+
+void Context::look_around() {
+    std::set<std::string_view> stringifying;
+    std::string_view macro;  // whose definition is being read
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+        const Token& token = tokens_[i];
+        if (token.is("&")) note_addressed(i + 1);
+        if (token.kind == TokenKind::Directive)
+            macro = token.is("define") && i + 1 < tokens_.size() ? tokens_[i + 1].text : std::string_view();
+        if (token.is("#") && token.directive != 0) stringifying.insert(macro);
+    }
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+        if (tokens_[i].kind == TokenKind::Identifier && stringifying.contains(tokens_[i].text))
+            if (const auto call = parse_call(tokens_, i))
+                for (const auto argument : call->arguments)
+                    if (argument.size() == 1)
+                        stringified_.insert(static_cast<std::size_t>(argument.data() - tokens_.data()));
+}
+
+}  // namespace viaduct::port
