@@ -141,6 +141,8 @@ private:
     std::uint64_t next_stamp_;
     FabricPointer<fid_av> addresses_;
     FabricPointer<fid_cq> completions_;
+    /// Endpoints that take turns to read what peers offer. Each has a TCP connection of its own to each peer, because
+    /// some networks limit the speed of each connection. The first one carries all frames.
     std::vector<FabricPointer<fid_ep>> lanes_;
     std::size_t next_lane_ = 0;
     fid_ep* endpoint_ = nullptr;  // the first lane

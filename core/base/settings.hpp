@@ -34,7 +34,6 @@ inline constexpr NumberSetting spin_setting{.variable = "VIADUCT_SPIN_US"};
 inline constexpr NumberSetting ofi_timeout_setting{
     .variable = "VIADUCT_OFI_TIMEOUT_MS", .least = 1, .most = std::numeric_limits<int>::max()};
 inline constexpr NumberSetting ofi_lanes_setting{.variable = "VIADUCT_OFI_LANES", .least = 1, .most = 16};
-
 inline constexpr NumberSetting ofi_insecure_setting{.variable = "VIADUCT_OFI_INSECURE", .most = 1};
 
 inline constexpr NumberSetting number_settings[] = {connect_retry_setting, spin_setting, ofi_timeout_setting,
