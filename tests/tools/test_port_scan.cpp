@@ -99,6 +99,28 @@ TEST_CASE("port_scan: libraries in build files") {
     CHECK(warnings[1].position.line == 3);
 }
 
+TEST_CASE("port_scan: libraries in the languages of build files") {
+    const auto found = [](std::string_view content) {
+        std::vector<Warning> warnings;
+        find_link_lines(content, warnings);
+        Words words;
+        for (const auto& warning : warnings) words.push_back(warning.text.substr(0, warning.text.find(':')));
+        return words;
+    };
+    CHECK(found("pkg_check_modules(LIBRPMA REQUIRED librpma>=1.0)") == Words{"librpma"});
+    CHECK(found("target_link_libraries(x\n  PRIVATE rpma # dat\n  dat2)\nadd_executable(dat dat.c)") ==
+          Words{"rpma", "dat2"});
+    CHECK(found("find_library(V NAMES vipl)\nset(vipl)") == Words{"vipl"});
+    CHECK(found("dependency('librpma')\nv = cc.find_library('vipl')\ndat = 1") == Words{"librpma", "vipl"});
+    CHECK(found("PKG_CHECK_MODULES([R],[librpma])\nAC_CHECK_LIB([vipl],[VipOpenNic])\nAC_SEARCH_LIBS(f, [m dat])") ==
+          Words{"librpma", "vipl", "dat"});
+    CHECK(found("L = /usr/lib/libvipl.a VIPL.LIB libdat2.so.2 libdatum.a mylibvipl.a") ==
+          Words{"libvipl.a", "VIPL.LIB", "libdat2.so.2"});
+    CHECK(found("L = $(shell pkg-config --libs \\\n librpma) vipl\nM = `pkg-config dat` dat\n") ==
+          Words{"librpma", "dat"});
+    CHECK(found("vipl rpma dat librpma\n").empty());
+}
+
 TEST_CASE("port_scan: uses are corrected with what a compiler knows") {
     const std::string source = "VipCloseNic(a); V(b); VIP_SUCCESS;";
     const Tokens tokens = tokenize(source);

@@ -299,53 +299,10 @@ private:
     bool with_librpma_ = false;
 };
 
-// ---- Build files ----
-
-bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.';
-}
-
-std::string_view advice_for_library(std::string_view word) {
-    if (word == "-lgnivipl")
-        return "Viaduct installs libgnivipl.so as another name of libvipl.so; pkg-config vipl has the flags";
-    if (word == "-lvipl") return "links Viaduct's libvipl.so; pkg-config vipl has the flags";
-    if (word == "-ldat") return "links Viaduct's libdat.so (DAT 1.2); pkg-config dat has the flags";
-    if (word == "-ldat2") return "links Viaduct's libdat2.so; pkg-config dat2 has the flags";
-    if (word == "-lrpma") return "links Viaduct's librpma.so; pkg-config librpma has the flags";
-    if (word.starts_with("-ldapl"))
-        return "a provider is loaded as dat.conf says, and not linked: remove it, and link -ldat2 or -ldat";
-    return {};
-}
-
 }  // namespace
 
 void find_warnings(const Tokens& tokens, const std::vector<Use>& uses, std::vector<Warning>& warnings) {
     WarningFinder(tokens, uses, warnings).run();
-}
-
-void find_link_lines(std::string_view content, std::vector<Warning>& warnings) {
-    std::uint32_t line = 1;
-    std::size_t line_start = 0;
-    bool comment = false;
-    for (std::size_t i = 0; i < content.size();) {
-        if (content[i] == '\n') {
-            ++line;
-            line_start = ++i;
-            comment = false;
-            continue;
-        }
-        std::size_t end = i;
-        while (end < content.size() && is_word(content[end])) ++end;
-        const std::string_view word = content.substr(i, end - i);
-        if (content[i] == '#' || word == "dnl") comment = true;
-        const std::string_view advice = comment ? "" : advice_for_library(word);
-        if (!advice.empty())
-            warnings.push_back({.rule = Rule::LinkLine,
-                                .position = {line, static_cast<std::uint32_t>(i - line_start) + 1},
-                                .text = fmt::format("{}: {}", word, advice)});
-        i = std::max(end, i + 1);
-    }
 }
 
 const std::vector<RuleText>& rules() {
