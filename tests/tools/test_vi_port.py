@@ -143,6 +143,26 @@ def test_scan_of_all_apis_and_kinds_of_files(tool):
         check(len(uses_of(explicit)) == 1, explicit)
 
 
+def test_names_of_makefiles(tool):
+    names = "Makefile.inc", "make.inc", "makefile.linux", "Make.config", "GNUmakefile", "makefile"
+    with Files(code__inc="int f() { return VipCloseNic(n); }", Makefile__c="VIP_UINT8 x;") as files:
+        for name in names:
+            files.write(f"{name}.d/{name}", "LIBS = -lvipl\n")
+        report = scanned(tool, files)
+        check(len(uses_of(report)) == 2 and rules_of(report) == ["link-line"] * len(names), report)
+
+
+def test_files_count_once(tool):
+    with Files(a__c="VIP_UINT8 x;") as files:
+        (files.path / "b.c").symlink_to("a.c")
+        (files.path / "d").symlink_to(".")
+        paths = [files.path, files.path / "a.c", f"{files.path}/./a.c", files.path / "d/a.c", os.path.relpath(files.path)]
+        report = json.loads(tool.run("scan", "--json", *paths).stdout)
+        check(len(report["files"]) == 1 and len(uses_of(report)) == 1, report)
+        path = report["files"][0]["path"]
+        check(len(json.loads(tool.run("scan", "--json", path, path).stdout)["files"]) == 1, path)
+
+
 def test_headers_are_uses(tool):
     with Files(a__c="#include <vipl.h>\n") as files:
         use, = scanned(tool, files, "--to", "rpma")["files"][0]["uses"]
