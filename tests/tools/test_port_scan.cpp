@@ -82,10 +82,28 @@ TEST_CASE("port_scan: warnings") {
     CHECK(warnings_of(use + "void *p; x = (VIP_UINT32)p;") == Words{"pointer-in-32-bits"});
     CHECK(warnings_of(use + "x = (unsigned int)&y; z = (int)malloc(9);") ==
           Words{"pointer-in-32-bits", "pointer-in-32-bits"});
+    CHECK(warnings_of("#include <vipl.h>\nchar *buf;\nint x = (VIP_UINT32)buf;") == Words{"pointer-in-32-bits"});
+    CHECK(warnings_of("char *buf;\n" + use + "x = (VIP_UINT32)buf;") == Words{"pointer-in-32-bits"});
+    CHECK(
+        warnings_of(use + "f(VIP_DESCRIPTOR *d, void *p) { x = (int)(long)d; y = (VIP_UINT32)(unsigned long)(p); }") ==
+        Words{"pointer-in-32-bits", "pointer-in-32-bits"});
+    CHECK(warnings_of(use + "void *p; x = (long)p; y = (int)(long)a; z = (int)(a * p);").empty());
     CHECK(warnings_of(use + "void *p; x = (VIP_UINT64)p; y = (int)*p; z = (int)p->a; n = sizeof(int) & 3;").empty());
     CHECK(warnings_of("VipRecvNotify(vi, 0, f); while (VipRecvDone(vi, &d) == VIP_NOT_DONE) {}") ==
           Words{"poll-and-notify"});
-    CHECK(warnings_of("VipRecvNotify(vi, 0, f); VipRecvDone(vi, &d);").empty());
+    for (const char* loop :
+         {"do { r = VipRecvDone(vi, &d); } while (r == VIP_NOT_DONE);", "do r = VipRecvDone(vi, &d); while (r);",
+          "for (;;) if (VipRecvDone(vi, &d) == VIP_SUCCESS) break;", "while (1) { if (a) { VipRecvDone(vi, &d); } }",
+          "for (i = 0; VipRecvDone(vi, &d); ++i) {}"}) {
+        INFO(loop);
+        CHECK(warnings_of("VipRecvNotify(vi, 0, f); " + std::string(loop)) == Words{"poll-and-notify"});
+    }
+    for (const char* once :
+         {"VipRecvDone(vi, &d);", "while (1) {} VipRecvDone(vi, &d);", "do {} while (a); x = VipRecvDone(vi, &d);",
+          "for (;;) a(); VipRecvDone(vi, &d);", "while (1) {} void g() { VipRecvDone(vi, &d); }"}) {
+        INFO(once);
+        CHECK(warnings_of("VipRecvNotify(vi, 0, f); " + std::string(once)).empty());
+    }
     CHECK(warnings_of("rpma_peer_new(c, &p); ibv_query_device(c, &a); ibv_wc_status_str(s);") == Words{"verbs-call"});
     CHECK(warnings_of("ibv_query_device(c, &a);").empty());
 }
