@@ -49,10 +49,30 @@ TEST_CASE("port_scan: calls, references and declarations") {
     CHECK(uses_of("f = VipOpenNic;") == Words{"VipOpenNic reference"});
     CHECK(uses_of("#define OPEN VipOpenNic(a, b)\n") == Words{"VipOpenNic call"});
     CHECK(uses_of("#define VIP_INFINITE 1\n") == Words{"VIP_INFINITE declaration"});
-    CHECK(uses_of("p->rpma_read(a); p.rpma_read = b;").empty());
+    CHECK(uses_of("p->rpma_read(a); p.rpma_read = b; q.vi.VipPostSend (c);") ==
+          Words{"rpma_read member call", "VipPostSend member call"});
+    CHECK(uses_of("p->VIP_SUCCESS(a); p->vi; p->VipFly(b);").empty());
     CHECK(uses_of("/* VipOpenNic(a) */ \"VipOpenNic(b)\"").empty());
     CHECK(uses_of("IN OUT").empty());
     CHECK(uses_of("int\nmain(argc, argv)\nint argc; char **argv;\n{ VipCloseNic(nic); }") == Words{"VipCloseNic call"});
+}
+
+TEST_CASE("port_scan: names that look like those of an API") {
+    CHECK(uses_of("x = VIP_MINE; DAT_MINE y; dat_fly(a); VipMine z;") == Words{"VipMine reference"});
+    CHECK(uses_of("f(VIP_SUCCESS, VIP_MINE); VipMine x; DAT_MINE z; dat_walk(a);") ==
+          Words{"VIP_SUCCESS reference", "VIP_MINE reference", "VipMine reference"});
+    CHECK(uses_of("f(DAT_SUCCESS); DAT_FOO_BAR x; dat_ib_post_new(); dat_foo(); dat_name = 1;") ==
+          Words{"DAT_SUCCESS reference", "DAT_FOO_BAR reference", "dat_ib_post_new call", "dat_foo call"});
+    CHECK(uses_of("rpma_peer_delete(&p); x = RPMA_FOO;") == Words{"rpma_peer_delete call", "RPMA_FOO reference"});
+    CHECK(uses_of("#if VIP_MINE > 1 || defined(VIP_OTHER)\n#endif\nx = VIP_SUCCESS; p->VIP_MINE = 1;\n"
+                  "#define V(n) VIP_ ## n, n ## VIP_X, #n\n") == Words{"VIP_SUCCESS reference"});
+    for (const char* declaration :
+         {"typedef int VipMine;", "enum { VipMine };", "struct VipMine { int a; };", "class VipMine : A {};",
+          "using VipMine = int;", "static int VipMine = 1;", "void f(int a, char *VipMine);", "int VipMine[3];",
+          "#define VipMine 1\n", "#ifdef VipMine\n#endif\n", "int VipMine(void);"}) {
+        INFO(declaration);
+        CHECK(uses_of(declaration) == Words{"VipMine declaration"});
+    }
 }
 
 TEST_CASE("port_scan: libibverbs belongs to librpma only in sources that use it") {

@@ -178,6 +178,24 @@ def test_unknown_names(tool):
                b__c="int VipWalk(int x) { return x; }\nstatic int rpma_own(int x) { return x; }\n") as files:
         warnings = [w["text"].split()[0] for file in scanned(tool, files)["files"] for w in file["warnings"]]
         check(warnings == ["VipFly", "dat_ep_fly"], warnings)
+    with Files(a__c="int f() { return VIP_SUCCESS + VIP_MINE + VIP_OWN; }", b__h="#define VIP_OWN 1\n") as files:
+        warnings = [w["text"].split()[0] for file in scanned(tool, files)["files"] for w in file["warnings"]]
+        check(warnings == ["VIP_MINE"], warnings)
+
+
+def test_calls_of_members(tool):
+    source = """\
+struct table { int (*VipPostSend)(int); };
+int f(struct table *p) { return p->VipPostSend(1); }
+"""
+    with Files(a__c=source) as files:
+        use = scanned(tool, files, "--to", "rpma")["files"][0]["uses"][-1]
+        check((use["name"], use["use"], use["line"]) == ("VipPostSend", "member call", 2), use)
+        text = tool.run("scan", "--to", "rpma", files.path).stdout
+        check("a.c:2:36: VipPostSend (called through a member): by pattern: rpma_send" in text, text)
+        tool.run("rewrite", "--to", "rpma", files.path / "a.c")
+        new = (files.path / "a.rpma.c").read_text()
+        check(new.endswith(source.splitlines()[-1] + "\n") and "TODO(vi-port): VipPostSend" in new, new)
 
 
 def test_retries(tool):

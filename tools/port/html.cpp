@@ -54,7 +54,7 @@ std::map<std::uint32_t, Guidance> guidance_of(const FileReport& file, std::strin
     for (const auto& use : file.uses) {
         if (use.entry == nullptr) continue;
         std::string& html = lines[use.position.line].html;
-        html += fmt::format("<div><b>{}</b> ", escape(use.name));
+        html += fmt::format("<div><b>{}</b>{} ", escape(use.name), remark_of(use));
         if (concerns(use, target)) {
             const Counterpart& counterpart = use.entry->to.find(target)->second;
             html += fmt::format("<span class=\"{}\">{}</span>: {}", style_of(counterpart.how), text_of(counterpart.how),

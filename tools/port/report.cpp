@@ -92,8 +92,8 @@ Json to_json(const FileReport& file, const Scan& scan) {
 
 /// The note of a name is printed the first time only.
 void print_use(const FileReport& file, const Use& use, std::string_view target, bool again) {
-    const std::string place =
-        fmt::format("{}:{}:{}: {}", printable(file.path), use.position.line, use.position.column, use.name);
+    const std::string place = fmt::format("{}:{}:{}: {}{}", printable(file.path), use.position.line,
+                                          use.position.column, use.name, remark_of(use));
     if (use.kind != UseKind::Declaration && concerns(use, target)) {
         const Counterpart& counterpart = use.entry->to.find(target)->second;
         fmt::print("{}: {}: {}\n", place, text_of(counterpart.how),

@@ -42,6 +42,11 @@ std::vector<Ran> functions_by_count(const Scan& scan);
 /// The functions of the trace that no source names, in the same order.
 std::vector<std::pair<std::string, std::uint64_t>> not_in_sources(const Scan& scan);
 
+/// What to say behind the name of a use.
+inline std::string_view remark_of(const Use& use) {
+    return use.kind == UseKind::Member ? " (called through a member)" : "";
+}
+
 /// Prints what `--summary` leaves, or everything.
 void print_text(const Scan& scan, bool summary);
 Json to_json(const Scan& scan);

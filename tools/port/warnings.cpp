@@ -56,6 +56,7 @@ public:
 
     void run() {
         for (const auto& use : uses_) check_use(use);
+        if (!uses_an_api(uses_)) return;
         for (std::size_t i = 0; i < tokens_.size(); ++i)
             if (!tokens_[i].disabled) check_token(i);
         check_polling();
@@ -136,7 +137,6 @@ private:
     }
 
     void check_token(std::size_t i) {
-        if (uses_.empty()) return;
         const Token& token = tokens_[i];
         if (token.kind == TokenKind::String && is_device_name(content_of(token)))
             warn(Rule::DeviceName, token,
