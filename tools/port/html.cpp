@@ -3,6 +3,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/port/report.hpp"
 
@@ -30,10 +31,7 @@ std::string escape(std::string_view text) {
             case '"': safe += "&quot;"; break;
             case '\'': safe += "&#39;"; break;
             case '\r': break;
-            default:
-                // What is not UTF-8 is left to the browser.
-                const bool control = static_cast<unsigned char>(c) < ' ' && c != '\t';
-                safe += control ? '?' : c;
+            default: const bool control = static_cast<unsigned char>(c) < ' ' && c != '\t'; safe += control ? '?' : c;
         }
     return safe;
 }
@@ -129,6 +127,11 @@ std::string page_of(const FileReport& file, std::string_view target) {
     return html + "</table>\n";
 }
 
+/// A page without what is not UTF-8, as in the other reports.
+std::string as_utf8(const std::string& html) {
+    return Json::parse(Json(html).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
 }  // namespace
 
 std::string to_html(const Scan& scan) {
@@ -141,7 +144,7 @@ std::string to_html(const Scan& scan) {
             html += fmt::format("<p class=\"alarm\">{}: skipped: {}</p>\n", escape(file.path), escape(file.problem));
         else if (!file.uses.empty() || !file.warnings.empty())
             html += page_of(file, scan.target);
-    return html + "</body></html>\n";
+    return as_utf8(html + "</body></html>\n");
 }
 
 }  // namespace viaduct::port
