@@ -108,6 +108,9 @@ def test_explain(tool):
     check("1.2" in tool.run("explain", "dat_rmr_bind").stdout, "nothing is said of DAT 1.2")
     result = tool.run("explain", "VipConectRequest", "\x1b[2J", status=1)
     check("VipConnectRequest" in result.stderr and "\x1b" not in result.stderr, result.stderr)
+    check("name of VIPL 1.0 already" in tool.run("explain", "--to", "vipl", "VipDisconnect").stdout, "nothing is said")
+    result = tool.run("explain", "--", "", "-", "Vip", "INOU", status=1)
+    check(result.stderr.count("Similar:") == 1 and result.stderr.endswith("Similar: INOUT, IN\n"), result.stderr)
 
 
 def test_scan_finds_uses_and_nothing_else(tool):
@@ -309,6 +312,15 @@ def test_html(tool):
         names = {tag for tag, _ in page.tags}
         check(not names & {"script", "b>&.c", "link", "img", "iframe"}, names)
         check(not any({"src", "href"} & set(attributes) for _, attributes in page.tags), "the page needs other files")
+
+
+def test_html_is_utf8(tool):
+    with Files() as files:
+        files.write(os.fsdecode(b"\xe4.c"), b"/* \xfc \xc3\xbc */ int x = VIP_SUCCESS;\n")
+        output = files.path / "x.html"
+        tool.run("scan", "--json", "--html", output, files.path)
+        text = output.read_bytes().decode()
+        check("/* \ufffd \xfc */" in text and "\ufffd.c" in text, text)
 
 
 def test_output_that_cannot_be_written(tool):

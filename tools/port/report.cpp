@@ -254,6 +254,7 @@ void print_entry(const Entry& entry, std::string_view target) {
     if (!entry.members.empty()) fmt::print("  also: {}\n", join(entry.members));
     if (!entry.note.empty()) fmt::print("  {}\n", entry.note);
     if (!entry.dat_1_2.empty()) fmt::print("  DAT 1.2: {}\n", entry.dat_1_2);
+    if (entry.api == target) fmt::print("  It is a name of {} already.\n", mapping().title(target));
     for (const auto other : targets) {
         const auto counterpart = entry.to.find(other);
         if (counterpart == entry.to.end() || (!target.empty() && other != target)) continue;
