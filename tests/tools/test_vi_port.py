@@ -125,6 +125,9 @@ def test_scan_finds_uses_and_nothing_else(tool):
         check(report["totals"]["apis"]["vipl"]["estimate"] == {"one to one": 5, "by pattern": 3, "by hand": 0},
               report["totals"])
         check(report["files"][0]["parser"] == "tokenizer", report)
+        changes = {change["topic"]: change["changes"] for change in report["changes"]}
+        check("Flushes" in changes["Ending a connection"]["order"]["from"], changes)
+        check(scanned(tool, files)["changes"] == [], "something changes although nothing is moved")
         text = tool.run("scan", "--to", "rpma", files.path).stdout
         check("hello.c:5:20: VipOpenNic: by pattern: rpma_utils_get_ibv_context" in text, text)
         check("What changes" in text and "hello.c:5:31: warning:" in text, text)
@@ -308,6 +311,7 @@ def test_html(tool):
         output = files.path / "x.html"
         tool.run("scan", "--to", "rpma", "--html", output, files.path)
         page = Page(output.read_text())
+        check("What changes" in page.text and "Ending a connection" in page.text, page.text)
         check("rpma_utils_get_ibv_context" in page.text and "<script>alert(1)" in page.text, page.text)
         names = {tag for tag, _ in page.tags}
         check(not names & {"script", "b>&.c", "link", "img", "iframe"}, names)

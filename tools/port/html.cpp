@@ -100,6 +100,18 @@ std::string calls_of(const Scan& scan) {
     return html + "</table>\n";
 }
 
+std::string changes_in(const Scan& scan) {
+    std::string html = "<h2>What changes</h2>\n<table>\n";
+    for (const auto& [topic, api, differences] : changes_of(scan)) {
+        html += fmt::format("<tr><th>{}<th>{}<th>{}</tr>\n", escape(topic), escape(Mapping::get().title(api)),
+                            escape(Mapping::get().title(scan.target)));
+        for (const auto& change : differences)
+            html +=
+                fmt::format("<tr><td>{}<td>{}<td>{}</tr>\n", change.aspect, escape(change.here), escape(change.there));
+    }
+    return html + "</table>\n";
+}
+
 std::string reader_of(const FileReport& file) {
     if (file.parser == "libclang") return "libclang";
     if (file.parser == "lines") return "the line";
@@ -139,6 +151,7 @@ std::string to_html(const Scan& scan) {
     if (!scan.target.empty()) html += fmt::format("<p>To {}.</p>\n", escape(Mapping::get().title(scan.target)));
     html += totals_of(scan);
     if (scan.trace) html += calls_of(scan);
+    if (!scan.target.empty()) html += changes_in(scan);
     for (const auto& file : scan.files)
         if (!file.problem.empty())
             html += fmt::format("<p class=\"alarm\">{}: skipped: {}</p>\n", escape(file.path), escape(file.problem));
