@@ -568,6 +568,22 @@ def test_rewrite(tool):
         check(not (files.path / "none.rpma.c").exists(), "a file was made of nothing")
 
 
+def test_rewrite_to_standard_output(tool):
+    with Files(hello__c=HELLO) as files:
+        tool.run("rewrite", "--to", "rpma", files.path / "hello.c")
+        result = tool.run("rewrite", "--to", "rpma", "-o", "-", files.path / "hello.c")
+        check(result.stdout == (files.path / "hello.rpma.c").read_text(), result.stdout)
+        check("4 replaced, 4 left to do" in result.stderr, result.stderr)
+        result = tool.run("rewrite", "--to", "rpma", "--json", "-o", "-", files.path / "hello.c", status=2)
+        check("--json cannot be used with --output -" in result.stderr, result.stderr)
+
+
+def test_rewrite_of_what_need_not_be_moved(tool):
+    with Files(hello__c=HELLO) as files:
+        text = tool.run("rewrite", "--to", "vipl", files.path / "hello.c").stdout
+        check("hello.vipl.c: unchanged" in text and (files.path / "hello.vipl.c").read_text() == HELLO, text)
+
+
 def test_rewrite_goes_on(tool):
     with Files(a__c=HELLO, b__c=HELLO, c__c=HELLO) as files:
         files.write("b.rpma.c", "mine")
